@@ -133,11 +133,7 @@ def encode(
     Timestamps (writer requirements).
     """
     protocol, metadata = _after(request, base)
-    stamp: int | None = None
-    if has_in_commit_timestamps(protocol, metadata):
-        if base.committed_ms is None:
-            raise ValueError("an in-commit timestamp requires the time of the previous version")
-        stamp = max(now_ms, base.committed_ms + 1)
+    stamp = _stamp(request, base, now_ms)
     tags = dict(request.tags)
     if FEATURE in protocol.supported_features and is_true(metadata.configuration, ENABLED):
         tags |= _ROWS_KEPT
@@ -165,6 +161,22 @@ def encode(
     if request.new_rows and assigns_row_ids(protocol, metadata):
         lines.append({"domainMetadata": mark_action(base.row_id_mark + request.new_rows)})
     return b"".join(encode_line(line) for line in lines)
+
+
+def following(request: CommitRequest, base: Base, now_ms: int) -> Base:
+    """Return the version that the commit makes which `encode` returns for the same arguments."""
+    protocol, metadata = _after(request, base)
+    new_rows = request.new_rows if assigns_row_ids(protocol, metadata) else 0
+    return Base(base.version + 1, protocol, metadata, _stamp(request, base, now_ms), base.row_id_mark + new_rows)
+
+
+def _stamp(request: CommitRequest, base: Base, now_ms: int) -> int | None:
+    """Return the in-commit timestamp of a commit, None if it has none."""
+    if not is_stamped(request, base):
+        return None
+    if base.committed_ms is None:
+        raise ValueError("an in-commit timestamp requires the time of the previous version")
+    return max(now_ms, base.committed_ms + 1)
 
 
 def slot_of(request: CommitRequest, base: Base) -> Slot:

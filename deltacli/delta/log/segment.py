@@ -86,6 +86,12 @@ class LogListing:
         """The highest version that has a commit or a complete checkpoint; -1 without any."""
         return max([*self.commits, *(instance.version for instance in self.checkpoints)], default=-1)
 
+    def can_follow(self, version: int) -> bool:
+        """Return whether a commit after this version would follow it: it is the newest one, or its successor is there.
+        Otherwise newer commits have expired, and the number of the next one is free again.
+        """
+        return self.newest_version == version or version + 1 in self.commits
+
     @cached_property
     def commit_runs(self) -> list[tuple[int, int]]:
         """Return contiguous runs of commits as (first, last), ascending."""

@@ -13,6 +13,7 @@ from deltacli.delta.stats.values import exact_decimal, fits
 from deltacli.patterns import pattern
 
 HIVE_DEFAULT = "__HIVE_DEFAULT_PARTITION__"
+_HIVE_ESCAPED = pattern(r"""[\x00-\x1f\x7f"#%'*/:=?\\{}\[\]^]""")
 
 
 class Spelling(StrEnum):
@@ -49,6 +50,17 @@ _SURE: Mapping[str, tuple[tuple[str, Spelling], ...]] = {
     "timestamp": ((f"^{_DAY}[T ]{_CLOCK}Z$", Spelling.PLAIN), (f"^{_DAY}[T ]{_CLOCK}$", Spelling.NO_ZONE)),
     "timestamp_ntz": ((f"^{_DAY} {_CLOCK}$", Spelling.PLAIN), (f"^{_DAY}$", Spelling.DATE_ONLY)),
 }
+
+
+def directory_of(values: Mapping[str, str | None]) -> str:
+    """Return the directory of a partition as Hive and Spark name it: `a=1/b=x%3Ay`; '' without columns. It is not
+    encoded yet, as paths in the log are.
+    """
+    return "/".join(f"{_escaped(name)}={_escaped(value or HIVE_DEFAULT)}" for name, value in values.items())
+
+
+def _escaped(text: str) -> str:
+    return _HIVE_ESCAPED.sub(lambda match: f"%{ord(match[0]):02X}", text)
 
 
 def sure_spellings(type_name: str) -> tuple[tuple[str, Spelling], ...]:

@@ -21,6 +21,7 @@ from deltacli.delta.log.commit_content import (
     CommitRequest,
     base_of_new_table,
     encode,
+    following,
     is_stamped,
     require_allowed,
     slot_of,
@@ -67,6 +68,9 @@ class Committed:
     request: CommitRequest
     read_version: int
     lost: int
+    made_from: Snapshot | None = None
+    base: Base | None = None
+    """The version that was made, as far as the next commit depends on it."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +106,7 @@ def commit(
     *,
     read: Callable[[TableHandle], Snapshot | None] = read_snapshot,
     create: Callable[[], CommitRequest | None] | None = None,
+    after: Committed | None = None,
     commit_metadata: Mapping[str, str] = NO_METADATA,
     max_attempts: int = MAX_ATTEMPTS,
     pause: Pause = jittered_pause,
@@ -112,8 +117,10 @@ def commit(
 
     If another writer is first, the request is retried after it, or made again where that commit changed what was read:
     `make` may be called several times, with newer snapshots, and what it raises ends the run. `read` returns
-    that version, None where there is no table yet: then `create` makes the request for version 0. `commit_metadata`
-    are keys to add to the commitInfo; reserved ones raise UsageError.
+    that version, None where there is no table yet: then `create` makes the request for version 0. With `after`, a
+    commit of the same run that changed neither protocol nor metadata, the request is made from the same version and
+    tried as the next one without reading the table; the caller knows what the commits before `after` changed.
+    `commit_metadata` are keys to add to the commitInfo; reserved ones raise UsageError.
 
     Raises Refused where the table's protocol forbids it, NoAtomicCreate where the store is read-only, StorageFailed,
     and ConflictLost after `max_attempts` versions went to others or for a request that must not be made again, all with
@@ -132,7 +139,8 @@ def commit(
         if attempt:
             pause(attempt)
         if made is None:
-            snapshot = read(table)
+            before = after if attempt == 0 else None
+            snapshot = read(table) if before is None else before.made_from
             if snapshot is not None:
                 request, read_version = make(snapshot), snapshot.version
             elif create is not None:
@@ -141,11 +149,13 @@ def commit(
                 raise ValueError("there is no table to commit to")
             if request is None:
                 return NothingToDo(read_version)
-            made = _Made(request, read_version, _base(snapshot, request))
+            made = _Made(request, read_version, _base(snapshot, request, before), snapshot)
         require_allowed(made.request, made.base)
         match sender.send(made):
-            case int(version):
-                return Committed(version, sender.txn_id, made.request, made.read_version, lost=attempt)
+            case Base() as base:
+                return Committed(
+                    base.version, sender.txn_id, made.request, made.read_version, attempt, made.snapshot, base
+                )
             case _Lost() as lost:
                 match judge(made.request, made.base, lost.winners):
                     case Rebase(base):
@@ -165,6 +175,7 @@ class _Made(NamedTuple):
     request: CommitRequest
     read_version: int
     base: Base
+    snapshot: Snapshot | None
 
 
 class _Lost(NamedTuple):
@@ -181,17 +192,18 @@ class _Sender:
         self._table, self.txn_id, self._pause = table, txn_id, pause
         self._commit_metadata = commit_metadata
 
-    def send(self, made: _Made) -> int | _Lost:
+    def send(self, made: _Made) -> Base | _Lost:
         """Create the version after the base and return it, or the commits of the writer that won it; returns only
         certain outcomes.
 
         Raises StorageFailed where nothing was sent, OutcomeUnknown where the outcome cannot be determined.
         """
+        now_ms = self._table.clock()
         head = encode(
             made.request,
             made.base,
             txn_id=self.txn_id,
-            now_ms=self._table.clock(),
+            now_ms=now_ms,
             engine_info=ENGINE_INFO,
             commit_metadata=self._commit_metadata,
         )
@@ -199,16 +211,18 @@ class _Sender:
         path = f"{LOG_DIRECTORY}/{commit_name(version)}"
         body = made.request.body
         if body is None:
-            return self._send(made.request, version, partial(storage.put_if_absent, path, head))
+            lost = self._send(made.request, version, partial(storage.put_if_absent, path, head))
+            return lost or following(made.request, made.base, now_ms)
         from deltacli.storage.disk_faults import writing_faults
 
         with storage.draft(path) as draft:
             with writing_faults(draft.place, path), open(draft.place, "wb") as file:
                 file.write(head)
                 file.writelines(body(slot_of(made.request, made.base)))
-            return self._send(made.request, version, draft.publish)
+            lost = self._send(made.request, version, draft.publish)
+        return lost or following(made.request, made.base, now_ms)
 
-    def _send(self, request: CommitRequest, version: int, create: Callable[[], Creation]) -> int | _Lost:
+    def _send(self, request: CommitRequest, version: int, create: Callable[[], Creation]) -> _Lost | None:
         try:
             return self._create(request, version, create)
         except BaseException as stop:
@@ -216,7 +230,8 @@ class _Sender:
                 stop.add_note(self._note(request, version))
             raise
 
-    def _create(self, request: CommitRequest, version: int, create: Callable[[], Creation]) -> int | _Lost:
+    def _create(self, request: CommitRequest, version: int, create: Callable[[], Creation]) -> _Lost | None:
+        """Return None where the version is ours."""
         cause: str | None = None
         """The reason why the outcome is unknown. From then on the commit may exist or appear later."""
         fault: DeltacliError | None = None
@@ -232,7 +247,7 @@ class _Sender:
                 continue
             match answer:
                 case Created():
-                    return version
+                    return None
                 case Unknown(why):
                     cause = why
                 case Existed():
@@ -248,9 +263,8 @@ class _Sender:
                 ):  # a proxy may have sent the request twice, so the commit may be this one
                     cause = cause or "the version exists, but its writer cannot be read"
                 continue
-            ours = next((winner.version for winner in winners if winner.txn_id == self.txn_id), None)
-            if ours is not None:
-                return ours
+            if any(winner.txn_id == self.txn_id for winner in winners):
+                return None
             if winners or cause is None:
                 return _Lost(version, winners)
             if newest >= version:
@@ -313,14 +327,17 @@ def require_possible(snapshot: Snapshot, request: CommitRequest) -> None:
     require_allowed(request, _base(snapshot, request))
 
 
-def _base(snapshot: Snapshot | None, request: CommitRequest) -> Base:
-    """Return the version that a request was made from, with its time where the new commit has an in-commit timestamp.
+def _base(snapshot: Snapshot | None, request: CommitRequest, before: Committed | None = None) -> Base:
+    """Return the version that a request was made from, with its time where the new commit has an in-commit timestamp;
+    or that of a commit `before` it.
 
     Raises Refused where that time is needed but unknown, because the next one could be earlier.
     """
     if snapshot is None:
         return base_of_new_table(request)
     base = _with_row_id_mark(Base(snapshot.version, snapshot.protocol, snapshot.metadata), snapshot, request)
+    if before is not None and before.base is not None:
+        return before.base
     if not is_stamped(request, base):
         return base
     base_time = snapshot.time

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from deltacli.arrow import compute as pc
 from deltacli.delta.vacuum.keys import PathKeys
 from deltacli.operations.recover.needed import FileKind
-from deltacli.operations.restore.difference import chosen_actions
 from deltacli.operations.restore.verify import ProblemFile
+from deltacli.operations.table.keyed_files import chosen_actions
 from deltacli.storage import Storage
 from deltacli.typing import ArrowArray, RecordBatch
 
@@ -33,10 +33,10 @@ def changed_files(plan: RestorePlan, lost: Sequence[ProblemFile] = ()) -> Iterat
     if others:
         yield _others(others)
     if found.added_amount.files:
-        for adds in chosen_actions(plan.target, found.target, found.added, plan.where, _READ):
+        for adds in chosen_actions(plan.target, found.target.keys, found.added, plan.where, _READ):
             yield _rows(plan.table.storage, adds, "add", of_adds)
     if found.removed_amount.files:
-        for adds in chosen_actions(plan.now, found.now, found.removed, plan.where, _READ):
+        for adds in chosen_actions(plan.now, found.now.keys, found.removed, plan.where, _READ):
             yield _rows(plan.table.storage, adds, "remove", ())
 
 

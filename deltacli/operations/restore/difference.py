@@ -7,29 +7,20 @@ encoded.
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.delta.encoding.fingerprints import fingerprints
-from deltacli.delta.log.replay import key_column
 from deltacli.delta.stats.record_counts import num_records_column
-from deltacli.delta.vectors.descriptor import unique_id_column
+from deltacli.operations.table.keyed_files import KEY_BYTES, Mask, file_keys
 from deltacli.typing import ArrowArray, RecordBatch
 
 if TYPE_CHECKING:
-    import pyarrow
-
     from deltacli.operations.table.version import Snapshot
 
 _COUNTED = ("path", "size", "deletionVector", "stats")
-_KEY_BYTES = 16
-
-Mask = Callable[["pyarrow.RecordBatch"], ArrowArray]
-"""Returns which file actions are chosen: never null."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,49 +152,10 @@ def live_files(snapshot: Snapshot, where: Mask | None) -> LiveFiles:
 def _joined(parts: Sequence[tuple[ArrowArray, ...]]) -> list[ArrowArray]:
     import pyarrow as pa
 
-    kinds = (pa.binary(_KEY_BYTES), pa.int64(), pa.int64(), pa.int64(), pa.bool_(), pa.bool_())
+    kinds = (pa.binary(KEY_BYTES), pa.int64(), pa.int64(), pa.int64(), pa.bool_(), pa.bool_())
     return [
         pa.concat_arrays([pa.array([], kind), *(part[place] for part in parts)]) for place, kind in enumerate(kinds)
     ]
-
-
-def file_keys(adds: RecordBatch) -> ArrowArray:
-    """Return sixteen bytes for the path and the vector of each file action, equal in one process for equal files."""
-    import pyarrow as pa
-
-    keys = key_column(adds.column("path"), unique_id_column(adds.column("deletionVector")))
-    pairs = array("q", bytes(_KEY_BYTES * len(keys)))
-    pairs[::2] = array("q", map(hash, keys.to_pylist()))
-    pairs[1::2] = array("q", memoryview(fingerprints(keys).buffers()[1])[: 8 * len(keys)].tobytes()) if keys else pairs
-    return pa.Array.from_buffers(pa.binary(_KEY_BYTES), len(keys), [None, pa.py_buffer(pairs)])
-
-
-def chosen_actions(
-    snapshot: Snapshot, files: LiveFiles, chosen: ArrowArray, where: Mask | None, fields: Sequence[str] | None = None
-) -> Iterator[RecordBatch]:
-    """Yield the live files of a version that `chosen` selects among `files`, with all their fields or some."""
-    for rows, mask in marked_actions(snapshot, files, chosen, where, fields):
-        if pc.any(mask).as_py():
-            yield pc.filter(rows, mask)
-
-
-def marked_actions(
-    snapshot: Snapshot, files: LiveFiles, chosen: ArrowArray, where: Mask | None, fields: Sequence[str] | None = None
-) -> Iterator[tuple[RecordBatch, ArrowArray]]:
-    """Yield the live files of a version, which are `files`, and which of them `chosen` selects."""
-    named = None if fields is None else [*fields, *(["partitionValues"] if where is not None else [])]
-
-    def read(adds: RecordBatch) -> tuple[RecordBatch, ArrowArray]:
-        rows = adds if where is None else pc.filter(adds, where(adds))
-        return rows, file_keys(rows)
-
-    begin = 0
-    for rows, keys in snapshot.file_actions.map_actions("add", read, fields=named):
-        if not keys.equals(files.keys.slice(begin, len(keys))):
-            raise AssertionError("the files of a version came in another order")
-        mask = chosen.slice(begin, len(keys))
-        begin += len(keys)
-        yield rows, mask
 
 
 def _amount(files: LiveFiles, chosen: ArrowArray) -> Amount:

@@ -9,18 +9,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from deltacli.delta.log.action_fields import FIELDS
 from deltacli.delta.log.body_lines import encoded_files
 from deltacli.delta.log.commit_content import CommitRequest, OnConflict, Slot
 from deltacli.delta.log.files_read import EveryFile, FilesOfPartitions
 from deltacli.errors import ConflictLost, DeltacliError, PartlyDone
 from deltacli.hints import command
 from deltacli.operations.change.commit import Committed, commit
-from deltacli.operations.restore.difference import chosen_actions
-from deltacli.operations.restore.partitions import PartitionCondition
 from deltacli.operations.restore.plan import RestorePlan, plan_again, request_of, require_executable
 from deltacli.operations.restore.verify import VERIFIED, ProblemFile, check_sizes
 from deltacli.operations.table.find_log import list_log
+from deltacli.operations.table.keyed_files import chosen_actions, removes_of
+from deltacli.operations.table.partition_condition import PartitionCondition
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.typing import Json, RecordBatch
 from deltacli.units import plural
@@ -81,7 +80,7 @@ class _Attempts:
         now = self.plan.now
         listing = list_log(table.storage, start_version=now.version)
         newest = listing.newest_version
-        if newest == now.version or now.version + 1 in listing.commits:
+        if listing.can_follow(now.version):
             return now
         if newest > now.version and self._may_plan_again:
             return read_snapshot(table)
@@ -137,11 +136,11 @@ def _body(plan: RestorePlan) -> Callable[[Slot], Iterator[bytes]]:
     def batches() -> Iterator[tuple[str, RecordBatch]]:
         found, where = plan.difference, plan.where
         if found.added_amount.files:
-            adds = chosen_actions(plan.target, found.target, found.added, where)
+            adds = chosen_actions(plan.target, found.target.keys, found.added, where)
             yield from (("add", _comes_back(batch, renumbers=plan.renumbers)) for batch in adds)
         if found.removed_amount.files:
-            adds = chosen_actions(plan.now, found.now, found.removed, where)
-            yield from (("remove", _removes(batch, now_ms)) for batch in adds)
+            adds = chosen_actions(plan.now, found.now.keys, found.removed, where)
+            yield from (("remove", removes_of(batch, now_ms, is_change=True)) for batch in adds)
 
     return lambda slot: encoded_files(batches, slot)
 
@@ -154,20 +153,6 @@ def _comes_back(adds: RecordBatch, *, renumbers: bool) -> RecordBatch:
         fixed |= {name: pa.nulls(adds.num_rows, pa.int64()) for name in ("baseRowId", "defaultRowCommitVersion")}
     columns = [fixed.get(name, adds.column(name)) for name in adds.schema.names]
     return pa.RecordBatch.from_arrays(columns, names=adds.schema.names)
-
-
-def _removes(adds: RecordBatch, now_ms: int) -> RecordBatch:
-    """Return the removes of some live files, with all that is known of them."""
-    import pyarrow as pa
-
-    count = adds.num_rows
-    fixed = {
-        "deletionTimestamp": pa.repeat(pa.scalar(now_ms, pa.int64()), count),
-        "dataChange": pa.repeat(True, count),
-        "extendedFileMetadata": pa.repeat(True, count),
-    }
-    columns = {name: fixed[name] if name in fixed else adds.column(name) for name in FIELDS["remove"]}
-    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
 
 def _looked_at_again(plan: RestorePlan, version: int) -> tuple[ProblemFile, ...]:
@@ -192,5 +177,5 @@ def _lost(plan: RestorePlan) -> tuple[ProblemFile, ...]:
     count = found.added_amount.files
     if not count:
         return ()
-    adds = chosen_actions(plan.target, found.target, found.added, plan.where, VERIFIED)
+    adds = chosen_actions(plan.target, found.target.keys, found.added, plan.where, VERIFIED)
     return check_sizes(plan.table, adds, count)

@@ -1,67 +1,22 @@
-"""A condition on partition columns: which files it chooses, and whether files of the target fit the table of now.
+"""Whether files of the target fit the table as it is now, where only some partitions come back.
 
 Spec: Partition Value Serialization; Column Mapping.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from deltacli.arrow import compute as pc
 from deltacli.delta.log.table_configuration import TableConfiguration
-from deltacli.delta.partitions.values import partition_columns
-from deltacli.delta.predicate.parse import parse_predicate
 from deltacli.delta.protocol.read_property import is_true
 from deltacli.delta.schema.names import physical_name
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, StructField, StructType, simple_name
-from deltacli.errors import CommitCorrupt, DataUnreadable, UsageError
 from deltacli.operations.restore.metadata import RestoreRefusal
-from deltacli.typing import ArrowArray, RecordBatch
 
 _ID = "delta.columnMapping.id"
 _CONSTRAINTS = "delta.constraints."
 _EXPRESSIONS = ("delta.invariants", "delta.generationExpression")
 _ICEBERG = tuple(f"delta.enableIcebergCompatV{number}" for number in (1, 2, 3))
-
-
-class PartitionCondition:
-    """Chooses file actions by their partition values. Raises UsageError (`usage.where`) for an invalid condition, and
-    for one on other columns. Thread-safe.
-    """
-
-    def __init__(self, config: TableConfiguration, where: str) -> None:
-        self._config = config
-        self._predicate = parse_predicate(where, config.schema or StructType(()))
-        columns = {column.name: (name, column) for name, column in config.partition_columns.items() if column}
-        others = [".".join(path) for path in self._predicate.columns if path[0] not in columns]
-        if others:
-            raise UsageError(
-                f"the condition uses {others[0]}, which is not a partition column",
-                code="usage.where",
-                facts={"partition columns": ", ".join(columns) or "none: the table is not partitioned"},
-            )
-        self._needed = [columns[path[0]] for path in self._predicate.columns]
-
-    def __call__(self, adds: RecordBatch) -> ArrowArray:
-        """Return which file actions the condition is true for. Raises DataUnreadable (`partition.*`)."""
-        import pyarrow as pa
-
-        if not adds.num_rows:
-            return pa.array([], pa.bool_())
-        values = partition_columns(adds, self._config, [name for name, _ in self._needed])
-        columns = {column.name: values[name] for name, column in self._needed} or {"_": adds.column("path")}
-        rows = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
-        return pc.fill_null(self._predicate.matches(rows), False)
-
-    def chooses(self, values: Mapping[str, str | None]) -> bool:
-        """Return whether a file with these partition values is chosen, or may be: they are not valid."""
-        from deltacli.delta.log.file_actions import action_schemas, whole_actions
-
-        try:
-            one = whole_actions([{"path": "", "partitionValues": dict(values)}], action_schemas().add, "")
-            return bool(self(one)[0].as_py())
-        except (CommitCorrupt, DataUnreadable):
-            return True
 
 
 def differences(now: TableConfiguration, target: TableConfiguration, version: int) -> Iterator[RestoreRefusal]:

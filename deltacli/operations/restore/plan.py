@@ -23,10 +23,7 @@ from deltacli.operations.recover.verify import Problem
 from deltacli.operations.restore import row_ids
 from deltacli.operations.restore.difference import (
     Difference,
-    Mask,
-    chosen_actions,
     compare,
-    marked_actions,
     no_difference,
 )
 from deltacli.operations.restore.metadata import (
@@ -42,6 +39,7 @@ from deltacli.operations.restore.metadata import (
 )
 from deltacli.operations.restore.request import RestoreRequest
 from deltacli.operations.restore.verify import VERIFIED, Checked, ProblemFile, check_files
+from deltacli.operations.table.keyed_files import Mask, chosen_actions, marked_actions
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.time_travel import find_snapshot
 from deltacli.typing import ArrowArray, Json, RecordBatch
@@ -231,7 +229,8 @@ class _Planning:
         """Parse the condition, and yield why files of the target do not fit the table of now."""
         if self._request.where is None:
             return
-        from deltacli.operations.restore.partitions import PartitionCondition, differences, new_demands
+        from deltacli.operations.restore.partitions import differences, new_demands
+        from deltacli.operations.table.partition_condition import PartitionCondition
 
         self._where = PartitionCondition(now.config, self._request.where)
         yield from differences(now.config, target.config, target.version)
@@ -255,11 +254,11 @@ class _Planning:
         import pyarrow as pa
 
         if self._checked is None:
-            every = marked_actions(self._target, found.target, found.added, self._where, VERIFIED)
+            every = marked_actions(self._target, found.target.keys, found.added, self._where, VERIFIED)
             return (every if found.files_after else ()), found.files_after
         due = pc.and_(found.added, pc.invert(pc.is_in(found.target.keys, value_set=self._checked)))
         count = pc.sum(due).as_py() or 0
-        adds = chosen_actions(self._target, found.target, due, self._where, VERIFIED) if count else ()
+        adds = chosen_actions(self._target, found.target.keys, due, self._where, VERIFIED) if count else ()
         return ((batch, pa.repeat(True, batch.num_rows)) for batch in adds), count
 
     def _restorable(self, found: Difference, problems: Sequence[ProblemFile]) -> int | None:
@@ -269,7 +268,7 @@ class _Planning:
             return None
         from deltacli.operations.restore.restorable import newest_restorable
 
-        every = marked_actions(self._target, found.target, found.added, self._where, VERIFIED)
+        every = marked_actions(self._target, found.target.keys, found.added, self._where, VERIFIED)
         return newest_restorable(self._now, self._target, (batch for batch, _ in every), lost, self._where)
 
 

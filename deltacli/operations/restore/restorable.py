@@ -14,9 +14,10 @@ from deltacli.delta.log.segment import LogFile
 from deltacli.delta.vacuum.keys import PathKeys
 from deltacli.delta.vectors.descriptor import unique_id_column
 from deltacli.operations.recover.newest_complete import complete_versions
-from deltacli.operations.restore.difference import Mask, compare
+from deltacli.operations.restore.difference import compare
 from deltacli.operations.restore.verify import VERIFIED, check_sizes
 from deltacli.operations.table.find_log import list_log
+from deltacli.operations.table.keyed_files import Mask
 from deltacli.typing import ArrowArray, RecordBatch
 from deltacli.work.commits.reading import stream_commit
 from deltacli.work.rows.table_files import TableFiles

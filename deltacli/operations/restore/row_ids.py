@@ -17,7 +17,8 @@ from deltacli.delta.log.row_ids import (
 )
 from deltacli.delta.protocol.read_property import is_true
 from deltacli.delta.stats.record_counts import num_records_column
-from deltacli.operations.restore.difference import Amount, Difference, Mask, marked_actions
+from deltacli.operations.restore.difference import Amount, Difference
+from deltacli.operations.table.keyed_files import Mask, marked_actions
 from deltacli.operations.restore.metadata import RestoreRefusal, SmallState
 from deltacli.typing import ArrowArray, RecordBatch
 from deltacli.units import plural
@@ -101,11 +102,11 @@ def _overlap(now: Snapshot, target: Snapshot, found: Difference, where: Mask | N
     """Return True if files that come back have ids of files that stay, or of others that come back."""
     import pyarrow as pa
 
-    back = marked_actions(target, found.target, found.added, where, _RANGE)
+    back = marked_actions(target, found.target.keys, found.added, where, _RANGE)
     parts = [_ranges(pc.filter(adds, mask)) for adds, mask in back]
     if not sum(part.num_rows for part in parts):
         return False
-    goes = marked_actions(now, found.now, found.removed, where, _RANGE)
+    goes = marked_actions(now, found.now.keys, found.removed, where, _RANGE)
     parts += [_ranges(pc.filter(adds, pc.invert(mask))) for adds, mask in goes]
     if where is not None:
         parts += now.file_actions.map_actions(

@@ -12,10 +12,10 @@ from deltacli.errors import PartlyDone, Refused
 from deltacli.hints import command
 from deltacli.operations.recover.verify import Problem
 from deltacli.operations.restore.execute import RestoreOutcome, require_complete
-from deltacli.operations.restore.partitions import PartitionCondition
 from deltacli.operations.restore.plan import plan_restore
 from deltacli.operations.restore.request import RestoreRequest
 from deltacli.operations.restore.verify import ProblemFile
+from deltacli.operations.table.partition_condition import PartitionCondition
 from tests.support.actions import Line, add, commit_info, domain, metadata, protocol, remove
 from tests.support.builder import TableBuilder
 from tests.support.restoring import Restoring, append

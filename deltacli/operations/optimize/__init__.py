@@ -1,0 +1,1 @@
+"""Compacting the data files of a table."""

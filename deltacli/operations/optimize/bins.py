@@ -1,0 +1,130 @@
+"""Bins as pieces of work: the actions of their files, read again in rounds, and where the new files go.
+
+Spec: Add File and Remove File; Column Mapping (new files need not be in directories of partitions).
+"""
+
+from __future__ import annotations
+
+import secrets
+import string
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from deltacli.arrow import compute as pc
+from deltacli.delta.log.commit_lines import Action
+from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.partitions.text import directory_of
+from deltacli.delta.partitions.values import with_spelled_keys
+from deltacli.delta.protocol.read_property import is_true, parse_integer
+from deltacli.operations.optimize.live import ORDER_TAGS
+from deltacli.operations.optimize.plan import OptimizePlan
+from deltacli.operations.optimize.select import Bin
+from deltacli.operations.table.keyed_files import chosen_actions
+from deltacli.typing import RecordBatch
+from deltacli.work.rewrite.pieces import RewritePiece, SourceFile
+from deltacli.work.rows.data_files import DataFile
+
+_FILES_AT_ONCE = 50_000
+"""Files whose actions are in memory, apart from those of one larger group of bins."""
+
+_LONGEST_NAME = 255
+_LETTERS = string.ascii_letters + string.digits
+
+
+class OpenBin(NamedTuple):
+    """A bin with the actions of its files, in the order of the new file's rows."""
+
+    bin: Bin
+    piece: RewritePiece
+    adds: RecordBatch
+    own_fields: Action
+    """What the adds of new files have of the old ones: how their rows are ordered."""
+
+    @property
+    def paths(self) -> list[str]:
+        """Return the paths of the files, as in the log."""
+        found: list[str] = self.adds.column("path").to_pylist()
+        return found
+
+
+def open_groups(plan: OptimizePlan, groups: Iterable[Sequence[Bin]]) -> Iterator[list[OpenBin]]:
+    """Yield the bins of each group with their actions, reading those of several groups at once."""
+    number = 0
+    for together in _rounds(groups):
+        opened = _opened(plan, [one for group in together for one in group], number)
+        for group in together:
+            yield [next(opened) for _ in group]
+        number += sum(map(len, together))
+
+
+def _rounds(groups: Iterable[Sequence[Bin]]) -> Iterator[list[Sequence[Bin]]]:
+    together, files = list[Sequence[Bin]](), 0
+    for group in groups:
+        count = sum(one.files for one in group)
+        if together and files + count > _FILES_AT_ONCE:
+            yield together
+            together, files = [], 0
+        together.append(group)
+        files += count
+    if together:
+        yield together
+
+
+def _opened(plan: OptimizePlan, bins: Sequence[Bin], number: int) -> Iterator[OpenBin]:
+    """Yield bins with their actions. The version is read once."""
+    import pyarrow as pa
+
+    places = plan.selection.places(bins)
+    keys = plan.live.keys
+    is_wanted = pc.is_in(pa.array(range(len(keys)), pa.int64()), value_set=pa.array(places, pa.int64()))
+    batches = list(chosen_actions(plan.snapshot, keys, is_wanted, plan.condition))
+    adds = pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
+    rank = {place: row for row, place in enumerate(sorted(places))}
+    begin = 0
+    for count, one in enumerate(bins, number):
+        rows = pa.array([rank[place] for place in places[begin : begin + one.files]], pa.int64())
+        begin += one.files
+        yield _open(plan.snapshot.config, one, count, pc.take(adds, rows))
+
+
+def _open(config: TableConfiguration, one: Bin, number: int, adds: RecordBatch) -> OpenBin:
+    values = _partition_values(config, adds)
+    paths, sizes = adds.column("path").to_pylist(), adds.column("size").to_pylist()
+    vectors = adds.column("deletionVector").to_pylist()
+    ids, versions = (adds.column(name).to_pylist() for name in ("baseRowId", "defaultRowCommitVersion"))
+    sources = tuple(
+        SourceFile(DataFile(path, sizes[row], {}, vectors[row]), ids[row], versions[row])
+        for row, path in enumerate(paths)
+    )
+    piece = RewritePiece(number, sources, values, _directory(config, values))
+    return OpenBin(one, piece, adds, _own_fields(adds))
+
+
+def _partition_values(config: TableConfiguration, adds: RecordBatch) -> Mapping[str, str | None]:
+    """Return the values of the first file, in the spelling of the table's columns; empty text is null."""
+    names = list(config.partition_columns)
+    if not names:
+        return {}
+    known = dict(with_spelled_keys(adds.column("partitionValues"), names)[0].as_py())
+    return {name: known.get(name) or None for name in names}
+
+
+def _own_fields(adds: RecordBatch) -> Action:
+    """Return the fields that all files of a bin have in common because they are grouped by them."""
+    tags = dict(adds.column("tags")[0].as_py() or ())
+    kept = {name: tags[name] for name in ORDER_TAGS if tags.get(name) is not None}
+    provider = adds.column("clusteringProvider")[0].as_py()
+    return {**({"tags": kept} if kept else {}), **({} if provider is None else {"clusteringProvider": provider})}
+
+
+def _directory(config: TableConfiguration, values: Mapping[str, str | None]) -> str:
+    """Return the directory of new files: that of their partition, or a random one, as the reference implementation
+    does with column mapping and for `delta.randomizeFilePrefixes`.
+    """
+    properties = config.properties
+    directory = directory_of(values)
+    is_too_long = any(len(part.encode()) > _LONGEST_NAME for part in directory.split("/"))
+    if config.mapping_mode == "none" and not is_true(properties, "delta.randomizeFilePrefixes") and not is_too_long:
+        return directory
+    length = parse_integer(properties, "delta.randomPrefixLength") or 2
+    return "".join(secrets.choice(_LETTERS) for _ in range(min(max(length, 1), 32)))

@@ -1,0 +1,182 @@
+"""The live files of a version as columns: sizes, rows, deleted rows, and which of them may share a file.
+
+Spec: Partition Value Serialization; Clustered Table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from deltacli.arrow import compute as pc
+from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.partitions.values import partition_columns, with_spelled_keys
+from deltacli.delta.schema.types import PrimitiveType
+from deltacli.delta.stats.record_counts import num_records_column
+from deltacli.operations.optimize.select import FilesAtHand
+from deltacli.operations.table.keyed_files import file_keys
+from deltacli.typing import ArrowArray, RecordBatch
+
+if TYPE_CHECKING:
+    from deltacli.operations.table.version import Snapshot
+    from deltacli.work.rows.table_files import TableFiles
+
+ORDER_TAGS = ("ZCUBE_ID", "ZCUBE_ZORDER_BY")
+"""The tags of files whose rows are in some order; files are merged only with others of the same values."""
+CLUSTERING_PROVIDER = "liquid"
+OUTSIDE, FOREIGN_CLUSTERING = "outside", "clustering-provider"
+"""Why files are left alone: they are not below the table, another program clusters them."""
+_FIELDS = ("path", "size", "partitionValues", "deletionVector", "stats", "tags", "clusteringProvider")
+_ZONE = r"(Z|[+-][0-9]{2}(:?[0-9]{2})?|\[.*\]|[A-Za-z]+(/[A-Za-z_]+)*)\s*$"
+
+Condition = Callable[["RecordBatch"], ArrowArray]
+"""Returns which file actions are in scope: never null."""
+
+
+@dataclass(frozen=True, eq=False)
+class LiveFiles:
+    """The files in scope as columns, their keys, and how many must not be rewritten, by reason."""
+
+    columns: FilesAtHand
+    keys: ArrowArray
+    partitions: int
+    excluded: Mapping[str, int]
+
+
+def live_files(snapshot: Snapshot, condition: Condition | None, is_named: Condition | None = None) -> LiveFiles:
+    """Return the live files of a version that a condition chooses. `is_named` says which hold something to purge.
+
+    Raises DataUnreadable (`partition.*`), CommitCorrupt, CheckpointUnreadable, StorageFailed.
+    """
+    reader = _Reader(snapshot, condition, is_named)
+    parts = list(snapshot.file_actions.map_actions("add", reader.read, fields=_FIELDS))
+    return _joined([part for part in parts if part is not None])
+
+
+class _Part(NamedTuple):
+    sizes: ArrowArray
+    rows: ArrowArray
+    deleted: ArrowArray
+    has_vector: ArrowArray
+    is_outside: ArrowArray
+    is_foreign: ArrowArray
+    is_named: ArrowArray
+    keys: ArrowArray
+    partitions: Sequence[ArrowArray]
+    order: Sequence[ArrowArray]
+
+
+class _Reader:
+    """Reads batches of adds, in several threads."""
+
+    def __init__(self, snapshot: Snapshot, condition: Condition | None, is_named: Condition | None) -> None:
+        self._config = snapshot.config
+        self._files: TableFiles = snapshot.table.files()
+        self._condition, self._is_named = condition, is_named
+
+    def read(self, adds: RecordBatch) -> _Part | None:
+        import pyarrow as pa
+
+        if self._condition is not None:
+            adds = pc.filter(adds, self._condition(adds))
+        count = adds.num_rows
+        if not count:
+            return None
+        vectors, provider = adds.column("deletionVector"), adds.column("clusteringProvider")
+        deleted = pc.cast(pc.struct_field(vectors, ["cardinality"]), pa.int64())
+        deleted = pc.if_else(pc.is_valid(vectors), deleted, pa.scalar(0, pa.int64()))
+        nothing = pa.repeat(pa.scalar(False), count)
+        return _Part(
+            pc.fill_null(adds.column("size"), 0),
+            num_records_column(adds.column("stats")),
+            deleted,
+            pc.is_valid(vectors),
+            self._outside(adds.column("path")),
+            pc.fill_null(pc.not_equal(provider, CLUSTERING_PROVIDER), False),
+            nothing if self._is_named is None else self._is_named(adds),
+            file_keys(adds),
+            list(partition_keys(adds, self._config)),
+            [provider, *(_tag(adds.column("tags"), name) for name in ORDER_TAGS)],
+        )
+
+    def _outside(self, paths: ArrowArray) -> ArrowArray:
+        import pyarrow as pa
+
+        absolute = pc.match_substring_regex(paths, r"^([A-Za-z][A-Za-z0-9+.-]*:)?/")
+        inside = [place for place in pc.indices_nonzero(absolute).to_pylist() if self._is_inside(paths[place].as_py())]
+        if not inside:
+            return absolute
+        return pc.and_not(absolute, pc.is_in(pa.array(range(len(paths)), pa.int64()), value_set=pa.array(inside)))
+
+    def _is_inside(self, path: str) -> bool:
+        return self._files.inside(path) is not None or not self._files.is_refused(path)
+
+
+def partition_keys(adds: RecordBatch, config: TableConfiguration) -> Iterator[ArrowArray]:
+    """Yield columns that are equal for file actions of the same partition, whatever the spelling of their values.
+
+    A timestamp without a zone is another value than one with a zone: which it is depends on the session of a reader.
+    """
+    names = list(config.partition_columns)
+    values = partition_columns(adds, config, names)
+    for name in names:
+        column = config.partition_columns[name]
+        yield values[name]
+        if column is not None and column.data_type == PrimitiveType("timestamp"):
+            texts = _lookup(with_spelled_keys(adds.column("partitionValues"), names), name)
+            yield pc.fill_null(pc.match_substring_regex(texts, _ZONE), False)
+
+
+def _lookup(maps: ArrowArray, key: str) -> ArrowArray:
+    import pyarrow as pa
+
+    return pc.map_lookup(maps, query_key=pa.scalar(key), occurrence="first")
+
+
+def _tag(tags: ArrowArray, name: str) -> ArrowArray:
+    import pyarrow as pa
+
+    return pa.nulls(len(tags), pa.string()) if tags.null_count == len(tags) else _lookup(tags, name)
+
+
+def _joined(parts: Sequence[_Part]) -> LiveFiles:
+    import pyarrow as pa
+
+    if not parts:
+        kinds = (pa.int64(), pa.int64(), pa.int64(), pa.bool_(), pa.int32(), pa.bool_(), pa.bool_())
+        empty = [pa.array([], kind) for kind in kinds]
+        return LiveFiles(FilesAtHand(*empty), pa.array([], pa.binary(16)), 0, {})
+    columns = [pa.concat_arrays([part[place] for part in parts]) for place in range(8)]
+    sizes, rows, deleted, has_vector, outside, foreign, named, keys = columns
+    by_partition = codes(_transposed([part.partitions for part in parts]), len(sizes))
+    by_order = _transposed([part.order for part in parts])
+    groups = codes([by_partition, *(column for column in by_order if column.null_count < len(column))], len(sizes))
+    excluded = {OUTSIDE: outside, FOREIGN_CLUSTERING: pc.and_not(foreign, outside)}
+    counts = {reason: int(pc.sum(mask).as_py() or 0) for reason, mask in excluded.items()}
+    return LiveFiles(
+        FilesAtHand(sizes, rows, deleted, has_vector, groups, pc.or_(outside, foreign), named),
+        keys,
+        len(pc.unique(by_partition)),
+        {reason: count for reason, count in counts.items() if count},
+    )
+
+
+def _transposed(parts: Sequence[Sequence[ArrowArray]]) -> list[ArrowArray]:
+    import pyarrow as pa
+
+    return [pa.concat_arrays(column) for column in zip(*parts, strict=True)]
+
+
+def codes(columns: Sequence[ArrowArray], count: int) -> ArrowArray:
+    """Return a number for each row, equal where the rows have equal values; nulls equal each other."""
+    import pyarrow as pa
+
+    found = pa.repeat(pa.scalar(0, pa.int32()), count)
+    for column in columns:
+        encoded = pc.dictionary_encode(column, null_encoding="encode")
+        pairs = pc.add(
+            pc.multiply(pc.cast(found, pa.int64()), len(encoded.dictionary)), pc.cast(encoded.indices, pa.int64())
+        )
+        found = pc.dictionary_encode(pairs).indices
+    return found

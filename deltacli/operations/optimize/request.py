@@ -1,0 +1,61 @@
+"""The request for an optimization."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from deltacli.delta.log.commit_metadata import NO_METADATA
+from deltacli.errors import UsageError
+from deltacli.hints import parameter
+from deltacli.operations.table.api_arguments import count_number
+from deltacli.request_fields import COMMIT_METADATA, Kind, option, shared
+from deltacli.units import parse_size
+
+_SIZES = ("target_size", "min_size", "max_bytes")
+
+
+@dataclass(frozen=True, kw_only=True)
+class OptimizeRequest:
+    """Which files are rewritten, and how. Sizes are texts such as `128MiB`, or bytes.
+
+    `where` is a condition on partition columns. With `purge`, files with deletion vectors or dropped columns are
+    rewritten, and no others. `verify` compares the rows before and after once more.
+    """
+
+    where: str | None = option("Optimize only partitions that match: \"date >= '2026-01-01'\".", "CONDITION", Kind.TEXT)
+    target_size: str | int | None = option(
+        "Size of new files.  [default: delta.targetFileSize, else 128MiB]", "SIZE", Kind.SIZE
+    )
+    min_files: int = option("Fewest files that are written as one; at least 2.  [default: 2]", "N", least=2, default=2)
+    min_size: str | int | None = option(
+        "Size from which a file is left alone.  [default: half of the target]", "SIZE", Kind.SIZE
+    )
+    purge: bool = option("Rewrite every file with deleted rows or dropped columns, and no others.", default=False)
+    purge_ratio: float = option(
+        "Share of deleted rows above which a file of any size is rewritten.  [default: 5%]",
+        "5%",
+        Kind.SHARE,
+        default=0.05,
+    )
+    max_bytes: str | int | None = option("Rewrite at most this many bytes.", "SIZE", Kind.SIZE)
+    time_budget_ms: int | None = option("Begin no commit after this time, such as 30m.", "DURATION", Kind.DURATION)
+    verify: bool = option("Read all rows before and after, and compare them.", default=False)
+    commit_metadata: Mapping[str, str] = shared(COMMIT_METADATA, NO_METADATA)
+    dry_run: bool = False
+
+    def __post_init__(self) -> None:
+        """Bring sizes to bytes. Raises UsageError."""
+        for name in _SIZES:
+            given = getattr(self, name)
+            size = parse_size(given) if isinstance(given, str) else given
+            if size is not None and (not isinstance(size, int) or isinstance(size, bool) or size < 1):
+                raise UsageError(f"{parameter(f'optimize.{name}')} {given} is not a size of at least one byte")
+            object.__setattr__(self, name, size)
+        if count_number(self.min_files, "min_files") < 2:
+            raise UsageError(f"{parameter('optimize.min_files')} {self.min_files} is less than 2")
+        if not 0 <= self.purge_ratio <= 1:
+            raise UsageError(f"{parameter('optimize.purge_ratio')} {self.purge_ratio} is not a share from 0 to 1")
+        if self.time_budget_ms is not None and self.time_budget_ms < 0:
+            raise UsageError(f"{parameter('optimize.time_budget_ms')} is negative")
+        object.__setattr__(self, "commit_metadata", dict(self.commit_metadata))  # a proxy cannot be sent to executors

@@ -1,0 +1,81 @@
+"""Live files by their keys: sixteen bytes each instead of a path and a vector, so that the actions of chosen ones among
+millions can be read again.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from deltacli.arrow import compute as pc
+from deltacli.delta.encoding.fingerprints import fingerprints
+from deltacli.delta.log.action_fields import FIELDS
+from deltacli.delta.log.replay import key_column
+from deltacli.delta.vectors.descriptor import unique_id_column
+from deltacli.typing import ArrowArray, RecordBatch
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from deltacli.operations.table.version import Snapshot
+
+KEY_BYTES = 16
+
+Mask = Callable[["pyarrow.RecordBatch"], ArrowArray]
+"""Returns which file actions are chosen: never null."""
+
+
+def file_keys(adds: RecordBatch) -> ArrowArray:
+    """Return sixteen bytes for the path and the vector of each file action, equal in one process for equal files."""
+    import pyarrow as pa
+
+    keys = key_column(adds.column("path"), unique_id_column(adds.column("deletionVector")))
+    pairs = array("q", bytes(KEY_BYTES * len(keys)))
+    pairs[::2] = array("q", map(hash, keys.to_pylist()))
+    pairs[1::2] = array("q", memoryview(fingerprints(keys).buffers()[1])[: 8 * len(keys)].tobytes()) if keys else pairs
+    return pa.Array.from_buffers(pa.binary(KEY_BYTES), len(keys), [None, pa.py_buffer(pairs)])
+
+
+def chosen_actions(
+    snapshot: Snapshot, keys: ArrowArray, chosen: ArrowArray, where: Mask | None, fields: Sequence[str] | None = None
+) -> Iterator[RecordBatch]:
+    """Yield the live files of a version that `chosen` selects among those with these `keys`, with all their fields or
+    some.
+    """
+    for rows, mask in marked_actions(snapshot, keys, chosen, where, fields):
+        if pc.any(mask).as_py():
+            yield pc.filter(rows, mask)
+
+
+def marked_actions(
+    snapshot: Snapshot, keys: ArrowArray, chosen: ArrowArray, where: Mask | None, fields: Sequence[str] | None = None
+) -> Iterator[tuple[RecordBatch, ArrowArray]]:
+    """Yield the live files of a version, which have these `keys`, and which of them `chosen` selects."""
+    named = None if fields is None else [*fields, *(["partitionValues"] if where is not None else [])]
+
+    def read(adds: RecordBatch) -> tuple[RecordBatch, ArrowArray]:
+        rows = adds if where is None else pc.filter(adds, where(adds))
+        return rows, file_keys(rows)
+
+    begin = 0
+    for rows, found in snapshot.file_actions.map_actions("add", read, fields=named):
+        if not found.equals(keys.slice(begin, len(found))):
+            raise AssertionError("the files of a version came in another order")
+        mask = chosen.slice(begin, len(found))
+        begin += len(found)
+        yield rows, mask
+
+
+def removes_of(adds: RecordBatch, now_ms: int, *, is_change: bool) -> RecordBatch:
+    """Return the removes of some live files, with all that is known of them."""
+    import pyarrow as pa
+
+    count = adds.num_rows
+    fixed = {
+        "deletionTimestamp": pa.repeat(pa.scalar(now_ms, pa.int64()), count),
+        "dataChange": pa.repeat(is_change, count),
+        "extendedFileMetadata": pa.repeat(True, count),
+    }
+    columns = {name: fixed[name] if name in fixed else adds.column(name) for name in FIELDS["remove"]}
+    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
