@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from deltacli.operations.change.widen_type import WideningOutcome
     from deltacli.operations.checkpoint.execute import CheckpointResult
     from deltacli.operations.checkpoint.plan import CheckpointRequest
+    from deltacli.operations.optimize.execute import OptimizeOutcome
+    from deltacli.operations.optimize.request import OptimizeRequest
     from deltacli.operations.read.changes import Changes
     from deltacli.operations.read.history import History
     from deltacli.operations.recover.plan import UndeleteResult
@@ -51,6 +53,7 @@ if TYPE_CHECKING:
 else:
     CheckpointRequest = Lazy("deltacli.operations.checkpoint.plan", "CheckpointRequest")
     UndeleteRequest = Lazy("deltacli.operations.recover.request", "UndeleteRequest")
+    OptimizeRequest = Lazy("deltacli.operations.optimize.request", "OptimizeRequest")
     RestoreRequest = Lazy("deltacli.operations.restore.request", "RestoreRequest")
     VacuumRequest = Lazy("deltacli.operations.vacuum.request", "VacuumRequest")
     ValidateRequest = Lazy("deltacli.operations.validate.request", "ValidateRequest")
@@ -350,6 +353,31 @@ class Table(LogCare):
         outcome = execute_vacuum(self, plan, request)
         require_done(outcome)
         return VacuumResult(plan, outcome)
+
+    @named
+    @takes(OptimizeRequest)
+    def optimize(self, request: OptimizeRequest) -> OptimizeOutcome:
+        """Compact small files and purge deleted rows, in one commit per group of files, and return what was done.
+
+        The parameters are the fields of `OptimizeRequest`.
+        `where` is a condition on partition columns. Files below `min_size` (default: half of the target) become files
+        of `target_size` (default: `delta.targetFileSize`, else 128 MiB), and so do files of which more than
+        `purge_ratio` of the rows are deleted. With `purge` only files with deleted rows or dropped columns are
+        rewritten. At most `max_bytes` are rewritten, and no commit begins after `time_budget_ms`. `verify` reads all
+        rows before and after. `commit_metadata` are keys for the commitInfo. `dry_run` only plans.
+
+        Files that another writer touches meanwhile are left alone: `skipped` of the result counts them. A file whose
+        values cannot be kept exactly is in `refused`.
+
+        Raises Refused, with nothing changed, where the protocol forbids writing; PartlyDone after an error behind the
+        first commit; what commits raise; and what `snapshot` raises. Spec: Add File and Remove File.
+        """
+        from deltacli.operations.optimize.execute import OptimizeOutcome, execute_optimize
+        from deltacli.operations.optimize.plan import plan_optimize
+
+        self.require_writable(dry_run=request.dry_run)
+        plan = plan_optimize(self, request)
+        return OptimizeOutcome(plan) if request.dry_run else execute_optimize(plan)
 
     @named
     @takes(RestoreRequest)

@@ -27,6 +27,7 @@ INSTEAD: Mapping[str, str] = {
     "log crc": "deltacli validate TABLE checks schemas, snapshots and manifests",
     "log expire": "an engine deletes old snapshots: sys.expire_snapshots; deltacli vacuum TABLE --schemas old schemas",
     "log restore": "an engine returns to a snapshot or tag: sys.rollback_to",
+    "optimize": "an engine compacts a table: sys.compact",
     "properties": "deltacli snapshot TABLE shows options, deltacli alter TABLE set KEY=VALUE changes them",
     "read": "an engine, or the package pypaimon, reads rows",
     "restore": "an engine returns to a snapshot or tag: sys.rollback_to",

@@ -1,0 +1,119 @@
+"""An optimization as text: what is rewritten, what is left alone and why, when the old files can be deleted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from deltacli.cli.render.sections import Section
+from deltacli.cli.results import Outcome
+from deltacli.cli.terminal.term import Style
+from deltacli.delta.protocol.intervals import deleted_file_retention_ms
+from deltacli.units import format_count, format_moment, format_size, plural
+
+if TYPE_CHECKING:
+    from deltacli.operations.optimize.execute import OptimizeOutcome
+    from deltacli.operations.optimize.plan import OptimizePlan
+    from deltacli.typing import Json
+
+_COLUMNS = ("what", "reason", "files", "bytes")
+_NAMED = 5
+_REASONS = {
+    "large-enough": "large enough",
+    "alone": "no other small file in the partition",
+    "min-files": "too few for a new file",
+    "max-bytes": "beyond --max-bytes",
+    "time-budget": "beyond --time-budget",
+    "conflict": "touched by another writer meanwhile",
+    "failed": "no gain without the files that were refused",
+    "outside": "outside the table",
+    "clustering-provider": "clustered by another program",
+}
+
+
+def optimize_result(plan: OptimizePlan, outcome: OptimizeOutcome | None) -> Outcome:
+    """Return a plan, or what became of it, as a result."""
+    content = plan.as_json() if outcome is None else outcome.as_json()
+    said = list(_sections(plan, outcome))
+    return Outcome("optimize", plan.table.uri, content, lambda: said, list(_rows(content)), _COLUMNS)
+
+
+def _rows(content: dict[str, Json]) -> Iterator[dict[str, Json]]:
+    files, sizes, skipped = content["files"], content["bytes"], content["skipped"]
+    assert isinstance(files, dict) and isinstance(sizes, dict) and isinstance(skipped, dict)
+    for what in ("removed", "added"):
+        yield {"what": what, "reason": None, "files": files[what], "bytes": sizes[what]}
+    for reason, count in skipped.items():
+        yield {"what": "skipped", "reason": reason, "files": count, "bytes": None}
+
+
+def _sections(plan: OptimizePlan, outcome: OptimizeOutcome | None) -> Iterator[Section]:
+    chosen, version = plan.selection, plan.snapshot.version
+    skipped = dict(Counter(plan.skipped) + (Counter() if outcome is None else outcome.skipped))
+    left_alone = [_skipped(reason, count) for reason, count in sorted(skipped.items(), key=lambda item: -item[1])]
+    if plan.is_noop:
+        what = "no file holds deleted rows or dropped columns" if plan.rules.purge else "no files to compact"
+        yield Section("nothing to do", [f"{plan.table.uri}, version {version}: {what}"])
+        yield Section("left alone", left_alone)
+        return
+    yield Section("table", [plan.table.uri])
+    yield Section("version", [str(version)])
+    yield Section("limited to", [] if plan.request.where is None else [plan.request.where])
+    if outcome is None:
+        yield Section("would rewrite", [_amount(chosen.files, chosen.size_bytes)])
+        yield Section("into", [f"{plural(chosen.outputs, 'file')} of up to {format_size(plan.rules.target_bytes)}"])
+        yield Section("would purge", list(_vectors(chosen.vectors)))
+        yield Section("commits", [format_count(len(plan.groups))])
+        yield Section("a query opens", [_per_query(plan)])
+    else:
+        yield Section("rewrote", [_amount(outcome.files_removed, outcome.bytes_removed)])
+        yield Section("into", [_amount(outcome.files_added, outcome.bytes_added)])
+        yield Section("rows", [format_count(outcome.rows)])
+        yield Section("purged", list(_vectors(outcome.vectors)))
+        yield Section("commits", [_commits(outcome)])
+        yield Section("old files", list(_old_files(plan, outcome)))
+    yield Section("left alone", left_alone)
+    if outcome is not None:
+        yield Section("refused", list(_refused(outcome)), Style.PROBLEM)
+        yield Section("left behind", outcome.left_behind[:_NAMED], Style.PROBLEM)
+
+
+def _amount(files: int, size_bytes: int) -> str:
+    return f"{plural(files, 'file')}, {format_size(size_bytes)}"
+
+
+def _vectors(count: int) -> Iterator[str]:
+    if count:
+        yield f"the deleted rows of {plural(count, 'file')}"
+
+
+def _per_query(plan: OptimizePlan) -> str:
+    before, after = (plan.estimate[name] for name in ("filesPerQueryBefore", "filesPerQueryAfter"))
+    whole = "" if plan.live.partitions <= 1 else " per partition"
+    return f"{after} files{whole}, now {before}"
+
+
+def _commits(outcome: OptimizeOutcome) -> str:
+    versions = outcome.versions
+    if not versions:
+        return "none"
+    which = f"version {versions[0]}" if len(versions) == 1 else f"versions {versions[0]} to {versions[-1]}"
+    return f"{format_count(len(versions))}, {which}"
+
+
+def _old_files(plan: OptimizePlan, outcome: OptimizeOutcome) -> Iterator[str]:
+    if outcome.versions:
+        due = plan.table.clock() + deleted_file_retention_ms(plan.snapshot.properties)
+        yield f"stay for older versions; vacuum deletes them from {format_moment(due)} UTC on"
+
+
+def _skipped(reason: str, count: int) -> str:
+    return f"{plural(count, 'file')}: {_REASONS.get(reason, reason)}"
+
+
+def _refused(outcome: OptimizeOutcome) -> Iterator[str]:
+    for one in outcome.refused[:_NAMED]:
+        yield f"{one.path}: {one.reason} [{one.code}]"
+    if len(outcome.refused) > _NAMED:
+        yield f"and {len(outcome.refused) - _NAMED:,} more"
