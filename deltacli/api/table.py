@@ -363,21 +363,26 @@ class Table(LogCare):
         `where` is a condition on partition columns. Files below `min_size` (default: half of the target) become files
         of `target_size` (default: `delta.targetFileSize`, else 128 MiB), and so do files of which more than
         `purge_ratio` of the rows are deleted. With `purge` only files with deleted rows or dropped columns are
-        rewritten. At most `max_bytes` are rewritten, and no commit begins after `time_budget_ms`. `verify` reads all
-        rows before and after. `commit_metadata` are keys for the commitInfo. `dry_run` only plans.
+        rewritten. At most `max_bytes` are rewritten, and no commit begins after `time_budget_ms`. `commit_metadata` are
+        keys for the commitInfo. `dry_run` only plans.
 
         Files that another writer touches meanwhile are left alone: `skipped` of the result counts them. A file whose
         values cannot be kept exactly is in `refused`.
 
         Raises Refused, with nothing changed, where the protocol forbids writing; PartlyDone after an error behind the
-        first commit; what commits raise; and what `snapshot` raises. Spec: Add File and Remove File.
+        first commit, and where files could not be read; what commits raise; and what `snapshot` raises.
+        Spec: Add File and Remove File.
         """
-        from deltacli.operations.optimize.execute import OptimizeOutcome, execute_optimize
+        from deltacli.operations.optimize.execute import OptimizeOutcome, execute_optimize, require_complete
         from deltacli.operations.optimize.plan import plan_optimize
 
         self.require_writable(dry_run=request.dry_run)
         plan = plan_optimize(self, request)
-        return OptimizeOutcome(plan) if request.dry_run else execute_optimize(plan)
+        if request.dry_run:
+            return OptimizeOutcome(plan)
+        outcome = execute_optimize(plan)
+        require_complete(outcome)
+        return outcome
 
     @named
     @takes(RestoreRequest)

@@ -72,7 +72,7 @@ def optimize(run: Run, table: TableArgument, *, asked: Asked[OptimizeRequest], h
 
 
 def _execute(run: Run, table: str, plan: OptimizePlan) -> None:
-    from deltacli.operations.optimize.execute import OptimizeOutcome, execute_optimize
+    from deltacli.operations.optimize.execute import OptimizeOutcome, execute_optimize, require_complete
 
     outcome = OptimizeOutcome(plan)
     try:
@@ -86,6 +86,7 @@ def _execute(run: Run, table: str, plan: OptimizePlan) -> None:
             _show(run, plan, outcome)
         raise
     _show(run, plan, outcome)
+    require_complete(outcome)
     if outcome.versions:
         run.say_next(f"deltacli history {quoted_table(table)} --limit 3")
 

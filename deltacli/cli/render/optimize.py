@@ -21,6 +21,7 @@ _COLUMNS = ("what", "reason", "files", "bytes")
 _NAMED = 5
 _REASONS = {
     "large-enough": "large enough",
+    "nothing-to-purge": "no deleted rows, no dropped columns",
     "alone": "no other small file in the partition",
     "min-files": "too few for a new file",
     "max-bytes": "beyond --max-bytes",
@@ -41,7 +42,9 @@ def optimize_result(plan: OptimizePlan, outcome: OptimizeOutcome | None) -> Outc
 
 def _rows(content: dict[str, Json]) -> Iterator[dict[str, Json]]:
     files, sizes, skipped = content["files"], content["bytes"], content["skipped"]
-    assert isinstance(files, dict) and isinstance(sizes, dict) and isinstance(skipped, dict)
+    assert isinstance(files, dict)
+    assert isinstance(sizes, dict)
+    assert isinstance(skipped, dict)
     for what in ("removed", "added"):
         yield {"what": what, "reason": None, "files": files[what], "bytes": sizes[what]}
     for reason, count in skipped.items():

@@ -36,9 +36,7 @@ def size_metrics(removed: Sequence[RecordBatch], added: Sequence[NewFile]) -> di
         "numAddedBytes": sum(sizes),
         **bounds,
         **quartiles,
-        "numDeletionVectorsRemoved": sum(
-            adds.num_rows - adds.column("deletionVector").null_count for adds in removed
-        ),
+        "numDeletionVectorsRemoved": sum(adds.num_rows - adds.column("deletionVector").null_count for adds in removed),
     }
 
 

@@ -19,6 +19,7 @@ from deltacli.delta.log.body_lines import encoded_files
 from deltacli.delta.log.commit_content import CommitRequest, OnConflict, Slot
 from deltacli.delta.paths.path_decoding import decode
 from deltacli.errors import DeltacliError, OutcomeUnknown, PartlyDone
+from deltacli.hints import command
 from deltacli.operations.change.commit import Committed, Dropped, commit
 from deltacli.operations.optimize.bins import OpenBin, open_groups
 from deltacli.operations.optimize.content import added_files, parameters_of, size_metrics
@@ -74,6 +75,8 @@ class OptimizeOutcome:
             "rows": self.rows,
             "vectorsPurged": self.vectors,
             "skipped": skipped,
+            "refused": [one._asdict() for one in self.refused],
+            "leftBehind": list(self.left_behind),
             "dryRun": False,
         }
 
@@ -108,6 +111,19 @@ def execute_optimize(plan: OptimizePlan, outcome: OptimizeOutcome | None = None)
         facts = fault.facts | {"so far": outcome.summary}
         raise PartlyDone(fault.message, code=fault.code, facts=facts, hint=fault.hint) from fault
     return outcome
+
+
+def require_complete(outcome: OptimizeOutcome) -> None:
+    """Raise PartlyDone where files could not be read, with the command that says what is wrong with them."""
+    damaged = [one for one in outcome.refused if not one.code.startswith("optimize.")]
+    if damaged:
+        first = damaged[0]
+        raise PartlyDone(
+            f"{plural(len(damaged), 'file')} could not be read and {'was' if len(damaged) == 1 else 'were'} left alone",
+            code=first.code,
+            facts={"first": first.path, "why": first.reason, "so far": outcome.summary},
+            hint=command("validate", level="data"),
+        )
 
 
 def _left(outcome: OptimizeOutcome) -> dict[str, str]:

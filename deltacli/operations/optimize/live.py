@@ -5,8 +5,8 @@ Spec: Partition Value Serialization; Clustered Table.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
@@ -15,7 +15,7 @@ from deltacli.delta.partitions.values import partition_columns, with_spelled_key
 from deltacli.delta.schema.types import PrimitiveType
 from deltacli.delta.stats.record_counts import num_records_column
 from deltacli.operations.optimize.select import FilesAtHand
-from deltacli.operations.table.keyed_files import file_keys
+from deltacli.operations.table.keyed_files import Mask, file_keys
 from deltacli.typing import ArrowArray, RecordBatch
 
 if TYPE_CHECKING:
@@ -30,9 +30,6 @@ OUTSIDE, FOREIGN_CLUSTERING = "outside", "clustering-provider"
 _FIELDS = ("path", "size", "partitionValues", "deletionVector", "stats", "tags", "clusteringProvider")
 _ZONE = r"(Z|[+-][0-9]{2}(:?[0-9]{2})?|\[.*\]|[A-Za-z]+(/[A-Za-z_]+)*)\s*$"
 
-Condition = Callable[["RecordBatch"], ArrowArray]
-"""Returns which file actions are in scope: never null."""
-
 
 @dataclass(frozen=True, eq=False)
 class LiveFiles:
@@ -43,13 +40,17 @@ class LiveFiles:
     partitions: int
     excluded: Mapping[str, int]
 
+    def naming(self, is_named: ArrowArray) -> LiveFiles:
+        """Return the same with other files that hold something to purge."""
+        return replace(self, columns=self.columns._replace(is_named=is_named))
 
-def live_files(snapshot: Snapshot, condition: Condition | None, is_named: Condition | None = None) -> LiveFiles:
-    """Return the live files of a version that a condition chooses. `is_named` says which hold something to purge.
+
+def live_files(snapshot: Snapshot, condition: Mask | None) -> LiveFiles:
+    """Return the live files of a version that a condition chooses.
 
     Raises DataUnreadable (`partition.*`), CommitCorrupt, CheckpointUnreadable, StorageFailed.
     """
-    reader = _Reader(snapshot, condition, is_named)
+    reader = _Reader(snapshot, condition)
     parts = list(snapshot.file_actions.map_actions("add", reader.read, fields=_FIELDS))
     return _joined([part for part in parts if part is not None])
 
@@ -61,7 +62,6 @@ class _Part(NamedTuple):
     has_vector: ArrowArray
     is_outside: ArrowArray
     is_foreign: ArrowArray
-    is_named: ArrowArray
     keys: ArrowArray
     partitions: Sequence[ArrowArray]
     order: Sequence[ArrowArray]
@@ -70,23 +70,21 @@ class _Part(NamedTuple):
 class _Reader:
     """Reads batches of adds, in several threads."""
 
-    def __init__(self, snapshot: Snapshot, condition: Condition | None, is_named: Condition | None) -> None:
+    def __init__(self, snapshot: Snapshot, condition: Mask | None) -> None:
         self._config = snapshot.config
         self._files: TableFiles = snapshot.table.files()
-        self._condition, self._is_named = condition, is_named
+        self._condition = condition
 
     def read(self, adds: RecordBatch) -> _Part | None:
         import pyarrow as pa
 
         if self._condition is not None:
             adds = pc.filter(adds, self._condition(adds))
-        count = adds.num_rows
-        if not count:
+        if not adds.num_rows:
             return None
         vectors, provider = adds.column("deletionVector"), adds.column("clusteringProvider")
         deleted = pc.cast(pc.struct_field(vectors, ["cardinality"]), pa.int64())
         deleted = pc.if_else(pc.is_valid(vectors), deleted, pa.scalar(0, pa.int64()))
-        nothing = pa.repeat(pa.scalar(False), count)
         return _Part(
             pc.fill_null(adds.column("size"), 0),
             num_records_column(adds.column("stats")),
@@ -94,7 +92,6 @@ class _Reader:
             pc.is_valid(vectors),
             self._outside(adds.column("path")),
             pc.fill_null(pc.not_equal(provider, CLUSTERING_PROVIDER), False),
-            nothing if self._is_named is None else self._is_named(adds),
             file_keys(adds),
             list(partition_keys(adds, self._config)),
             [provider, *(_tag(adds.column("tags"), name) for name in ORDER_TAGS)],
@@ -147,8 +144,9 @@ def _joined(parts: Sequence[_Part]) -> LiveFiles:
         kinds = (pa.int64(), pa.int64(), pa.int64(), pa.bool_(), pa.int32(), pa.bool_(), pa.bool_())
         empty = [pa.array([], kind) for kind in kinds]
         return LiveFiles(FilesAtHand(*empty), pa.array([], pa.binary(16)), 0, {})
-    columns = [pa.concat_arrays([part[place] for part in parts]) for place in range(8)]
-    sizes, rows, deleted, has_vector, outside, foreign, named, keys = columns
+    columns = [pa.concat_arrays([part[place] for part in parts]) for place in range(7)]
+    sizes, rows, deleted, has_vector, outside, foreign, keys = columns
+    named = pa.repeat(pa.scalar(False), len(sizes))
     by_partition = codes(_transposed([part.partitions for part in parts]), len(sizes))
     by_order = _transposed([part.order for part in parts])
     groups = codes([by_partition, *(column for column in by_order if column.null_count < len(column))], len(sizes))

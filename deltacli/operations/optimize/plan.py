@@ -15,6 +15,7 @@ from deltacli.delta.log.commit_metadata import require_free
 from deltacli.delta.schema.readable_rows import require_readable_rows
 from deltacli.operations.change.commit import require_possible
 from deltacli.operations.optimize.live import LiveFiles, live_files
+from deltacli.operations.optimize.purge import with_dropped_columns
 from deltacli.operations.optimize.request import OptimizeRequest
 from deltacli.operations.optimize.select import Bin, Rules, Selection, select
 from deltacli.operations.table.keyed_files import Mask
@@ -42,7 +43,6 @@ class OptimizePlan:
     request: OptimizeRequest
     snapshot: Snapshot
     rules: Rules
-    spec: RewriteSpec
     condition: Mask | None
     live: LiveFiles
     selection: Selection
@@ -51,6 +51,11 @@ class OptimizePlan:
     def is_noop(self) -> bool:
         """Whether there is nothing to do."""
         return not self.selection.bins
+
+    @cached_property
+    def spec(self) -> RewriteSpec:
+        """Return how new files are written. Raises Unreadable for a schema whose files deltacli does not write."""
+        return RewriteSpec.make(self.snapshot.config, target_bytes=self.rules.target_bytes)
 
     @cached_property
     def groups(self) -> Sequence[Sequence[Bin]]:
@@ -90,6 +95,8 @@ class OptimizePlan:
             "rows": chosen.rows,
             "vectorsPurged": chosen.vectors,
             "skipped": dict(self.skipped),
+            "refused": [],
+            "leftBehind": [],
             "estimate": self.estimate,
             "refusals": [],
             "dryRun": True,
@@ -107,10 +114,14 @@ def plan_optimize(table: TableHandle, request: OptimizeRequest) -> OptimizePlan:
     require_possible(snapshot, CommitRequest("OPTIMIZE"))
     require_readable_rows(snapshot.config, snapshot.version)
     rules = rules_of(request, snapshot.properties)
-    spec = RewriteSpec.make(snapshot.config, target_bytes=rules.target_bytes)
     condition = None if request.where is None else PartitionCondition(snapshot.config, request.where)
     live = live_files(snapshot, condition)
-    return OptimizePlan(table, request, snapshot, rules, spec, condition, live, select(live.columns, rules))
+    if request.purge:
+        live = with_dropped_columns(snapshot, live, condition)
+    plan = OptimizePlan(table, request, snapshot, rules, condition, live, select(live.columns, rules))
+    if not plan.is_noop:
+        _ = plan.spec
+    return plan
 
 
 def rules_of(request: OptimizeRequest, properties: Mapping[str, str]) -> Rules:

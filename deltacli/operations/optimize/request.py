@@ -20,7 +20,7 @@ class OptimizeRequest:
     """Which files are rewritten, and how. Sizes are texts such as `128MiB`, or bytes.
 
     `where` is a condition on partition columns. With `purge`, files with deletion vectors or dropped columns are
-    rewritten, and no others. `verify` compares the rows before and after once more.
+    rewritten, and no others.
     """
 
     where: str | None = option("Optimize only partitions that match: \"date >= '2026-01-01'\".", "CONDITION", Kind.TEXT)
@@ -40,7 +40,6 @@ class OptimizeRequest:
     )
     max_bytes: str | int | None = option("Rewrite at most this many bytes.", "SIZE", Kind.SIZE)
     time_budget_ms: int | None = option("Begin no commit after this time, such as 30m.", "DURATION", Kind.DURATION)
-    verify: bool = option("Read all rows before and after, and compare them.", default=False)
     commit_metadata: Mapping[str, str] = shared(COMMIT_METADATA, NO_METADATA)
     dry_run: bool = False
 

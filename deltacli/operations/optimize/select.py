@@ -16,8 +16,10 @@ from deltacli.arrow import compute as pc
 from deltacli.typing import ArrowArray
 
 _DEAD_PER_BIN = 1_000
-LARGE, ALONE, FEW, MAX_BYTES = "large-enough", "alone", "min-files", "max-bytes"
-"""Why a file is left alone: its size, no other small file in its group, too few of them, the limit of this run."""
+LARGE, CLEAN, ALONE, FEW, MAX_BYTES = "large-enough", "nothing-to-purge", "alone", "min-files", "max-bytes"
+"""Why a file is left alone: its size, no deleted row in it, no other small file in its group, too few of them, the
+limit of this run.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +124,7 @@ def select(files: FilesAtHand, rules: Rules) -> Selection:
     lonely = kinds.candidates - len(order)
     few = len(order) - sum(one.files for one in bins)
     large = len(files.sizes) - kinds.candidates - kinds.excluded
-    counts = {LARGE: large, ALONE: lonely, FEW: few, MAX_BYTES: over}
+    counts = {CLEAN if rules.purge else LARGE: large, ALONE: lonely, FEW: few, MAX_BYTES: over}
     return Selection(order, tuple(kept), {reason: count for reason, count in counts.items() if count})
 
 

@@ -1,0 +1,46 @@
+"""Which files a purge rewrites besides those with deletion vectors: those that still hold dropped columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from deltacli.arrow import compute as pc
+from deltacli.operations.optimize.live import LiveFiles
+from deltacli.operations.table.keyed_files import Mask, chosen_actions
+from deltacli.typing import RecordBatch
+from deltacli.work.rewrite.dropped_columns import CONFIG, FindDroppedColumns
+from deltacli.work.rows.data_files import DataFile
+
+if TYPE_CHECKING:
+    from deltacli.operations.table.version import Snapshot
+
+_FILES_PER_PIECE = 32
+
+
+def with_dropped_columns(snapshot: Snapshot, live: LiveFiles, condition: Mask | None) -> LiveFiles:
+    """Return the files with those marked that hold columns which the table does not have. Reads their footers."""
+    import pyarrow as pa
+
+    columns, table = live.columns, snapshot.table
+    unknown = pc.invert(pc.or_(columns.has_vector, columns.is_excluded))
+    places = pc.indices_nonzero(unknown)
+    adds = chosen_actions(snapshot, live.keys, unknown, condition, ("path", "size", "deletionVector"))
+    pieces = chain.from_iterable(map(_pieces, adds))
+    found: list[bool] = []
+    with table.progress.step("reading footers", unit="files", total=len(places)) as step:
+        for answers in table.engine.spread(
+            FindDroppedColumns(), pieces, table.stores, shared={CONFIG: snapshot.config}, weigh=len
+        ):
+            found += answers
+            step.advance(len(answers))
+    named = pc.take(places, pc.indices_nonzero(pa.array(found, pa.bool_())))
+    every = pa.array(range(len(live.keys)), pa.uint64())
+    return live.naming(pc.is_in(every, value_set=pc.cast(named, pa.uint64())))
+
+
+def _pieces(adds: RecordBatch) -> Iterator[list[DataFile]]:
+    paths, sizes = adds.column("path").to_pylist(), adds.column("size").to_pylist()
+    files = [DataFile(path, size) for path, size in zip(paths, sizes, strict=True)]
+    yield from (files[begin : begin + _FILES_PER_PIECE] for begin in range(0, len(files), _FILES_PER_PIECE))
