@@ -34,7 +34,7 @@ TRACKING = ("domainMetadata", "rowTracking", "inCommitTimestamp")
 
 
 @contextmanager
-def deltalake(uri: str, writers: int, count: int, options: dict[str, str]) -> Iterator[list[int]]:
+def deltalake(uri: str, writers: int, count: int, options: dict[str, str], *kinds: str) -> Iterator[list[int]]:
     """Run writers of the other engine beside the block; the list has the numbers of their commits afterwards."""
     python, made = peer_python(), list[int]()
     if python is None:
@@ -42,7 +42,7 @@ def deltalake(uri: str, writers: int, count: int, options: dict[str, str]) -> It
     command = [python, str(SCRIPTS / "writing_with_deltalake.py"), uri]
     processes = [
         subprocess.Popen(
-            [*command, str(number), str(count), json.dumps(options)],
+            [*command, str(number), str(count), json.dumps(options), *kinds],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -1,4 +1,4 @@
-"""The files that `optimize` chooses, against a model: bins that save files or purge rows, and nothing left to do after."""
+"""The files that `optimize` chooses, against a model: bins that save files or purge rows, then nothing to do."""
 
 from __future__ import annotations
 

@@ -183,6 +183,35 @@ class Racer:
         return self._written(ids, inputs[0]["partitionValues"]["p"])
 
 
+def optimize(uri: str, number: int, seed: int, count: int, together: Barrier, answers: Any) -> None:  # Any: a queue
+    """Optimize, each bin in a commit of its own, until so many commits are made, and tell which."""
+    from deltacli.operations.optimize import plan
+
+    plan._GROUP_BINS = 1
+    found: list[object] = []
+    try:
+        chance, dropped = random.Random(f"{seed} {number}"), 0
+        table = Table(open_storage(uri), clock=system_clock)
+        together.wait()
+        for _ in range(20 * count):
+            done = table.optimize(purge=chance.random() < 0.3, commit_metadata={"of": str(number)})
+            dropped += done.dropped
+            found += [(_txn_id(table.storage, version), version) for version in done.versions]
+            if len(found) >= count:
+                break
+        found.append(("dropped", dropped))
+    except BaseException as fault:  # noqa: BLE001  (as in `race`)
+        together.abort()
+        found.append(f"{fault!r} {getattr(fault, 'facts', '')}")
+    answers.put(found)
+
+
+def _txn_id(storage: Storage, version: int) -> str:
+    lines = storage.read(f"_delta_log/{version:020}.json").splitlines()
+    found: str = json.loads(lines[0])["commitInfo"]["txnId"]
+    return found
+
+
 def race(uri: str, number: int, seed: int, count: int, together: Barrier, answers: Any) -> None:  # Any: a queue
     """Take turns until so many commits are made, and tell which."""
     found: list[object] = []
@@ -242,7 +271,7 @@ def check_change(
     match info["operation"]:
         case "CREATE TABLE":
             assert not after.live
-        case "COMPACT" | "OPTIMIZE":
+        case "COMPACT" | "OPTIMIZE" | "REORG":
             assert (set(), set()) == (lost, won), ("rows were lost or came", place)
         case "APPEND":
             assert not lost, place
@@ -253,7 +282,7 @@ def check_change(
             restored = {key for key, one in then.items() if partition in (None, one["partitionValues"]["p"])}
             others = {key for key, one in before.live.items() if partition not in (None, one["partitionValues"]["p"])}
             assert restored | others == after.live.keys(), ("not what was restored", place)
-        case "DELETE":
+        case "DELETE" | "MERGE":
             doomed = set(json.loads(info["ids"]))
             kept = {value for one in before.live.values() for value in rows.of(one)}
             assert (doomed & kept, set()) == (lost, won), ("not the rows to delete", place)

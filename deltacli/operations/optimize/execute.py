@@ -20,7 +20,7 @@ from deltacli.delta.log.commit_content import CommitRequest, OnConflict, Slot
 from deltacli.delta.paths.path_decoding import decode
 from deltacli.errors import DeltacliError, OutcomeUnknown, PartlyDone
 from deltacli.hints import command
-from deltacli.operations.change.commit import Committed, Dropped, commit
+from deltacli.operations.change.commit import Committed, Dropped, commit, jittered_pause
 from deltacli.operations.optimize.bins import OpenBin, open_groups
 from deltacli.operations.optimize.content import added_files, parameters_of, size_metrics
 from deltacli.operations.optimize.plan import OptimizePlan
@@ -38,6 +38,10 @@ if TYPE_CHECKING:
 TIME_BUDGET, CONFLICT, FAILED = "time-budget", "conflict", "failed"
 """Why files were left alone: no time was left, another writer touched them or files of their bin, an error."""
 _NAMED = 10
+_MAX_ATTEMPTS = 400
+"""A bin is more work than an attempt to commit it, so writers that commit without a break are outlasted for longer."""
+_SHORT = 2
+"""The pauses stop growing here: the longer the pause, the more versions others have made in it."""
 
 
 @dataclass(eq=False)
@@ -233,6 +237,8 @@ class _Run:
                 read=self._watch.read,
                 after=self._last,
                 commit_metadata=self._plan.request.commit_metadata,
+                max_attempts=_MAX_ATTEMPTS,
+                pause=_short_pause,
             )
         except OutcomeUnknown:
             self._outcome.left_behind += [decode(file.path) for one in made.ready for file in one.result.files]
@@ -268,6 +274,10 @@ class _Run:
             outcome.files_added += len(one.result.files)
             outcome.bytes_added += sum(file.size_bytes for file in one.result.files)
             outcome.rows += one.result.rows
+
+
+def _short_pause(repetition: int) -> None:
+    jittered_pause(min(repetition, _SHORT))
 
 
 def _weight(piece: RewritePiece) -> int:

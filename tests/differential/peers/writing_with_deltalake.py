@@ -1,4 +1,5 @@
-"""`python writing_with_deltalake.py URI NUMBER COUNT OPTIONS`: append, delete, overwrite and optimise at full speed.
+"""`python writing_with_deltalake.py URI NUMBER COUNT OPTIONS [KINDS]`: append, delete, overwrite and optimise at full
+speed, or do what KINDS names, separated by commas.
 
 It deletes from, overwrites and optimises the one partition that no other such writer changes, and where nobody else
 optimises: deltalake 1.6 commits over removes that change no data, and then the rows are there twice. Its commits carry
@@ -21,7 +22,10 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 SCHEMA = pa.schema([("id", pa.int64()), ("p", pa.string())])
 
 
-def main(uri: str, number: str, count: str, options: str) -> None:
+KINDS = "append,append,delete,overwrite,optimise"
+
+
+def main(uri: str, number: str, count: str, options: str, kinds: str = KINDS) -> None:
     chance = random.Random(f"deltalake {number}")
     next_id = (int(number) + 100) * 10_000_000
     made, storage = 0, json.loads(options)
@@ -31,7 +35,7 @@ def main(uri: str, number: str, count: str, options: str) -> None:
     for _ in range(20 * int(count)):
         if made == int(count) or (select.select([sys.stdin], [], [], 0)[0] and not sys.stdin.readline()):
             break
-        kind = chance.choice(("append", "append", "delete", "overwrite", "optimise"))
+        kind = chance.choice(kinds.split(","))
         part = chance.choice(("0", "1", "2", "3")) if kind == "append" else number
         ids = list(range(next_id, next_id + chance.randint(1, 4)))
         next_id = ids[-1] + 1
@@ -51,14 +55,20 @@ def turn(uri: str, storage: dict[str, str], kind: str, part: str, ids: list[int]
             about = CommitProperties(custom_metadata={"ids": "[]"})
             done = table.optimize.compact(partition_filters=[("p", "=", part)], commit_properties=about)
             return int(done["numFilesAdded"] > 0)
-        case "delete":
+        case "delete" | "merge":
             low = chance.randint(0, 3)
             found = [name for name in _ids_of(table, part) if name % 4 == low]
             if not found:
                 return 0
             about = CommitProperties(custom_metadata={"ids": json.dumps(found)})
             names = ", ".join(map(str, found))
-            table.delete(f"p = '{part}' AND id IN ({names})", commit_properties=about)
+            where = f"t.p = '{part}' AND t.id IN ({names})"
+            if kind == "merge":
+                source = pa.table({"id": found, "p": [part] * len(found)}, schema=SCHEMA)
+                merge = table.merge(source, f"t.id = s.id AND {where}", "s", "t", commit_properties=about)
+                merge.when_matched_delete().execute()
+            else:
+                table.delete(where.replace("t.", ""), commit_properties=about)
             return int(table.version() > before)
     rows = pa.table({"id": ids, "p": [part] * len(ids)}, schema=SCHEMA)
     about = {"ids": json.dumps(ids)} | ({"replaces": part} if kind == "overwrite" else {})

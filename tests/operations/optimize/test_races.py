@@ -1,0 +1,40 @@
+"""Processes that optimize while others append, mark, restore, delete, merge and overwrite: every version has the rows
+of the one before it with one change, and no writer is kept from committing.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.operations.test_file_contention import _LONGEST, deltalake, verify
+from tests.support.effort import SEED, is_soaking
+from tests.support.file_racing import first_files, optimize, race
+from tests.support.waiting import run_together
+
+GROUPS = 10_000 if is_soaking() else 200
+DATA = "append,append,delete,merge,overwrite"
+
+
+def optimize_beside(uri: str, racers: int, count: int, groups: int, optimizers: int) -> tuple[list[Any], int]:
+    """Let our writers and optimizers commit together, and return what they told, and how many groups were dropped."""
+    each = -(-groups // optimizers)
+    targets: list[Any] = [(race, (uri, number, SEED, count)) for number in range(racers)]
+    targets += [(optimize, (uri, 50 + number, SEED, each)) for number in range(optimizers)]
+    told = [one for found in run_together(targets, seconds=_LONGEST) for one in found]
+    assert not [one for one in told if isinstance(one, str)], told[-3:]
+    return [one for one in told if one[0] != "dropped"], sum(one[1] for one in told if one[0] == "dropped")
+
+
+def test_beside_writers_of_the_other_engine(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    place = str(first_files().write(tmp_path / "table"))
+
+    with deltalake(place, 2, 10 * GROUPS, {}, DATA) as made:
+        told, dropped = optimize_beside(place, 1, GROUPS // 4, GROUPS, 1)
+
+    verify(place, told, made, capfd)
+    with capfd.disabled():
+        sys.stderr.write(f"{dropped} groups dropped\n")
