@@ -18,8 +18,8 @@ from deltacli.delta.log.row_ids import (
 from deltacli.delta.protocol.read_property import is_true
 from deltacli.delta.stats.record_counts import num_records_column
 from deltacli.operations.restore.difference import Amount, Difference
-from deltacli.operations.table.keyed_files import Mask, marked_actions
 from deltacli.operations.restore.metadata import RestoreRefusal, SmallState
+from deltacli.operations.table.keyed_files import Mask, marked_actions
 from deltacli.typing import ArrowArray, RecordBatch
 from deltacli.units import plural
 
