@@ -19,6 +19,7 @@ class OptionHeading(StrEnum):
 _OPTIONS: Mapping[OptionHeading, str] = {
     OptionHeading.SELECTION: """
         --version --timestamp --from --to --where --actions --checkpoint --retention --mode --prefix
+        --target-size --min-size --min-files --purge --purge-ratio --max-bytes
         --branch --schema-id --snapshot-id --tag --schemas
         --inventory --include-foreign --level --sample --select --ignore --profile --baseline --list-rules --verify
         --apply --explain --full -c --grant --comment --all --max-tables --only --resume
