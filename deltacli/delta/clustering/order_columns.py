@@ -1,0 +1,55 @@
+"""The columns that rows are ordered by, as a user names them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from deltacli.delta.clustering.curves import MOST_COLUMNS
+from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.predicate.columns import COLLATIONS
+from deltacli.delta.schema.column_path import CODE, ColumnFinder, PathPart
+from deltacli.delta.schema.types import StructType, simple_name
+from deltacli.delta.stats.collect import BOUNDED
+from deltacli.delta.stats.indexed_columns import STATS_COLUMNS, indexed_columns
+from deltacli.delta.stats.schema import ColumnPath, kind_of
+from deltacli.errors import UsageError
+
+
+class OrderColumn(NamedTuple):
+    """A column: its logical path as text, and its path of physical names."""
+
+    name: str
+    path: ColumnPath
+
+
+def order_columns(config: TableConfiguration, texts: Sequence[str]) -> tuple[OrderColumn, ...]:
+    """Return the columns to order rows by.
+
+    Raises UsageError (`usage.column`) for one that does not exist, that is named twice, or by which no file could be
+    skipped: partition columns, columns without statistics, types without an order.
+    """
+    finder = ColumnFinder(config.schema or StructType(()))
+    indexed = {path for path, _ in indexed_columns(config)}
+    found: dict[ColumnPath, OrderColumn] = {}
+    for text in texts:
+        place = finder.find(text)
+        path = tuple(config.physical_name(field) for field in place.fields)
+        if path[0] in config.partition_columns:
+            raise _refused(place.text, "it is a partition column: files are already separated by it")
+        if any(step.part is not PathPart.FIELD for step in place.steps) or kind_of(place.data_type) not in BOUNDED:
+            raise _refused(place.text, f"files have no minimum and maximum of type {simple_name(place.data_type)}")
+        if COLLATIONS in place.nearest.metadata:
+            raise _refused(place.text, "it has a collation, which orders texts differently")
+        if path not in indexed:
+            raise _refused(place.text, f"files have no statistics of it; {STATS_COLUMNS} selects the columns that have")
+        if path in found:
+            raise _refused(place.text, "it is named twice")
+        found[path] = OrderColumn(place.text, path)
+    if not 1 <= len(found) <= MOST_COLUMNS:
+        raise UsageError(f"rows can be ordered by 1 to {MOST_COLUMNS} columns, not by {len(found)}", code=CODE)
+    return tuple(found.values())
+
+
+def _refused(name: str, reason: str) -> UsageError:
+    return UsageError(f"rows cannot be ordered by column {name}: {reason}", code=CODE)

@@ -1,0 +1,60 @@
+"""Columns that rows can be ordered by, and those by which no file could be skipped."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from deltacli.delta.clustering.order_columns import order_columns
+from deltacli.delta.log.state import Metadata
+from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.protocol.protocol_action import Protocol
+from deltacli.delta.schema.types import parse_schema
+from deltacli.errors import UsageError
+
+COLUMNS = {
+    "a": "long",
+    "p": "date",
+    "s": {
+        "type": "struct",
+        "fields": [{"name": "b.c", "type": "string", "nullable": True, "metadata": {}}],
+    },
+    "flag": "boolean",
+    "raw": "binary",
+    "tags": {"type": "array", "elementType": "string", "containsNull": True},
+    "late": "timestamp",
+}
+
+
+def config(properties: dict[str, str]) -> TableConfiguration:
+    fields = [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in COLUMNS.items()]
+    schema = json.dumps({"type": "struct", "fields": fields})
+    metadata = Metadata("id", None, None, "parquet", {}, schema, ("p",), properties, None)
+    return TableConfiguration(protocol=Protocol(1, 2), metadata=metadata, schema=parse_schema(schema))
+
+
+def test_columns_are_found_as_users_write_them() -> None:
+    found = order_columns(config({}), ["A", "s.`b.c`", "late"])
+
+    assert [("a", ("a",)), ("s.`b.c`", ("s", "b.c")), ("late", ("late",))] == [tuple(column) for column in found]
+
+
+@pytest.mark.parametrize(
+    ("texts", "reason"),
+    [
+        (["p"], "partition column"),
+        (["gone"], "no column gone"),
+        (["a", "A"], "named twice"),
+        (["flag"], "no minimum and maximum of type boolean"),
+        (["raw"], "type binary"),
+        (["s"], "type struct"),
+        (["tags"], "type array<string>"),
+        (["tags.element"], "type string"),
+        (["late"], "no statistics"),
+        ([], "not by 0"),
+    ],
+)
+def test_columns_by_which_no_file_could_be_skipped_are_refused(texts: list[str], reason: str) -> None:
+    with pytest.raises(UsageError, match=reason):
+        order_columns(config({"delta.dataSkippingNumIndexedCols": "5"}), texts)
