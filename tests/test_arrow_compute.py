@@ -48,6 +48,7 @@ CALLS: dict[str, tuple[tuple[object, ...], dict[str, object]]] = {
     "bit_wise_or": ((NUMBERS, 4), {}),
     "bit_wise_xor": ((NUMBERS, 1), {}),
     "coalesce": ((TEXT, "z"), {}),
+    "cumulative_max": ((NUMBERS,), {}),
     "cumulative_sum": ((NUMBERS,), {}),
     "dictionary_encode": ((TEXT,), {}),
     "divide": ((NUMBERS, 2), {}),

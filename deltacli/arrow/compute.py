@@ -36,6 +36,7 @@ _FUNCTIONS: Mapping[str, tuple[str, int, str | None]] = {
     "bit_wise_or": ("bit_wise_or", 2, None),
     "bit_wise_xor": ("bit_wise_xor", 2, None),
     "coalesce": ("coalesce", -1, None),
+    "cumulative_max": ("cumulative_max", 1, "CumulativeOptions"),
     "cumulative_sum": ("cumulative_sum", 1, "CumulativeOptions"),
     "dictionary_encode": ("dictionary_encode", 1, "DictionaryEncodeOptions"),
     "divide": ("divide", 2, None),
