@@ -16,7 +16,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from deltacli import open_table
-from deltacli.cli.long_jobs import LongJobs
+from deltacli.cli.options.cluster import LongJobs
 from deltacli.cli.terminal.progress import BarPainter, JsonPainter, LiveProgress
 from deltacli.cli.terminal.steps import Shown
 from deltacli.operations.validate.foresight import READING_FOOTERS, READING_ROWS

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from deltacli.cli import long_jobs
 from deltacli.cli.app import run
-from deltacli.cli.long_jobs import LongJobs, UnitCost
+from deltacli.cli.options import cluster
+from deltacli.cli.options.cluster import LongJobs
 from deltacli.progress import SILENT, reported, reported_weighed
 
 
@@ -59,8 +59,8 @@ def test_steps_that_nobody_sees_are_estimated_and_their_items_passed_on_as_they_
 @pytest.fixture
 def _slow(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every file takes an hour."""
-    costs = {key: UnitCost(3_600, 3_600) for key in long_jobs.UNIT_COSTS}
-    monkeypatch.setattr(long_jobs, "UNIT_COSTS", costs)
+    costs = dict.fromkeys(cluster.UNIT_COSTS, (3600, 3600))
+    monkeypatch.setattr(cluster, "UNIT_COSTS", costs)
 
 
 @pytest.mark.usefixtures("_slow")

@@ -218,7 +218,7 @@ class Run:
         """Return the progress of an operation on a store; it names the cluster engine where this process takes long."""
         if self.quiet or not self.can_use_cluster or self.engine.may_repeat:
             return self.progress
-        from deltacli.cli.long_jobs import LongJobs
+        from deltacli.cli.options.cluster import LongJobs
 
         return LongJobs(self.progress, self._suggest_cluster, is_far=storage.capabilities.parallel_reads > 1)
 

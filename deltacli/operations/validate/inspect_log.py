@@ -15,7 +15,7 @@ from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.rules.framework.base import Severity
 from deltacli.delta.rules.framework.known_files import KnownFiles
 from deltacli.delta.rules.framework.raw_lines import ScannedLines
-from deltacli.delta.rules.framework.row_change import rows_added
+from deltacli.delta.rules.framework.view_files import rows_added
 from deltacli.delta.rules.framework.views import (
     ChecksumView,
     CommitView,
@@ -271,7 +271,7 @@ class LogInspector:
     def _take_changes(self, commit: CommitView) -> None:
         changes = commit.of_kind("cdc")
         self.cdc.extend((placed, commit.version) for placed in changes)
-        rows = rows_added(commit.added, commit.removed) if changes and commit.is_readable else None
+        rows = rows_added(commit) if changes and commit.is_readable else None
         if rows is not None:
             self.rows_added[commit.version] = rows
 

@@ -16,7 +16,7 @@ from deltacli.delta.paths.locate_paths import are_absolute, is_hidden, locate, l
 from deltacli.delta.paths.path_decoding import decode
 from deltacli.delta.protocol.intervals import deleted_file_retention_ms
 from deltacli.delta.rules.framework.base import LOST_BY_VACUUM, Area, Finding, Level, from_a_copy
-from deltacli.delta.rules.framework.stored_files import newest_removals, place_of
+from deltacli.delta.rules.framework.view_files import newest_removals, place_of
 from deltacli.delta.rules.framework.views import StateView, StorageView
 from deltacli.delta.rules.log.log_times import is_copied
 from deltacli.patterns import pattern

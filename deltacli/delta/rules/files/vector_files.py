@@ -10,7 +10,7 @@ from deltacli.arrow import compute as pc
 from deltacli.delta.log.log_path import Place
 from deltacli.delta.paths.path_decoding import canonical, decode
 from deltacli.delta.rules.framework.base import LOST_BY_VACUUM, Area, Finding, Level, from_a_copy
-from deltacli.delta.rules.framework.stored_files import place_of
+from deltacli.delta.rules.framework.view_files import place_of
 from deltacli.delta.rules.framework.views import StorageView
 from deltacli.delta.vectors.z85 import vector_file
 from deltacli.units import format_size

@@ -11,7 +11,7 @@ from deltacli.delta.log.log_path import Place
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.read_property import parse_integer
 from deltacli.delta.rules.framework.base import Area, Finding, Fix
-from deltacli.delta.rules.framework.view_stats import stats_of
+from deltacli.delta.rules.framework.view_files import stats_of
 from deltacli.delta.rules.framework.views import FilesView, MetadataView, ProtocolView
 from deltacli.delta.rules.mapping.fields import (
     ID,
