@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from deltacli.fleet.policy_file.model import AlertPolicy
+from deltacli.fleet.policy_file.keys import AlertPolicy
 from deltacli.hints import command
 from deltacli.typing import Json
 from deltacli.units import format_duration, format_size, plural

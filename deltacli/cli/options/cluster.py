@@ -118,7 +118,8 @@ UNIT_COSTS: Mapping[tuple[str, str], tuple[float, float]] = {
 }
 """Name of a step and its unit -> seconds per unit of its total, or per byte of its weight, on a disk and in a
 remote store. The figures are those of docs/performance.md, with two cores; those of a remote store assume 40 ms per
-request, 16 requests at once, and 100 MB per second. Other steps are not estimated: they are short, or their total is not known.
+request, 16 requests at once, and 100 MB per second. Other steps are not estimated: they are short, or have no known
+total.
 """
 
 

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 from deltacli.delta.protocol.intervals import DEFAULT_LOG_RETENTION_MS
 from deltacli.fleet.planning.facts import TableFacts
-from deltacli.fleet.policy_file.keys import DESTRUCTIVE
-from deltacli.fleet.policy_file.model import CheckpointPolicy, ExpirePolicy, Policy, VacuumPolicy, ValidatePolicy
+from deltacli.fleet.policy_file.keys import DESTRUCTIVE, CheckpointPolicy, ExpirePolicy, VacuumPolicy, ValidatePolicy
+from deltacli.fleet.policy_file.model import Policy
 from deltacli.typing import Json
 from deltacli.units import DAY_MS, format_age, format_duration, format_size, plural
 

@@ -1,17 +1,20 @@
-"""The keys of `fleet.toml`, one row each. The reader and the JSON Schema are made from them."""
+"""The keys of `fleet.toml`. The settings of a section are a class, whose fields declare what its keys mean and their
+defaults. The reader and the JSON Schema are made from them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import fields
+from collections.abc import Callable, Mapping
+from dataclasses import Field, dataclass, fields
+from enum import StrEnum
 from typing import Any, NamedTuple
 
 from deltacli.delta.rules.framework.base import Severity
 from deltacli.operations.vacuum.request import VacuumRequest
 from deltacli.operations.validate.request import ValidateRequest
-from deltacli.request_fields import Kind, Option
+from deltacli.request_fields import Kind, Option, option
 from deltacli.typing import Json
-from deltacli.units import format_duration
+from deltacli.units import DAY_MS, UNITS_MS, format_duration
 
 
 class Key(NamedTuple):
@@ -45,31 +48,139 @@ class Key(NamedTuple):
 _WRITERS: Mapping[Kind, Callable[[Any], str]] = {  # Any: a value of the kind
     Kind.CHOICE: str,
     Kind.DURATION: format_duration,
+    Kind.FLAG: lambda flag: str(flag).lower(),
     Kind.SHARE: lambda share: f"{100 * share:g}%",
 }
 
 
-def _of_fields(request: type[Any], *names: str) -> Iterator[Key]:  # Any: a dataclass
-    """Yield the keys for some fields of a request."""
-    declared = {one.name: one for one in fields(request)}
-    for name in names:
-        option: Option = declared[name].metadata["option"]
-        default = declared[name].default
-        kind = Kind.TEXTS if option.kind is Kind.PATTERNS else option.kind or Kind.TEXT
-        yield Key(
-            name.removesuffix("_ms").replace("_", "-"),
-            kind,
-            option.policy or option.meaning,
-            None if default in (None, ()) else _WRITERS.get(kind, str)(default),
-            tuple(option.choices or ()),
-            name,
-        )
+def _keys(settings: type[Any], *names: str) -> tuple[Key, ...]:  # Any: a dataclass
+    """Return the keys for some fields of a section, by default all."""
+    declared = {one.name: one for one in fields(settings)}
+    return tuple(_key(declared[name]) for name in names or declared)
 
 
-_EVERY = "Minimum time between two runs of the step on a table."
-_CONSENT = "Allow the step, which deletes files, to run without a question."
-_RETENTION = "Age up to which files are kept; without it the table's own property."
-_BELOW = "Allow a shorter retention than the table's; repeat the table's value."
+def _key(one: Field[Any]) -> Key:
+    option: Option = one.metadata["option"]
+    kind = Kind.TEXTS if option.kind is Kind.PATTERNS else option.kind or Kind.TEXT
+    default = None if one.default in (None, ()) else _WRITERS.get(kind, str)(one.default)
+    name = one.name.removesuffix("_ms").replace("_", "-")
+    return Key(name, kind, option.policy or option.meaning, default, tuple(option.choices or ()), one.name)
+
+
+def _every(default: int) -> Any:  # Any: a field
+    return option("Minimum time between two runs of the step on a table.", kind=Kind.DURATION, default=default)
+
+
+def _consent() -> Any:  # Any: a field
+    return option("Allow the step, which deletes files, to run without a question.", kind=Kind.FLAG, default=False)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointPolicy:
+    """Write a checkpoint when the log is this far behind."""
+
+    commits: int = option("Write a checkpoint from so many commits since the last one.", kind=Kind.COUNT, default=100)
+    log_bytes: int | None = option(
+        "Write a checkpoint from so many bytes of commits since the last one.", kind=Kind.SIZE
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ExpirePolicy:
+    """Delete log files that no kept version needs."""
+
+    every: int = _every(DAY_MS)
+    retention_ms: int | None = None
+    allow_retention_below_ms: int | None = None
+    consent: bool = _consent()
+
+
+@dataclass(frozen=True, kw_only=True)
+class VacuumPolicy(VacuumRequest):
+    """Delete data files that no retained version needs."""
+
+    every: int = _every(7 * DAY_MS)
+    consent: bool = _consent()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ValidatePolicy(ValidateRequest):
+    """Check tables against the rules."""
+
+    every: int = _every(7 * DAY_MS)
+    baselines: str | None = option("Directory with a file of accepted findings per table.")
+    fail_on: str = option(
+        "Severity from which findings fail the step.", kind=Kind.CHOICE, default=Severity.ERROR, choices=Severity
+    )
+
+    def require_files(self) -> None:
+        """Accept a sample at a level that opens no files: a policy may inherit one of the two."""
+
+
+@dataclass(frozen=True, slots=True)
+class AlertPolicy:
+    """The thresholds of tables, None where there is none. Shares are parts of 1."""
+
+    log_bytes: int | None = option("Alert from so many bytes of log.", kind=Kind.SIZE)
+    checkpoint_age: int | None = option(
+        "Alert when newer commits exist and the last checkpoint is older.", kind=Kind.DURATION
+    )
+    small_files: float | None = option("Alert from this share of data files below 16 MiB.", kind=Kind.SHARE)
+    tombstones: float | None = option(
+        "Alert from this share of tombstones among all file actions of the table.", kind=Kind.SHARE
+    )
+    least_files: int = option("Minimum number of data files for the alerts on shares.", kind=Kind.COUNT, default=20)
+    failed_rules: int | None = option("Alert from so many rules with errors or warnings.", kind=Kind.COUNT)
+
+
+class SentRuns(StrEnum):
+    ALWAYS = "always"
+    ALERTS = "alerts"
+
+
+@dataclass(frozen=True, slots=True)
+class Webhook:
+    """Where the summary of each run is sent. Durations are milliseconds; the secret is read when it is needed."""
+
+    url: str
+    secret_env: str | None = option("Environment variable with the secret of the signature.")
+    secret_file: str | None = option("File with the secret of the signature.")
+    when: str = option(
+        "Runs to send: all, or those that do not exit with 0.",
+        kind=Kind.CHOICE,
+        default=SentRuns.ALWAYS,
+        choices=SentRuns,
+    )
+    retry_budget: int = option(
+        "Time within which a failed request is repeated.", kind=Kind.DURATION, default=30 * UNITS_MS["second"]
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RunSettings:
+    """How the tables of a file are worked on. `leases` None: below `state`."""
+
+    state: str = option("Directory of the journal and the leases.", default="fleet-state")
+    leases: str | None = option("Directory of the leases, a path or URI, where several machines share tables.")
+    lease: int = option(
+        "Time after which the lease of a run that stopped renewing it expires.",
+        kind=Kind.DURATION,
+        default=UNITS_MS["hour"],
+    )
+    jobs: int = option("Tables that are worked on at once.", kind=Kind.COUNT, default=4)
+    calls_per_second: int | None = option("Maximum rate of requests to each remote store.", kind=Kind.COUNT)
+
+
+STEP_TYPES: Mapping[str, type[Any]] = {
+    "checkpoint": CheckpointPolicy,
+    "log-expire": ExpirePolicy,
+    "vacuum": VacuumPolicy,
+    "validate": ValidatePolicy,
+}
+"""Step -> the class of its settings. Durations are milliseconds, sizes bytes."""
+
+StepPolicy = CheckpointPolicy | ExpirePolicy | VacuumPolicy | ValidatePolicy
+
 
 GROUP_KEYS = (
     Key("policy", Kind.TEXT, "Name of the policy of these tables."),
@@ -81,39 +192,21 @@ GROUP_KEYS = (
 )
 
 STEP_KEYS: Mapping[str, tuple[Key, ...]] = {
-    "checkpoint": (
-        Key("commits", Kind.COUNT, "Write a checkpoint from so many commits since the last one.", "100"),
-        Key("log-bytes", Kind.SIZE, "Write a checkpoint from so many bytes of commits since the last one."),
-    ),
+    "checkpoint": _keys(CheckpointPolicy),
     "log-expire": (
-        Key("every", Kind.DURATION, _EVERY, "1d"),
-        Key("retention", Kind.DURATION, _RETENTION, of="retention_ms"),
-        Key("allow-retention-below", Kind.DURATION, _BELOW, of="allow_retention_below_ms"),
-        Key("consent", Kind.FLAG, _CONSENT, "false"),
+        *_keys(ExpirePolicy, "every"),
+        *_keys(VacuumRequest, "retention_ms", "allow_retention_below_ms"),
+        *_keys(ExpirePolicy, "consent"),
     ),
     "vacuum": (
-        Key("every", Kind.DURATION, _EVERY, "7d"),
-        *_of_fields(VacuumRequest, "retention_ms", "allow_retention_below_ms", "mode", "max_delete", "protect_from"),
-        *_of_fields(VacuumRequest, "quarantine"),
-        Key("consent", Kind.FLAG, _CONSENT, "false"),
+        *_keys(VacuumPolicy, "every", "retention_ms", "allow_retention_below_ms", "mode", "max_delete", "protect_from"),
+        *_keys(VacuumPolicy, "quarantine", "consent"),
     ),
-    "validate": (
-        Key("every", Kind.DURATION, _EVERY, "7d"),
-        *_of_fields(ValidateRequest, "level", "sample", "select", "ignore"),
-        Key("baselines", Kind.TEXT, "Directory with a file of accepted findings per table."),
-        Key("fail-on", Kind.CHOICE, "Severity from which findings fail the step.", "error", tuple(Severity)),
-    ),
+    "validate": _keys(ValidatePolicy, "every", "level", "sample", "select", "ignore", "baselines", "fail_on"),
 }
 """Step -> its keys. A policy has a table per step; `false` in its place turns an inherited step off."""
 
-ALERT_KEYS = (
-    Key("log-bytes", Kind.SIZE, "Alert from so many bytes of log."),
-    Key("checkpoint-age", Kind.DURATION, "Alert when newer commits exist and the last checkpoint is older."),
-    Key("small-files", Kind.SHARE, "Alert from this share of data files below 16 MiB."),
-    Key("tombstones", Kind.SHARE, "Alert from this share of tombstones among all file actions of the table."),
-    Key("least-files", Kind.COUNT, "Minimum number of data files for the alerts on shares.", "20"),
-    Key("failed-rules", Kind.COUNT, "Alert from so many rules with errors or warnings."),
-)
+ALERT_KEYS = _keys(AlertPolicy)
 """The thresholds of a policy. `false` in place of the table turns inherited ones off."""
 
 SECTION_KEYS: Mapping[str, tuple[Key, ...]] = {**STEP_KEYS, "alerts": ALERT_KEYS}
@@ -126,18 +219,11 @@ POLICY_KEYS = (Key("inherits", Kind.TEXT, "Name of the policy whose steps and ke
 
 TOP_KEYS = (
     Key("exclude", Kind.TEXTS, "Patterns of directories that belong to no group, with all below them."),
-    Key("state", Kind.TEXT, "Directory of the journal and the leases.", "fleet-state"),
-    Key("leases", Kind.TEXT, "Directory of the leases, a path or URI, where several machines share tables."),
-    Key("lease", Kind.DURATION, "Time after which the lease of a run that stopped renewing it expires.", "1h"),
-    Key("jobs", Kind.COUNT, "Tables that are worked on at once.", "4"),
-    Key("calls-per-second", Kind.COUNT, "Maximum rate of requests to each remote store."),
+    *_keys(RunSettings),
 )
 
 WEBHOOK_KEYS = (
     Key("url", Kind.TEXT, "Address to which the summary of each run is sent: https, or http on loopback."),
-    Key("secret-env", Kind.TEXT, "Environment variable with the secret of the signature."),
-    Key("secret-file", Kind.TEXT, "File with the secret of the signature."),
-    Key("when", Kind.CHOICE, "Runs to send: all, or those that do not exit with 0.", "always", ("always", "alerts")),
-    Key("retry-budget", Kind.DURATION, "Time within which a failed request is repeated.", "30s"),
+    *_keys(Webhook, "secret_env", "secret_file", "when", "retry_budget"),
 )
 """Keys of the table `webhook` at the top."""

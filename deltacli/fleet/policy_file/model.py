@@ -5,74 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from deltacli.fleet.policy_file.keys import ALERT_KEYS, STEP_KEYS, Key
-from deltacli.operations.vacuum.request import VacuumRequest
-from deltacli.operations.validate.request import ValidateRequest
+from deltacli.fleet.policy_file.keys import (
+    ALERT_KEYS,
+    STEP_KEYS,
+    AlertPolicy,
+    Key,
+    RunSettings,
+    StepPolicy,
+    Webhook,
+)
 from deltacli.typing import Json
-from deltacli.units import DAY_MS
-
-
-@dataclass(frozen=True, slots=True)
-class CheckpointPolicy:
-    """Write a checkpoint when the log is this far behind."""
-
-    commits: int = 100
-    log_bytes: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ExpirePolicy:
-    """Delete log files that no kept version needs."""
-
-    every: int = DAY_MS
-    retention_ms: int | None = None
-    allow_retention_below_ms: int | None = None
-    consent: bool = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class VacuumPolicy(VacuumRequest):
-    """Delete data files that no retained version needs."""
-
-    every: int = 7 * DAY_MS
-    consent: bool = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class ValidatePolicy(ValidateRequest):
-    """Check tables against the rules."""
-
-    every: int = 7 * DAY_MS
-    baselines: str | None = None
-    fail_on: str = "error"
-
-    def require_files(self) -> None:
-        """Accept a sample at a level that opens no files: a policy may inherit one of the two."""
-
-
-@dataclass(frozen=True, slots=True)
-class AlertPolicy:
-    """The thresholds of tables, None where there is none. Shares are parts of 1."""
-
-    log_bytes: int | None = None
-    checkpoint_age: int | None = None
-    small_files: float | None = None
-    tombstones: float | None = None
-    least_files: int = 20
-    failed_rules: int | None = None
-
-
-STEP_TYPES: Mapping[str, type[Any]] = {
-    "checkpoint": CheckpointPolicy,
-    "log-expire": ExpirePolicy,
-    "vacuum": VacuumPolicy,
-    "validate": ValidatePolicy,
-}
-"""Step -> the class of its settings. Durations are milliseconds, sizes bytes."""
-
-StepPolicy = CheckpointPolicy | ExpirePolicy | VacuumPolicy | ValidatePolicy
 
 
 class Policy(NamedTuple):
@@ -135,28 +79,6 @@ class Problem(NamedTuple):
         return found if self.expected is None else {**found, "expected": self.expected}
 
 
-@dataclass(frozen=True, slots=True)
-class Webhook:
-    """Where the summary of each run is sent. Durations are milliseconds; the secret is read when it is needed."""
-
-    url: str
-    secret_env: str | None = None
-    secret_file: str | None = None
-    when: str = "always"
-    retry_budget: int = 30_000
-
-
-@dataclass(frozen=True, slots=True)
-class RunSettings:
-    """How the tables of a file are worked on. `state` is a directory; `leases` a path or URI, None: below `state`."""
-
-    state: str = "fleet-state"
-    leases: str | None = None
-    lease: int = 3_600_000
-    jobs: int = 4
-    calls_per_second: int | None = None
-
-
 @dataclass(frozen=True)
 class FleetFile:
     """A policy file. With errors among its problems, it is incomplete and must not be used."""
@@ -165,7 +87,7 @@ class FleetFile:
     groups: tuple[Group, ...]
     policies: tuple[Policy, ...]
     problems: tuple[Problem, ...] = field(default=())
-    settings: RunSettings = RunSettings()
+    settings: RunSettings = field(default_factory=RunSettings)
     webhook: Webhook | None = None
 
     @property

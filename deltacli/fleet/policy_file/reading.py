@@ -17,23 +17,17 @@ from deltacli.fleet.policy_file.keys import (
     POLICY_KEYS,
     SECTION_KEYS,
     STEP_KEYS,
+    STEP_TYPES,
     TOP_KEYS,
     WEBHOOK_KEYS,
-    Key,
-)
-from deltacli.fleet.policy_file.model import (
-    STEP_TYPES,
     AlertPolicy,
-    Entry,
     ExpirePolicy,
-    FleetFile,
-    Group,
-    Policy,
-    Problem,
+    Key,
     RunSettings,
     VacuumPolicy,
     Webhook,
 )
+from deltacli.fleet.policy_file.model import Entry, FleetFile, Group, Policy, Problem
 from deltacli.fleet.policy_file.toml_lines import KeyPath, key_lines
 from deltacli.hints import command, nearest_name
 from deltacli.loopback import is_loopback

@@ -2,7 +2,8 @@
 
 A lease is a file with a number. Who creates the next number by `put_if_absent` has the lease, so of several exactly one
 succeeds. Only the file with the highest number counts, and only lower ones are deleted. A lease ends when its holder
-releases it, when it expires, or when its process on the same machine has ended.
+releases it, when it expires, or when its process on the same machine has ended. It expires when it was not renewed for
+the time that the policy file gives (`lease`, of `RunSettings`).
 """
 
 from __future__ import annotations

@@ -11,7 +11,8 @@ from deltacli.delta.rules.framework.base import Severity
 from deltacli.errors import EXIT_BUG, EXIT_FINDINGS, EXIT_OK, DeltacliError, PartlyDone, Refused, UsageError
 from deltacli.fleet.alerts import LOSING
 from deltacli.fleet.names import table_file_name
-from deltacli.fleet.policy_file.model import CheckpointPolicy, Policy, VacuumPolicy, ValidatePolicy
+from deltacli.fleet.policy_file.keys import CheckpointPolicy, VacuumPolicy, ValidatePolicy
+from deltacli.fleet.policy_file.model import Policy
 from deltacli.hints import command
 from deltacli.memory_limit import exhausted_by, is_exhaustion
 from deltacli.storage.base import require_writable
