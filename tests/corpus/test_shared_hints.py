@@ -17,7 +17,7 @@ from deltacli.delta.schema.kinds import Kind
 from deltacli.errors import DeltacliError
 from deltacli.operations.read.scan import Selection, data_files, stream_files
 from deltacli.operations.table.version import Snapshot
-from deltacli.sharing.hints import Hints, select_files
+from deltacli.sharing.hints.file_selection import Hints, select_files
 from tests.support import corpus
 
 FIELDS = ("path", "size", "partitionValues", "stats", "deletionVector")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from deltacli.sharing.hints import HintResult, Hints, select_files
+from deltacli.sharing.hints.file_selection import HintResult, Hints, select_files
 from tests.delta.predicate.support import adds_of, config_of
 from tests.support.client_conditions import Client, ClientCondition, ConditionMaker
 from tests.support.predicates import Leaf, Maker, Row

@@ -4,9 +4,3 @@ A hint is a condition that the recipient applies to the rows again, or a number 
 are left out. A hint that is not understood is skipped with a reason: it never fails, and it never loses a row. Spec:
 Read Data from a Table; SQL Expressions for Filtering; JSON predicates for Filtering.
 """
-
-from __future__ import annotations
-
-from deltacli.sharing.hints.file_selection import HintResult, Hints, select_files
-
-__all__ = ["HintResult", "Hints", "select_files"]

@@ -31,14 +31,12 @@ from deltacli.errors import DeltacliError, UsageError
 from deltacli.sharing.hints.client_dialects import Reading, for_any_client, named_columns
 from deltacli.sharing.hints.json_predicates import read_json
 from deltacli.sharing.hints.known_values import KnownColumns
+from deltacli.sharing.hints.limits import LONGEST_SQL_HINT, MOST_SQL_HINTS, MOST_WORK
 from deltacli.typing import ArrowArray
 
 if TYPE_CHECKING:
     import pyarrow
 
-_MOST_SQL_HINTS = 100
-_MOST_WORK = 50_000_000
-"Files times uses of columns: 3 seconds for numbers, 20 for long strings."
 _ROWS_AT_ONCE = 65_536
 _LONGEST_REASON = 400
 _QUOTED = re.compile(r"'[^']*'?|\"[^\"]*\"?")
@@ -73,7 +71,7 @@ def select_files(files: pyarrow.Table | pyarrow.RecordBatch, config: TableConfig
     `files` has `partitionValues`, `stats` and, if there are deletion vectors, `deletionVector`, as in the log.
     """
     condition, notes = _read(hints, config)
-    if condition is not None and (work := files.num_rows * sum(1 for _ in named_columns(condition))) > _MOST_WORK:
+    if condition is not None and (work := files.num_rows * sum(1 for _ in named_columns(condition))) > MOST_WORK:
         condition, notes = None, _Notes((), (f"predicates skipped: {work:,} comparisons are too many",))
     if condition is None and hints.limit is None:
         return _result(None, files.num_rows, notes, hints)
@@ -118,10 +116,10 @@ def _read(hints: Hints, config: TableConfiguration) -> tuple[Condition | None, _
 def _readings(hints: Hints, config: TableConfiguration) -> Iterator[tuple[str, Reading]]:
     if config.schema is None:
         return
-    for number, text in enumerate(hints.sql[:_MOST_SQL_HINTS]):
+    for number, text in enumerate(hints.sql[:MOST_SQL_HINTS]):
         yield f"predicateHints[{number}]", _guarded(_read_sql, text, config)
-    if len(hints.sql) > _MOST_SQL_HINTS:
-        yield "predicateHints", Reading(None, (f"only the first {_MOST_SQL_HINTS} are read",))
+    if len(hints.sql) > MOST_SQL_HINTS:
+        yield "predicateHints", Reading(None, (f"only the first {MOST_SQL_HINTS} are read",))
     if hints.json is not None:
         yield "jsonPredicateHints", _guarded(read_json, hints.json, config)
 
@@ -244,9 +242,6 @@ def _result(kept: Any, total: int, notes: _Notes, hints: Hints) -> HintResult:
     return HintResult(kept if count < total else None, bool(notes.used), reason[:_LONGEST_REASON])
 
 
-_LONGEST = 16 << 10
-"Characters of one hint."
-
 _LITERAL = re.compile(r"'[^'\\]*'")
 _STAND_IN = "\x00"
 _DIALECTS = re.compile(rf"""["'\\;]|--|/\*|!(?!=)|{_STAND_IN}\s*{_STAND_IN}""")
@@ -260,8 +255,8 @@ _ZONED_WORDS = ("timestamp", "timestamp_ltz")
 
 def _read_sql(text: str, schema: StructType) -> Reading:
     """Return one SQL hint as a condition on the rows of a table."""
-    if _STAND_IN in text or len(text) > _LONGEST:
-        return Reading(None, (f"it is longer than {_LONGEST >> 10} KiB, or has a NUL character",))
+    if _STAND_IN in text or len(text) > LONGEST_SQL_HINT:
+        return Reading(None, (f"it is longer than {LONGEST_SQL_HINT >> 10} KiB, or has a NUL character",))
     bare = _LITERAL.sub(_STAND_IN, text)
     if match := _DIALECTS.search(bare):
         return Reading(None, (f"SQL dialects read {_described(match[0])} differently",))

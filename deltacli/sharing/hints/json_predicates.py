@@ -33,11 +33,9 @@ from deltacli.delta.schema.types import StructType
 from deltacli.delta.sql.nodes import Form, Node
 from deltacli.errors import UsageError
 from deltacli.sharing.hints.client_dialects import UNKNOWN, Reading, compare_between, for_any_client, moved
+from deltacli.sharing.hints.limits import DEEPEST_JSON_HINT, LONGEST_JSON_HINT, MOST_PARTS
 from deltacli.typing import Json
 
-LONGEST = 1 << 20
-DEEPEST = 100
-_MOST_PARTS = 20_000
 _MANY_LITERALS = 16
 "From so many literals on, the least and the greatest of them decide about a file."
 
@@ -78,8 +76,8 @@ def read_json(text: str, schema: StructType) -> Reading:
     """Return a JSON hint as a condition on the rows of a table."""
     import orjson
 
-    if len(text) > LONGEST:
-        return Reading(None, (f"it is longer than {LONGEST >> 20} MiB",))
+    if len(text) > LONGEST_JSON_HINT:
+        return Reading(None, (f"it is longer than {LONGEST_JSON_HINT >> 20} MiB",))
     try:
         value = orjson.loads(text)
     except ValueError:
@@ -122,10 +120,10 @@ class _Reader:
     def _condition(self, value: Any, depth: int) -> Condition:
         """Return a part as a condition: UNKNOWN with a problem if it is not understood."""
         self.parts += 1
-        if depth > DEEPEST:
-            raise _TooLarge(f"it is nested more than {DEEPEST} levels deep")
-        if self.parts > _MOST_PARTS:
-            raise _TooLarge(f"it has more than {_MOST_PARTS:,} parts")
+        if depth > DEEPEST_JSON_HINT:
+            raise _TooLarge(f"it is nested more than {DEEPEST_JSON_HINT} levels deep")
+        if self.parts > MOST_PARTS:
+            raise _TooLarge(f"it has more than {MOST_PARTS:,} parts")
         try:
             return self._understood(value, depth)
         except _Unusable as fault:

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from deltacli.sharing.configuration.settings import Settings
-from deltacli.sharing.hints import Hints, select_files
+from deltacli.sharing.hints.file_selection import Hints, select_files
 from deltacli.sharing.model import SharedTable
 from deltacli.sharing.protocol import capabilities as wire
 from deltacli.sharing.protocol.capabilities import Capabilities, ResponseFormat

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from deltacli.delta.schema.types import PrimitiveType, StructField, StructType
-from deltacli.sharing.hints import Hints, select_files
+from deltacli.sharing.hints.file_selection import Hints, select_files
 from tests.delta.predicate.support import adds_of, config_of, schema_of, stats
 
 

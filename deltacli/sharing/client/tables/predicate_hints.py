@@ -19,6 +19,7 @@ from deltacli.delta.predicate.conditions import And, Compare, Condition, Contain
 from deltacli.delta.predicate.limits import Limit, Order
 from deltacli.delta.schema.kinds import Kind
 from deltacli.delta.schema.types import StructType
+from deltacli.sharing.hints.limits import LONGEST_SENT, MOST_VALUES_SENT
 from deltacli.typing import Json
 
 Node = dict[str, Json]
@@ -34,15 +35,13 @@ _VALUE_TYPES: Mapping[str, str] = {
 }
 _BITS = {"int": 31, "long": 63}
 _EPOCH = date(1970, 1, 1)
-_MOST_BYTES = 1 << 19
-_MOST_VALUES = 200
 
 
 def json_hint(where: str, schema: StructType) -> str | None:
     """Return a hint for rows that match a condition; None where nothing can be sent. Raises UsageError."""
     node = _node_of(parse_predicate(where, schema).condition)
     text = None if node is None else orjson.dumps(node).decode()
-    return text if text is not None and len(text) <= _MOST_BYTES else None
+    return text if text is not None and len(text) <= LONGEST_SENT else None
 
 
 def _node_of(condition: Condition) -> Node | None:
@@ -52,7 +51,7 @@ def _node_of(condition: Condition) -> Node | None:
             return _comparison(_OPERATORS[order], column, limit)
         case Not(Compare(column, order, limit)) if order in _OPPOSITES:
             return _comparison(_OPPOSITES[order], column, limit)
-        case Contained(column, limits) if len(limits) <= _MOST_VALUES:
+        case Contained(column, limits) if len(limits) <= MOST_VALUES_SENT:
             return _joined("or", [_comparison("equal", column, limit) for limit in limits])
         case IsNull(column) if (named := _column(column)) is not None:
             return {"op": "isNull", "children": [named]}
