@@ -18,6 +18,10 @@ LOG_RETENTION = "delta.logRetentionDuration"
 
 DEFAULT_LOG_RETENTION_MS = 30 * DAY_MS
 DEFAULT_DELETED_FILE_RETENTION_MS = 7 * DAY_MS
+DEFAULT_RETENTIONS = {LOG_RETENTION: "interval 30 days", DELETED_FILE_RETENTION: "interval 1 week"}
+"""The two defaults as values of their properties."""
+SHORTEST_SAFE_RETENTION_MS = DAY_MS
+"""Running readers and writers may still need files that were removed later."""
 
 
 def deleted_file_retention_ms(configuration: Mapping[str, str | None]) -> int:
@@ -47,6 +51,16 @@ def log_retention_ms(configuration: Mapping[str, str | None]) -> int:
     text = configuration.get(LOG_RETENTION)
     parsed = parse_interval(text) if text else None
     return DEFAULT_LOG_RETENTION_MS if parsed is None else parsed
+
+
+def retentions_out_of_order(configuration: Mapping[str, str | None]) -> tuple[str, str] | None:
+    """Return the retentions of the log and of deleted files where the first is shorter, so that files are kept which no
+    version names any more. Spec: Delta-Spark (it refuses any later change of such a table).
+    """
+    if log_retention_ms(configuration) >= deleted_file_retention_ms(configuration):
+        return None
+    log, files = (configuration.get(key) or default for key, default in DEFAULT_RETENTIONS.items())
+    return log, files
 
 
 PORTABLE_INTERVAL = pattern(r"\s*interval\s+[0-9]+\s+(?:week|day|hour|minute|second|millisecond|microsecond)s?\s*")

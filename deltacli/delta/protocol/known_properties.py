@@ -8,6 +8,12 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from deltacli.delta.protocol.features import FEATURES
+from deltacli.delta.protocol.intervals import (
+    DEFAULT_RETENTIONS,
+    DELETED_FILE_RETENTION,
+    LOG_RETENTION,
+    TRANSACTION_RETENTION,
+)
 from deltacli.delta.protocol.read_property import IN_COMMIT_KEYS
 from deltacli.patterns import pattern
 
@@ -65,11 +71,11 @@ NUMBERS: Mapping[str, IntegerBounds] = {
 INTERVALS = frozenset(
     {
         "delta.checkpointRetentionDuration",
-        "delta.deletedFileRetentionDuration",
         "delta.dropFeatureTruncateHistory.retentionDuration",
-        "delta.logRetentionDuration",
         "delta.sampleRetentionDuration",
-        "delta.setTransactionRetentionDuration",
+        DELETED_FILE_RETENTION,
+        LOG_RETENTION,
+        TRANSACTION_RETENTION,
     }
 )
 
@@ -131,7 +137,7 @@ MEANINGS: Mapping[str, tuple[str, str | None]] = {
     "delta.columnMapping.mode": ("how columns are found in files", "none"),
     "delta.dataSkippingNumIndexedCols": ("leading columns that get statistics", "32"),
     "delta.dataSkippingStatsColumns": ("columns that get statistics", None),
-    "delta.deletedFileRetentionDuration": ("how long removed files are kept", "interval 1 week"),
+    DELETED_FILE_RETENTION: ("how long removed files are kept", DEFAULT_RETENTIONS[DELETED_FILE_RETENTION]),
     "delta.enableChangeDataFeed": ("writers record row changes", "false"),
     "delta.enableDeletionVectors": ("writers may mark rows as deleted", "false"),
     "delta.enableExpiredLogCleanup": ("engines delete commits after their retention", "true"),
@@ -141,11 +147,11 @@ MEANINGS: Mapping[str, tuple[str, str | None]] = {
     "delta.inCommitTimestampEnablementTimestamp": ("time since which commits have their own timestamp", None),
     "delta.inCommitTimestampEnablementVersion": ("version from which commits have their own timestamp", None),
     "delta.isolationLevel": ("isolation level of concurrent writers", None),
-    "delta.logRetentionDuration": ("how long commits are kept", "interval 30 days"),
+    LOG_RETENTION: ("how long commits are kept", DEFAULT_RETENTIONS[LOG_RETENTION]),
     "delta.parquet.compression.codec": ("compression codec of data files", None),
     "delta.parquet.format.version": ("Parquet version of data files", None),
     "delta.randomizeFilePrefixes": ("data files get random prefixes instead of partition names", "false"),
-    "delta.setTransactionRetentionDuration": ("how long application transactions are kept", None),
+    TRANSACTION_RETENTION: ("how long application transactions are kept", None),
     "delta.targetFileSize": ("target size of data files", None),
     "delta.universalFormat.enabledFormats": ("other formats in which the table is also kept", None),
 }

@@ -10,10 +10,12 @@ from collections.abc import Iterator, Mapping
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.intervals import (
     DEFAULT_DELETED_FILE_RETENTION_MS,
+    DEFAULT_RETENTIONS,
     DELETED_FILE_RETENTION,
     LOG_RETENTION,
+    SHORTEST_SAFE_RETENTION_MS,
     deleted_file_retention_ms,
-    log_retention_ms,
+    retentions_out_of_order,
 )
 from deltacli.delta.protocol.read_property import (
     CHECKPOINT_PROTECTION,
@@ -26,7 +28,6 @@ from deltacli.delta.protocol.read_property import (
 )
 from deltacli.errors import Refused
 from deltacli.hints import command
-from deltacli.units import DAY_MS
 
 _MAPPING_MODE = "delta.columnMapping.mode"
 _VECTORS = "delta.enableDeletionVectors"
@@ -41,7 +42,6 @@ _ICEBERG_WRITERS = {
 }
 "Compatibility of writers -> the compatibility that it requires."
 _CHANGE_COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp")
-_SHORTEST_RETENTION_MS = DAY_MS
 
 _INTERNAL = frozenset(
     {
@@ -177,13 +177,9 @@ def _require_iceberg_kept(before: TableConfiguration, after: TableConfiguration,
 
 
 def _require_order(after: TableConfiguration) -> None:
-    """Spec: Delta-Spark (it refuses any later change of such a table)."""
-    log, files = log_retention_ms(after.properties), deleted_file_retention_ms(after.properties)
-    if log < files:
-        shown = {
-            LOG_RETENTION: after.properties.get(LOG_RETENTION, "interval 30 days, its default"),
-            DELETED_FILE_RETENTION: after.properties.get(DELETED_FILE_RETENTION, "interval 1 week, its default"),
-        }
+    if retentions := retentions_out_of_order(after.properties):
+        kept = zip(DEFAULT_RETENTIONS, retentions, strict=True)
+        shown = {key: text if after.properties.get(key) else f"{text}, its default" for key, text in kept}
         raise Refused(
             "the log would be kept for a shorter time than deleted files, which would then be unreadable",
             code="property.retention-order",
@@ -197,7 +193,7 @@ def cautions_of(after: TableConfiguration, due: Mapping[str, str | None]) -> Ite
     json, struct = "delta.checkpoint.writeStatsAsJson", "delta.checkpoint.writeStatsAsStruct"
     if DELETED_FILE_RETENTION in due:
         kept = deleted_file_retention_ms(after.properties)
-        if kept < _SHORTEST_RETENTION_MS:
+        if kept < SHORTEST_SAFE_RETENTION_MS:
             yield "deleted files are kept for less than a day, so running readers and writers may still need them"
         elif kept < DEFAULT_DELETED_FILE_RETENTION_MS:
             yield "deleted files are kept for less than a week, so time travel reaches less far after a vacuum"

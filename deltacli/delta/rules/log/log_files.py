@@ -10,8 +10,8 @@ from deltacli.delta.log.commit_times import file_times
 from deltacli.delta.log.log_path import HINT_NAME, MAX_VERSION, LogFileKind, Place, commit_name
 from deltacli.delta.log.segment import LogFile, LogListing
 from deltacli.delta.protocol.features import CATALOG_FEATURES
-from deltacli.delta.protocol.intervals import DEFAULT_LOG_RETENTION_MS, parse_interval
-from deltacli.delta.protocol.read_property import DEFAULT_CHECKPOINT_INTERVAL, parse_integer
+from deltacli.delta.protocol.intervals import log_retention_ms
+from deltacli.delta.protocol.read_property import DEFAULT_CHECKPOINT_INTERVAL, LOG_CLEANUP, is_false, parse_integer
 from deltacli.delta.rules.framework.base import Area, Finding, Level, Severity, from_a_copy
 from deltacli.delta.rules.framework.views import ListingView, StorageView
 from deltacli.patterns import pattern
@@ -347,10 +347,9 @@ def cleanup_is_overdue(view: ListingView) -> Iterator[Finding]:
     if view.config.metadata is None:
         return
     properties = view.config.properties
-    if str(properties.get("delta.enableExpiredLogCleanup") or "true").strip().lower() == "false":
+    if is_false(properties, LOG_CLEANUP):
         return
-    retention = parse_interval(properties.get("delta.logRetentionDuration") or "")
-    cutoff = view.now_ms - (DEFAULT_LOG_RETENTION_MS if retention is None else retention)
+    cutoff = view.now_ms - log_retention_ms(properties)
     cutoff -= cutoff % DAY_MS
     times = file_times(view.listing.commits)
     newest_old = max((version for version, time in times.items() if time.timestamp_ms <= cutoff), default=-1)

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from deltacli.delta.log.log_path import Place
-from deltacli.delta.protocol.intervals import DELETED_FILE_RETENTION, PORTABLE_INTERVAL, parse_interval
+from deltacli.delta.protocol.intervals import (
+    DELETED_FILE_RETENTION,
+    LOG_RETENTION,
+    PORTABLE_INTERVAL,
+    SHORTEST_SAFE_RETENTION_MS,
+    parse_interval,
+    retentions_out_of_order,
+)
 from deltacli.delta.protocol.known_properties import (
     CODECS,
     INTEGER,
@@ -17,6 +24,7 @@ from deltacli.delta.protocol.known_properties import (
     kind_of,
     right_spelling,
 )
+from deltacli.delta.protocol.read_property import LOG_CLEANUP, is_false
 from deltacli.delta.rules.framework.base import Area, Finding
 from deltacli.delta.rules.framework.views import ListingView, MetadataView, StateView, TableConfigurationView
 from deltacli.units import DAY_MS
@@ -170,16 +178,12 @@ CDF_LEGACY_KEY = AREA.info(
 
 LONGEST_VALUE = 1000
 "Maximum length of a number or an interval."
-SHORTEST_RETENTION_MS = DAY_MS
 LONGEST_RETENTION_MS = 365 * DAY_MS
-LOG_RETENTION = "delta.logRetentionDuration"
 WRITE_JSON, WRITE_STRUCT = "delta.checkpoint.writeStatsAsJson", "delta.checkpoint.writeStatsAsStruct"
 CODEC, PARQUET_VERSION = "delta.parquet.compression.codec", "delta.parquet.format.version"
-CLEANUP = "delta.enableExpiredLogCleanup"
 
 _PLACES = "properties.places"
 "The memory of a run: property -> the metaData action that changed it last."
-_DEFAULT_RETENTION = {LOG_RETENTION: "interval 30 days", DELETED_FILE_RETENTION: "interval 7 days"}
 
 
 def _fresh(view: MetadataView) -> Mapping[str, str]:
@@ -273,15 +277,12 @@ def retentions_are_odd(view: MetadataView) -> Iterator[Finding]:
         if length is not None and length > LONGEST_RETENTION_MS:
             message = f"{key} is {value}, more than a year"
             yield RETENTION_LONG.at(place, message, seen=value, expected="interval 365 days or less")
-    if not told:
-        return
-    shown = {key: view.config.properties.get(key) or default for key, default in _DEFAULT_RETENTION.items()}
-    log, files = (_length_ms(shown[key]) for key in (LOG_RETENTION, DELETED_FILE_RETENTION))
-    if log is not None and files is not None and log < files:
-        message = f"the log is kept for {shown[LOG_RETENTION]}, deleted files for {shown[DELETED_FILE_RETENTION]}"
-        expected = f"at least {shown[DELETED_FILE_RETENTION]}"
-        place = view.place._replace(key=LOG_RETENTION)
-        yield RETENTION_ORDER.at(place, message, seen=shown[LOG_RETENTION], expected=expected)
+    if told and (retentions := retentions_out_of_order(view.config.properties)):
+        log, files = retentions
+        message = f"the log is kept for {log}, deleted files for {files}"
+        yield RETENTION_ORDER.at(
+            view.place._replace(key=LOG_RETENTION), message, seen=log, expected=f"at least {files}"
+        )
 
 
 @AREA.check(MetadataView, RETENTION_SHORT, STATS_BOTH_OFF, LOG_CLEANUP_OFF)
@@ -300,18 +301,18 @@ def newest_properties_are_odd(view: StateView) -> Iterator[Finding]:
     places: Mapping[str, Place] = view.memory.get(_PLACES, {})
     kept = properties.get(DELETED_FILE_RETENTION) or ""
     length = _length_ms(kept)
-    if length is not None and length < SHORTEST_RETENTION_MS:
+    if length is not None and length < SHORTEST_SAFE_RETENTION_MS:
         place = places.get(DELETED_FILE_RETENTION, view.place())._replace(key=DELETED_FILE_RETENTION)
         message = f"deleted files are kept for only {kept}; running readers and writers may still need them"
         yield RETENTION_SHORT.at(place, message, seen=kept, expected="interval 1 day or more")
-    if _is_false(properties, WRITE_JSON) and _is_false(properties, WRITE_STRUCT):
+    if is_false(properties, WRITE_JSON) and is_false(properties, WRITE_STRUCT):
         changed = [places.get(key, view.place()) for key in (WRITE_JSON, WRITE_STRUCT)]
         place = max(changed, key=lambda place: place.version or 0)._replace(key=WRITE_JSON)
         message = f"{WRITE_JSON} and {WRITE_STRUCT} are both false, so checkpoints have no statistics"
         yield STATS_BOTH_OFF.at(place, message, seen="false", expected="true")
-    if _is_false(properties, CLEANUP):
-        place = places.get(CLEANUP, view.place())._replace(key=CLEANUP)
-        yield LOG_CLEANUP_OFF.at(place, f"{CLEANUP} is false, so old commits are never deleted", seen="false")
+    if is_false(properties, LOG_CLEANUP):
+        place = places.get(LOG_CLEANUP, view.place())._replace(key=LOG_CLEANUP)
+        yield LOG_CLEANUP_OFF.at(place, f"{LOG_CLEANUP} is false, so old commits are never deleted", seen="false")
 
 
 @AREA.check(ListingView, STATS_STRUCT_UNSET)
@@ -323,10 +324,6 @@ def engines_take_the_default_for_another(view: ListingView) -> Iterator[Finding]
     message = f"{WRITE_STRUCT} is not set; Delta-Spark treats this as true, other engines as false"
     place = (config.metadata_place or view.place())._replace(key=WRITE_STRUCT)
     yield STATS_STRUCT_UNSET.at(place, message, expected="true or false")
-
-
-def _is_false(properties: Mapping[str, str], key: str) -> bool:
-    return str(properties.get(key) or "").strip().lower() == "false"
 
 
 @AREA.check(MetadataView, COMPRESSION_CODEC, PARQUET_VERSION_INVALID)
