@@ -15,6 +15,7 @@ from deltacli.errors import UsageError
 from deltacli.storage.azure.address import read_address
 from deltacli.storage.azure.options import read_options as azure_options
 from deltacli.storage.gcs.options import read_options as gcs_options
+from deltacli.storage.s3.faults import chain
 from deltacli.storage.s3.options import make_client, make_session, read_options
 from tests.cli.support import ROOT
 
@@ -62,11 +63,21 @@ EFFECTS: Mapping[str, tuple[str, Callable[[], object]]] = {
 
 @pytest.fixture
 def without_variables(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> pytest.MonkeyPatch:
-    for name in {*_named(), "AWS_DEFAULT_REGION"}:
+    for name in {*_named(), "AWS_DEFAULT_REGION", "AWS_DEFAULT_PROFILE"}:
         monkeypatch.delenv(name, raising=False)
     (tmp_path / "config").write_text("[default]\nregion = xx-south-1\n[profile night]\n")
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
     return monkeypatch
+
+
+def test_the_named_profile_is_the_one_whose_credentials_are_used(without_variables: pytest.MonkeyPatch) -> None:
+    names = []
+    for variables in ({}, {"AWS_PROFILE": "night"}, {"AWS_PROFILE": "day", "AWS_DEFAULT_PROFILE": "night"}):
+        for name, value in variables.items():
+            without_variables.setenv(name, value)
+        names.append((chain(read_options({}))["profile"], _session().profile or "default"))
+
+    assert [("default", "default"), ("night", "night"), ("night", "night")] == names
 
 
 @pytest.mark.parametrize("name", EFFECTS)

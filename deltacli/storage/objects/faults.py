@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 
@@ -23,7 +24,9 @@ THROTTLED = frozenset(
         "RequestTimeout",
     }
 )
-"""Codes by which S3, with several statuses, says that it did nothing."""
+"""Codes by which S3, with several statuses, says that it did nothing. No other cloud has them, so `passing` accepts
+them from each.
+"""
 
 
 @dataclass(frozen=True)
@@ -102,6 +105,14 @@ def translate(fault: HttpFault, place: str, what: str, dialect: Dialect, endpoin
     return error
 
 
+def refused(failed: str, facts: Mapping[str, str], identity: str, expired: str, who: str) -> PermissionRefused:
+    """Return the error for credentials that do not suffice: how expired ones are renewed ('': they have not), or which
+    command shows `who` they are of.
+    """
+    why = "the credentials have expired" if expired else "access is denied"
+    return PermissionRefused(f"{failed}: {why}", facts={**facts, "credentials": identity}, hint=expired or who)
+
+
 def _judge(fault: HttpFault, place: str, what: str, dialect: Dialect, endpoint: str, identity: str) -> StorageFailed:
     failed, holder = f"{place} cannot be {what}", place.split("/")[2]
     facts = {"store says": str(StoreFault.of(fault)).partition(": ")[2], "endpoint": endpoint}
@@ -114,16 +125,9 @@ def _judge(fault: HttpFault, place: str, what: str, dialect: Dialect, endpoint: 
         )
     if fault.status == 404:
         return FileMissing(f"{place} does not exist")
-    if fault.expired:
-        return PermissionRefused(
-            f"{failed}: the credentials have expired", facts={**facts, "credentials": identity}, hint=fault.expired
-        )
-    if fault.status in (401, 403):
-        return PermissionRefused(
-            f"{failed}: access is denied",
-            facts={**facts, "credentials": identity},
-            hint=f"omit {parameter('storage_options.anon', 'true')}" if identity == ANONYMOUS else dialect.who,
-        )
+    if fault.expired or fault.status in (401, 403):
+        who = f"omit {parameter('storage_options.anon', 'true')}" if identity == ANONYMOUS else dialect.who
+        return refused(failed, facts, identity, fault.expired, who)
     if fault.fate is Fate.UNEXPECTED:
         return StorageFailed(
             f"{failed}: the answer is not a valid answer of {dialect.store}",

@@ -9,7 +9,7 @@ from deltacli.storage.objects.http import said_of
 from deltacli.storage.probing.subject import Identity, Permit, unknown_without_writing
 from deltacli.storage.s3.calls import S3Calls, bound_answers
 from deltacli.storage.s3.faults import FAULTS, chain, code_of, how_to_log_in
-from deltacli.storage.s3.options import make_session
+from deltacli.storage.s3.options import make_session, profile_of
 
 _NAMES = {
     "list": "s3:ListBucket",
@@ -49,7 +49,7 @@ class S3Probed:
         if len(key) >= 16:
             details["access key"] = f"ends in {key[-4:]}"
         if getattr(credentials, "method", "") in _OF_PROFILES:
-            details["profile"] = options.profile or os.environ.get("AWS_PROFILE") or "default"
+            details["profile"] = profile_of(options)
         if getattr(credentials, "token", None):
             details["kind"] = "temporary"
         return Identity(self._name(details), self.calls.identity, details, {})

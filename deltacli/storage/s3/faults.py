@@ -11,12 +11,13 @@ from botocore import exceptions as boto
 from botocore.parsers import ResponseParserError
 from urllib3.exceptions import HTTPError
 
-from deltacli.errors import CredentialsMissing, FileMissing, PermissionRefused, StorageFailed, UsageError
+from deltacli.errors import CredentialsMissing, FileMissing, StorageFailed, UsageError
 from deltacli.hints import parameter
+from deltacli.storage.objects.faults import refused
 from deltacli.storage.objects.http import Fate, HttpFault, said_of
 from deltacli.storage.objects.options import set_or_unset, variables
 from deltacli.storage.retry import tried
-from deltacli.storage.s3.options import S3Options
+from deltacli.storage.s3.options import S3Options, profile_of
 from deltacli.storage.s3.sending import TooLong
 from deltacli.storage.secrets import StoreFault
 
@@ -188,12 +189,8 @@ def _judge(
             facts={"store says": str(said), **chain(options)},
             hint=f"aws sso login{_profile(options)}" if has_expired else how_to_log_in(),
         )
-    if expired := renewal(fault, client, options):
-        used = {"credentials": used_credentials(client, options)}
-        return PermissionRefused(f"{failed}: the credentials have expired", facts={**facts, **used}, hint=expired)
-    if code in _DENIED:
-        used = {"credentials": used_credentials(client, options)}
-        return PermissionRefused(f"{failed}: access is denied", facts={**facts, **used}, hint=_ask_who(options))
+    if (expired := renewal(fault, client, options)) or code in _DENIED:
+        return refused(failed, facts, used_credentials(client, options), expired, _ask_who(options))
     if code == "NoSuchBucket":
         return StorageFailed(
             f"bucket {bucket} not found", code="storage.bucket-missing", facts=facts, hint="aws s3api list-buckets"
@@ -320,7 +317,6 @@ def _profile(options: S3Options) -> str:
 
 def chain(options: S3Options) -> dict[str, str]:
     """Return the names of the tried sources, in botocore's order, without values that could be secret."""
-    profile = options.profile or os.environ.get("AWS_PROFILE") or os.environ.get("AWS_DEFAULT_PROFILE") or "default"
     files = (
         os.environ.get("AWS_SHARED_CREDENTIALS_FILE", "~/.aws/credentials"),
         os.environ.get("AWS_CONFIG_FILE", "~/.aws/config"),
@@ -332,7 +328,7 @@ def chain(options: S3Options) -> dict[str, str]:
         ),
         "environment": variables("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"),
         "web identity": variables("AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_ROLE_ARN"),
-        "profile": profile,
+        "profile": profile_of(options),
         "files": ", ".join(
             f"{name} ({'there' if os.path.exists(os.path.expanduser(name)) else 'absent'})" for name in files
         ),

@@ -128,6 +128,13 @@ def make_session(options: S3Options) -> Any:  # Any: botocore makes its classes 
     return session
 
 
+def profile_of(options: S3Options) -> str:
+    """Return the name of the profile that botocore reads credentials from, by the option or its own variables."""
+    import botocore.session
+
+    return str(botocore.session.Session(profile=options.profile).profile or "default")
+
+
 @cache
 def _loader(data_path: str | None) -> Any:  # Any: of botocore
     """Return what loads the model of S3, which takes most of the time of making a client, once per process."""
