@@ -32,7 +32,7 @@ def settle(*, settings: Mapping[str, object] | None = None, configuration: str =
         (["--engine", "spark", "--master", "local", "--remote", "sc://h"], "exclude each other"),
         (["--engine", "spark", "--spark-conf", "a"], "is not K=V"),
         (["--engine", "spark", "--remote", "@/none"], "cannot be read"),
-        (["--engine", "spark", "--remote", f"sc://h;token={SECRET}"], "--remote has a token"),
+        (["--engine", "spark", "--remote", f"sc://h;token={SECRET}"], "--remote: a secret on the command line"),
         (["--engine", "spark", "--spark-conf", f"spark.x.password={SECRET}"], "a secret on the command line"),
     ],
 )

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from deltacli.cli.options.configuration import Variable, one_of, parse_pair, read_text
+from deltacli.cli.options.configuration import Variable, one_of, parse_pair, plain_or_file
 from deltacli.errors import UsageError
 from deltacli.progress import SILENT, Plan, Progress, Step, WeighedStep, planned, weighed
 from deltacli.request_fields import option
@@ -69,7 +69,8 @@ def settle_engine(given: ClusterOptions, settings: JsonObject, configuration: st
         **dict(map(_parse_conf, given.spark_conf or [])),
     }
     if given.master or given.remote:
-        return SparkSettings(given.master, _remote_of(given.remote), conf)
+        remote = given.remote and plain_or_file("--remote", " ", given.remote, f"the variable {Variable.REMOTE}")
+        return SparkSettings(given.master, remote, conf)
     default = SparkSettings(
         Variable.MASTER.read() or settings.get("master"),
         Variable.REMOTE.read() or settings.get("remote"),
@@ -78,21 +79,6 @@ def settle_engine(given: ClusterOptions, settings: JsonObject, configuration: st
     if default.master and default.remote:
         raise UsageError("the environment or the configuration names a Spark master and a Spark Connect server")
     return default
-
-
-def _remote_of(given: str | None) -> str | None:
-    """Return the URL of a server. Raises UsageError for one with a token on the command line."""
-    from deltacli.storage.secrets import holds_secret
-
-    if given is None or not given.startswith("@"):
-        if given is not None and holds_secret(given):
-            raise UsageError(
-                "--remote has a token, which is visible in the process list",
-                code="usage.secret",
-                facts={"instead": "--remote @FILE, or the variable DELTACLI_REMOTE"},
-            )
-        return given
-    return read_text(given[1:], "--remote")
 
 
 def _parse_conf(text: str) -> tuple[str, str]:

@@ -125,20 +125,25 @@ def parse_pair(option: str, text: str, place_of_secrets: str) -> tuple[str, str]
     key, separator, value = text.partition("=")
     if not separator or not key:
         raise UsageError(f"{option} {key!r} is not K=V")
+    return key, plain_or_file(f"{option} {key}", "=", value, place_of_secrets, named=key)
+
+
+def plain_or_file(option: str, separator: str, value: str, place_of_secrets: str, *, named: str = "") -> str:
+    """Return the value of an option, and for `@FILE` what the file has. Raises UsageError for a plain secret."""
     if value.startswith("@"):
-        return key, read_text(value[1:], f"{option} {key}")
+        return _read_text(value[1:], option)
     from deltacli.storage.secrets import holds_secret, is_secret_name
 
-    if is_secret_name(key) or holds_secret(value):
+    if is_secret_name(named) or holds_secret(value):
         raise UsageError(
-            f"{option} {key}: a secret on the command line is visible in the process list",
+            f"{option}: a secret on the command line is visible in the process list",
             code="usage.secret",
-            facts={"instead": f"{option} {key}=@FILE, or {place_of_secrets}"},
+            facts={"instead": f"{option}{separator}@FILE, or {place_of_secrets}"},
         )
-    return key, value
+    return value
 
 
-def read_text(path: str, option: str) -> str:
+def _read_text(path: str, option: str) -> str:
     """Return the content of a file that an option names. Raises UsageError."""
     try:
         with open(path, encoding="utf-8") as file:
