@@ -151,8 +151,9 @@ class Paimon(TableHandle):
         """Delete the schema files of the branch that nothing has needed since the retention began, and return the plan
         with its outcome. Data files and snapshots are not touched.
 
-        `retention_ms` is 7 days by default; a shorter one needs `allow_retention_below_ms` with this default. The last
-        `keep_last` schemas (10) are kept. `dry_run` only plans: the outcome is None, and refusals are in the plan.
+        The defaults are those of `SchemaVacuumRequest`; a shorter `retention_ms` needs `allow_retention_below_ms` with
+        its default. The last `keep_last` schemas are kept. `dry_run` only plans: the outcome is None, and refusals are
+        in the plan.
 
         Raises Refused, with nothing deleted, where a guard objects (`vacuum.*`, `paimon.*`), among them NoAtomicCreate
         for a store that is read-only; PartlyDone where files could not be deleted; and what `snapshot` raises.
