@@ -153,7 +153,8 @@ def test_a_copy_whose_history_went_another_way_is_refused(table: Path) -> None:
     assert not (table / LOG / f"{1:020d}.json").exists()
 
 
-def test_bad_sources_are_refused_by_name(table: Path) -> None:
+def test_bad_sources_are_refused_by_name_and_change_nothing(table: Path) -> None:
+    before = content_of(table)
     refused(undelete(table, "--yes"), 4, "storage.no-versions")
     refused(undelete(table, "--from", str(table), "--yes"), 2, "recover.source-is-table")
     refused(undelete(table, "--from", str(table.parent / "copy" / LOG), "--yes"), 2, "recover.source-is-log")
@@ -161,6 +162,7 @@ def test_bad_sources_are_refused_by_name(table: Path) -> None:
     refused(undelete(table, "--from", str(table.parent / "copy"), "--version", "9", "--yes"), 3, "version-absent")
     refused(undelete(table, "--from", "", "--yes"), 2, "usage")
     refused(undelete(table, "--prefix", "../x", "--yes"), 2, "usage")
+    assert before == content_of(table)
 
 
 def test_a_prefix_limits_the_data_files(table: Path) -> None:
@@ -323,7 +325,9 @@ def test_a_clone_of_the_table_has_its_files_but_not_its_log(table: Path, spelled
 def test_a_clone_of_another_table_is_refused(table: Path) -> None:
     make_clone(table.parent / "copy", f"{table}-2")
     lose_a_file(table)
+    before = content_of(table)
     refused(undelete(table, "--from", str(table.parent / "copy"), "--yes"), 4, "recover.other-table")
+    assert before == content_of(table)
 
 
 def test_a_table_of_a_catalog_is_refused(table: Path) -> None:
