@@ -30,7 +30,7 @@ _PANELS = (
     ("log", ("rebuilt from", "tombstones", "transactions", "domains")),
     ("problems", ("problems",)),
 )
-"""The panels and the sections in each."""
+"""The panels and the sections in each. A section that is in none is drawn in the first."""
 
 _BAR_CELLS = 24
 _NARROW = 60
@@ -44,9 +44,11 @@ def draw_snapshot(sink: BinaryIO, terminal: Terminal, summary: SnapshotSummary, 
     """Draw the panels of a snapshot; without a layout there are no file sizes and no partitions."""
     canvas = Canvas(sink, terminal)
     sections = {section.label: section for section in state_sections(summary, terminal, only_counts=False)}
+    others = sections.keys() - {label for _, labels in _PANELS for label in labels}
     for title, labels in _PANELS:
         content: list[RenderableType] = []
-        rows = [row for label in labels if label in sections for row in _rows(canvas, sections[label])]
+        drawn = [*labels, *sorted(others)] if title == "table" else labels
+        rows = [row for label in drawn if label in sections for row in _rows(canvas, sections[label])]
         if title == "log":
             rows = [*rows[:1], *_checkpoint_rows(canvas, summary), *rows[1:]]
         if rows:
