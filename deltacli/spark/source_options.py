@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from deltacli.errors import UsageError
-from deltacli.spark.streams.option_values import (
+from deltacli.spark.option_values import (
     OptionReader,
     count_of_files,
     fields_of,

@@ -11,10 +11,7 @@ from deltacli.errors import UsageError
 from deltacli.sharing.client.addresses import CODE, FORM, ShareAddress, parse_address
 from deltacli.sharing.client.table_requests import BOTH_FORMATS
 from deltacli.sharing.protocol.capabilities import ResponseFormat
-from deltacli.spark.source_options import BATCH as TABLE_BATCH
-from deltacli.spark.source_options import STREAM as TABLE_STREAM
-from deltacli.spark.source_options import StreamOptions, has_limits
-from deltacli.spark.streams.option_values import (
+from deltacli.spark.option_values import (
     OptionReader,
     bad_option,
     fields_of,
@@ -25,6 +22,9 @@ from deltacli.spark.streams.option_values import (
     require_one,
     version_number,
 )
+from deltacli.spark.source_options import BATCH as TABLE_BATCH
+from deltacli.spark.source_options import STREAM as TABLE_STREAM
+from deltacli.spark.source_options import StreamOptions, has_limits
 
 MOST_VERSIONS = 100
 """Versions per request, unless an option says otherwise."""
