@@ -1723,8 +1723,8 @@ again;TEXT
             options='--enable;-;once;Set delta.enableTypeWidening to true if it is not.
 --upgrade-protocol;-;once;Add missing features; clients that do not support them lose access.
 --check-files;-;once;Check the types in every data file first; refuse if one differs.
---check;-;once;Change nothing; exit 1 if a change is due, 4 if it is refused.
 --commit-metadata;TEXT;again;Key to add to the commitInfo; userMetadata=V sets that field. Repeatable.
+--check;-;once;Change nothing; exit 1 if a change is due, 4 if it is refused.
 --allow-lossy;-;once;Accept changes of a Paimon table after which stored values are read differently.
 --branch;TEXT;once;Branch of a Paimon table.
 --dry-run;-;once;Show what would be done and change nothing; overrides --yes.

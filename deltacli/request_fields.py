@@ -56,6 +56,9 @@ class Option(NamedTuple):
     table_format: str | None = None
 
 
+OF_DELTA, OF_PAIMON = "Delta", "Paimon"
+"""The formats of tables that an option may be for."""
+
 COMMIT_METADATA = Option(
     "Key to add to the commitInfo; userMetadata=V sets that field. Repeatable.", "K=V", Kind.COMMIT_METADATA
 )

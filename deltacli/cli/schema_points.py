@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.chosen_version import parse_moment_of
 from deltacli.cli.options.common_options import (
-    OF_DELTA,
-    OF_PAIMON,
     BranchOption,
     SchemaIdOption,
     SnapshotIdOption,
@@ -22,6 +20,7 @@ from deltacli.cli.options.run import Run
 from deltacli.cli.options.table_formats import Answer, Handle, ask, require_one_point
 from deltacli.cli.terminal.shell import again_with
 from deltacli.errors import NotATable, UsageError
+from deltacli.request_fields import OF_DELTA, OF_PAIMON
 
 if TYPE_CHECKING:
     from deltacli.operations.schemas.described import DescribedSchema

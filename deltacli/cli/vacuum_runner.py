@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.cli.confirmation import require_confirmation, require_now_is_not_ahead
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.common_options import OF_DELTA, OF_PAIMON, BranchOption, DryRunOption, YesOption
+from deltacli.cli.options.common_options import BranchOption, DryRunOption, YesOption
 from deltacli.cli.options.run import Run
 from deltacli.cli.options.targets import require_target
 from deltacli.cli.terminal.interrupts import Interrupted
@@ -15,7 +15,7 @@ from deltacli.cli.terminal.shell import again, again_with, again_without, quoted
 from deltacli.errors import DeltacliError, PartlyDone, Refused
 from deltacli.operations.vacuum.plan import VacuumOutcome
 from deltacli.operations.vacuum.request import VacuumRequest
-from deltacli.request_fields import Kind, option
+from deltacli.request_fields import OF_DELTA, OF_PAIMON, Kind, option
 from deltacli.units import format_size, plural
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ def table_of(columns: int) -> Table:
 
 def widen(table: Table, count: int) -> None:
     words = [word for number in range(count) for word in (f"c{number}", "long")]
-    plan_widen_type(table, WidenRequest.parse(words), with_impact=False)
+    plan_widen_type(table, WidenRequest().of(words), with_impact=False)
 
 
 def skip_statistics_of(table: Table, count: int) -> None:

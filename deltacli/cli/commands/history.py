@@ -6,10 +6,11 @@ from typing import Annotated
 
 import typer
 
-from deltacli.cli.options.common_options import OF_DELTA, BranchOption, RefsOption, TableArgument
+from deltacli.cli.options.common_options import BranchOption, RefsOption, TableArgument
 from deltacli.cli.options.rows import ColumnsOption, LimitOption, settle_limit
 from deltacli.cli.options.run import Run
 from deltacli.cli.options.table_formats import Handle, ask
+from deltacli.request_fields import OF_DELTA
 
 EXIT_CODES = (0, 2, 3, 7, 70)
 

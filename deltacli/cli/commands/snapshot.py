@@ -10,7 +10,6 @@ from deltacli.cli.formats import PARQUET, RowFormat
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.chosen_version import note_findings, parse_moment_of
 from deltacli.cli.options.common_options import (
-    OF_DELTA,
     BranchOption,
     DdlOption,
     SchemaIdOption,
@@ -25,7 +24,7 @@ from deltacli.cli.options.run import Run
 from deltacli.cli.options.table_formats import Handle, ask, require_one_point
 from deltacli.cli.terminal.shell import again_with, again_without_limit, quoted_table
 from deltacli.errors import UsageError
-from deltacli.request_fields import option
+from deltacli.request_fields import OF_DELTA, option
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from deltacli.cli.options.asked import Asked
-from deltacli.cli.options.common_options import OF_DELTA, TableArgument
+from deltacli.cli.options.common_options import TableArgument
 from deltacli.cli.options.run import Run
 from deltacli.cli.options.table_formats import ask
 from deltacli.cli.vacuum_runner import VacuumOptions
 from deltacli.errors import UsageError
 from deltacli.operations.vacuum.request import EXECUTING, VacuumRequest
+from deltacli.request_fields import OF_DELTA
 
 EXIT_CODES = (0, 2, 3, 4, 5, 6, 7, 8, 70)
 RUNS_ON_CLUSTER = True

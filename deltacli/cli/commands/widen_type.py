@@ -7,17 +7,17 @@ from typing import Annotated
 import typer
 
 from deltacli.cli.apply_change import edit_schema
+from deltacli.cli.options.asked import Asked
 from deltacli.cli.options.common_options import (
-    OF_DELTA,
     AllowLossyOption,
     BranchOption,
-    CommitMetadataOption,
     DryRunOption,
     TableArgument,
     YesOption,
 )
 from deltacli.cli.options.run import Run
 from deltacli.cli.options.table_formats import ask
+from deltacli.operations.change.widen_type import WidenRequest
 
 EXIT_CODES = (0, 1, 2, 3, 4, 6, 7, 8, 70)
 RUNS_ON_CLUSTER = True
@@ -26,17 +26,6 @@ Changes = Annotated[
     list[str],
     typer.Argument(metavar="COLUMN TYPE", help="Columns with their new types, in pairs.", show_default=False),
 ]
-Enable = Annotated[bool, typer.Option("--enable", help="Set delta.enableTypeWidening to true if it is not."), OF_DELTA]
-Upgrade = Annotated[
-    bool,
-    typer.Option("--upgrade-protocol", help="Add missing features; clients that do not support them lose access."),
-    OF_DELTA,
-]
-CheckFiles = Annotated[
-    bool,
-    typer.Option("--check-files", help="Check the types in every data file first; refuse if one differs."),
-    OF_DELTA,
-]
 Check = Annotated[bool, typer.Option("--check", help="Change nothing; exit 1 if a change is due, 4 if it is refused.")]
 
 
@@ -44,11 +33,9 @@ def widen_type(
     run: Run,
     table: TableArgument,
     changes: Changes,
-    enable: Enable = False,
-    upgrade_protocol: Upgrade = False,
-    check_files: CheckFiles = False,
+    *,
+    asked: Asked[WidenRequest],
     check: Check = False,
-    commit_metadata: CommitMetadataOption = None,
     allow_lossy: AllowLossyOption = False,
     branch: BranchOption = None,
     dry_run: DryRunOption = False,
@@ -79,15 +66,7 @@ def widen_type(
         table,
         lambda opened: edit_schema(
             run,
-            opened.widen_type(
-                changes,
-                enable=enable,
-                upgrade_protocol=upgrade_protocol,
-                check_files=check_files,
-                commit_metadata=commit_metadata,
-                allow_lossy=allow_lossy,
-                branch=branch,
-            ),
+            opened.widen_type(changes, asked, allow_lossy=allow_lossy, branch=branch),
             dry_run=dry_run,
             yes=yes,
             check=check,

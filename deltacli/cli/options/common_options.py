@@ -9,9 +9,7 @@ from typing import Annotated
 
 import typer
 
-from deltacli.request_fields import COMMIT_METADATA
-
-OF_DELTA, OF_PAIMON = "Delta", "Paimon"
+from deltacli.request_fields import COMMIT_METADATA, OF_DELTA, OF_PAIMON
 
 TableArgument = Annotated[
     str, typer.Argument(metavar="TABLE", help="Table directory: a path or URI.", show_default=False)

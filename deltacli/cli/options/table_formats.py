@@ -10,21 +10,22 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar
 
-from deltacli.cli.options.common_options import OF_DELTA, OF_PAIMON
 from deltacli.cli.options.global_options import TableFormat
 from deltacli.errors import PaimonTable, UsageError
+from deltacli.request_fields import OF_DELTA, OF_PAIMON
 
 if TYPE_CHECKING:
     from deltacli.api.paimon import Paimon
     from deltacli.api.table import Table
     from deltacli.cli.apply_change import SchemaEdit
+    from deltacli.cli.options.asked import Asked
     from deltacli.cli.options.run import Run
     from deltacli.cli.render.history import HistoryResult
     from deltacli.cli.render.paimon.history import PaimonHistoryResult
     from deltacli.cli.results import Result
     from deltacli.cli.vacuum_runner import VacuumOptions
     from deltacli.delta.rules.framework.base import Finding
-    from deltacli.operations.change.widen_type import WideningOutcome
+    from deltacli.operations.change.widen_type import WideningOutcome, WidenRequest
     from deltacli.operations.paimon.alter import AlterOutcome
     from deltacli.operations.paimon.snapshot import PaimonSnapshot
     from deltacli.operations.schemas.described import DescribedSchema
@@ -123,16 +124,11 @@ class DeltaHandle(_Handle):
         instead, hint = _ALTERS.get(change, (_ENGINE, None))
         raise only_for(OF_PAIMON, "alter", {"path": self.storage.uri, "instead": instead}, hint)
 
-    def widen_type(self, words: Sequence[str], **options: Any) -> SchemaEdit[WideningOutcome]:
+    def widen_type(self, words: Sequence[str], asked: Asked[WidenRequest], **_: object) -> SchemaEdit[WideningOutcome]:
         """Return the change that gives columns wider types. Raises UsageError."""
         from deltacli.cli.render.widening import widening
-        from deltacli.delta.log.commit_metadata import parse_commit_metadata
-        from deltacli.operations.change.widen_type import WidenRequest
 
-        added_keys = parse_commit_metadata(options["commit_metadata"] or [])
-        guards = {name: options[name] for name in ("enable", "upgrade_protocol", "check_files")}
-        request = WidenRequest.parse(words, commit_metadata=added_keys, **guards)
-        return widening(self.table, self.name, request)
+        return widening(self.table, self.name, asked.request().of(words))
 
     def validate(
         self, request: ValidateRequest, *, profile: str | None, on_finding: Callable[[Finding], None], **_: object
@@ -218,7 +214,7 @@ class PaimonHandle(_Handle):
         return altering(self.at(branch), self.name, request, command)
 
     def widen_type(
-        self, words: Sequence[str], *, branch: str | None, allow_lossy: bool, **_: object
+        self, words: Sequence[str], _asked: Asked[WidenRequest], *, branch: str | None, allow_lossy: bool
     ) -> SchemaEdit[AlterOutcome]:
         """Return the change that gives columns wider types. Raises UsageError."""
         from deltacli.paimon.evolution.command_words import widening

@@ -29,7 +29,7 @@ GAP = "  "
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Column(Generic[Row]):
-    """One column.
+    """One column. `name` is the CSV header, the word of `--columns` and the key in documents.
 
     `value` is exact (for CSV, JSON and pipes), `text` is for the eye; `priority` 1 stays longest when the screen is
     narrow.

@@ -24,6 +24,7 @@ from deltacli.operations.change.commit import Committed, NothingToDo, commit, re
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.version import Snapshot
+from deltacli.request_fields import COMMIT_METADATA, OF_DELTA, option, shared
 from deltacli.typing import Json
 from deltacli.work.rows.file_types import COLUMNS, CheckTypes, ColumnsOfFiles
 
@@ -39,27 +40,20 @@ _OF_CONSENT = ("widen.protocol-upgrade-needed", "widen.not-enabled")
 
 @dataclass(frozen=True, slots=True)
 class WidenRequest:
-    """The columns and their new types. `enable` allows to set the table property, `upgrade_protocol` to add the missing
-    features; `check_files` checks every data file first.
-    """
+    """The columns and their new types, in pairs, and what may be done for them."""
 
-    changes: tuple[tuple[str, str], ...]
-    enable: bool = False
-    upgrade_protocol: bool = False
-    check_files: bool = False
-    commit_metadata: Mapping[str, str] = field(default_factory=dict)
+    changes: tuple[tuple[str, str], ...] = ()
+    enable: bool = option("Set delta.enableTypeWidening to true if it is not.", default=False, table_format=OF_DELTA)
+    upgrade_protocol: bool = option(
+        "Add missing features; clients that do not support them lose access.", default=False, table_format=OF_DELTA
+    )
+    check_files: bool = option(
+        "Check the types in every data file first; refuse if one differs.", default=False, table_format=OF_DELTA
+    )
+    commit_metadata: Mapping[str, str] = shared(COMMIT_METADATA._replace(table_format=OF_DELTA), NO_METADATA)
 
-    @classmethod
-    def parse(
-        cls,
-        words: Sequence[str],
-        *,
-        enable: bool = False,
-        upgrade_protocol: bool = False,
-        check_files: bool = False,
-        commit_metadata: Mapping[str, str] = NO_METADATA,
-    ) -> WidenRequest:
-        """Return COLUMN TYPE [COLUMN TYPE …] as a request. Raises UsageError where a type is missing."""
+    def of(self, words: Sequence[str]) -> WidenRequest:
+        """Return the request for COLUMN TYPE [COLUMN TYPE …]. Raises UsageError where a type is missing."""
         if not words or len(words) % 2:
             raise UsageError(
                 "a column without a type: columns and types are given in pairs",
@@ -67,8 +61,7 @@ class WidenRequest:
                 facts={"found": " ".join(words) or "nothing"},
                 hint=command("widen-type", ("amount", "decimal(20,2)"), ("id", "bigint")),
             )
-        changes = tuple(zip(words[::2], words[1::2], strict=True))
-        return cls(changes, enable, upgrade_protocol, check_files, commit_metadata)
+        return replace(self, changes=tuple(zip(words[::2], words[1::2], strict=True)))
 
 
 @dataclass(frozen=True, slots=True)
