@@ -29,6 +29,23 @@ def test_every_path_that_the_page_names_exists(page: str) -> None:
     assert [] == missing
 
 
+def test_the_page_says_in_which_folder_each_rule_is() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    row = next(line for line in text.splitlines() if line.startswith("| rules of `validate`"))
+    listed = re.findall(r"((?:`[a-z]+`, )*`[a-z]+`) in `([a-z]+)/`", row)
+    folder_of = {prefix.strip("`"): folder for prefixes, folder in listed for prefix in prefixes.split(", ")}
+    places: dict[str, set[tuple[str, str]]] = {}
+    for path in (ROOT / "deltacli" / "delta" / "rules").glob("*/*.py"):
+        for prefix in re.findall(r'AREA\.\w+\(\s*"([a-z]+)\.', path.read_text(encoding="utf-8")):
+            places.setdefault(prefix, set()).add((path.parent.name, path.stem))
+
+    named = {prefix for prefix, found in places.items() if any(name.startswith(prefix) for at in found for name in at)}
+    unfound = {prefix for prefix in places.keys() - named if folder_of.get(prefix) not in dict(places[prefix])}
+
+    assert len(places) > 35
+    assert (set(), set()) == (unfound, folder_of.keys() - places.keys())
+
+
 def test_the_index_lists_every_decision() -> None:
     records = sorted(path.name for path in (ROOT / "docs" / "decisions").glob("0*.md"))
     index = (ROOT / "docs" / "decisions" / "index.md").read_text(encoding="utf-8")
