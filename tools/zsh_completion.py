@@ -102,7 +102,7 @@ def _value(value: Value) -> str:
     name = _escape(value.name, ":")
     match value.kind:
         case Kind.CHOICE:
-            return f"{name}:({' '.join(_escape(choice, ':*?[') for choice in value.choices)})"  # zsh evaluates the list
+            return f"{name}:({' '.join(_escape(choice, ':') for choice in value.choices)})"
         case Kind.FILE:
             return f"{name}:_files"
         case Kind.DIRECTORY:

@@ -141,7 +141,7 @@ def grown_tree() -> Command:
     validate = Command(
         ("validate",), HOSTILE, HOSTILE, "", (level,), (Argument(Value("TABLE", Kind.DIRECTORY), "", True, True),)
     )
-    kinds = Argument(Value("TYPE", Kind.CHOICE, ("int", "long", "list.*")), HOSTILE)
+    kinds = Argument(Value("TYPE", Kind.CHOICE, ("int", "long")), HOSTILE)
     expire = Command(("log", "expire"), HOSTILE, HOSTILE, "", (level, shout), (table, kinds))
     cat = Command(("log", "cat-all"), HOSTILE, HOSTILE, "", (level,), (table,))
     log = Command(("log",), HOSTILE, HOSTILE, "", (), (), (cat, expire))
@@ -160,7 +160,7 @@ def test_a_grown_tree(shell: str, home: Path) -> None:
         assert ["cat-all", "expire"] == matches("deltacli --shout log ")
         assert ["--level", "-l"] == matches("deltacli --shout log expire -")
         assert ["data"] == matches("deltacli log expire --level d")
-        assert ["int", "list.*", "long"] == matches("deltacli log expire tbl ")
+        assert ["int", "long"] == matches("deltacli log expire tbl ")
         assert ["my table", "tbl"] == matches("deltacli validate tbl tbl ")
         assert ["data", "log"] == matches("deltacli validate -l ")
     assert HOSTILE in listed(shell, "deltacli ", home, files)
