@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from deltacli.delta.log.table_configuration import TableConfiguration
-from deltacli.sharing.hints import Hints, select_files
+from deltacli.sharing.hints.file_selection import Hints, select_files
 from fuzz.mutate import JSON_TOKENS
 from tests.delta.predicate.support import adds_of, config_of, schema_of
 
