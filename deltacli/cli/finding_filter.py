@@ -70,9 +70,12 @@ def next_command(report: ValidationReport, without: Container[str] = ()) -> str 
     pairs = [(table, found) for table in report.tables for found in table.findings if found.rule.id not in without]
     if not pairs:
         return None
-    worst = min((found for _, found in pairs), key=worst_first)
-    commands = (repair_to_try(found.rule, table.name) for table, found in pairs if found.severity is worst.severity)
-    return next(filter(None, commands), f"deltacli help {worst.rule.id}")
+    at_stake = min(worst_first(*pair) for pair in pairs)
+    worst = [(table, found) for table, found in pairs if worst_first(table, found) == at_stake]
+    commands = (
+        repair_to_try(found.rule, table.name, is_readable=table.validation.is_readable) for table, found in worst
+    )
+    return next(filter(None, commands), f"deltacli help {worst[0][1].rule.id}")
 
 
 class SinkFailedError(BaseException):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from pathlib import Path
@@ -96,6 +97,23 @@ def test_a_rule_with_several_severities_is_reported_once() -> None:
     assert [
         {"risk": "readers-fail", "says": SAYS[Risk.READERS_FAIL], "findings": 1, "rules": ["hint.ahead-of-log"]}
     ] == (verdict.as_json()["risks"])
+
+
+def test_the_order_on_a_terminal_and_what_to_run_next_follow_the_verdict(sample: Path, tmp_path: Path) -> None:
+    root = Path(shutil.copytree(sample, tmp_path / "t"))
+    last = root / "_delta_log" / f"{14:020d}.json"
+    features = {name: ["future"] for name in ("readerFeatures", "writerFeatures")}
+    action = {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, **features}}
+    last.write_text(last.read_text() + json.dumps(action) + "\n")
+
+    with Session("validate", str(root), "--no-pager", "--progress", "never", size=(200, 60)) as session:
+        _, shown = session.finish()
+    lines = ESCAPE.sub("", shown).splitlines()
+
+    assert lines[0].startswith(f"{root}: deltacli cannot read it (protocol.unknown-feature)")
+    assert "warning  protocol.unknown-feature" == next(filter(re.compile("error|warning|info").match, lines))
+    assert "next: deltacli help protocol.unknown-feature" == lines[-1]
+    assert not re.findall(r"fix +deltacli (?!undelete)", shown)
 
 
 def test_text_ends_with_the_risks_if_there_are_any(lake: Path, validate: Run) -> None:

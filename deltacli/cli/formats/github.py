@@ -39,7 +39,7 @@ def _annotation(table: CheckedTable, finding: Finding) -> bytes:
     if finding.place.line is not None:
         properties["line"] = str(finding.place.line)
     properties["title"] = finding.rule.id
-    pairs = [*values_of(finding), *advice_of(finding.rule, table.name)]
+    pairs = [*values_of(finding), *advice_of(finding.rule, table)]
     lines = [finding.message, *(f"{name}: {value}" for name, value in pairs if value)]
     return _command(_COMMANDS[finding.severity], properties, lines)
 

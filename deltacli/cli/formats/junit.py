@@ -71,7 +71,7 @@ def _case(table: CheckedTable, rule: Rule, findings: Sequence[Finding], fail_on:
     light = [finding for finding in findings if not reaches(finding.severity, fail_on)]
     lines = [head + ">"]
     if weighty:
-        advice = (f"{name}: {text}" for name, text in advice_of(rule, table.name))
+        advice = (f"{name}: {text}" for name, text in advice_of(rule, table))
         texts = [*(_sentence(table, finding) for finding in weighty), *advice]
         what = weighty[0].message if len(weighty) == 1 else f"{len(weighty)} findings, the first: {weighty[0].message}"
         lines.append(f"      <failure type={_attribute(rule.id)} message={_attribute(what)}>{_text(texts)}</failure>")

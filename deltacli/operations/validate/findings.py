@@ -224,6 +224,16 @@ class Collector:
             if self._on_finding is not None:
                 self._on_finding(finding)
 
+    def versions_of_errors(self, *areas: str) -> frozenset[int]:
+        """Return the versions of the log at which rules of these areas have reported errors."""
+        return frozenset(
+            finding.place.version
+            for finding in self.findings
+            if finding.place.version is not None
+            and finding.severity is Severity.ERROR
+            and finding.rule.id.startswith(areas)
+        )
+
     def _is_done(self, check: Check) -> bool:
         """Return True if the limit is reached for every rule of a check, so that it need not run any more."""
         return bool(self._done) and all(rule.id in self._done or not self._takes(rule) for rule in check.rules)

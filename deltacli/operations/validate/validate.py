@@ -89,6 +89,11 @@ class Validation:
     unsupported: ProtocolUnsupported | None = None
     """Why deltacli cannot read the newest version, although nothing may be wrong with it."""
 
+    @property
+    def is_readable(self) -> bool:
+        """Whether deltacli can open the newest version."""
+        return self.is_rebuilt and self.unsupported is None
+
 
 OF_THE_LOG = (
     "log.*",
@@ -172,6 +177,7 @@ def _look_at_log(
         log.has_hint,
         log.exists,
         inspector.named_sidecars(),
+        collector.versions_of_errors("checkpoint.", "sidecar."),
     )
     collector.look(view, view.place())
     history = HistoryView(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from rich.padding import Padding
@@ -56,7 +57,7 @@ class FindingsView:
 def draw_verdicts(canvas: Canvas, report: ValidationReport) -> None:
     """Draw what is at stake in each table with errors or warnings, and, of several tables, in how many."""
     judged = [(table, judge(table)) for table in report.tables]
-    shown = [(table, verdict) for table, verdict in judged if verdict.risks or verdict.others]
+    shown = [(table, verdict) for table, verdict in judged if verdict.is_serious or verdict.others]
     for table, verdict in shown or judged[: len(judged) == 1]:
         canvas.draw(_headed(canvas, table.name, verdict.sentence, _style_of(verdict)))
     if len(judged) > 1:
@@ -65,7 +66,7 @@ def draw_verdicts(canvas: Canvas, report: ValidationReport) -> None:
 
 
 def _style_of(verdict: TableVerdict) -> Style:
-    return Style.PROBLEM if verdict.risks else Style.WARNING if verdict.others else Style.GOOD
+    return Style.PROBLEM if verdict.is_serious else Style.WARNING if verdict.others else Style.GOOD
 
 
 def _headed(canvas: Canvas, name: str, sentence: str, style: Style) -> Text:
@@ -151,9 +152,9 @@ def _draw_by_path(canvas: Canvas, table: CheckedTable, view: FindingsView, quote
 
 
 def _draw_by_rule(canvas: Canvas, table: CheckedTable, view: FindingsView, quotes: _Quotes) -> None:
-    """Draw the findings of each rule below its name, errors first."""
+    """Draw the findings of each rule below its name, the worst consequence first."""
     groups: dict[tuple[Severity, str], list[Finding]] = {}
-    for finding in sorted(table.findings, key=worst_first):
+    for finding in sorted(table.findings, key=partial(worst_first, table)):
         groups.setdefault((finding.severity, finding.rule.id), []).append(finding)
     left = dict(table.suppressed)
     for (severity, rule), group in groups.items():
@@ -238,7 +239,7 @@ def _block(
 
 
 def _fix(canvas: Canvas, table: CheckedTable, finding: Finding) -> RenderableType:
-    return Padding(_pairs(canvas, advice_of(finding.rule, table.name)), (0, 0, 0, _INDENT))
+    return Padding(_pairs(canvas, advice_of(finding.rule, table)), (0, 0, 0, _INDENT))
 
 
 def _pairs(canvas: Canvas, rows: Iterable[tuple[str, str]]) -> RenderableType:

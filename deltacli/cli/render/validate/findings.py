@@ -41,7 +41,7 @@ def table_lines(table: CheckedTable, terminal: Terminal, *, brief: bool) -> Iter
     for finding in table.findings:
         yield _line(table, finding, terminal)
         if not brief:
-            fix_of = table.name if finding.rule.id not in explained else None
+            fix_of = table if finding.rule.id not in explained else None
             yield from _details(finding, terminal, fix_of)
             explained.add(finding.rule.id)
     name = _clean(table.name, terminal)
@@ -65,7 +65,7 @@ def _line(table: CheckedTable, finding: Finding, terminal: Terminal) -> str:
     return f"{where} {severity} {_clean(finding.message, terminal)} {rule}"
 
 
-def _details(finding: Finding, terminal: Terminal, fix_of: str | None) -> Iterator[str]:
+def _details(finding: Finding, terminal: Terminal, fix_of: CheckedTable | None) -> Iterator[str]:
     """`fix_of`: the table whose repair follows."""
     pairs = [*values_of(finding), *(advice_of(finding.rule, fix_of) if fix_of is not None else [])]
     for label, value in pairs:
@@ -79,11 +79,11 @@ def values_of(finding: Finding) -> list[tuple[str, str | None]]:
     return [*request, ("seen", finding.seen), ("expected", finding.expected)]
 
 
-def advice_of(rule: Rule, table: str) -> list[tuple[str, str]]:
+def advice_of(rule: Rule, table: CheckedTable) -> list[tuple[str, str]]:
     """Return a possible repair of a table; for those who write a server also the paragraph that it breaks."""
-    if line := repair_command(rule, table):
+    if line := repair_command(rule, table.name, is_readable=table.validation.is_readable):
         return [("fix", line), *([("loses", rule.fix.loss)] if rule.fix.loses else [])]
-    return [("fix", fix_sentence(rule.fix, table)), *([("spec", rule.spec)] if _is_about_a_server(rule) else [])]
+    return [("fix", fix_sentence(rule.fix, table.name)), *([("spec", rule.spec)] if _is_about_a_server(rule) else [])]
 
 
 def _is_about_a_server(rule: Rule) -> bool:
@@ -105,7 +105,7 @@ def _verdict_lines(report: ValidationReport, terminal: Terminal) -> Iterator[str
     told = False
     for table in report.tables:
         verdict = judge(table)
-        if not verdict.risks and not verdict.others:
+        if not verdict.is_serious and not verdict.others:
             continue
         if not told:
             yield ""

@@ -10,12 +10,14 @@ from urllib.parse import quote, unquote
 from deltacli.cli.terminal.term import encoded
 from deltacli.delta.log.log_path import Place
 from deltacli.delta.rules.framework.base import Finding, Rule, Severity
+from deltacli.delta.rules.framework.risks import Risk, risk_of
 from deltacli.errors import DeltacliError
 from deltacli.operations.validate.validate import Validation
 from deltacli.patterns import pattern
 from deltacli.units import plural
 
 _RANK = {Severity.INFO: 0, Severity.WARNING: 1, Severity.ERROR: 2}
+_RISKS = list(Risk)
 _ABSOLUTE = pattern(r"/|[A-Za-z][A-Za-z0-9+.-]+:")
 _LOCAL = "file://"
 
@@ -106,9 +108,13 @@ def reaches(severity: Severity, limit: Severity) -> bool:
     return _RANK[severity] >= _RANK[limit]
 
 
-def worst_first(finding: Finding) -> int:
-    """A key that sorts errors before warnings before observations."""
-    return -_RANK[finding.severity]
+def worst_first(table: CheckedTable, finding: Finding) -> tuple[int, int]:
+    """A key that sorts findings of a table as its verdict does: by what they put at stake, then by severity."""
+    unsupported = table.validation.unsupported
+    if unsupported is not None and finding.rule.id == unsupported.code:
+        return -1, 0
+    risk = risk_of(finding)
+    return _RISKS.index(risk) if risk is not None else len(_RISKS), -_RANK[finding.severity]
 
 
 def place_name(table: CheckedTable, place: Place) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, BinaryIO
 
 from deltacli.cli.render.columns import DRAWN_ROWS, Column
@@ -92,7 +93,7 @@ def _draw(sink: BinaryIO, terminal: Terminal, report: ValidationReport, view: Fi
         return
     sink.write(b"\n")
     for table in report.tables:
-        ordered = table.findings if view.by_path else tuple(sorted(table.findings, key=worst_first))
+        ordered = table.findings if view.by_path else tuple(sorted(table.findings, key=partial(worst_first, table)))
         for line in table_lines(table._replace(findings=ordered), terminal, brief=view.brief):
             sink.write(encoded(f"{line}\n"))
 
@@ -110,15 +111,16 @@ class LiveFindings(Result):
         return self.check(emit)
 
 
-def finding_line(uri: str, finding: Finding) -> EncodedItems:
+def finding_line(uri: str, finding: Finding, *, is_readable: bool = True) -> EncodedItems:
     """Return a finding as a line of NDJSON."""
-    return line_of({"table": uri, **finding_json(finding, uri)}, "finding")
+    return line_of({"table": uri, **finding_json(finding, uri, is_readable=is_readable)}, "finding")
 
 
-def finding_json(finding: Finding, uri: str) -> JsonObject:
+def finding_json(finding: Finding, uri: str, *, is_readable: bool) -> JsonObject:
     """Return a finding as in documents, with the command that repairs the table of this URI, if there is one."""
     document = finding.as_json()
-    document["fix"] = {**finding.rule.fix.as_json(uri), "command": repair_command(finding.rule, uri) or None}
+    line = repair_command(finding.rule, uri, is_readable=is_readable)
+    document["fix"] = {**finding.rule.fix.as_json(uri), "command": line or None}
     return document
 
 
@@ -135,7 +137,9 @@ def table_json(table: CheckedTable) -> dict[str, Json]:
     return {
         "table": validation.table,
         "version": validation.version,
-        "findings": [finding_json(finding, validation.table) for finding in table.findings],
+        "findings": [
+            finding_json(finding, validation.table, is_readable=validation.is_readable) for finding in table.findings
+        ],
         "summary": table.counts._asdict(),
         "verdict": judge(table).as_json(),
         "suppressed": dict(table.suppressed),

@@ -18,10 +18,12 @@ _NAMED = 3
 class TableVerdict(NamedTuple):
     """`risks`: each class that findings are of, the worst first, with their number by rule. `others` counts the rules
     of errors and warnings that put nothing at stake, `remarks` those of observations. `is_readable`: whether the newest
-    version can be rebuilt from the log; None where not everything that decides it was looked at.
+    version can be rebuilt from the log; None where not everything that decides it was looked at. `unsupported`: the
+    code of the error with which deltacli refuses to read the table.
     """
 
     level: str
+    unsupported: str | None
     risks: dict[Risk, dict[str, int]]
     others: int
     remarks: int
@@ -29,16 +31,23 @@ class TableVerdict(NamedTuple):
     is_paimon: bool = False
 
     @property
+    def is_serious(self) -> bool:
+        """Whether something is at stake, or deltacli refuses to read the table."""
+        return bool(self.risks) or self.unsupported is not None
+
+    @property
     def sentence(self) -> str:
         """The verdict for people, exact and short."""
         parts = [f"{self._says(risk)} ({_named(list(rules))})" for risk, rules in self.risks.items()]
+        if self.unsupported is not None:
+            parts.insert(0, f"deltacli cannot read it ({self.unsupported})")
         if self.is_readable and not parts:
             parts.append(self._can_be_read())
         if self.others:
-            parts.append(f"{plural(self.others, 'other problem' if self.risks else 'problem')}")
-        elif self.remarks and not self.risks:
+            parts.append(f"{plural(self.others, 'other problem' if self.is_serious else 'problem')}")
+        elif self.remarks and not self.is_serious:
             parts.append(plural(self.remarks, "remark"))
-        elif not self.risks:
+        elif not self.is_serious:
             parts.append("nothing found")
         return "; ".join(parts)
 
@@ -75,7 +84,9 @@ def judge(table: CheckedTable) -> TableVerdict:
     at_stake = {rule for rules in present.values() for rule in rules}
     readable = _is_readable(table, can_be=Risk.UNREADABLE not in present)
     is_paimon = table.validation.table_format == "paimon"
-    return TableVerdict(table.validation.level, present, len(others - at_stake), len(remarks), readable, is_paimon)
+    level, unsupported = table.validation.level, table.validation.unsupported
+    code = None if unsupported is None else unsupported.code
+    return TableVerdict(level, code, present, len(others - at_stake - {code}), len(remarks), readable, is_paimon)
 
 
 def _is_readable(table: CheckedTable, *, can_be: bool) -> bool | None:

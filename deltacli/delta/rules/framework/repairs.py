@@ -53,11 +53,21 @@ _REPAIRS: Mapping[str, Callable[..., str]] = {
 """Rule -> the command that repairs what it reports. Others need a decision, a backup or another tool."""
 
 
-def repair_command(rule: Rule, table: str, **options: object) -> str:
-    """Return the command that repairs what a rule reports about a table, empty where there is none."""
+def repair_command(rule: Rule, table: str, *, is_readable: bool = True, **options: object) -> str:
+    """Return the command that repairs what a rule reports about a table, empty where there is none. Of a table that is
+    not `is_readable`, only lost files can be brought back.
+    """
+    if not is_readable and needs_readable_table(rule):
+        return ""
     return _REPAIRS[rule.id](table=table, **options) if rule.id in _REPAIRS else ""
 
 
-def repair_to_try(rule: Rule, table: str) -> str:
+def repair_to_try(rule: Rule, table: str, *, is_readable: bool = True) -> str:
     """Return the same command; of a repair that loses something it shows only what it would do."""
-    return repair_command(rule, table, **({"dry_run": True} if rule.fix.loses else {}))
+    options = {"dry_run": True} if rule.fix.loses else {}
+    return repair_command(rule, table, is_readable=is_readable, **options)
+
+
+def needs_readable_table(rule: Rule) -> bool:
+    """Return whether the rule has a repair that fails where deltacli cannot read the newest version."""
+    return _REPAIRS.get(rule.id, undelete_command) is not undelete_command

@@ -263,6 +263,8 @@ class ListingView:
     log_exists: bool = True
     named_sidecars: frozenset[str] | None = None
     "Names of the sidecars that complete checkpoints name, or None if one of these could not be read."
+    wrong_checkpoints: frozenset[int] = frozenset()
+    "Versions whose checkpoints have errors, as far as their rules were selected."
 
     def place(self, name: str = "", version: int | None = None) -> Place:
         """Return a place in the log."""

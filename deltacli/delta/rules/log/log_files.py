@@ -357,7 +357,7 @@ def cleanup_is_overdue(view: ListingView) -> Iterator[Finding]:
         (checkpoint.version for checkpoint in view.listing.checkpoints if checkpoint.version <= newest_old), default=-1
     )
     expired = [version for version in times if version < below]
-    if expired:
+    if expired and below not in view.wrong_checkpoints:
         message = (
             f"{_commits(expired)} older than the log retention, and the checkpoint of version {below} replaces them"
         )
