@@ -118,6 +118,8 @@ def _write(run: Run, opened: Table, table: str, request: CheckpointRequest, *, d
     if result.plan is not plan:  # the checkpoint that the state was read from is corrupt
         _note(run, result.plan)
     _show(run, opened, result)
+    if result.skipped and result.plan.present is None:
+        return  # this version has no checkpoint
     verify = f"deltacli checkpoint {quoted_table(table)} --verify --version {result.version}"
     run.say_next(again_without(invocation.arguments, "--dry-run") if dry_run else verify)
 

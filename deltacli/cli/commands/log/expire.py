@@ -62,8 +62,7 @@ def expire(
         plan = with_proof(opened, plan)
     if dry_run or not plan.files:
         _show(run, plan, None, dry_run=dry_run)
-        if plan.files:
-            require_not_refused(plan)
+        require_not_refused(plan)
         _say_what_next(run, table, plan)
         return
     _expire(run, table, opened, plan, yes=yes)
