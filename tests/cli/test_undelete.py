@@ -153,6 +153,26 @@ def test_a_copy_whose_history_went_another_way_is_refused(table: Path) -> None:
     assert not (table / LOG / f"{1:020d}.json").exists()
 
 
+@pytest.mark.parametrize("left", [0, 60])
+def test_a_commit_that_is_cut_off_is_replaced_after_a_yes(table: Path, left: int) -> None:
+    before, commit, copy = content_of(table), table / LOG / f"{1:020d}.json", str(table.parent / "copy")
+    whole = commit.read_bytes()
+    commit.write_bytes(whole[:left])
+    asked = checked(undelete(table, "--from", copy), 4)
+    (item,) = asked["items"]  # type: ignore[misc]
+    assert (item["path"], item["presentSizeBytes"]) == (f"{LOG}/{commit.name}", left)
+    assert asked["notes"] == [f"commit 1 is cut off: the table has {left} of its {len(whole):,} bytes, {copy} has all"]
+    assert commit.read_bytes() == whole[:left]
+    checked(undelete(table, "--from", copy, "--yes"))
+    assert before == content_of(table)
+
+
+def test_a_commit_that_may_have_been_written_so_is_not_replaced(table: Path) -> None:
+    commit = table / LOG / f"{1:020d}.json"
+    commit.write_bytes(commit.read_bytes().splitlines(keepends=True)[0])
+    refused(undelete(table, "--from", str(table.parent / "copy"), "--yes"), 4, "recover.diverged")
+
+
 def test_bad_sources_are_refused_by_name_and_change_nothing(table: Path) -> None:
     before = content_of(table)
     refused(undelete(table, "--yes"), 4, "storage.no-versions")

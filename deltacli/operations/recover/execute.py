@@ -14,7 +14,7 @@ from deltacli.operations.recover.log_files import LogItem
 from deltacli.operations.recover.needed import FileKind
 from deltacli.operations.recover.plan import MISSING, RESTORED, UndeletePlan
 from deltacli.operations.recover.presence import look_for
-from deltacli.operations.recover.put import Journal, put_found
+from deltacli.operations.recover.put import Journal, put_found, tag_of
 from deltacli.operations.recover.undelete import plan_undelete
 from deltacli.operations.recover.verify import verify
 from deltacli.operations.table.rebuild import read_snapshot
@@ -123,7 +123,9 @@ def _put_log(table: TableHandle, plan: UndeletePlan, journal: Journal) -> None:
 def _put_log_file(table: TableHandle, plan: UndeletePlan, item: LogItem) -> None:
     """Put one file of the log in its place. A checkpoint, a checksum and the hint of another writer stay."""
     source = plan.log_sources[item.source]
-    outcome = source.bring(item.path, item.file.size_bytes, table.storage)
+    tag = plan.log_tags.get(item.path)
+    is_replaced = tag is not None and tag_of(table.storage, item.path) == tag
+    outcome = source.bring(item.path, item.file.size_bytes, table.storage, replace=is_replaced)
     if isinstance(outcome, Created) or not source.is_readable:
         return
     try:

@@ -132,6 +132,27 @@ def require_same_commits(
             )
 
 
+def cut_commits(
+    ours: tuple[Storage, Mapping[str, StoredFile]], theirs: tuple[Storage, Mapping[str, StoredFile]]
+) -> dict[str, StoredFile]:
+    """Return the commits of a log that are cut off: empty, or the beginning of the same commit in another log and not
+    readable as they are. A commit whose lines are complete is never one, because a writer may have written it so.
+    """
+    (files, present), (files_there, present_there) = ours, theirs
+    found = {}
+    for name, file in present.items():
+        there = present_there.get(name)
+        if file.path.kind is not LogFileKind.COMMIT or there is None or file.size_bytes >= there.size_bytes:
+            continue
+        try:
+            is_beginning = files_there.read(log_location(name)).startswith(files.read(log_location(name)))
+        except FileMissing:
+            continue
+        if is_beginning and fault_of_log_file(files, file) is not None:
+            found[name] = file
+    return found
+
+
 class _Found:
     """The log with everything that sources offer."""
 

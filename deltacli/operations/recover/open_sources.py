@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from deltacli.delta.log.log_path import LOG_DIRECTORY
@@ -11,7 +12,7 @@ from deltacli.errors import Refused
 from deltacli.hints import parameter
 from deltacli.operations.log.backup_list import read_list
 from deltacli.operations.log.log_copy import StoredFile, find_table_id, list_whole_log
-from deltacli.operations.recover.log_files import require_same_commits
+from deltacli.operations.recover.log_files import cut_commits, require_same_commits
 from deltacli.operations.recover.needed import NeededFiles
 from deltacli.operations.recover.object_versions import VERSIONS, versions_of_files
 from deltacli.operations.recover.sources import CopySource, Source, open_copy
@@ -35,6 +36,8 @@ class OpenedSource(NamedTuple):
     has_log: bool = False
     is_same: bool = False
     refusal: Refused | None = None
+    cut: Mapping[str, StoredFile] = MappingProxyType({})
+    """Commits of the table that are cut off, which this source has completely."""
 
 
 def open_sources(
@@ -85,9 +88,11 @@ def _checked(
     theirs = listed.table_id if listed is not None and listed.table_id else find_table_id(copy.files, table.engine)
     if None not in (theirs, table_id) and theirs != table_id:
         raise other_table(copy.name, theirs, table_id)
-    theirs_listed = (list_whole_log(copy.files) or {}).values()
-    require_same_commits(("the log", table.storage, present.values()), (copy.name, copy.files, theirs_listed))
-    return OpenedSource(copy.name, copy, has_log=True, is_same=theirs is not None and theirs == table_id)
+    theirs_listed = list_whole_log(copy.files) or {}
+    cut = cut_commits((table.storage, present), (copy.files, theirs_listed))
+    sound = [file for name, file in present.items() if name not in cut]
+    require_same_commits(("the log", table.storage, sound), (copy.name, copy.files, theirs_listed.values()))
+    return OpenedSource(copy.name, copy, has_log=True, is_same=theirs is not None and theirs == table_id, cut=cut)
 
 
 def other_table(name: str, theirs: str | None, ours: str | None) -> Refused:

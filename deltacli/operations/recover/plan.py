@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -79,6 +79,8 @@ class UndeletePlan:
     outside: int = 0
     is_new: bool = False
     notes: tuple[str, ...] = ()
+    log_tags: Mapping[str, str] = field(default_factory=dict)
+    """Tags of the files of the log that are replaced, because they are cut off."""
     is_log_first: bool = False
     """The log can be read only once it is back, so the data files that it names are not known yet."""
 

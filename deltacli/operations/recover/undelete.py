@@ -28,7 +28,7 @@ from deltacli.operations.recover.open_sources import (
 )
 from deltacli.operations.recover.plan import MISSING, PLANNED, Amount, DataPlan, Refusal, UndeletePlan
 from deltacli.operations.recover.presence import look_for
-from deltacli.operations.recover.put import tags_of
+from deltacli.operations.recover.put import tag_of, tags_of
 from deltacli.operations.recover.sources import CopySource, Source, find_in
 from deltacli.operations.recover.verify import Problem
 from deltacli.operations.table.find_log import missing_log, refuse_paimon
@@ -61,6 +61,9 @@ def plan_undelete(table: TableHandle, request: UndeleteRequest) -> UndeletePlan:
     table_id = find_table_id(table.storage, table.engine) if present else None
     opened = open_sources(table, request.sources, present or {}, table_id)
     offered, overwritten = _log_sources(table, opened)
+    cut = {log_location(name): file for one in opened for name, file in one.cut.items()}
+    if present is not None:
+        present = {name: file for name, file in present.items() if log_location(name) not in cut}
     without = [one.refusal for one in opened if one.refusal is not None]
     is_new = present is None and table.storage.kind_of("") is PathKind.MISSING
     try:
@@ -74,14 +77,36 @@ def plan_undelete(table: TableHandle, request: UndeleteRequest) -> UndeletePlan:
         if copies := [one.name for one in opened if one.copy is not None and not one.has_log]:
             fault.facts["sources without a log of the table"] = ", ".join(copies)
         raise fault from None
-    plan = replace(_begin(table, log, sources, overwritten, present), is_new=is_new)
+    plan = _with_cut(table, replace(_begin(table, log, sources, overwritten, present), is_new=is_new), cut)
     if len(without) == len(opened):
         refusals = [Refusal(one.code, one.message, one.facts, one.hint) for one in without]
         plan = replace(plan, refusals=tuple(refusals))
     else:
-        plan = replace(plan, notes=require_usable(opened))
+        plan = replace(plan, notes=(*plan.notes, *require_usable(opened)))
     plan = _plan_files(table, request, opened, table_id, plan)
     return replace(plan, notes=(*plan.notes, *_no_copies(opened, plan)))
+
+
+def _with_cut(table: TableHandle, plan: UndeletePlan, cut: Mapping[str, StoredFile]) -> UndeletePlan:
+    """Return a plan that replaces the commits that are cut off: their sizes, tags, and a note on each."""
+    if not cut or plan.log is None:
+        return plan
+    import pyarrow as pa
+
+    column = plan.items.schema.get_field_index("presentSizeBytes")
+    sizes = [cut[path].size_bytes if path in cut else None for path in plan.items["path"].to_pylist()]
+    notes = [
+        f"commit {item.file.path.version} is cut off: the table has {cut[item.path].size_bytes:,} of its "
+        f"{item.file.size_bytes:,} bytes, {plan.log_sources[item.source].name} has all"
+        for item in plan.log.items
+        if item.path in cut
+    ]
+    return replace(
+        plan,
+        items=plan.items.set_column(column, "presentSizeBytes", pa.array(sizes, pa.int64())),
+        notes=(*plan.notes, *notes),
+        log_tags={path: tag for path in cut if (tag := tag_of(table.storage, path)) is not None},
+    )
 
 
 def _plan_files(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from deltacli.delta.log.log_path import Place
 from deltacli.delta.rules.framework.action_types import FieldFault
-from deltacli.delta.rules.framework.base import Area, Finding, Fix
+from deltacli.delta.rules.framework.base import Area, Finding, Fix, from_a_copy
 
 AREA = Area("commit_lines")
 
@@ -12,6 +12,9 @@ _RESTORE = Fix(
     broken="the commit cannot be read as written, so this version and all later ones are in doubt",
     advice="restore the file from a backup or an older object version; commits must never be edited",
     loss="without a backup, this version and all later ones",
+)
+_CUT_OFF = _RESTORE._replace(
+    advice=from_a_copy("bring the commit back from a copy or a backup of the log; commits must never be edited")
 )
 _LATER_ADD = Fix(
     broken="readers must guess the field or refuse the table",
@@ -23,7 +26,7 @@ _IGNORED = Fix(broken="nothing: readers ignore it", advice="no repair needed")
 EMPTY = AREA.error(
     "commit.empty",
     "A commit file is empty: an incomplete write, which silently restores or loses rows if readers skip the file.",
-    *_RESTORE,
+    *_CUT_OFF,
     spec="Delta Log Entries",
     example="00000000000000000003.json of 0 bytes",
 )
@@ -37,7 +40,7 @@ NOT_UTF8 = AREA.error(
 BAD_JSON = AREA.error(
     "commit.bad-json",
     "A line of a commit is not a complete JSON value. If it is the last line, the write was incomplete.",
-    *_RESTORE,
+    *_CUT_OFF,
     spec="Delta Log Entries",
     example='{"add":{"path":"part-0.par',
 )
