@@ -56,13 +56,18 @@ def confirmed(run: Run, what: str, show_plan: Callable[[], None], *, dry_run: bo
     return not dry_run
 
 
+def now_is_ahead(run: Run) -> bool:
+    """Return True where `--now` is later than the clock of this machine: only a dry run may use it."""
+    return run.clock() > system_clock() + _AHEAD_MS
+
+
 def require_now_is_not_ahead(run: Run) -> None:
     """Raise Refused where `--now` is later than the clock of this machine, which would delete files as too old.
 
     A dry run may use such a time to show what a later run will do.
     """
     now_ms, true_ms = run.clock(), system_clock()
-    if now_ms > true_ms + _AHEAD_MS:
+    if now_is_ahead(run):
         raise Refused(
             f"nothing was changed: --now {format_timestamp(now_ms)} is later than the clock, so recent files would "
             "count as old",

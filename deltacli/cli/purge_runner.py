@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from deltacli.cli.confirmation import require_confirmation, require_now_is_not_ahead
+from deltacli.cli.confirmation import now_is_ahead, require_confirmation, require_now_is_not_ahead
 from deltacli.cli.invocation import invocation
 from deltacli.cli.render.sections import Section
 from deltacli.cli.results import Outcome
@@ -28,7 +28,7 @@ def purge(run: Run, table: TableHandle, uri: str, older_ms: int, *, dry_run: boo
     if dry_run or not plan.due:
         _show(run, plan, None, dry_run=dry_run)
         require_purged(plan, outcome, again=again_now)
-        if plan.due:
+        if plan.due and not now_is_ahead(run):
             run.say_next(again_without(invocation.arguments, "--dry-run"))
         return
     what = (

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
-from deltacli.cli.confirmation import require_confirmation, require_now_is_not_ahead
+from deltacli.cli.confirmation import now_is_ahead, require_confirmation, require_now_is_not_ahead
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.run import Run
 from deltacli.cli.render.columns import Column
@@ -173,7 +173,7 @@ def vacuum_schemas(run: Run, name: str, table: TableHandle, asked: VacuumRequest
     if options.dry_run or plan.refusals or not plan.candidates:
         _show(run, plan, None, options, dry_run=options.dry_run or bool(plan.refusals))
         _require_allowed(plan)
-        if plan.candidates:
+        if plan.candidates and not now_is_ahead(run):
             run.say_next(again_without(invocation.arguments, "--dry-run"))
         return
     files, size = plan.amount

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from deltacli.cli.confirmation import require_confirmation, require_now_is_not_ahead
+from deltacli.cli.confirmation import now_is_ahead, require_confirmation, require_now_is_not_ahead
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.common_options import BranchOption, DryRunOption, YesOption
 from deltacli.cli.options.run import Run
@@ -84,7 +84,8 @@ class VacuumCommand(NamedTuple):
         plan = self._plan()
         if self.how.dry_run:
             self._show_dry(plan)
-            if plan.files or plan.directories:
+            is_next = not plan.missing_live.files and not now_is_ahead(self.run)
+            if (plan.files or plan.directories) and is_next:
                 self.run.say_next(again_without(invocation.arguments, "--dry-run"))
             return
         if self._is_due(plan):

@@ -497,6 +497,25 @@ def test_a_dry_run_on_a_terminal_shows_the_real_command_and_every_line_fits(samp
     assert 11 == sum(line.endswith(".parquet") for line in plain)
 
 
+def test_a_dry_run_that_cannot_be_followed_names_no_next_command(sample: Path) -> None:
+    ahead = on_terminal(80, "vacuum", sample, "--dry-run", "--now", "2999-01-01")
+    assert (0, []) == (ahead[0], [line for line in ahead[1] if "next:" in line])
+
+
+def test_a_live_file_that_is_gone_is_shown_before_anything_is_deleted(sample: Path, tmp_path: Path) -> None:
+    table = shutil.copytree(sample, tmp_path / "tbl")
+    next(table.rglob("part-00014-*.parquet")).unlink()
+
+    code, lines = on_terminal(80, "vacuum", table, "--dry-run", "--no-pager")
+    document = deltacli("vacuum", table, "--dry-run", "--json").document
+
+    shown = " ".join(as_pasted(ESCAPE.sub("", "\n".join(lines))).split())
+    assert (0, False) == (code, "next:" in shown), shown
+    assert "not complete: version 14 lacks 1 file" in shown
+    assert f"deltacli undelete file://{table} --from COPY" in shown
+    assert None is document["reach"]["firstVersion"]
+
+
 def data_files(home: Path) -> set[str]:
     table = home / "tbl"
     return {path.relative_to(table).as_posix() for path in table.rglob("*.parquet") if "_delta_log" not in path.parts}

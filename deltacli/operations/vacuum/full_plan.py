@@ -40,7 +40,7 @@ from deltacli.operations.vacuum.guards import (
     nested_refusals,
     shared_refusals,
 )
-from deltacli.operations.vacuum.lost_notes import lost_notes, unread_note
+from deltacli.operations.vacuum.lost_notes import lost_notes, missing_notes, unread_note
 from deltacli.operations.vacuum.plan import Amount, Refusal, VacuumPlan
 from deltacli.operations.vacuum.plan_context import PlanContext, hidden_names, own_formats, prepare
 from deltacli.operations.vacuum.request import Mode, VacuumRequest
@@ -163,14 +163,19 @@ def _plan(
         *nested_refusals(request, _below(tables), found.in_nested),
         *limit_refusals(request, amount, live),
     ]
+    lost = Amount(expected.files - live.files, expected.size_bytes - live.size_bytes)
+    if request.inventory is not None:  # it may be older than these files
+        lost = Amount()
+    reach = find_reach(setting, judge, found.hashes)
     return make_plan(
         setting,
         found.rows,
+        missing_live=lost,
         kept=kept_files(judge, found, walk, _below(tables)),
         refusals=tuple(refusals),
-        notes=tuple(notes),
+        notes=(*notes, *missing_notes(setting, lost)),
         directories=() if request.where else _removable(judge, walk, _below(tables)),
-        reach=find_reach(setting, judge, found.hashes),
+        reach=reach._replace(first_version=None, first_ms=None) if lost.files else reach,
         horizon=find_horizon(setting, judge) if setting.is_whole else None,
     )
 

@@ -19,11 +19,12 @@ from deltacli.operations.log.file_history import RULE, NamedKeys, live_keys
 from deltacli.operations.table.find_log import Log
 from deltacli.operations.table.rebuild import rebuild
 from deltacli.typing import ArrowTable
-from deltacli.units import format_ranges, format_spans, gaps_in, plural
+from deltacli.units import format_ranges, format_size, format_spans, gaps_in, plural
 
 if TYPE_CHECKING:
     import pyarrow
 
+    from deltacli.operations.vacuum.plan import Amount
     from deltacli.operations.vacuum.plan_context import PlanContext
 
 _COMMANDS = 5
@@ -56,6 +57,17 @@ def missing_commits(setting: PlanContext) -> str:
     gaps = gaps_in(commits, min(commits), max(commits))
     is_one = len(gaps) == 1 and gaps[0][0] == gaps[0][1]
     return f"{'commit' if is_one else 'commits'} {format_spans(gaps)}"
+
+
+def missing_notes(setting: PlanContext, lost: Amount) -> Iterator[str]:
+    """Return a note on live files that are not in the listing."""
+    if lost.files:
+        verb = "is" if lost.files == 1 else "are"
+        yield (
+            f"{plural(lost.files, 'live file')} ({format_size(lost.size_bytes)}) {verb} not in the listing, so version "
+            f"{setting.snapshot.version} cannot be read completely; to bring the files back: "
+            f"{command('undelete', table=setting.table.uri, sources=['COPY'])}"
+        )
 
 
 def unread_note(setting: PlanContext, rows: pyarrow.Table, fault: Unreadable | None) -> str:

@@ -168,6 +168,8 @@ class VacuumPlan:
     there was no such file.
     """
     protected: tuple[ProtectedTable, ...] = ()
+    missing_live: Amount = field(default_factory=Amount)
+    """Live files that are not in the listing; always empty where the listing was made earlier by the store."""
     by_inventory: bool = False
     """The listing was made earlier by the store: each file is checked before it is deleted."""
     quarantine: str | None = None

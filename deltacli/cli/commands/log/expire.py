@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from deltacli.cli.confirmation import require_confirmation, require_now_is_not_ahead
+from deltacli.cli.confirmation import now_is_ahead, require_confirmation, require_now_is_not_ahead
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.common_options import DryRunOption, TableArgument, YesOption
 from deltacli.cli.options.run import Run
@@ -99,5 +99,5 @@ def _say_what_next(run: Run, table: str, plan: ExpiryPlan) -> None:
     name = quoted_table(table)
     if plan.offered_checkpoint is not None:
         run.say_next(f"deltacli checkpoint {name} --version {plan.offered_checkpoint}", also_in_pipe=True)
-    elif plan.files and not plan.refusals:
+    elif plan.files and not plan.refusals and not now_is_ahead(run):
         run.say_next(again_without(invocation.arguments, "--dry-run"))

@@ -144,6 +144,9 @@ def _nested(plan: VacuumPlan) -> list[str]:
 
 def _time_travel(plan: VacuumPlan, terminal: Terminal) -> Iterator[str]:
     reach = plan.reach
+    if plan.missing_live.files:
+        yield f"not complete: version {plan.snapshot_version} lacks {plural(plan.missing_live.files, 'file')}"
+        return
     if reach.first_version is None:
         if plan.files:
             yield "unknown: the log does not show how far back versions are complete"
