@@ -185,6 +185,27 @@ def test_bad_sources_are_refused_by_name_and_change_nothing(table: Path) -> None
     assert before == content_of(table)
 
 
+def test_a_log_that_is_older_than_the_data_files_is_not_put_back_silently(tmp_path: Path) -> None:
+    table, old = make_sample(tmp_path / "t"), tmp_path / "old"
+    shutil.copytree(table, old)
+    for version in (11, 12, 13, 14):
+        (old / LOG / f"{version:020d}.json").unlink()
+    shutil.copytree(table, tmp_path / "copy")
+    shutil.rmtree(table / LOG)
+    assert "newer than version 10, the newest of the log" in "".join(notes_of(undelete(table, "--from", str(old)), 4))
+    assert [] == notes_of(undelete(table, "--from", str(tmp_path / "copy"), "--dry-run"))
+
+
+def test_files_of_an_older_version_come_back_with_the_restore_that_keeps_them(tmp_path: Path) -> None:
+    table = make_sample(tmp_path / "t")
+    shutil.copytree(table, tmp_path / "copy")
+    shutil.rmtree(table / "day=2026-01-01")
+    arguments = ("undelete", table, "--from", tmp_path / "copy", "--version", "8", "--yes")
+    assert ["version 8 is not the newest: a vacuum deletes these files again, unless the version is restored"] == (
+        deltacli(*arguments, "--dry-run", "--json").document["notes"]
+    )
+
+
 def test_a_prefix_limits_the_data_files(table: Path) -> None:
     lose_a_file(table)
     shutil.rmtree(table / "p=2")

@@ -100,7 +100,10 @@ def _execute(run: Run, name: str, table: Table, plan: UndeletePlan, request: Und
         raise
     _show(run, plan, journal, dry_run=False)
     require_complete(plan, is_shown=True)
-    run.say_next(f"deltacli validate {quoted_table(name)} --level storage")
+    following = f"restore {quoted_table(name)} --version {plan.version} --dry-run"
+    if not plan.is_of_the_past:
+        following = f"validate {quoted_table(name)} --level storage"
+    run.say_next(f"deltacli {following}")
 
 
 def _show(run: Run, plan: UndeletePlan, restored: Journal | None, *, dry_run: bool) -> None:

@@ -98,6 +98,11 @@ class UndeletePlan:
         return self.amount(MISSING)
 
     @property
+    def is_of_the_past(self) -> bool:
+        """Whether the version is older than the newest that the table has now."""
+        return self.version is not None and self.version_before is not None and self.version < self.version_before
+
+    @property
     def replaced(self) -> ArrowTable:
         """Return the items in whose place is a file of another size."""
         is_found = pc.not_equal(self.items["state"], MISSING)

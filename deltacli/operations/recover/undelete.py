@@ -15,8 +15,9 @@ from deltacli.delta.log.segment import choose_segment
 from deltacli.delta.log.state import has_in_commit_timestamps
 from deltacli.errors import NotATable, Unreadable, VersionAbsent
 from deltacli.operations.log.log_copy import StoredFile, find_table_id, list_whole_log, log_location
+from deltacli.operations.recover.later_files import notes_on_later_files
 from deltacli.operations.recover.log_files import LogItem, LogPlan, plan_log
-from deltacli.operations.recover.needed import FileKind, live_files, whole
+from deltacli.operations.recover.needed import FileKind, NeededFiles, live_files, whole
 from deltacli.operations.recover.newest_complete import newest_complete
 from deltacli.operations.recover.object_versions import Overwritten, versions_of_log
 from deltacli.operations.recover.open_sources import (
@@ -29,7 +30,7 @@ from deltacli.operations.recover.open_sources import (
 from deltacli.operations.recover.plan import MISSING, PLANNED, Amount, DataPlan, Refusal, UndeletePlan
 from deltacli.operations.recover.presence import look_for
 from deltacli.operations.recover.put import tag_of, tags_of
-from deltacli.operations.recover.sources import CopySource, Source, find_in
+from deltacli.operations.recover.sources import CopySource, FoundFiles, Source, find_in
 from deltacli.operations.recover.verify import Problem
 from deltacli.operations.table.find_log import missing_log, refuse_paimon
 from deltacli.operations.table.rebuild import read_snapshot
@@ -349,7 +350,7 @@ def _with_data(
     needed, sizes = look_for(table.storage, needed, table.engine, table.progress)
     expected = whole(needed.files["sizeBytes"])
     is_damaged = pc.fill_null(pc.not_equal(sizes, expected), False)
-    if plan.version is not None and plan.version_before is not None and plan.version < plan.version_before:
+    if plan.is_of_the_past:
         # what the newest version needs may be in the place of a file of an older one
         is_damaged = pc.and_(is_damaged, pc.invert(is_damaged))
     is_lost = pc.or_(pc.is_null(sizes), is_damaged)
@@ -357,6 +358,7 @@ def _with_data(
     sources = data_sources(table, opened, lost, snapshot.metadata.id) if lost.files.num_rows else []
     found = find_in(sources, lost, table.engine, table.progress)
     tags = tags_of(table.storage, pc.filter(whole(lost.files["path"]), damaged), table.engine)
+    plan = replace(plan, notes=(*plan.notes, *_notes_on_version(table, plan, snapshot, needed, found)))
     data = DataPlan(found, damaged, tags, sources)
     import pyarrow as pa
 
@@ -370,6 +372,19 @@ def _with_data(
     if not plan.missing.files:
         return plan
     return replace(plan, newest_readable=newest_complete(table, snapshot, found))
+
+
+def _notes_on_version(
+    table: TableHandle, plan: UndeletePlan, snapshot: Snapshot, needed: NeededFiles, found: FoundFiles
+) -> Iterator[str]:
+    """Yield what follows from the version: an older one does not keep its files, a log from elsewhere may be old."""
+    if plan.is_of_the_past and pc.any(found.is_found).as_py():
+        yield (
+            f"version {plan.version} is not the newest: a vacuum deletes these files again, unless the version is "
+            "restored"
+        )
+    if not plan.had_log and not plan.is_new and plan.version == snapshot.version:
+        yield from notes_on_later_files(table, snapshot, needed)
 
 
 def _data_rows(data: DataPlan, present: ArrowArray) -> ArrowTable:

@@ -146,6 +146,9 @@ def validate_table(
                 context = TableContext(stores, table_files, state.config, sizes, state.place())
                 files = _look_into_files(context, engine, collector, inspector, request, progress)
             inspector.not_checked.extend(table_files.not_checked())
+        if level == "storage" and isinstance(storage, StoreOfVersions):
+            deeper = parameter("validate.level", "footers")
+            inspector.not_checked.append(f"whether the files exist at the provider of the share: {deeper} does")
     return Validation(
         storage.uri,
         inspector.version if inspector.version >= 0 else None,
