@@ -42,6 +42,7 @@ LINES = (
     "checkpoint {t}",
     "widen-type {t} ride.fare decimal(10,2) --enable --upgrade-protocol --yes",
     "features {t} add columnMapping --yes",
+    "optimize {t} --dry-run",
     "vacuum {t} --yes --max-delete 100%",
     "log expire {t} --yes",
     "log crc {t}",

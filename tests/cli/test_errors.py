@@ -501,7 +501,6 @@ def test_a_hint_keeps_the_other_values_of_a_repeatable_option() -> None:
         ("rollback t --version 1", "restore --help"),
         ("undrop t", "undelete --help"),
         ("compact t", "log compact --help"),
-        ("optimize t", "--help"),
         ("describe t", "snapshot t"),
         ("describe history t --limit 1", "history t --limit 1"),
         ("commits t", "history t"),

@@ -186,14 +186,16 @@ def test_parquet_of_no_rows_has_the_schema() -> None:
 
 
 @pytest.mark.parametrize(("most_rows", "most_bytes"), [(5, 1 << 20), (1 << 20, 400)])
-def test_row_groups_are_bounded(most_rows: int, most_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parquet_stream, "_ROWS_PER_GROUP", most_rows)
-    monkeypatch.setattr(parquet_stream, "_BYTES_PER_GROUP", most_bytes)
+def test_row_groups_are_bounded(most_rows: int, most_bytes: int) -> None:
     batches = [batch(TABLE[:1])] * 7 + [batch(TABLE * 10)]
+    out = io.BytesIO()
 
-    out, _ = write("parquet", *batches)
+    stream = parquet_stream.ParquetStream(out, SCHEMA, group_rows=most_rows, group_bytes=most_bytes)
+    for each in batches:
+        stream.add(each)
+    stream.finish()
 
-    found = pq.ParquetFile(io.BytesIO(out))
+    found = pq.ParquetFile(out)
     groups = [found.metadata.row_group(n).num_rows for n in range(found.num_row_groups)]
     assert pa.Table.from_batches(batches) == found.read()
     assert 47 == sum(groups)
