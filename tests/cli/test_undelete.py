@@ -159,7 +159,6 @@ def test_a_commit_that_is_cut_off_is_replaced_after_a_yes(table: Path, left: int
     whole = commit.read_bytes()
     commit.write_bytes(whole[:left])
     asked = checked(undelete(table, "--from", copy), 4)
-    (item,) = asked["items"]  # type: ignore[misc]
     items = asked["items"]
     assert isinstance(items, list)
     (item,) = items
