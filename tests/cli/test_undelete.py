@@ -161,7 +161,7 @@ def test_a_commit_that_is_cut_off_is_replaced_after_a_yes(table: Path, left: int
     asked = checked(undelete(table, "--from", copy), 4)
     items = asked["items"]
     assert isinstance(items, list)
-    (item,) = items
+    assert [(f"{LOG}/{commit.name}", left)] == [(item["path"], item["presentSizeBytes"]) for item in items]
     assert asked["notes"] == [f"commit 1 is cut off: the table has {left} of its {len(whole):,} bytes, {copy} has all"]
     assert commit.read_bytes() == whole[:left]
     checked(undelete(table, "--from", copy, "--yes"))
