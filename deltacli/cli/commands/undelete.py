@@ -37,7 +37,7 @@ def undelete(
     store keeps of deleted objects, or with --from from a backup, a copy, a clone
     or a quarantine. Each is verified (size, footer and rows, checksum) before it
     is put in place, and no file that exists is replaced, unless it is a data file
-    of another size than the log records. Works where _delta_log is gone. A commit
+    of another size than the log records or a commit that is cut off. Works where _delta_log is gone. A commit
     of which the store has several contents is reported and never chosen.
 
     \b

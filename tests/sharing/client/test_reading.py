@@ -221,6 +221,9 @@ def test_validate_checks_what_a_client_can_see(proxy: Proxy, command: Run) -> No
     """
     Rules about the log, which the client makes itself, are left out.
     """
+    listed = command("validate", proxy.address(), "--level", "storage", "--format", "json")
+    left_out = json.loads(listed.out)["tables"][0]["notChecked"]
+    assert ["whether the files exist at the provider of the share: --level footers does"] == left_out
     found = command("validate", proxy.address(), "--level", "data", "--format", "json")
 
     document = json.loads(found.out)
