@@ -199,7 +199,7 @@ def test_row_groups_are_bounded(most_rows: int, most_bytes: int) -> None:
     groups = [found.metadata.row_group(n).num_rows for n in range(found.num_row_groups)]
     assert pa.Table.from_batches(batches) == found.read()
     assert 47 == sum(groups)
-    assert max(groups) <= 10
+    assert max(groups) <= 15  # even ones, of which none has more than half as much again
     assert groups[0] > 1
 
 
