@@ -63,7 +63,7 @@ def size_in_bytes(name: str, value: str) -> int:
     """Return a number of bytes above 0."""
     try:
         # Spark reads `10g` and `10gb` as `10GiB`.
-        spelled = re.sub(r"(?i)^\s*(\d+)\s*([kmgtp])b?\s*$", r"\1\2iB", value)
+        spelled = re.sub(r"(?i)^\s*(\d+(?:\.\d+)?)\s*([kmgtp])b?\s*$", r"\1\2iB", value)
         found = parse_size(spelled)
     except UsageError:
         found = 0

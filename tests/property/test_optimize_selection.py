@@ -96,6 +96,7 @@ def all_rules(draw: st.DrawFn) -> Rules:
         draw(st.integers(2, 4)),
         draw(st.sampled_from((0.0, 0.05, 0.5, 1.0))),
         purge=draw(st.booleans()),
+        max_bytes=None,
     )
 
 

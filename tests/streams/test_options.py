@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from deltacli.errors import UsageError
+from deltacli.spark.option_values import size_in_bytes
 from deltacli.spark.source_options import BatchOptions, StreamOptions, batch_options, stream_options
 
 SPARK = "4.3.0"
@@ -43,6 +44,11 @@ def test_starting_timestamps(text: str, expected: int) -> None:
 
 def test_the_newest_version_by_name() -> None:
     assert "latest" == stream_options({"path": "/t", "startingVersion": "Latest"}, SPARK).starting_version
+
+
+@pytest.mark.parametrize(("text", "expected"), [("2g", 2 << 30), ("1.5g", 3 << 29), ("1.5 GB", 3 << 29), ("7", 7)])
+def test_sizes_are_read_as_spark_reads_them(text: str, expected: int) -> None:
+    assert expected == size_in_bytes("maxBytesPerTrigger", text)
 
 
 @pytest.mark.parametrize(

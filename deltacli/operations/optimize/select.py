@@ -30,10 +30,10 @@ class Rules:
 
     target_bytes: int
     min_bytes: int
-    min_files: int = 2
-    purge_ratio: float = 0.05
-    purge: bool = False
-    max_bytes: int | None = None
+    min_files: int
+    purge_ratio: float
+    purge: bool
+    max_bytes: int | None
 
 
 class FilesAtHand(NamedTuple):
