@@ -95,7 +95,7 @@ def _small_files(limit: float, least: int, numbers: Numbers, table: str) -> Judg
     share = small / files
     message = f"{small:,} of {plural(files, 'data file')} ({share:.0%}) are below 16 MiB (limit {limit:.0%})"
     brief = f"{100 * share:.0f} % small files (limit {100 * limit:.0f} %)"
-    return _judged("small-files", share, limit, message, f"compact {table} with its engine (OPTIMIZE)", brief)
+    return _judged("small-files", share, limit, message, command("optimize", table=table, dry_run=True), brief)
 
 
 def _tombstones(limit: float, least: int, numbers: Numbers, table: str) -> Judgement:

@@ -220,7 +220,7 @@ def test_rows_that_are_lost_come_before_whatever_else_costs_time(status: Status)
     causes = {cause["cause"]: cause["next"] for cause in document["causes"]}
     assert [
         ("log-bytes: beyond the limit", "deltacli log expire /lake/slow --dry-run"),
-        ("small-files: beyond the limit", "compact /lake/slow with its engine (OPTIMIZE)"),
+        ("small-files: beyond the limit", "deltacli optimize /lake/slow --dry-run"),
     ] == [(cause, advice) for cause, advice in causes.items() if "beyond" in cause]
 
 

@@ -147,5 +147,5 @@ def _small_files(layout: FileLayout, total: int) -> str | None:
     share = 100 * small // total
     return (
         f"{format_count(small)} of {plural(total, 'file')} ({share} %) are below {limit}, {mean} on average: "
-        "merge them with OPTIMIZE or a similar command of an engine to read faster"
+        "deltacli optimize merges them, so that reading is faster"
     )

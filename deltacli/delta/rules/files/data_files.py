@@ -41,7 +41,7 @@ ROW_COUNT_ZERO = AREA.info(
     "A live file has no rows.",
     spec="Data Files",
     broken="nothing: readers open one file more than necessary",
-    repair="compact the table with an engine (OPTIMIZE)",
+    repair="compact the table",
     example="a Parquet file of 0 rows, added by a writer that had none for a partition",
 )
 
