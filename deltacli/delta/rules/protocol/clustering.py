@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator
 
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.clustering.clustering_columns import (
+    DOMAIN,
+    FEATURE,
+    ClusteringColumn,
+    find_column,
+    is_skippable,
+    read_clustering_columns,
+)
 from deltacli.delta.rules.framework.base import Area, Finding
 from deltacli.delta.rules.framework.views import StateView, TableConfigurationView
 from deltacli.delta.rules.schema.schema_walk import fresh
-from deltacli.delta.schema.types import DataType, PrimitiveType, StructField, StructType, simple_name
+from deltacli.delta.schema.types import PrimitiveType, simple_name
 
 AREA = Area("clustering")
-
-FEATURE = "clustering"
-DOMAIN = "delta.clustering"
-
-_NOT_SKIPPABLE = frozenset({"binary", "boolean", "void", "null", "geometry", "geography"})
-"Primitive types for which engines do not keep minimum and maximum. Variant and intervals are recognized by their "
-"names."
 
 DOMAIN_MISSING = AREA.warning(
     "clustering.domain-missing",
@@ -62,19 +60,6 @@ VARIANT = AREA.error(
     repair="use another column: for clustering with an engine, for partitions by rewriting the table",
     example='"partitionColumns":["v"], and v is a variant',
 )
-
-
-class ClusteringColumn(NamedTuple):
-    """A column as named in the domain, and the schema field under that name."""
-
-    path: tuple[str, ...]
-    data_type: DataType | None
-    is_logical: bool
-    "True if only logical names lead to a column."
-
-    @property
-    def name(self) -> str:
-        return ".".join(self.path)
 
 
 @AREA.check(StateView, DOMAIN_MISSING, BAD_CONFIG, TYPE, VARIANT)
@@ -133,59 +118,3 @@ def _partition_findings(view: TableConfigurationView) -> Iterator[Finding]:
         if column is not None and column.data_type == PrimitiveType("variant"):
             message = f"the partition column {column.name} is of type variant"
             yield VARIANT.at(view.place._replace(key=column.name), message, seen="variant")
-
-
-def read_clustering_columns(configuration: str) -> list[tuple[str, ...]] | None:
-    """Return the columns in a domain's configuration, each as the path of its names, or None if it is malformed.
-
-    Engines write a list of names per column, the text of the protocol shows one name.
-    """
-    try:
-        value = json.loads(configuration)
-    except (ValueError, RecursionError):
-        return None
-    columns = value.get("clusteringColumns") if isinstance(value, dict) else None
-    if not isinstance(columns, list):
-        return None
-    paths: list[tuple[str, ...]] = []
-    for column in columns:
-        names = [column] if isinstance(column, str) else column
-        if not isinstance(names, list) or not names or not all(isinstance(name, str) and name for name in names):
-            return None
-        paths.append(tuple(names))
-    return paths
-
-
-def find_column(config: TableConfiguration, schema: StructType, path: tuple[str, ...]) -> ClusteringColumn:
-    """Find a path by physical names, then by logical ones. One text may hold a whole dotted path."""
-    split = tuple(path[0].split(".")) if len(path) == 1 else path
-    for names in dict.fromkeys((path, split)):
-        physical = _type_at(schema, names, config.physical_name)
-        if physical is not None:
-            return ClusteringColumn(path, physical, is_logical=False)
-    for names in dict.fromkeys((path, split)):
-        logical = _type_at(schema, names, lambda field: field.name)
-        if logical is not None:
-            return ClusteringColumn(path, logical, is_logical=True)
-    return ClusteringColumn(path, None, is_logical=False)
-
-
-def _type_at(schema: StructType, names: Sequence[str], name_of: Callable[[StructField], str]) -> DataType | None:
-    """Return the type at a path of names through structs only. Clustering columns are never in arrays or maps."""
-    data_type: DataType = schema
-    for name in names:
-        if not isinstance(data_type, StructType):
-            return None
-        field = next((field for field in data_type.fields if name_of(field).lower() == name.lower()), None)
-        if field is None:
-            return None
-        data_type = field.data_type
-    return data_type
-
-
-def is_skippable(data_type: DataType) -> bool:
-    """Return True if files may keep the minimum and the maximum of such a column."""
-    if not isinstance(data_type, PrimitiveType):
-        return False
-    name = data_type.name.lower()
-    return name.partition("(")[0] not in _NOT_SKIPPABLE and not name.startswith("interval") and name != "variant"
