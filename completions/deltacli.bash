@@ -651,6 +651,7 @@ once;TEXT
 --purge-ratio;TEXT;once;Share of deleted rows above which a file of any size is rewritten.
 --max-bytes;TEXT;once;Rewrite at most this many bytes.
 --time-budget;TEXT;once;Begin no commit after this time, such as 30m.
+--verify;-;once;Compare all rows before and after the commits once more, from the files.
 --commit-metadata;TEXT;again;Key to add to the commitInfo; userMetadata=V sets that field. Repeatable.
 --check;-;once;Change nothing; exit 1 if there is something to do.
 --dry-run;-;once;Show what would be done and change nothing; overrides --yes.

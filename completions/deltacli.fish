@@ -591,6 +591,7 @@ complete -c deltacli -n '__deltacli_may "optimize" --purge' -l purge -d 'Rewrite
 complete -c deltacli -n '__deltacli_may "optimize" --purge-ratio' -l purge-ratio -r -f -d 'Share of deleted rows above which a file of any size is rewritten.'
 complete -c deltacli -n '__deltacli_may "optimize" --max-bytes' -l max-bytes -r -f -d 'Rewrite at most this many bytes.'
 complete -c deltacli -n '__deltacli_may "optimize" --time-budget' -l time-budget -r -f -d 'Begin no commit after this time, such as 30m.'
+complete -c deltacli -n '__deltacli_may "optimize" --verify' -l verify -d 'Compare all rows before and after the commits once more, from the files.'
 complete -c deltacli -n '__deltacli_may "optimize"' -l commit-metadata -r -f -d 'Key to add to the commitInfo; userMetadata=V sets that field. Repeatable.'
 complete -c deltacli -n '__deltacli_may "optimize" --check' -l check -d 'Change nothing; exit 1 if there is something to do.'
 complete -c deltacli -n '__deltacli_may "optimize" --dry-run' -l dry-run -d 'Show what would be done and change nothing; overrides --yes.'

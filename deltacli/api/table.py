@@ -364,13 +364,14 @@ class Table(LogCare):
         of `target_size` (default: `delta.targetFileSize`, else 128 MiB), and so do files of which more than
         `purge_ratio` of the rows are deleted. With `purge` only files with deleted rows or dropped columns are
         rewritten. At most `max_bytes` are rewritten, and no commit begins after `time_budget_ms`. `commit_metadata` are
-        keys for the commitInfo. `dry_run` only plans.
+        keys for the commitInfo. `verify` compares all rows once more after the commits. `dry_run` only plans.
 
         Files that another writer touches meanwhile are left alone: `skipped` of the result counts them. A file whose
         values cannot be kept exactly is in `refused`.
 
         Raises Refused, with nothing changed, where the protocol forbids writing; PartlyDone after an error behind the
-        first commit, and where files could not be read; what commits raise; and what `snapshot` raises.
+        first commit, and where files could not be read; StorageFailed (`optimize.rows-differ`) where `verify` finds
+        other rows; what commits raise; and what `snapshot` raises.
         Spec: Add File and Remove File.
         """
         from deltacli.operations.optimize.execute import OptimizeOutcome, execute_optimize, require_complete

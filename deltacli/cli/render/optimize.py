@@ -75,6 +75,7 @@ def _sections(plan: OptimizePlan, outcome: OptimizeOutcome | None) -> Iterator[S
         yield Section("rows", [format_count(outcome.rows)])
         yield Section("purged", list(_vectors(outcome.vectors)))
         yield Section("commits", [_commits(outcome)])
+        yield Section("verified", list(_verified(outcome)))
         yield Section("old files", list(_old_files(plan, outcome)))
     yield Section("left alone", left_alone)
     if outcome is not None:
@@ -103,6 +104,12 @@ def _commits(outcome: OptimizeOutcome) -> str:
         return "none"
     which = f"version {versions[0]}" if len(versions) == 1 else f"versions {versions[0]} to {versions[-1]}"
     return f"{format_count(len(versions))}, {which}"
+
+
+def _verified(outcome: OptimizeOutcome) -> Iterator[str]:
+    if outcome.verified is not None:
+        which = "the table has the same rows" if outcome.verified.is_whole else "the new files have the same rows"
+        yield f"{which} as before; {format_count(outcome.verified.rows)} compared"
 
 
 def _old_files(plan: OptimizePlan, outcome: OptimizeOutcome) -> Iterator[str]:

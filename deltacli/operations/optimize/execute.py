@@ -24,6 +24,7 @@ from deltacli.operations.change.commit import Committed, Dropped, commit, jitter
 from deltacli.operations.optimize.bins import OpenBin, open_groups
 from deltacli.operations.optimize.content import added_files, parameters_of, size_metrics
 from deltacli.operations.optimize.plan import OptimizePlan
+from deltacli.operations.optimize.verify import Verified, verify_rows
 from deltacli.operations.optimize.watching import Watch, WatchedFiles
 from deltacli.operations.table.keyed_files import removes_of
 from deltacli.storage import Failed
@@ -62,6 +63,7 @@ class OptimizeOutcome:
     refused: list[RefusedFile] = field(default_factory=list)
     left_behind: list[str] = field(default_factory=list)
     """New files that no version has and that were not deleted."""
+    verified: Verified | None = None
 
     def as_json(self) -> dict[str, Json]:
         """Return the content of the document `deltacli.optimize`."""
@@ -81,6 +83,7 @@ class OptimizeOutcome:
             "skipped": skipped,
             "refused": [one._asdict() for one in self.refused],
             "leftBehind": list(self.left_behind),
+            "verified": None if self.verified is None else self.verified.as_json(),
             "dryRun": False,
         }
 
@@ -99,7 +102,7 @@ def execute_optimize(plan: OptimizePlan, outcome: OptimizeOutcome | None = None)
     """Rewrite and commit; `outcome` has what was done, also after an error.
 
     Raises what `commit` raises, StorageFailed and what tasks raise; PartlyDone instead where something was committed
-    before; OutcomeUnknown with the new files as facts.
+    before; OutcomeUnknown with the new files as facts; with `verify` what `verify_rows` raises.
     """
     outcome = outcome or OptimizeOutcome(plan)
     if plan.is_noop:
@@ -114,6 +117,8 @@ def execute_optimize(plan: OptimizePlan, outcome: OptimizeOutcome | None = None)
             raise
         facts = fault.facts | {"so far": outcome.summary}
         raise PartlyDone(fault.message, code=fault.code, facts=facts, hint=fault.hint) from fault
+    if plan.request.verify:
+        outcome.verified = verify_rows(plan, outcome.versions, files=outcome.files_removed + outcome.files_added)
     return outcome
 
 

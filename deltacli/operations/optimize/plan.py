@@ -97,6 +97,7 @@ class OptimizePlan:
             "skipped": dict(self.skipped),
             "refused": [],
             "leftBehind": [],
+            "verified": None,
             "estimate": self.estimate,
             "refusals": [],
             "dryRun": True,

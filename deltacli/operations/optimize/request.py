@@ -40,6 +40,7 @@ class OptimizeRequest:
     )
     max_bytes: str | int | None = option("Rewrite at most this many bytes.", "SIZE", Kind.SIZE)
     time_budget_ms: int | None = option("Begin no commit after this time, such as 30m.", "DURATION", Kind.DURATION)
+    verify: bool = option("Compare all rows before and after the commits once more, from the files.", default=False)
     commit_metadata: Mapping[str, str] = shared(COMMIT_METADATA, NO_METADATA)
     dry_run: bool = False
 

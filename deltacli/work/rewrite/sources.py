@@ -106,10 +106,10 @@ def rows_for_new_file(
 ) -> Iterator[pyarrow.RecordBatch]:
     """Yield the live rows of an open file in the schema of new files, with the ids of rows if these are kept."""
     for batch in read_opened(files, spec.reading, source.file, opened):
-        yield renamed(_with_row_ids(batch, source) if spec.row_columns else batch, spec.schema)
+        yield renamed(with_row_ids(batch, source) if spec.row_columns else batch, spec.schema)
 
 
-def _with_row_ids(batch: pyarrow.RecordBatch, source: SourceFile) -> pyarrow.RecordBatch:
+def with_row_ids(batch: pyarrow.RecordBatch, source: SourceFile) -> pyarrow.RecordBatch:
     """Return rows with the ids and versions that are stored in the file, or else follow from its add. Their number in
     the file, the last column, is left out. Spec: Row Tracking.
     """

@@ -95,6 +95,11 @@ class RewriteSpec:
         return f"{_ENDINGS[self.codec]}.parquet"
 
 
+def whole_rows(config: TableConfiguration) -> ReadSpec:
+    """Return how all columns of a table are read; where rows keep their ids, with these and the number of each row."""
+    return _reading(config, config.schema.fields if config.schema else (), _row_columns(config))
+
+
 def _row_columns(config: TableConfiguration) -> tuple[str, str] | None:
     """Return the columns that keep ids and versions of rows. Raises Unreadable if the table does not name them."""
     if not is_enabled(config):

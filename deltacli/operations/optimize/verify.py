@@ -1,0 +1,188 @@
+"""Verifying an optimization: the rows of the files that each of its commits added are those of the files it removed.
+
+What is compared is read from the log and the files again, as any reader would read them. Files that are live before and
+after are the same bytes, so their rows cancel out: where all versions since the plan are those of the run, the live
+files are compared as well, and the answer is about all rows of the table.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from deltacli.arrow import compute as pc
+from deltacli.delta.encoding.multiset_digest import MultisetDigest
+from deltacli.delta.log.commit_lines import Action
+from deltacli.delta.log.file_actions import action_schemas, whole_actions
+from deltacli.errors import DataUnreadable, StorageFailed
+from deltacli.hints import command
+from deltacli.operations.read.scan import data_files
+from deltacli.operations.table.find_log import list_log
+from deltacli.operations.table.keyed_files import KEY_BYTES, file_keys
+from deltacli.operations.table.rebuild import read_snapshot
+from deltacli.typing import ArrowArray, Json, RecordBatch
+from deltacli.units import format_ranges
+from deltacli.work.commits.reading import stream_commit
+from deltacli.work.rewrite.pieces import SourceFile
+from deltacli.work.rewrite.row_digests import WANTED, DigestRows
+from deltacli.work.rewrite.spec import whole_rows
+
+if TYPE_CHECKING:
+    from deltacli.operations.optimize.plan import OptimizePlan
+    from deltacli.operations.table.version import Snapshot
+
+ROWS_DIFFER = "optimize.rows-differ"
+_PIECE_FILES, _PIECE_BYTES = 32, 64 << 20
+
+
+class Verified(NamedTuple):
+    """The rows that were compared; `is_whole` where that shows that the table has the same rows as before."""
+
+    rows: int
+    is_whole: bool
+
+    def as_json(self) -> dict[str, Json]:
+        """Return the content of `verified` in the document."""
+        return {"rows": self.rows, "scope": "table" if self.is_whole else "files"}
+
+
+def verify_rows(plan: OptimizePlan, versions: Sequence[int], *, files: int) -> Verified:
+    """Compare the rows before and after the commits of a plan, which have so many files.
+
+    Raises StorageFailed (`optimize.rows-differ`) where they differ, with the command that takes the commits back;
+    DataUnreadable where a file cannot be read.
+    """
+    return _Verification(plan, versions, files).verify()
+
+
+class _Files(NamedTuple):
+    version: int
+    kind: str
+    actions: RecordBatch
+
+
+class _Verification:
+    def __init__(self, plan: OptimizePlan, versions: Sequence[int], files: int) -> None:
+        self._plan, self._versions, self._count = plan, versions, files
+        self._table = plan.table
+        before = plan.snapshot.version
+        self._is_whole = not versions or versions[-1] - before == len(versions)
+        self._left: ArrowArray | None = _live_keys(plan.snapshot) if self._is_whole and versions else None
+        """The files that are live after the commits read so far."""
+        self._expected = 0 if self._left is None else len(self._left)
+        self._sent = deque[tuple[int, str, int]]()
+
+    def verify(self) -> Verified:
+        digests: dict[tuple[int, str], MultisetDigest] = defaultdict(MultisetDigest)
+        table = self._table
+        try:
+            with table.progress.step("verifying rows", unit="files", total=self._count) as step:
+                for answer in table.engine.spread(
+                    DigestRows(),
+                    self._pieces(),
+                    table.stores,
+                    shared={WANTED: whole_rows(self._plan.snapshot.config)},
+                    weigh=_weight,
+                ):
+                    version, kind, count = self._sent.popleft()
+                    digests[version, kind].add(answer)
+                    step.advance(count)
+        except DataUnreadable as fault:
+            facts = fault.facts | {"committed": format_ranges(self._versions)}
+            raise DataUnreadable(fault.message, code=fault.code, facts=facts, hint=self._undo) from fault
+        found = [(digests[version, "remove"], digests[version, "add"]) for version in self._versions]
+        wrong = [
+            (version, *both)
+            for version, both in zip(self._versions, found, strict=True)
+            if both[0].answer() != both[1].answer()
+        ]
+        if wrong:
+            raise self._differ([version for version, *_ in wrong], wrong[0][1].answer()[0], wrong[0][2].answer()[0])
+        self._require_live_files()
+        return Verified(sum(after.answer()[0] for _, after in found), self._is_whole)
+
+    def _pieces(self) -> Iterator[list[SourceFile]]:
+        for files in self._files():
+            piece, size = list[SourceFile](), 0
+            for source in _sources(self._plan.snapshot, files):
+                if piece and (len(piece) >= _PIECE_FILES or size + (source.file.size_bytes or 0) > _PIECE_BYTES):
+                    self._sent.append((files.version, files.kind, len(piece)))
+                    yield piece
+                    piece, size = [], 0
+                piece.append(source)
+                size += source.file.size_bytes or 0
+            if piece:
+                self._sent.append((files.version, files.kind, len(piece)))
+                yield piece
+
+    def _files(self) -> Iterator[_Files]:
+        """Yield the files of each commit, and follow which files are live."""
+        import pyarrow as pa
+
+        commits = list_log(self._table.storage, start_version=self._plan.snapshot.version).commits
+        schemas = action_schemas()
+        for version in self._versions:
+            found: dict[str, list[Action]] = {"remove": [], "add": []}
+            for kind, action in stream_commit(self._table.storage, commits[version]):
+                if kind in found:
+                    found[kind].append(action)
+            for kind, actions in found.items():
+                if not actions:
+                    continue
+                schema = schemas.remove if kind == "remove" else schemas.add
+                rows = whole_actions(actions, schema, f"version {version}")
+                self._expected += rows.num_rows if kind == "add" else -rows.num_rows
+                if self._left is not None and kind == "remove":
+                    self._left = pc.filter(self._left, pc.invert(pc.is_in(self._left, value_set=file_keys(rows))))
+                elif self._left is not None:
+                    self._left = pa.concat_arrays([self._left, file_keys(rows)])
+                yield _Files(version, kind, rows)
+
+    def _require_live_files(self) -> None:
+        """Raise StorageFailed unless the files that are live now are those before, as the commits changed them."""
+        if self._left is None:
+            return
+        live = _live_keys(read_snapshot(self._table, version=self._versions[-1]))
+        is_other = pc.any(pc.invert(pc.is_in(live, value_set=self._left))).as_py()
+        if len(live) != self._expected or is_other:
+            raise self._differ(list(self._versions), self._expected, len(live), what="live files")
+
+    @property
+    def _undo(self) -> str:
+        return command("restore", version=self._plan.snapshot.version)
+
+    def _differ(self, versions: list[int], expected: int, found: int, what: str = "rows") -> StorageFailed:
+        table, before = self._table.uri, self._plan.snapshot.version
+        has = "has" if len(versions) == 1 else "have"
+        facts = {f"expected {what}": f"{expected:,}", f"{what} found": f"{found:,}"}
+        if expected == found:
+            facts["differs"] = "values"
+        facts["committed"] = format_ranges(self._versions)
+        if not self._is_whole:
+            facts["note"] = f"restoring version {before} also undoes the commits of others since"
+        which = f"version{'' if len(versions) == 1 else 's'} {format_ranges(versions)}"
+        return StorageFailed(
+            f"{table}: {which} {has} other {what} than before the optimization",
+            code=ROWS_DIFFER,
+            facts=facts,
+            hint=self._undo,
+        )
+
+
+def _live_keys(snapshot: Snapshot) -> ArrowArray:
+    import pyarrow as pa
+
+    parts = list(snapshot.file_actions.map_actions("add", file_keys, fields=("path", "deletionVector")))
+    return pa.concat_arrays([pa.array([], pa.binary(KEY_BYTES)), *parts])
+
+
+def _sources(snapshot: Snapshot, files: _Files) -> Iterator[SourceFile]:
+    config, actions = snapshot.config, files.actions
+    ids, versions = (actions.column(name).to_pylist() for name in ("baseRowId", "defaultRowCommitVersion"))
+    read = data_files(actions, config, snapshot.schema.fields, version=files.version)
+    yield from map(SourceFile, read, ids, versions)
+
+
+def _weight(piece: Sequence[SourceFile]) -> int:
+    return sum((source.file.size_bytes or 0) + (256 << 10) for source in piece)

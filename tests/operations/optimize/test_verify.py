@@ -1,0 +1,140 @@
+"""Verifying an optimization: whatever makes the rows of its commits differ from those before is found."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deltacli.errors import DataUnreadable, StorageFailed
+from deltacli.operations.optimize import execute
+from deltacli.operations.optimize.execute import OptimizeOutcome, execute_optimize
+from deltacli.operations.optimize.plan import plan_optimize
+from deltacli.operations.optimize.request import OptimizeRequest
+from deltacli.operations.optimize.verify import verify_rows
+from deltacli.work.rewrite import rewrite_files
+from tests.operations.optimize.test_cases import TRACKED
+from tests.support.actions import commit_info
+from tests.support.optimizing import Ids, data_files, rows_of
+from tests.support.reading import open_at
+
+WAY_BACK = r"restore.*version[ =]2"
+
+
+def tables() -> Ids:
+    """Two partitions, each a bin and a commit; the ids of their rows are the bytes that tests look for."""
+    ids = Ids(configuration={"delta.parquet.compression.codec": "none"})
+    ids.ids = 1_000_001
+    return ids.append("a", "b", deleted=(1,)).append("c", "d", p="1")
+
+
+@pytest.fixture(autouse=True)
+def _a_commit_for_each_bin(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("deltacli.operations.optimize.plan._GROUP_BINS", 1)
+
+
+def break_values(monkeypatch: pytest.MonkeyPatch, old: int, new: int) -> None:
+    """Let a disk change a value of new files after they were read back."""
+    real = rewrite_files.read_back
+
+    def read_back(spec: Any, files: Any, place: str, name: str, written: Any) -> None:
+        real(spec, files, place, name, written)
+        data = Path(place).read_bytes()
+        Path(place).write_bytes(data.replace(old.to_bytes(8, "little"), new.to_bytes(8, "little")))
+
+    monkeypatch.setattr(rewrite_files, "read_back", read_back)
+
+
+def test_the_rows_are_the_same() -> None:
+    done = tables().table().optimize(verify=True)
+
+    assert {"rows": 10, "scope": "table"} == done.as_json()["verified"]
+
+
+def test_a_value_that_changes_on_the_disk_is_found_with_its_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = tables().table()
+    before = rows_of(table)
+    break_values(monkeypatch, 1_000_009, 1_000_019)
+
+    with pytest.raises(StorageFailed) as caught:
+        table.optimize(verify=True)
+
+    fault = caught.value
+    assert (7, "optimize.rows-differ") == (fault.exit_code, fault.code)
+    wrong = min(version for version in (3, 4) if before != rows_of(table, version))
+    assert f"version {wrong} has other rows" in fault.message
+    assert ("3-4", "values") == (fault.facts["committed"], fault.facts["differs"])
+    assert re.search(WAY_BACK, str(fault.hint))
+    table.restore(version=2)
+    assert before == rows_of(table)
+
+
+@pytest.mark.parametrize("damage", ["partition", "remove", "lost"])
+def test_what_a_commit_says_of_files_is_verified(damage: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    A new file of another partition, an old file that stays live, and a commit that leaves out a new file.
+    """
+    import pyarrow as pa
+
+    real_adds, real_removes = execute.added_files, execute.removes_of
+
+    def adds(*given: Any) -> Any:
+        found = real_adds(*given)
+        if damage == "lost":
+            return found.slice(0, 0)
+        rows = [{**row, "partitionValues": [("p", "7")]} for row in found.to_pylist()]
+        return pa.RecordBatch.from_pylist(rows, schema=found.schema) if damage == "partition" else found
+
+    def removes(*given: Any, **how: Any) -> Any:
+        found = real_removes(*given, **how)
+        rows = [{**row, "path": f"x/{row['path']}" if row["path"] == "a" else row["path"]} for row in found.to_pylist()]
+        return pa.RecordBatch.from_pylist(rows, schema=found.schema) if damage == "remove" else found
+
+    monkeypatch.setattr(execute, "added_files", adds)
+    monkeypatch.setattr(execute, "removes_of", removes)
+    ids = tables()
+    ids.builder.file("x/a", ids.builder.files["a"].data)
+
+    with pytest.raises(StorageFailed, match="other live files" if damage == "remove" else "other rows"):
+        ids.table().optimize(verify=True)
+
+
+def test_ids_of_rows_are_verified(monkeypatch: pytest.MonkeyPatch) -> None:
+    ids = Ids("rowTracking", "domainMetadata", configuration=TRACKED | {"delta.parquet.compression.codec": "none"})
+    mark = {"domain": "delta.rowTracking", "configuration": '{"rowIdHighWaterMark":2000010}', "removed": False}
+    lines = [ids.line(name, baseRowId=at, defaultRowCommitVersion=1) for name, at in (("a", 0), ("b", 2_000_001))]
+    ids.builder.commit(commit_info("WRITE"), *lines, {"domainMetadata": mark})
+
+    ids.table().optimize(verify=True)
+    break_values(monkeypatch, 2_000_002, 2_000_009)
+
+    with pytest.raises(StorageFailed, match="other rows"):
+        ids.table().optimize(verify=True)
+
+
+def test_beside_another_writer_the_files_are_compared() -> None:
+    ids = tables()
+    storage = ids.builder.in_memory()
+    plan = plan_optimize(open_at(storage), OptimizeRequest(verify=True))
+    rival = open_at(storage)
+    rival.set_properties({"k": "v"})
+
+    done = execute_optimize(plan)
+
+    assert {"rows": 10, "scope": "files"} == done.as_json()["verified"]
+
+
+def test_a_new_file_that_is_gone_is_an_error_with_the_way_back() -> None:
+    storage = tables().builder.in_memory()
+    plan = plan_optimize(open_at(storage), OptimizeRequest())
+    done = OptimizeOutcome(plan)
+    execute_optimize(plan, done)
+    list(storage.delete_many([path for path in data_files(storage) if "part-" in path]))
+
+    with pytest.raises(DataUnreadable) as caught:
+        verify_rows(plan, done.versions, files=6)
+
+    assert "3-4" == caught.value.facts["committed"]
+    assert re.search(WAY_BACK, str(caught.value.hint))
