@@ -25,6 +25,7 @@ from tools.bash_completion import render_bash
 from tools.command_tree import Command, Option, read_commands, read_tree
 from tools.environment import read_environment, variables_of
 from tools.fish_completion import render_fish
+from tools.help_topics import render_help_topics, topic_rows
 from tools.known_words import with_known_words
 from tools.man_pages import render_man_pages
 from tools.rules_page import render_conformance_page, render_paimon_rules_page, render_rules_page
@@ -121,19 +122,22 @@ def files() -> dict[str, str]:
     root = read_tree()
     environment = read_environment(root)
     scripting = (ROOT / "docs" / "scripting.md").read_text(encoding="utf-8")
-    tables = {"exit codes": exit_code_rows(), "environment": environment_rows(environment)}
+    tables = {"exit codes": exit_code_rows(), "environment": environment_rows(environment), "topics": topic_rows()}
     pages = render_man_pages(root, environment)
-    completed = with_known_words(root)
+    scripting = fill(scripting, tables)
+    topics = render_help_topics({"scripting.md": scripting})
+    completed = with_known_words(root, tuple(json.loads(topics)))
     return {
         "completions/deltacli.bash": render_bash(completed),
         "completions/_deltacli": render_zsh(completed),
         "completions/deltacli.fish": render_fish(completed),
         "deltacli/cli/help_pages.json": render_help_pages(),
+        "deltacli/cli/help_topics.json": topics,
         "docs/commands.md": render_reference(root, environment),
         "docs/rules.md": render_rules_page(),
         "docs/paimon-rules.md": render_paimon_rules_page(),
         "docs/sharing-conformance.md": render_conformance_page(),
-        "docs/scripting.md": fill(scripting, tables),
+        "docs/scripting.md": scripting,
         **{f"docs/man/{name}": page for name, page in pages.items()},
         **{f"docs/schemas/{name}": text for name, text in render_schemas().items()},
     }

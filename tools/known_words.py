@@ -33,13 +33,14 @@ _WORDS: Mapping[tuple[str, str], tuple[str, ...]] = {
 """Command and the name of an option or of an argument -> what completes its value."""
 
 
-def with_known_words(root: Command) -> Command:
+def with_known_words(root: Command, topics: tuple[str, ...]) -> Command:
     """Return the command tree as the shells complete it: with these words, with profiles as files where a shared table
-    is named, and with `help`.
+    is named, and with `help`, which explains commands, rules and topics.
     """
     names = tuple(command.name for command in root.walk() if len(command.path) == 1)
-    topic = Argument(Value("COMMAND|RULE", Kind.CHOICE, (*names, *_RULES, *_SHARE_RULES)), "", required=False)
-    text = "Show the help of a command, or explain a rule."
+    words = tuple(dict.fromkeys((*names, *_RULES, *_SHARE_RULES, *topics)))
+    topic = Argument(Value("COMMAND|WORD", Kind.CHOICE, words), "", required=False)
+    text = "Show the help of a command, or explain a rule, a code, a property, a feature or a topic."
     helped = Command(("help",), text, text, "", arguments=(topic,))
     known = _with_words(root)
     return replace(known, children=(*known.children, helped))

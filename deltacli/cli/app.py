@@ -79,7 +79,12 @@ def build_app(at: Path | None = None) -> typer.Typer:
 
     At the root these are the commands; of groups only their help is imported.
     """
-    app = _make_group("deltacli", _HELP, "Help on a command, or on a rule of validate: deltacli help COMMAND|RULE.")
+    app = _make_group(
+        "deltacli",
+        _HELP,
+        "Help on a command, a rule, a code, a property, a feature or a topic: deltacli\xa0help\xa0WORD. "
+        "Topics: deltacli\xa0help\xa0topics.",
+    )
     app.callback()(_root)
     groups: dict[Path, typer.Typer] = {(): app}
     for name, text in GROUPS.items():
@@ -163,6 +168,10 @@ def _run(arguments: Sequence[str]) -> int:
     try:
         if is_command(path) and path not in _NEEDS_LITTLE and not set(arguments) & set(ASK_FOR_HELP):
             require_room()
+        if not path and arguments[-1] in ASK_FOR_HELP and not arguments[0].startswith("-"):
+            from deltacli.cli.help_topics import explain
+
+            return explain(arguments[:-1], _run)
         outcome = build_app(path if path or asks_for_help else None)(
             arguments, standalone_mode=False, prog_name="deltacli"
         )
@@ -176,10 +185,8 @@ def _run(arguments: Sequence[str]) -> int:
         if len(path) == len(arguments) and not is_command(path):  # a bare group
             say(str(error))
             return UsageError.exit_code
-        from deltacli.cli.usage import report_usage, rules_ending_in
+        from deltacli.cli.usage import report_usage
 
-        if not path and (explained := rules_ending_in(arguments)):
-            return _run(explained)
         report_usage(error, arguments)
         return UsageError.exit_code
     except PagerQuitError:

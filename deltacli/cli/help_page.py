@@ -125,14 +125,35 @@ def _global_options() -> Entries:
             yield f"{spellings} {option.metavar or ''}".rstrip(), option.meaning
 
 
+def _looks() -> tuple[int, bool]:
+    """Return the width of a page, and whether its headings are bold."""
+    if not sys.stdout.isatty():
+        return WIDTH, False
+    import shutil
+
+    width = max(shutil.get_terminal_size((WIDTH, 24)).columns, _LEAST_WIDTH)
+    return width, not (os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not sys.stderr.isatty())
+
+
+def fold_topic(title: str, blocks: Sequence[Any]) -> str:
+    """Return the text of a topic: paragraphs, names with their meanings and lines of examples, as wide as a page."""
+    width, is_bold = _looks()
+    written = [[f"\x1b[1m{title}\x1b[0m" if is_bold else title]]
+    for block in blocks:
+        match block:
+            case str():
+                written.append(_block(block, min(width, _WIDEST_PROSE)))
+            case {"code": lines}:
+                written.append([f"    {line}" for line in lines])
+            case _:
+                column = max((len(name) for name, _ in block if len(name) <= width * 2 // 5), default=0) + 4
+                written.append([line for name, text in block for line in _defined(name, text, column, width)])
+    return "\n\n".join("\n".join(lines) for lines in written)
+
+
 def fold(page: JsonObject) -> str:
     """Return the text of a page, as wide as the terminal, or in 80 plain columns."""
-    width, is_bold = WIDTH, False
-    if sys.stdout.isatty():
-        import shutil
-
-        width = max(shutil.get_terminal_size((WIDTH, 24)).columns, _LEAST_WIDTH)
-        is_bold = not (os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not sys.stderr.isatty())
+    width, is_bold = _looks()
     title = "\x1b[1m{}:\x1b[0m" if is_bold else "{}:"
     blocks = [[" ".join(["Usage:", *page["usage"]])], *_description(page["description"], width)]
     for sections in page["lists"]:

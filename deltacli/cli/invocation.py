@@ -27,14 +27,7 @@ ASK_FOR_HELP = ("-h", "--help")
 
 
 def help_as_option(arguments: Sequence[str]) -> list[str]:
-    """Return `help COMMAND` as `COMMAND --help`, `help RULE` as a list of that rule, and no command as `--help`;
-    other arguments as they are.
-    """
+    """Return `help WORD` as `WORD --help`, and no command as `--help`; other arguments as they are."""
     if set(arguments) <= {"-q", "-v", "-vv", "--quiet", "--verbose"}:
         return ["--help"]
-    if arguments[0] != "help":
-        return list(arguments)
-    if len(arguments) > 1 and "." in arguments[1]:
-        command = ["share", "test"] if arguments[1].startswith("share.") else ["validate"]
-        return [*command, "--list-rules", "--select", *arguments[1:]]
-    return [*arguments[1:], "--help"]
+    return [*arguments[1:], "--help"] if arguments[0] == "help" else list(arguments)

@@ -62,16 +62,6 @@ def report_usage(error: Exception, arguments: Sequence[str]) -> None:
         say(visible(f"hint: {hint}"))
 
 
-def rules_ending_in(arguments: Sequence[str]) -> list[str]:
-    """Return the command that explains the rules whose last part is the word of `help WORD`; nothing without any."""
-    if len(arguments) != 2 or arguments[1] != "--help":
-        return []
-    from deltacli.delta.rules.framework.catalogue import CATALOGUE
-
-    found = [rule for rule in CATALOGUE.rules if rule.endswith(f".{arguments[0]}")]
-    return ["validate", "--list-rules", *(word for rule in found for word in ("--select", rule))] if found else []
-
-
 def _in_our_words(message: str) -> str:
     """Return a message of the command-line parser on one line, in the words of ours."""
     message = " ".join(message.replace(". Choose from:\n", ": ").replace(",\n", ", ").split())

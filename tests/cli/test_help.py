@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from deltacli.cli import help_page
+from deltacli.cli import help_page, help_topics
 from deltacli.cli.command_tree import FORMER_OPTIONS
 from deltacli.cli.command_tree import HEADINGS as HEADINGS_OF_COMMANDS
 from deltacli.cli.commands.completion import SCRIPTS
@@ -19,6 +21,7 @@ from tests.completions.shells import FILES
 from tools.command_tree import read_commands, read_tree
 from tools.generate import files
 
+SCRIPTING = (ROOT / "docs" / "scripting.md").read_text(encoding="utf-8")
 HEADINGS = ("Usage", "Arguments", *OptionHeading, "Exit codes")
 
 
@@ -147,6 +150,53 @@ def test_help_explains_a_rule_of_a_table_or_of_a_server() -> None:
     assert "    example  " in rule.out
     assert deltacli("help", "share.url-range").out.startswith("share.url-range  error  ")
     assert "did you mean 'dv.magic'?" in deltacli("help", "dv.magik").err
+
+
+@pytest.mark.parametrize(
+    ("words", "beginning", "part"),
+    [
+        (["vacuum.retention"], "vacuum.retention is a code", "\n  override        --allow-retention-below"),
+        (["delta.appendOnly"], "delta.appendOnly is a table property", "\n  default  false"),
+        (["deletionVectors"], "deletionVectors is a table feature", "delta.enableDeletionVectors=true"),
+        (["exit-codes"], "Exit codes", "\n  4      refused by a guard, nothing changed\n"),
+        (["exit", "codes"], "Exit codes", "\n  70     a bug\n"),
+        (["where"], "Conditions", "    deltacli read ./tbl --where"),
+        (["sizes"], "Sizes, durations and times", "10GiB (1,024 bytes per KiB)"),
+        (["environment"], "Environment and configuration", "\n  NO_COLOR  "),
+        (["commit.empty"], "commit.empty  error  log", "\n  exit code       3\n"),
+        (["magic"], "dv.magic  error  footers", ""),
+        (["topics"], "Help", "\n  exit-codes "),
+    ],
+)
+def test_help_explains_codes_properties_features_and_topics(words: list[str], beginning: str, part: str) -> None:
+    shown = deltacli("help", *words)
+
+    assert (0, "") == (shown.code, shown.err)
+    assert shown.out.startswith(beginning)
+    assert part in shown.out
+    prose = [line for line in shown.out.splitlines() if not line.startswith("    deltacli ")]
+    assert max(map(len, prose)) <= 80
+    assert not re.search("<!--|```|[|] ", "".join(prose))
+
+
+def test_help_on_an_unknown_word_names_the_nearest() -> None:
+    shown = deltacli("help", "vacuum.retentoin")
+
+    assert (2, "hint: deltacli help vacuum.retention") == (shown.code, shown.err.splitlines()[-1])
+    assert "hint: deltacli help topics\n" in deltacli("help", "qqqqqqq").err
+
+
+def test_help_explains_every_code_of_the_documentation() -> None:
+    topics = json.loads(Path(help_topics.GENERATED).read_text(encoding="utf-8"))
+    errors = SCRIPTING.split("\n## Errors\n")[1].split("\n## ")[0]
+    codes = {
+        code
+        for row in re.findall(r"^\| (`.*?) \| [0-9]", errors, re.MULTILINE)
+        for code in re.findall("`([^`]+)`", row)
+    }
+
+    assert 300 < len(codes)
+    assert set() == codes - set(topics)
 
 
 @pytest.mark.parametrize(

@@ -178,3 +178,5 @@ def test_names_that_the_product_knows_are_completed(matches: Matches) -> None:
     assert ["conf.toml"] == matches("deltacli share ls conf")
     assert ["snapshot"] == matches("deltacli help snap")
     assert ["dv.magic"] == matches("deltacli help dv.mag")
+    assert ["vacuum.retention"] == matches("deltacli help vacuum.ret")
+    assert ["exit-codes"] == matches("deltacli help exit")

@@ -16,6 +16,7 @@ PLACES = {
     "completions/_deltacli": "share/zsh/site-functions/_deltacli",
     "completions/deltacli.fish": "share/fish/vendor_completions.d/deltacli.fish",
 }
+HELP = ("deltacli/cli/help_pages.json", "deltacli/cli/help_topics.json")
 
 
 def test_the_wheel_brings_completions_help_and_manual_pages(tmp_path: Path) -> None:
@@ -28,9 +29,9 @@ def test_the_wheel_brings_completions_help_and_manual_pages(tmp_path: Path) -> N
     data = f"deltacli-{__version__}.data/data/"
     with zipfile.ZipFile(wheel) as archive:
         packed = {name.removeprefix(data): archive.read(name) for name in archive.namelist() if name.startswith(data)}
-        help_pages = archive.read("deltacli/cli/help_pages.json")
+        helped = {name: archive.read(name) for name in HELP}
         scripts = {source: archive.read(f"deltacli/cli/{source}") for source in PLACES}
 
     assert {place: (ROOT / source).read_bytes() for source, place in expected.items()} == packed
     assert {source: (ROOT / source).read_bytes() for source in PLACES} == scripts
-    assert (ROOT / "deltacli/cli/help_pages.json").read_bytes() == help_pages
+    assert {name: (ROOT / name).read_bytes() for name in HELP} == helped

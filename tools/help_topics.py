@@ -1,0 +1,187 @@
+"""Make the topics of `deltacli help WORD` from the documentation, the properties and the table features.
+
+A topic is a title and blocks: a paragraph, `["text"]`; names with their meanings, `[["name", "meaning"], …]`; or the
+lines of an example, `{"code": […]}`. No text is written here but the labels.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from deltacli.delta.protocol.features import FEATURES, Feature
+from deltacli.delta.protocol.known_properties import CHOICES, MEANINGS, NUMBERS, PATTERNS, kind_of, known_keys
+from deltacli.typing import Json
+
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+
+SECTIONS: Mapping[str, tuple[str, str]] = {
+    "conditions": ("reading.md", "Conditions"),
+    "confirmation": ("scripting.md", "Confirmation"),
+    "credentials": ("scripting.md", "Credentials"),
+    "durations": ("scripting.md", "Sizes, durations and times"),
+    "environment": ("scripting.md", "Environment and configuration"),
+    "exit-codes": ("scripting.md", "Exit codes"),
+    "formats": ("scripting.md", "Formats"),
+    "guards": ("vacuum.md", "Guards"),
+    "pager": ("scripting.md", "Pager"),
+    "permissions": ("stores.md", "Permissions"),
+    "progress": ("scripting.md", "Progress"),
+    "retries": ("scripting.md", "Retries"),
+    "signals": ("scripting.md", "Signals"),
+    "streams": ("scripting.md", "Streams"),
+    "topics": ("scripting.md", "Help"),
+}
+"""Topic -> the page and the section that it shows."""
+
+OTHER_NAMES: Mapping[str, str] = {
+    "configuration": "environment",
+    "sizes": "durations",
+    "times": "durations",
+    "timestamps": "durations",
+    "where": "conditions",
+}
+"""Other names of topics."""
+
+_CODE = re.compile(r"[a-z]+(?:\.[a-z][a-z0-9-]*)?")
+_BLOCKS = re.compile(
+    r"^```[^\n]*\n(.*?)^```|^(<!--[^\n]*)|((?:^[|][^\n]*\n?)+)|((?:^(?![|]|```|<!--)[^\n]+\n?)+)", re.M | re.S
+)
+
+
+def render_help_topics(pages: Mapping[str, str]) -> str:
+    """Return every topic as JSON, one a line; `pages` are those that are generated at the same time, by name."""
+    read = {page.name: page.read_text(encoding="utf-8") for page in sorted(DOCS.glob("*.md"))} | pages
+    topics = {**dict(_codes(read)), **dict(_properties()), **dict(_features()), **dict(_sections(read))}
+    for name, meant in OTHER_NAMES.items():
+        topics[name] = topics[meant]
+    lines = (f"{json.dumps(name)}: {json.dumps(topics[name], ensure_ascii=False)}" for name in sorted(topics))
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def topic_rows() -> list[str]:
+    """Return the table of topics."""
+    rows = [
+        f"| `{name}` | {', '.join(f'`{other}`' for other, meant in OTHER_NAMES.items() if meant == name)} | {heading} |"
+        for name, (_, heading) in SECTIONS.items()
+        if name != "topics"
+    ]
+    return ["| topic | or | shows |", "|---|---|---|", *rows]
+
+
+def _section(page: str, heading: str) -> str:
+    """Return the text of a section of a page, up to the next heading of its level."""
+    found = re.search(rf"^(#+) {re.escape(heading)}\n(.*?)(?=^#{{2,3}} |\Z)", page, re.M | re.S)
+    if found is None:
+        raise SystemExit(f"error: no section {heading!r} for tools/help_topics.py")
+    return found[2]
+
+
+def _sections(pages: Mapping[str, str]) -> Iterator[tuple[str, Json]]:
+    for name, (page, heading) in SECTIONS.items():
+        yield name, {"title": heading, "blocks": _blocks(_section(pages[page], heading))}
+
+
+def _blocks(text: str) -> list[Json]:
+    blocks: list[Json] = []
+    for code, comment, table, prose in _BLOCKS.findall(text):
+        if comment:
+            continue
+        if table:
+            _, *rows = _rows(table)
+            blocks.append([[first, "; ".join(filter(None, others))] for first, *others in rows])
+        elif prose:
+            blocks += [_plain(" ".join(item.split())) for item in re.split(r"\n(?=- )", prose)]
+        else:
+            blocks.append({"code": [line for line in code.splitlines() if line.strip()]})
+    return blocks
+
+
+def _rows(table: str) -> list[list[str]]:
+    """Return the cells of a table of Markdown, its heading first."""
+    lines = [line.strip().strip("|") for line in table.splitlines()]
+    cells = [[_plain(cell.strip()) for cell in re.split(r"(?<!\\)\|", line)] for line in lines]
+    return [cells[0], *cells[2:]]
+
+
+def _plain(text: str) -> str:
+    """Return a text of Markdown without its marks."""
+    text = re.sub(r"\[([^]]+)\]\([^)]*\)", r"\1", text).replace("\\|", "|")
+    return re.sub(r"`([^`]+)`|\*\*([^*]+)\*\*", r"\1\2", text)
+
+
+def _codes(pages: Mapping[str, str]) -> Iterator[tuple[str, Json]]:
+    """Yield what the pages say about the codes of errors, refusals and warnings, most detailed last."""
+    found: dict[str, list[list[str]]] = {}
+    for text in pages.values():
+        for table in re.findall(r"^\| code \|.*\n(?:^\|.*\n)+", text, re.M):
+            heading, *rows = _rows(table)
+            for cells in rows:
+                for code in filter(_CODE.fullmatch, re.split(r", | and ", cells[0])):
+                    entries = found.setdefault(code, [])
+                    entries += [pair for pair in map(_pair, heading[1:], cells[1:]) if pair not in entries and pair[1]]
+    for code, entries in found.items():
+        entries.sort(key=lambda pair: pair[0] != "exit code")
+        yield code, {"title": f"{code} is a code of errors, refusals or warnings.", "blocks": [entries]}
+
+
+def _pair(label: str, text: str) -> list[str]:
+    return ["exit code" if label == "exit" else label, re.sub(r"; see [^;]*\.md$", "", text)]
+
+
+def _properties() -> Iterator[tuple[str, Json]]:
+    for key in known_keys():
+        meaning, default = MEANINGS.get(key, ("", None))
+        activates = [name for name, feature in FEATURES.items() if feature.enabled_by == key]
+        pairs = [
+            ["meaning", meaning],
+            ["value", _values(key)],
+            ["default", default or ""],
+            ["enables", ", ".join(activates)],
+        ]
+        examples = [f"deltacli properties ./tbl get {key}"]
+        yield key, {"title": f"{key} is a table property.", "blocks": [_filled(pairs), {"code": examples}]}
+
+
+def _values(key: str) -> str:
+    if key in CHOICES:
+        return " or ".join(CHOICES[key])
+    if key in PATTERNS:
+        return PATTERNS[key][1]
+    if key in NUMBERS:
+        return f"an integer, {NUMBERS[key].lowest:,} or more"
+    kind = kind_of(key)
+    return "" if kind is None else f"{kind}"
+
+
+def _features() -> Iterator[tuple[str, Json]]:
+    for name, feature in FEATURES.items():
+        yield name, {"title": f"{name} is a table feature.", "blocks": [_filled(_of_feature(feature))]}
+
+
+def _of_feature(feature: Feature) -> list[list[str]]:
+    legacy = feature.legacy
+    implied = f"reader {legacy.reader}, writer {legacy.writer}" if legacy else ""
+    obstacle = feature.obstacle
+    stable = feature.name.partition("-")[0]
+    return [
+        ["kind", f"{feature.kind}"],
+        ["deltacli", " and ".join(_does(feature))],
+        ["enabled by", f"{feature.enabled_by}=true" if feature.enabled_by else feature.used_by or ""],
+        ["requires", ", ".join(feature.requires)],
+        ["excludes", ", ".join(feature.excludes)],
+        ["implied by", f"protocol versions {implied}" if implied else ""],
+        ["cannot be added alone", obstacle.reason.format(stable=stable) if obstacle else ""],
+        ["instead", (obstacle.way_out or f"deltacli features TABLE add {stable}") if obstacle else ""],
+    ]
+
+
+def _does(feature: Feature) -> Iterator[str]:
+    yield "reads tables that have it" if feature.is_readable else "cannot read tables that have it"
+    yield "changes them" if feature.is_writable else "does not change them"
+
+
+def _filled(pairs: list[list[str]]) -> list[list[str]]:
+    return [pair for pair in pairs if pair[1]]
