@@ -17,7 +17,7 @@ from deltacli.delta.predicate.columns import Column, ColumnPath
 from deltacli.delta.predicate.conditions import columns_of
 from deltacli.delta.predicate.file_stats import read_bounds
 from deltacli.delta.predicate.parse import Predicate
-from deltacli.delta.predicate.possible import Exact, Known, constant, possible
+from deltacli.delta.predicate.possible import Exact, Known, Possible, constant, possible
 from deltacli.delta.schema.kinds import Kind
 from deltacli.delta.schema.types import StructType
 from deltacli.typing import ArrowArray
@@ -38,37 +38,50 @@ class Pruned(NamedTuple):
 def prune_files(adds: pyarrow.RecordBatch, predicate: Predicate, config: TableConfiguration) -> Pruned:
     """Return which of the files in whole add actions may have rows that match a predicate."""
     count = adds.num_rows
-    columns = dict.fromkeys(columns_of(predicate.condition))
-    paths = {column: physical_path(config, column.path) for column in columns}
-    partitions = {column: paths[column][0] for column in columns if is_partition(config, paths[column])}
-    others = {
-        column: path for column, path in paths.items() if column not in partitions and column.kind is not Kind.OTHER
-    }
+    partitions, others = _columns_by_source(predicate, config)
     values = partition_source(adds, config, partitions)
     kept = possible(predicate.condition, lambda column: values(column) if column in partitions else None, count).true
     by_partition = pc.invert(kept)
     if others and pc.any(kept).as_py():
         rows = pc.indices_nonzero(kept)
         rest = adds if len(rows) == count else pc.take(adds.select(["partitionValues", "stats"]), rows)
-        kept = _kept_by_statistics(rest, predicate, config, partitions, others)
+        kept = _possible_by_statistics(rest, predicate, config, partitions, others).true
         kept = _spread(kept, rows, count)
     return Pruned(kept, by_partition)
 
 
-def _kept_by_statistics(
+def certainly_true(adds: pyarrow.RecordBatch, predicate: Predicate, config: TableConfiguration) -> ArrowArray:
+    """Return for which of the files a predicate is true in every row, by partition values and statistics."""
+    found = _possible_by_statistics(adds, predicate, config, *_columns_by_source(predicate, config))
+    return pc.invert(pc.or_(found.false, found.null))
+
+
+def _columns_by_source(
+    predicate: Predicate, config: TableConfiguration
+) -> tuple[dict[Column, str], dict[Column, ColumnPath]]:
+    """Return the partition columns of a predicate, and those that may have statistics, by their physical names."""
+    paths = {column: physical_path(config, column.path) for column in dict.fromkeys(columns_of(predicate.condition))}
+    partitions = {column: path[0] for column, path in paths.items() if is_partition(config, path)}
+    others = {
+        column: path for column, path in paths.items() if column not in partitions and column.kind is not Kind.OTHER
+    }
+    return partitions, others
+
+
+def _possible_by_statistics(
     adds: pyarrow.RecordBatch,
     predicate: Predicate,
     config: TableConfiguration,
     partitions: dict[Column, str],
     others: dict[Column, ColumnPath],
-) -> Any:
-    bounds = read_bounds(adds.column("stats"), others)
+) -> Possible:
+    bounds = read_bounds(adds.column("stats"), others) if others else {}
     values = partition_source(adds, config, partitions)
     return possible(
         predicate.condition,
         lambda column: values(column) if column in partitions else bounds.get(column),
         adds.num_rows,
-    ).true
+    )
 
 
 def _spread(kept: Any, rows: Any, count: int) -> Any:

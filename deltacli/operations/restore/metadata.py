@@ -37,6 +37,7 @@ from deltacli.delta.schema.names import PHYSICAL_NAME, recorded_name
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, StructField, StructType
 from deltacli.delta.schema.widened_schema import read_exactly, write_exactly
 from deltacli.hints import command
+from deltacli.typing import Json
 from deltacli.units import format_duration
 
 VECTORS_ENABLED = "delta.enableDeletionVectors"
@@ -47,15 +48,16 @@ _MARK, _STEP = "delta.identity.highWaterMark", "delta.identity.step"
 
 
 class RestoreRefusal(NamedTuple):
-    """A reason not to restore, and the way out."""
+    """A reason not to restore, and the way out. `files` are those it is about, as in the log, where it names some."""
 
     code: str
     message: str
     way_out: str
+    files: tuple[str, ...] = ()
 
-    def as_json(self) -> dict[str, str]:
+    def as_json(self) -> dict[str, Json]:
         """As in the document."""
-        return {"code": self.code, "message": self.message, "wayOut": self.way_out}
+        return {"code": self.code, "message": self.message, "wayOut": self.way_out, "files": list(self.files)}
 
 
 class SmallState(NamedTuple):

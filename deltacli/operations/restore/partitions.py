@@ -14,8 +14,6 @@ from deltacli.delta.schema.types import ArrayType, DataType, MapType, StructFiel
 from deltacli.operations.restore.metadata import RestoreRefusal
 
 _ID = "delta.columnMapping.id"
-_CONSTRAINTS = "delta.constraints."
-_EXPRESSIONS = ("delta.invariants", "delta.generationExpression")
 _ICEBERG = tuple(f"delta.enableIcebergCompatV{number}" for number in (1, 2, 3))
 
 
@@ -28,50 +26,6 @@ def differences(now: TableConfiguration, target: TableConfiguration, version: in
             f"the files of version {version} do not fit the schema of now: {found}",
             "restore the whole table, or write these partitions with an engine",
         )
-
-
-def new_demands(now: TableConfiguration, target: TableConfiguration, version: int) -> Iterator[RestoreRefusal]:
-    """Yield the constraints of now that no writer had to keep then, so that rows that come back may violate them."""
-    known = _demands(target)
-    for place, demand in _demands(now).items():
-        if known.get(place) != demand:
-            yield RestoreRefusal(
-                "restore.constraint",
-                f"rows of version {version} may violate {place} ({demand}), which did not exist then",
-                "drop the constraint first, or write these rows with an engine, which checks them",
-            )
-
-
-def _demands(config: TableConfiguration) -> dict[str, str]:
-    """Return what every row must satisfy: constraints, invariants, generated columns, columns without nulls."""
-    found = {
-        f"CHECK constraint {key[len(_CONSTRAINTS) :]}": text
-        for key, text in config.properties.items()
-        if key.lower().startswith(_CONSTRAINTS)
-    }
-    return found | dict(_demands_of(config.schema or StructType(()), ""))
-
-
-def _demands_of(data_type: DataType, path: str) -> Iterator[tuple[str, str]]:
-    match data_type:
-        case StructType(fields):
-            for field in fields:
-                place = f"{path}.{field.name}".lstrip(".")
-                if not field.nullable:
-                    yield f"column {place}", "NOT NULL"
-                for key in _EXPRESSIONS:
-                    if key in field.metadata:
-                        yield f"{key} of {place}", str(field.metadata[key])
-                yield from _demands_of(field.data_type, place)
-        case ArrayType(element, contains_null):
-            if not contains_null:
-                yield f"elements of {path}", "NOT NULL"
-            yield from _demands_of(element, f"{path}.element")
-        case MapType(key_type, value, contains_null):
-            if not contains_null:
-                yield f"values of {path}", "NOT NULL"
-            yield from _demands_of(key_type, f"{path}.key")
-            yield from _demands_of(value, f"{path}.value")
 
 
 def _first_difference(now: TableConfiguration, target: TableConfiguration) -> str | None:

@@ -197,6 +197,7 @@ class _Planning:
         refusals += row_ids.refusals_of_marks(*states)
         refusals += row_ids.refusals_of_files(now, target, after, found, self._where, begins_again=again)
         checked, brought = self._verified(found)
+        refusals += () if refusals else self._violations(found, checked)
         plan = RestorePlan(
             table=self._table,
             request=self._request,
@@ -229,12 +230,20 @@ class _Planning:
         """Parse the condition, and yield why files of the target do not fit the table of now."""
         if self._request.where is None:
             return
-        from deltacli.operations.restore.partitions import differences, new_demands
+        from deltacli.operations.restore.partitions import differences
         from deltacli.operations.table.partition_condition import PartitionCondition
 
         self._where = PartitionCondition(now.config, self._request.where)
         yield from differences(now.config, target.config, target.version)
-        yield from new_demands(now.config, target.config, target.version)
+
+    def _violations(self, found: Difference, checked: Checked) -> Iterator[RestoreRefusal]:
+        """Yield what rows that come back violate of what is demanded today; nothing where files of them are nowhere."""
+        if self._where is None or any(one.source is None for one in checked.problems):
+            return
+        from deltacli.operations.restore.demands import refusals_of_demands
+
+        sources = self._request.sources if checked.problems else ()
+        yield from refusals_of_demands(self._now, self._target, found, self._where, sources)
 
     def _verified(self, found: Difference) -> tuple[Checked, Brought | None]:
         """Check the files of the target, which have been checked before where a plan is made again, and those that come
@@ -311,8 +320,10 @@ def require_executable(plan: RestorePlan) -> None:
         facts["to look elsewhere"] = f"{parameter('restore.sources', 'SOURCE')}: a copy, a backup, or versions"
     for number, one in enumerate(lost[:_NAMED], 1):
         facts[f"file {number}"] = f"{one.path} ({one.problem.value}: {one.why})"
-    if len(lost) > _NAMED:
-        facts["more"] = f"{plural(len(lost) - _NAMED, 'file')}, which the plan lists"
+    facts |= {f"file {number}": path for number, path in enumerate(first.files[:_NAMED], 1)}
+    more = max(len(lost), len(first.files)) - _NAMED
+    if more > 0:
+        facts["more"] = f"{plural(more, 'file')}, which the plan lists"
     facts |= {f"also {number}": f"{other.message} [{other.code}]" for number, other in enumerate(others, 2)}
     raise Refused(f"nothing was changed: {first.message}", code=first.code, facts=facts, hint=first.way_out or None)
 

@@ -52,28 +52,33 @@ class RowChecks:
         return self.more.wanted
 
     @classmethod
-    def make(cls, config: TableConfiguration) -> RowChecks:
-        """Select the questions for tables of a configuration. Raises what its schema raises where Arrow has no type."""
+    def make(cls, config: TableConfiguration, *, demands_only: bool = False) -> RowChecks:
+        """Select the questions for tables of a configuration. With `demands_only` they are those about nulls and
+        conditions, of files without the column, too. Raises what its schema raises where Arrow has no type.
+        """
         fields = config.schema.fields if config.schema else ()
         columns = tuple(without_demands(column) for column in fields)
         schema = arrow_schema(columns)
         wanted = ReadSpec(columns, schema, schema, FileColumns(config.mapping_mode, config.physical_name))
-        more = OptionalRowChecks.make(config, wanted)
-        checks = cls(config, columns, more, {STATISTICS: _statistics_check(config), **more.questions})
-        checks._ask_about_nulls()
+        if demands_only:
+            checks = cls(config, columns, OptionalRowChecks(wanted))
+        else:
+            more = OptionalRowChecks.make(config, wanted)
+            checks = cls(config, columns, more, {STATISTICS: _statistics_check(config), **more.questions})
+        checks._ask_about_nulls(also_absent=demands_only)
         checks._ask_about_conditions()
         return checks
 
-    def _ask_about_nulls(self) -> None:
+    def _ask_about_nulls(self, *, also_absent: bool) -> None:
         fields = self.config.schema.fields if self.config.schema else ()
         stored = [field for field in fields if self.config.physical_name(field) not in self.config.partition_columns]
-        demands = _demands_of(stored)
+        demands = not_null_places(stored)
         if not demands:
             return
 
         def begin(file: OpenFileContext) -> RowCheck | None:
             columns = self.wanted.file_columns
-            there = [demand for demand in demands if _may_be_there(columns, file.stored, demand.above_lists)]
+            there = [one for one in demands if also_absent or _may_be_there(columns, file.stored, one.above_lists)]
             return _NullCounts(there) if there else None
 
         self.questions[NULLS] = begin
@@ -94,11 +99,12 @@ class ChecksOfTable:
     """The checks of the rows of a table, described by its configuration: another process makes them once."""
 
     config: TableConfiguration
+    demands_only: bool = False
 
     @cached_property
     def checks(self) -> RowChecks:
         """The checks. Raises what `RowChecks.make` raises."""
-        return RowChecks.make(self.config)
+        return RowChecks.make(self.config, demands_only=self.demands_only)
 
     @cached_property
     def readable(self) -> RowChecks:
@@ -116,8 +122,8 @@ class ChecksOfTable:
         except Unreadable:
             return False
 
-    def __reduce__(self) -> tuple[type[ChecksOfTable], tuple[TableConfiguration]]:
-        return ChecksOfTable, (self.config,)
+    def __reduce__(self) -> tuple[type[ChecksOfTable], tuple[TableConfiguration, bool]]:
+        return ChecksOfTable, (self.config, self.demands_only)
 
 
 def _may_be_there(columns: FileColumns, stored: ArrowSchema, fields: tuple[StructField, ...]) -> bool:
@@ -164,7 +170,7 @@ def _without_demands(kind: DataType) -> DataType:
     return kind
 
 
-class _Demand(NamedTuple):
+class NotNull(NamedTuple):
     """A place that must not be null: its path, and the steps to it from the top-level column (the number of a field, or
     the part of a list or map). `fields` are the struct fields along the path.
     """
@@ -175,29 +181,34 @@ class _Demand(NamedTuple):
     fields: tuple[StructField, ...]
 
     @property
+    def is_of_structs(self) -> bool:
+        """Return whether no list or map is above it."""
+        return not any(isinstance(step, str) for step in self.steps)
+
+    @property
     def above_lists(self) -> tuple[StructField, ...]:
         """Return the fields down to the first list or map of the path."""
         first = next((number for number, step in enumerate(self.steps) if isinstance(step, str)), len(self.steps))
         return self.fields[: first + 1]
 
 
-def _demands_of(columns: Sequence[StructField]) -> list[_Demand]:
+def not_null_places(columns: Sequence[StructField]) -> list[NotNull]:
     """Return everything in these columns that must not be null. Keys of maps never are."""
     return [demand for column in columns for demand in _of_field(column, column.name, column.name, (), ())]
 
 
 def _of_field(
     field: StructField, name: str, column: str, steps: tuple[int | str, ...], above: tuple[StructField, ...]
-) -> Iterator[_Demand]:
+) -> Iterator[NotNull]:
     fields = (*above, field)
     if not field.nullable:
-        yield _Demand(name, column, steps, fields)
+        yield NotNull(name, column, steps, fields)
     yield from _of_type(field.data_type, name, column, steps, fields)
 
 
 def _of_type(
     kind: DataType, name: str, column: str, steps: tuple[int | str, ...], fields: tuple[StructField, ...]
-) -> Iterator[_Demand]:
+) -> Iterator[NotNull]:
     match kind:
         case StructType(inside):
             for position, field in enumerate(inside):
@@ -205,19 +216,19 @@ def _of_type(
         case ArrayType(element, contains_null):
             place = (*steps, "element")
             if not contains_null:
-                yield _Demand(f"{name}.element", column, place, fields)
+                yield NotNull(f"{name}.element", column, place, fields)
             yield from _of_type(element, f"{name}.element", column, place, fields)
         case MapType(_, value, value_contains_null):
             place = (*steps, "value")
             if not value_contains_null:
-                yield _Demand(f"{name}.value", column, place, fields)
+                yield NotNull(f"{name}.value", column, place, fields)
             yield from _of_type(value, f"{name}.value", column, place, fields)
 
 
 class _NullCounts:
     """Counts the nulls of one file at the places of some demands."""
 
-    def __init__(self, demands: Sequence[_Demand]) -> None:
+    def __init__(self, demands: Sequence[NotNull]) -> None:
         self._demands = demands
         self._found: Counter[str] = Counter()
 

@@ -114,32 +114,6 @@ def test_columns_of_partitions_that_are_stored_by_other_names_are_refused(case: 
     assert not refusals_of_partition(then, then, properties=(BY_NAME, BY_NAME))
 
 
-DEMANDS: dict[str, tuple[object, object, str]] = {
-    "elements": (array("long"), array("long", contains_null=False), "elements of x (NOT NULL)"),
-    "values": (mapping("long", "long"), mapping("long", "long", contains_null=False), "values of x (NOT NULL)"),
-    "fields of elements": (
-        array(struct(field("y"))),
-        array(struct(field("y", nullable=False))),
-        "column x.element.y (NOT NULL)",
-    ),
-    "fields of values": (
-        mapping("long", array(struct(field("y")))),
-        mapping("long", array(struct(field("y", nullable=False)))),
-        "column x.value.element.y (NOT NULL)",
-    ),
-}
-
-
-@pytest.mark.parametrize("case", DEMANDS)
-def test_demands_within_arrays_and_maps_are_found(case: str) -> None:
-    then, now, said = DEMANDS[case]
-
-    [(code, message)] = refusals_of_partition([field("x", then)], [field("x", now)])
-
-    assert ("restore.constraint", True) == (code, said in message)
-    assert not refusals_of_partition([field("x", now)], [field("x", now)])
-
-
 @pytest.mark.parametrize("lost", ["typeWidening", "deletionVectors"])
 def test_partitions_of_a_version_with_a_feature_that_was_dropped_are_refused(lost: str) -> None:
     [(code, message)] = refusals_of_partition([], [], lost=lost)
