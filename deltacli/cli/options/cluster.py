@@ -96,6 +96,7 @@ _HOURS_FROM = 7_200
 UNIT_COSTS: Mapping[tuple[str, str], tuple[float, float]] = {
     ("reading footers", "files"): (8e-5, 2.5e-3),
     ("reading rows", "bytes"): (2e-9, 1e-8),
+    ("rewriting files", "bytes"): (1e-8, 1.5e-8),
     ("deleting", "files"): (5e-6, 6e-5),
     ("counting files", "rows"): (4e-7, 4e-7),
     ("reading the checkpoint", "rows"): (9e-7, 9e-7),

@@ -10,7 +10,8 @@ from deltacli.cli.render.sections import Section
 from deltacli.cli.results import Outcome
 from deltacli.cli.terminal.term import Style
 from deltacli.delta.protocol.intervals import deleted_file_retention_ms
-from deltacli.units import format_count, format_moment, format_size, plural
+from deltacli.operations.optimize.estimate import estimate
+from deltacli.units import format_count, format_duration, format_moment, format_size, plural
 
 if TYPE_CHECKING:
     from deltacli.operations.optimize.execute import OptimizeOutcome
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 _COLUMNS = ("what", "reason", "files", "bytes")
 _NAMED = 5
+_MINUTES_FROM, _HOURS_FROM = 120, 7_200
+"""Estimates are given in minutes and in hours from so many seconds on."""
 _REASONS = {
     "large-enough": "large enough",
     "nothing-to-purge": "no deleted rows, no dropped columns",
@@ -69,6 +72,7 @@ def _sections(plan: OptimizePlan, outcome: OptimizeOutcome | None) -> Iterator[S
         yield Section("would purge", list(_vectors(chosen.vectors)))
         yield Section("commits", [format_count(len(plan.groups))])
         yield Section("a query opens", [_per_query(plan)])
+        yield Section("takes", list(_time(plan)))
     else:
         yield Section("rewrote", [_amount(outcome.files_removed, outcome.bytes_removed)])
         yield Section("into", [_amount(outcome.files_added, outcome.bytes_added)])
@@ -93,9 +97,16 @@ def _vectors(count: int) -> Iterator[str]:
 
 
 def _per_query(plan: OptimizePlan) -> str:
-    before, after = (plan.estimate[name] for name in ("filesPerQueryBefore", "filesPerQueryAfter"))
+    before, after = (estimate(plan)[name] for name in ("filesPerQueryBefore", "filesPerQueryAfter"))
     whole = "" if plan.live.partitions <= 1 else " per partition"
     return f"{after} files{whole}, now {before}"
+
+
+def _time(plan: OptimizePlan) -> Iterator[str]:
+    seconds = estimate(plan)["seconds"]
+    if isinstance(seconds, float):
+        unit_s = 1 if seconds < _MINUTES_FROM else 60 if seconds < _HOURS_FROM else 3_600
+        yield f"about {format_duration(max(round(seconds / unit_s), 1) * unit_s * 1_000)} with two threads"
 
 
 def _commits(outcome: OptimizeOutcome) -> str:

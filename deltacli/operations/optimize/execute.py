@@ -23,10 +23,12 @@ from deltacli.hints import command
 from deltacli.operations.change.commit import Committed, Dropped, commit, jittered_pause
 from deltacli.operations.optimize.bins import OpenBin, open_groups
 from deltacli.operations.optimize.content import added_files, parameters_of, size_metrics
+from deltacli.operations.optimize.estimate import weight_of
 from deltacli.operations.optimize.plan import OptimizePlan
 from deltacli.operations.optimize.verify import Verified, verify_rows
 from deltacli.operations.optimize.watching import Watch, WatchedFiles
 from deltacli.operations.table.keyed_files import removes_of
+from deltacli.progress import weighed
 from deltacli.storage import Failed
 from deltacli.typing import Json, RecordBatch
 from deltacli.units import plural
@@ -164,15 +166,17 @@ class _Run:
 
     def run(self) -> None:
         """Rewrite the groups one after the other, several files at once, and commit each when it is complete."""
-        table, total = self._table, self._plan.selection.files
+        table, plan = self._table, self._plan
+        sizes = {"total": plan.selection.files, "weight": sum(weight_of(plan, one) for one in plan.selection.bins)}
         results = table.engine.spread(
-            RewriteFiles(), self._pieces(), table.stores, shared={SPEC: self._plan.spec}, weigh=_weight
+            RewriteFiles(), self._pieces(), table.stores, shared={SPEC: plan.spec}, weigh=_weight
         )
         try:
-            with table.progress.step("rewriting files", unit="files", total=total) as step:
+            with weighed(table.progress, "rewriting files", unit="files", **sizes) as step:
                 for result in results:
+                    done = self._opened[0][len(self._finished)].bin
                     self._finished.append(result)
-                    step.advance(len(result.used) + len(result.refused))
+                    step.advance(done.files, weight=weight_of(plan, done))
                     if len(self._finished) == len(self._opened[0]):
                         finished, self._finished = self._finished, []
                         self._commit(list(map(self._ready, self._opened.popleft(), finished)))

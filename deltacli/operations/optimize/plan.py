@@ -14,6 +14,7 @@ from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.commit_metadata import require_free
 from deltacli.delta.schema.readable_rows import require_readable_rows
 from deltacli.operations.change.commit import require_possible
+from deltacli.operations.optimize.estimate import estimate
 from deltacli.operations.optimize.live import LiveFiles, live_files
 from deltacli.operations.optimize.purge import with_dropped_columns
 from deltacli.operations.optimize.request import OptimizeRequest
@@ -67,19 +68,6 @@ class OptimizePlan:
         """Return how many files are left alone, by reason."""
         return {**self.live.excluded, **self.selection.skipped}
 
-    @property
-    def estimate(self) -> dict[str, Json]:
-        """Return the mean number of files per partition, which a query of one partition opens, and the bytes to read
-        and write.
-        """
-        files, partitions = len(self.live.keys), max(self.live.partitions, 1)
-        after = files - self.selection.files + self.selection.outputs
-        return {
-            "filesPerQueryBefore": round(files / partitions, 2),
-            "filesPerQueryAfter": round(after / partitions, 2),
-            "bytes": self.selection.size_bytes,
-        }
-
     def as_json(self) -> dict[str, Json]:
         """Return the content of the document `deltacli.optimize`."""
         chosen = self.selection
@@ -98,7 +86,7 @@ class OptimizePlan:
             "refused": [],
             "leftBehind": [],
             "verified": None,
-            "estimate": self.estimate,
+            "estimate": estimate(self),
             "refusals": [],
             "dryRun": True,
         }

@@ -140,6 +140,18 @@ def test_a_limit_of_bytes_and_one_of_time_leave_whole_commits() -> None:
     assert ([], {"time-budget": 4}) == (late.versions, dict(late.skipped))
 
 
+def test_the_plan_says_what_a_query_gains() -> None:
+    table = two_partitions().append("e", p="2").table()
+    plan = plan_optimize(table, OptimizeRequest())
+    size = plan.selection.size_bytes
+
+    assert {"filesPerQueryBefore": 1.67, "filesPerQueryAfter": 1.0, "bytes": size} == {
+        name: value
+        for name, value in plan.as_json()["estimate"].items()
+        if name != "seconds"  # type: ignore[union-attr]
+    }
+
+
 def test_invalid_requests() -> None:
     for how in ({"target_size": "x"}, {"min_files": 1}, {"max_bytes": 0}, {"purge_ratio": 2}, {"where": "id = 1"}):
         with pytest.raises(UsageError):
