@@ -45,7 +45,7 @@ OTHER_NAMES: Mapping[str, str] = {
 }
 """Other names of topics."""
 
-_CODE = re.compile(r"[a-z]+(?:\.[a-z][a-z0-9-]*)?")
+_CODE = re.compile(r"[a-z][a-z-]*(?:\.[a-z][a-z0-9-]*)?")
 _BLOCKS = re.compile(
     r"^```[^\n]*\n(.*?)^```|^(<!--[^\n]*)|((?:^[|][^\n]*\n?)+)|((?:^(?![|]|```|<!--)[^\n]+\n?)+)", re.M | re.S
 )

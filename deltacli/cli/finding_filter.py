@@ -44,7 +44,7 @@ def require_known(run: Run, command: str, known: Collection[str], select: Sequen
                 raise UsageError(
                     f"no rule matches {pattern!r}" + (f"; did you mean {nearest!r}?" if nearest else ""),
                     code="usage.rule",
-                    facts={} if nearest else {"error codes": "docs/scripting.md, section Errors"},
+                    facts={} if nearest else {"error codes": "deltacli help CODE"},
                     hint=f"deltacli {command} --list-rules",
                 )
             run.note(f"note: --ignore {quoted(pattern)} matches no rule of this version")

@@ -29,14 +29,14 @@ def explain(words: Sequence[str], run: Callable[[Sequence[str]], int]) -> int:
     rules, topics = _rules_called(name), _topics()
     if not rules and name not in topics:
         raise _unknown(" ".join(asked), name, topics)
-    code = 0
+    ended = 0
     for command, found in rules.items():
         chosen = [word for rule in found for word in ("--select", rule)]
-        code = run([*command, "--list-rules", *chosen, *(word for word in words if word not in asked)])
+        ended = run([*command, "--list-rules", *chosen, *(word for word in words if word not in asked)])
     if name in topics:
         sys.stdout.write(fold_topic(topics[name]["title"], topics[name]["blocks"]) + "\n")
         sys.stdout.flush()
-    return code
+    return ended
 
 
 def _topics() -> dict[str, Any]:  # Any: JSON
