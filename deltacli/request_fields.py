@@ -33,6 +33,7 @@ class Kind(Enum):
     RATE = "files per second, such as 500/s or 0.5/s"
     VERSIONS = "5,10-12"
     PATTERNS = "a list of patterns, separated by commas"
+    COLUMNS = "a list of columns, separated by commas"
     COMMIT_METADATA = "a list of keys with values"
     CHOICE = "one of several words"
 

@@ -36,7 +36,7 @@ class OptimizeOptions:
 
 
 def optimize(run: Run, table: TableArgument, *, asked: Asked[OptimizeRequest], how: OptimizeOptions) -> None:
-    """Compact small files, and purge deleted rows. The rows stay the same.
+    """Compact small files, sort rows, and purge deleted rows. The rows stay the same.
 
     \b
     Small files of a partition become one file of about the target size, and so do
@@ -44,8 +44,15 @@ def optimize(run: Run, table: TableArgument, *, asked: Asked[OptimizeRequest], h
     second run has nothing to do. New files are read back and compared with the old
     ones before they are committed, about 1 GiB per commit. Writers are not
     disturbed: files that one of them touches meanwhile are left as they are. The
-    old files stay for older versions until vacuum deletes them. With --purge no
-    deleted row and no dropped column is left in the files of the newest version.
+    old files stay for older versions until vacuum deletes them.
+
+    \b
+    --zorder sorts the rows of each partition, so that a query with conditions on
+    the columns opens fewer files. A partition that is sorted already is left alone.
+    --cluster sorts by the clustering columns of the table, what is new together with
+    earlier runs of less than 100 GiB. Rows that do not fit in memory are sorted in
+    --temp-dir. With --purge no deleted row and no dropped column is left in the
+    files of the newest version.
 
     \b
     Examples:
@@ -53,6 +60,8 @@ def optimize(run: Run, table: TableArgument, *, asked: Asked[OptimizeRequest], h
       deltacli optimize ./tbl --yes  # in cron
       deltacli optimize ./tbl --where "day >= '2026-01-01'" --target-size 256MiB
       deltacli optimize ./tbl --max-bytes 100GiB --time-budget 30m --yes
+      deltacli optimize ./tbl --zorder customer,day --yes
+      deltacli optimize ./tbl --cluster --temp-dir /scratch --yes
       deltacli optimize ./tbl --purge --yes  # then vacuum removes the rows
       deltacli optimize ./tbl --check  # exit 1 if there is something to do
     """
@@ -99,7 +108,7 @@ def _show(run: Run, plan: OptimizePlan, outcome: OptimizeOutcome | None = None) 
 
 def _question(plan: OptimizePlan) -> str:
     chosen = plan.selection
-    verb = "purge" if plan.rules.purge else "rewrite"
+    verb = "purge" if plan.rules.purge else "rewrite" if plan.order is None else "sort"
     which = "" if plan.request.where is None else f" where {plan.request.where}"
     return (
         f"{verb} {plural(chosen.files, 'file')} ({format_size(chosen.size_bytes)}){which}: "

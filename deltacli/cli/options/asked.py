@@ -16,6 +16,7 @@ from deltacli.units import parse_duration, parse_share, parse_versions
 
 Request = TypeVar("Request")
 
+_COLUMN = pattern(r"(?:`(?:[^`]|``)*`|[^,`])+|`.*")
 _RATE = pattern(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)/s")
 
 
@@ -132,7 +133,7 @@ def _type_of(option: Option, hint: Any) -> Any:  # Any: annotations
 _TYPES: Mapping[Kind, Any] = {  # Any: annotations
     Kind.COUNT: int | None,
     Kind.OPPOSITE: bool,
-    **dict.fromkeys((Kind.TEXTS, Kind.VERSIONS, Kind.PATTERNS, Kind.COMMIT_METADATA), list[str] | None),
+    **dict.fromkeys((Kind.TEXTS, Kind.VERSIONS, Kind.PATTERNS, Kind.COLUMNS, Kind.COMMIT_METADATA), list[str] | None),
 }
 
 
@@ -148,6 +149,13 @@ def _read_texts(texts: Sequence[str], option: str) -> tuple[str, ...]:
 
 def _read_patterns(texts: Sequence[str], _option: str) -> tuple[str, ...]:
     return tuple(part.strip() for text in texts for part in text.split(",") if part.strip())
+
+
+def _read_columns(texts: Sequence[str], option: str) -> tuple[str, ...]:
+    found = tuple(part.strip() for text in texts for part in _COLUMN.findall(text) if part.strip())
+    if not found:
+        raise UsageError(f"{option} is empty")
+    return found
 
 
 def _read_share(text: str, option: str) -> float:
@@ -178,6 +186,7 @@ _READERS: Mapping[Kind, Callable[[Any, str], object]] = {  # Any: values parsed 
     Kind.DURATION: parse_duration,
     Kind.VERSIONS: lambda texts, option: parse_versions(",".join(texts), option),
     Kind.PATTERNS: _read_patterns,
+    Kind.COLUMNS: _read_columns,
     Kind.SHARE: _read_share,
     Kind.RATE: _read_rate,
     Kind.OPPOSITE: lambda value, _option: not value,

@@ -19,7 +19,7 @@ class OptionHeading(StrEnum):
 _OPTIONS: Mapping[OptionHeading, str] = {
     OptionHeading.SELECTION: """
         --version --timestamp --from --to --where --actions --checkpoint --retention --mode --prefix
-        --target-size --min-size --min-files --purge --purge-ratio --max-bytes
+        --target-size --min-size --min-files --zorder --cluster --purge --purge-ratio --max-bytes
         --branch --schema-id --snapshot-id --tag --schemas
         --inventory --include-foreign --level --sample --select --ignore --profile --baseline --list-rules --verify
         --apply --explain --full -c --grant --comment --all --max-tables --only --resume
@@ -29,7 +29,7 @@ _OPTIONS: Mapping[OptionHeading, str] = {
         --rate --no-log-entries --commit-metadata --enable --upgrade-protocol --max-requests --time-budget --pause
         --default --position --nullable --not-null --keep-nullability --allow-lossy --with-options --drop
         --expires --overlap
-        --state --jobs
+        --state --jobs --temp-dir
         --host --port --admin-port --workers --behind-proxy
     """,
     OptionHeading.OUTPUT: """

@@ -27,6 +27,8 @@ _REASONS = {
     "nothing-to-purge": "no deleted rows, no dropped columns",
     "alone": "no other small file in the partition",
     "min-files": "too few for a new file",
+    "sorted": "in this order already",
+    "other-clustering": "clustered by other columns",
     "max-bytes": "beyond --max-bytes",
     "time-budget": "beyond --time-budget",
     "conflict": "touched by another writer meanwhile",
@@ -60,12 +62,15 @@ def _sections(plan: OptimizePlan, outcome: OptimizeOutcome | None) -> Iterator[S
     left_alone = [_skipped(reason, count) for reason, count in sorted(skipped.items(), key=lambda item: -item[1])]
     if plan.is_noop:
         what = "no file holds deleted rows or dropped columns" if plan.rules.purge else "no files to compact"
+        what = what if plan.order is None else "all files are in this order"
         yield Section("nothing to do", [f"{plan.table.uri}, version {version}: {what}"])
         yield Section("left alone", left_alone)
         return
     yield Section("table", [plan.table.uri])
     yield Section("version", [str(version)])
     yield Section("limited to", [] if plan.request.where is None else [plan.request.where])
+    yield Section("z-order by", list(_names(plan.z_order_by)))
+    yield Section("cluster by", list(_names(plan.cluster_by)))
     if outcome is None:
         yield Section("would rewrite", [_amount(chosen.files, chosen.size_bytes)])
         yield Section("into", [f"{plural(chosen.outputs, 'file')} of up to {format_size(plan.rules.target_bytes)}"])
@@ -89,6 +94,11 @@ def _sections(plan: OptimizePlan, outcome: OptimizeOutcome | None) -> Iterator[S
 
 def _amount(files: int, size_bytes: int) -> str:
     return f"{plural(files, 'file')}, {format_size(size_bytes)}"
+
+
+def _names(columns: list[str]) -> Iterator[str]:
+    if columns:
+        yield ", ".join(columns)
 
 
 def _vectors(count: int) -> Iterator[str]:

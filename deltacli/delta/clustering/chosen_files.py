@@ -17,7 +17,7 @@ from deltacli.typing import ArrowArray
 CUBE_ID, CUBE_COLUMNS = "ZCUBE_ID", "ZCUBE_ZORDER_BY"
 """The tags of clustered files: the id of their cube, and a JSON list of the logical names of its columns."""
 Z_ORDER_TAG = "deltacli.zorderBy"
-"""The tag of files that deltacli has sorted by a z-order: a JSON list of physical names."""
+"""The tag of files that deltacli has sorted by a z-order: a JSON list of physical names, or of paths of them."""
 PROVIDER = "liquid"
 
 COMPLETE_CUBE_BYTES, MOST_BYTES = 100 << 30, 150 << 30
@@ -38,7 +38,7 @@ class ChosenFiles(NamedTuple):
 
 def z_order_tag(columns: Sequence[Sequence[str]]) -> str:
     """Return the value of the tag for the paths of columns."""
-    return json.dumps([".".join(path) for path in columns], ensure_ascii=False)
+    return json.dumps([list(path) if len(path) > 1 else path[0] for path in columns], ensure_ascii=False)
 
 
 def files_to_z_order(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from deltacli.delta.clustering.clustering_columns import ClusteringColumn
 from deltacli.delta.clustering.curves import MOST_COLUMNS
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.predicate.columns import COLLATIONS
@@ -14,13 +15,20 @@ from deltacli.delta.stats.collect import BOUNDED
 from deltacli.delta.stats.indexed_columns import STATS_COLUMNS, indexed_columns
 from deltacli.delta.stats.schema import ColumnPath, kind_of
 from deltacli.errors import UsageError
+from deltacli.hints import in_backticks
 
 
 class OrderColumn(NamedTuple):
-    """A column: its logical path as text, and its path of physical names."""
+    """A column: its logical path as a user writes it, the same as names, and its path of physical names."""
 
-    name: str
+    text: str
+    names: ColumnPath
     path: ColumnPath
+
+    @property
+    def recorded(self) -> str:
+        """The name in commitInfo and in tags, as the reference implementation writes it."""
+        return ".".join(in_backticks(name) if "." in name else name for name in self.names)
 
 
 def order_columns(config: TableConfiguration, texts: Sequence[str]) -> tuple[OrderColumn, ...]:
@@ -45,10 +53,15 @@ def order_columns(config: TableConfiguration, texts: Sequence[str]) -> tuple[Ord
             raise _refused(place.text, f"files have no statistics of it; {STATS_COLUMNS} selects the columns that have")
         if path in found:
             raise _refused(place.text, "it is named twice")
-        found[path] = OrderColumn(place.text, path)
+        found[path] = OrderColumn(place.text, tuple(field.name for field in place.fields), path)
     if not 1 <= len(found) <= MOST_COLUMNS:
         raise UsageError(f"rows can be ordered by 1 to {MOST_COLUMNS} columns, not by {len(found)}", code=CODE)
     return tuple(found.values())
+
+
+def text_of(column: ClusteringColumn) -> str:
+    """Return a column as a user writes it."""
+    return ".".join(in_backticks(field.name) for field in column.fields)
 
 
 def _refused(name: str, reason: str) -> UsageError:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from deltacli.delta.schema.names import NameIndex
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, StructField, StructType, simple_name
 from deltacli.errors import UsageError
-from deltacli.hints import command, in_backticks
+from deltacli.hints import command, in_backticks, nearest_name
 from deltacli.patterns import pattern
 
 CODE = "usage.column"
@@ -121,7 +121,8 @@ class ColumnFinder:
             if places:
                 listed = ", ".join(_step_text(Step(fields[index].name)) for index in places)
                 reason = f"{name} may be any of {listed}"
-            raise _refused(text, reason, [_step_text(Step(field.name)) for field in fields])
+            near = None if places else nearest_name(name, [field.name for field in fields], ignores_case=True)
+            raise _refused(text, reason, [_step_text(Step(field.name)) for field in fields], near)
         for part in _parts_of(place):
             if not is_quoted and part.steps[-1].name == name.lower():
                 return part
@@ -196,10 +197,10 @@ def _no_field(place: ColumnPlace, name: str) -> str:
     return f"{place.text} is of type {simple_name(place.data_type)} and has no {name}"
 
 
-def _refused(text: str, reason: str, names: Sequence[str]) -> UsageError:
+def _refused(text: str, reason: str, names: Sequence[str], near: str | None = None) -> UsageError:
     more = f" and {len(names) - _SHOWN_NAMES} more" if len(names) > _SHOWN_NAMES else ""
     return UsageError(
-        f"the column {text} cannot be used: {reason}",
+        f"the column {text} cannot be used: {reason}{'' if near is None else f'; did you mean {near}?'}",
         code=CODE,
         facts={"possible": ", ".join(names[:_SHOWN_NAMES]) + more or "nothing: it has no parts"},
         hint=command("snapshot", schema=True),

@@ -38,7 +38,7 @@ class OpenBin(NamedTuple):
     piece: RewritePiece
     adds: RecordBatch
     own_fields: Action
-    """What the adds of new files have of the old ones: how their rows are ordered."""
+    """What the adds of new files say about the order of their rows."""
 
     @property
     def paths(self) -> list[str]:
@@ -84,10 +84,11 @@ def _opened(plan: OptimizePlan, bins: Sequence[Bin], number: int) -> Iterator[Op
     for count, one in enumerate(bins, number):
         rows = pa.array([rank[place] for place in places[begin : begin + one.files]], pa.int64())
         begin += one.files
-        yield _open(plan.snapshot.config, one, count, pc.take(adds, rows))
+        yield _open(plan, one, count, pc.take(adds, rows))
 
 
-def _open(config: TableConfiguration, one: Bin, number: int, adds: RecordBatch) -> OpenBin:
+def _open(plan: OptimizePlan, one: Bin, number: int, adds: RecordBatch) -> OpenBin:
+    config = plan.snapshot.config
     values = _partition_values(config, adds)
     paths, sizes = adds.column("path").to_pylist(), adds.column("size").to_pylist()
     vectors = adds.column("deletionVector").to_pylist()
@@ -97,7 +98,7 @@ def _open(config: TableConfiguration, one: Bin, number: int, adds: RecordBatch) 
         for row, path in enumerate(paths)
     )
     piece = RewritePiece(number, sources, values, _directory(config, values))
-    return OpenBin(one, piece, adds, _own_fields(adds))
+    return OpenBin(one, piece, adds, _own_fields(adds) if plan.order is None else plan.order.fields_of_a_bin())
 
 
 def _partition_values(config: TableConfiguration, adds: RecordBatch) -> Mapping[str, str | None]:

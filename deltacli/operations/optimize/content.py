@@ -21,7 +21,9 @@ def parameters_of(plan: OptimizePlan) -> tuple[str, Mapping[str, object]]:
     predicate = [] if plan.request.where is None else [plan.request.where]
     if plan.rules.purge:
         return "REORG", {"predicate": predicate, "applyPurge": True}
-    return "OPTIMIZE", {"predicate": predicate, "zOrderBy": [], "clusterBy": [], "auto": False}
+    by = {"zOrderBy": plan.z_order_by, "clusterBy": plan.cluster_by}
+    full = {"isFull": False} if plan.cluster_by else {}
+    return "OPTIMIZE", {"predicate": predicate, **by, "auto": False, **full}
 
 
 def size_metrics(removed: Sequence[RecordBatch], added: Sequence[NewFile]) -> dict[str, int | str]:

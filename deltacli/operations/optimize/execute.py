@@ -168,6 +168,7 @@ class _Run:
         """Rewrite the groups one after the other, several files at once, and commit each when it is complete."""
         table, plan = self._table, self._plan
         sizes = {"total": plan.selection.files, "weight": sum(weight_of(plan, one) for one in plan.selection.bins)}
+        self._require_space()
         results = table.engine.spread(
             RewriteFiles(), self._pieces(), table.stores, shared={SPEC: plan.spec}, weigh=_weight
         )
@@ -185,6 +186,12 @@ class _Run:
                 self._delete(result.files)
             self._outcome.failed += 1
             raise
+
+    def _require_space(self) -> None:
+        """Raise NoSpace where there is no room to sort the largest bin. On a cluster, tasks look for themselves."""
+        order, bins = self._plan.spec.order, self._plan.selection.bins
+        if order is not None and not self._table.engine.may_repeat:
+            order.require_space(max(one.size_bytes for one in bins))
 
     def _pieces(self) -> Iterator[RewritePiece]:
         """Yield the bins of all groups, those of a group only while there is time."""
@@ -214,7 +221,7 @@ class _Run:
         """Commit the bins of a group. Those whose files were touched are dropped, one by one."""
         left = []
         for one in group:
-            if _is_worth_it(one, purge=self._plan.rules.purge):
+            if _is_worth_it(one, self._plan):
                 left.append(one)
             else:
                 self._delete(one.result.files)
@@ -293,9 +300,11 @@ def _weight(piece: RewritePiece) -> int:
     return piece.weight
 
 
-def _is_worth_it(one: _Ready, *, purge: bool) -> bool:
-    """Return whether a bin still saves files or purges rows, after some of its files were refused."""
-    count, vectors = one.adds.num_rows, one.adds.column("deletionVector")
+def _is_worth_it(one: _Ready, plan: OptimizePlan) -> bool:
+    """Return whether a bin still saves files, purges rows or sorts them, after some of its files were refused."""
+    count, vectors, purge = one.adds.num_rows, one.adds.column("deletionVector"), plan.rules.purge
+    if plan.order is not None:
+        return plan.order.is_new_for(one.adds)
     return count > len(one.result.files) or (count > 0 and (purge or vectors.null_count < count))
 
 

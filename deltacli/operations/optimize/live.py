@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.delta.clustering.chosen_files import CUBE_COLUMNS, CUBE_ID, PROVIDER, Z_ORDER_TAG
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.partitions.values import partition_columns, with_spelled_keys
 from deltacli.delta.schema.types import PrimitiveType
@@ -22,9 +23,8 @@ if TYPE_CHECKING:
     from deltacli.operations.table.version import Snapshot
     from deltacli.work.rows.table_files import TableFiles
 
-ORDER_TAGS = ("ZCUBE_ID", "ZCUBE_ZORDER_BY")
+ORDER_TAGS = (CUBE_ID, CUBE_COLUMNS, Z_ORDER_TAG)
 """The tags of files whose rows are in some order; files are merged only with others of the same values."""
-CLUSTERING_PROVIDER = "liquid"
 OUTSIDE, FOREIGN_CLUSTERING = "outside", "clustering-provider"
 """Why files are left alone: they are not below the table, another program clusters them."""
 _FIELDS = ("path", "size", "partitionValues", "deletionVector", "stats", "tags", "clusteringProvider")
@@ -33,10 +33,14 @@ _ZONE = r"(Z|[+-][0-9]{2}(:?[0-9]{2})?|\[.*\]|[A-Za-z]+(/[A-Za-z_]+)*)\s*$"
 
 @dataclass(frozen=True, eq=False)
 class LiveFiles:
-    """The files in scope as columns, their keys, and how many must not be rewritten, by reason."""
+    """The files in scope as columns, their keys, the numbers of their partitions, their `ORDER_TAGS`, and how many must
+    not be rewritten, by reason.
+    """
 
     columns: FilesAtHand
     keys: ArrowArray
+    of_partition: ArrowArray
+    tags: Mapping[str, ArrowArray]
     partitions: int
     excluded: Mapping[str, int]
 
@@ -91,7 +95,7 @@ class _Reader:
             deleted,
             pc.is_valid(vectors),
             self._outside(adds.column("path")),
-            pc.fill_null(pc.not_equal(provider, CLUSTERING_PROVIDER), False),
+            pc.fill_null(pc.not_equal(provider, PROVIDER), False),
             file_keys(adds),
             list(partition_keys(adds, self._config)),
             [provider, *(_tag(adds.column("tags"), name) for name in ORDER_TAGS)],
@@ -143,7 +147,8 @@ def _joined(parts: Sequence[_Part]) -> LiveFiles:
     if not parts:
         kinds = (pa.int64(), pa.int64(), pa.int64(), pa.bool_(), pa.int32(), pa.bool_(), pa.bool_())
         empty = [pa.array([], kind) for kind in kinds]
-        return LiveFiles(FilesAtHand(*empty), pa.array([], pa.binary(16)), 0, {})
+        tags = dict.fromkeys(ORDER_TAGS, pa.array([], pa.string()))
+        return LiveFiles(FilesAtHand(*empty), pa.array([], pa.binary(16)), pa.array([], pa.int32()), tags, 0, {})
     columns = [pa.concat_arrays([part[place] for part in parts]) for place in range(7)]
     sizes, rows, deleted, has_vector, outside, foreign, keys = columns
     named = pa.repeat(pa.scalar(False), len(sizes))
@@ -155,6 +160,8 @@ def _joined(parts: Sequence[_Part]) -> LiveFiles:
     return LiveFiles(
         FilesAtHand(sizes, rows, deleted, has_vector, groups, pc.or_(outside, foreign), named),
         keys,
+        by_partition,
+        dict(zip(ORDER_TAGS, by_order[1:], strict=True)),
         len(pc.unique(by_partition)),
         {reason: count for reason, count in counts.items() if count},
     )

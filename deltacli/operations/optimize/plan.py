@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from deltacli.delta.log.commit_content import CommitRequest
@@ -18,7 +18,8 @@ from deltacli.operations.optimize.estimate import estimate
 from deltacli.operations.optimize.live import LiveFiles, live_files
 from deltacli.operations.optimize.purge import with_dropped_columns
 from deltacli.operations.optimize.request import OptimizeRequest
-from deltacli.operations.optimize.select import Bin, Rules, Selection, select
+from deltacli.operations.optimize.row_order import RowOrder, row_order
+from deltacli.operations.optimize.select import Bin, Rules, Selection, select, select_ordered
 from deltacli.operations.table.keyed_files import Mask
 from deltacli.operations.table.partition_condition import PartitionCondition
 from deltacli.operations.table.rebuild import read_snapshot
@@ -47,6 +48,8 @@ class OptimizePlan:
     condition: Mask | None
     live: LiveFiles
     selection: Selection
+    order: RowOrder | None = None
+    """The order that rows get; None if they keep that of their files."""
 
     @property
     def is_noop(self) -> bool:
@@ -56,7 +59,18 @@ class OptimizePlan:
     @cached_property
     def spec(self) -> RewriteSpec:
         """Return how new files are written. Raises Unreadable for a schema whose files deltacli does not write."""
-        return RewriteSpec.make(self.snapshot.config, target_bytes=self.rules.target_bytes)
+        order = None if self.order is None else self.order.curve(self.request.temp_dir)
+        return RewriteSpec.make(self.snapshot.config, target_bytes=self.rules.target_bytes, order=order)
+
+    @property
+    def z_order_by(self) -> list[str]:
+        """Return the columns of a z-order, as they are recorded."""
+        return [] if self.order is None or self.order.is_clustering else self.order.recorded
+
+    @property
+    def cluster_by(self) -> list[str]:
+        """Return the clustering columns that rows are sorted by, as they are recorded."""
+        return self.order.recorded if self.order is not None and self.order.is_clustering else []
 
     @cached_property
     def groups(self) -> Sequence[Sequence[Bin]]:
@@ -74,6 +88,8 @@ class OptimizePlan:
         return {
             "version": self.snapshot.version,
             "where": self.request.where,
+            "zOrderBy": list[Json](self.z_order_by),
+            "clusterBy": list[Json](self.cluster_by),
             "targetBytes": self.rules.target_bytes,
             "minBytes": self.rules.min_bytes,
             "committedVersions": [],
@@ -96,18 +112,24 @@ def plan_optimize(table: TableHandle, request: OptimizeRequest) -> OptimizePlan:
     """Choose the files to rewrite. Reads the log only, and with `purge` the footers of files.
 
     Raises what `read_snapshot` raises; Refused where the table cannot be written; Unreadable for a schema whose files
-    deltacli does not write; UsageError for a condition that does not fit this table; DataUnreadable (`partition.*`).
+    deltacli does not write; UsageError for a condition or an order that does not fit this table; DataUnreadable
+    (`partition.*`).
     """
     require_free(request.commit_metadata)
     snapshot = read_snapshot(table)
     require_possible(snapshot, CommitRequest("OPTIMIZE"))
     require_readable_rows(snapshot.config, snapshot.version)
+    order = row_order(snapshot, request)
     rules = rules_of(request, snapshot.properties)
     condition = None if request.where is None else PartitionCondition(snapshot.config, request.where)
     live = live_files(snapshot, condition)
     if request.purge:
         live = with_dropped_columns(snapshot, live, condition)
-    plan = OptimizePlan(table, request, snapshot, rules, condition, live, select(live.columns, rules))
+    if order is None:
+        selection = select(live.columns, rules)
+    else:
+        selection = select_ordered(live.columns, rules, partial(order.choose, live))
+    plan = OptimizePlan(table, request, snapshot, rules, condition, live, selection, order)
     if not plan.is_noop:
         _ = plan.spec
     return plan

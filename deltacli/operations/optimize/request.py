@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 
 from deltacli.delta.log.commit_metadata import NO_METADATA
 from deltacli.errors import UsageError
@@ -12,6 +12,8 @@ from deltacli.operations.table.api_arguments import count_number
 from deltacli.request_fields import COMMIT_METADATA, Kind, option, shared
 from deltacli.units import parse_size
 
+_WITHOUT_ORDER = ("purge", "min_size", "min_files", "purge_ratio")
+"""What chooses files one by one; files that are sorted together are chosen for their order."""
 _SIZES = ("target_size", "min_size", "max_bytes")
 
 
@@ -20,7 +22,7 @@ class OptimizeRequest:
     """Which files are rewritten, and how. Sizes are texts such as `128MiB`, or bytes.
 
     `where` is a condition on partition columns. With `purge`, files with deletion vectors or dropped columns are
-    rewritten, and no others.
+    rewritten, and no others. `zorder` and `cluster` sort rows, so that queries on the columns skip more files.
     """
 
     where: str | None = option("Optimize only partitions that match: \"date >= '2026-01-01'\".", "CONDITION", Kind.TEXT)
@@ -31,6 +33,10 @@ class OptimizeRequest:
     min_size: str | int | None = option(
         "Size from which a file is left alone.  [default: half of the target]", "SIZE", Kind.SIZE
     )
+    zorder: Sequence[str] = option(
+        "Sort the rows of each partition by a z-order of these columns.", "A,B,…", Kind.COLUMNS, default=()
+    )
+    cluster: bool = option("Sort new rows by the clustering columns of the table.", default=False)
     purge: bool = option("Rewrite every file with deleted rows or dropped columns, and no others.", default=False)
     purge_ratio: float = option(
         "Share of deleted rows above which a file of any size is rewritten.  [default: 5%]",
@@ -41,6 +47,9 @@ class OptimizeRequest:
     max_bytes: str | int | None = option("Rewrite at most this many bytes.", "SIZE", Kind.SIZE)
     time_budget_ms: int | None = option("Begin no commit after this time, such as 30m.", "DURATION", Kind.DURATION)
     verify: bool = option("Compare all rows before and after the commits once more, from the files.", default=False)
+    temp_dir: str | None = option(
+        "Directory for temporary files of sorted rows.  [default: that of the system]", "DIR", Kind.TEXT
+    )
     commit_metadata: Mapping[str, str] = shared(COMMIT_METADATA, NO_METADATA)
     dry_run: bool = False
 
@@ -58,4 +67,29 @@ class OptimizeRequest:
             raise UsageError(f"{parameter('optimize.purge_ratio')} {self.purge_ratio} is not a share from 0 to 1")
         if self.time_budget_ms is not None and self.time_budget_ms < 0:
             raise UsageError(f"{parameter('optimize.time_budget_ms')} is negative")
+        if isinstance(self.zorder, str):
+            raise UsageError(f"{parameter('optimize.zorder')} is a text, expected a list of columns")
+        object.__setattr__(self, "zorder", tuple(self.zorder))
+        self._require_one_purpose()
         object.__setattr__(self, "commit_metadata", dict(self.commit_metadata))  # a proxy cannot be sent to executors
+
+    def _require_one_purpose(self) -> None:
+        """Raise UsageError for fields that contradict each other."""
+        order = "zorder" if self.zorder else "cluster" if self.cluster else None
+        if order is None:
+            if self.temp_dir is not None:
+                raise _together("temp_dir", "is for sorting: use it with", "zorder", "or", "cluster")
+            return
+        defaults = {one.name: one.default for one in fields(self)}
+        if self.zorder and self.cluster:
+            raise _together("zorder", "cannot be used with", "cluster")
+        if self.cluster and self.where is not None:
+            raise _together("cluster", "sorts the whole table, so it cannot be used with", "where")
+        for name in _WITHOUT_ORDER:
+            if getattr(self, name) != defaults[name]:
+                raise _together(name, "cannot be used with", order)
+
+
+def _together(*words: str) -> UsageError:
+    known = {one.name for one in fields(OptimizeRequest)}
+    return UsageError(" ".join(parameter(f"optimize.{word}") if word in known else word for word in words))

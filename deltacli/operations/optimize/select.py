@@ -8,11 +8,12 @@ behind fit into one, and a second run has nothing to do.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.delta.clustering.chosen_files import ChosenFiles
 from deltacli.typing import ArrowArray
 
 _DEAD_PER_BIN = 1_000
@@ -52,7 +53,9 @@ class FilesAtHand(NamedTuple):
 
 
 class Bin(NamedTuple):
-    """Files that become one: those at `order[start:stop]` of the selection. `outputs`: 0 where no row is live."""
+    """Files that become one, or are sorted together: those at `order[start:stop]` of the selection. `outputs`: 0 where
+    no row is live.
+    """
 
     start: int
     stop: int
@@ -126,6 +129,34 @@ def select(files: FilesAtHand, rules: Rules) -> Selection:
     large = len(files.sizes) - kinds.candidates - kinds.excluded
     counts = {CLEAN if rules.purge else LARGE: large, ALONE: lonely, FEW: few, MAX_BYTES: over}
     return Selection(order, tuple(kept), {reason: count for reason, count in counts.items() if count})
+
+
+def select_ordered(files: FilesAtHand, rules: Rules, choose: Callable[[ArrowArray], ChosenFiles]) -> Selection:
+    """Return the bins of files that are sorted together; `choose` takes the bytes of the live rows of each file."""
+    if not len(files.sizes):
+        return Selection(files.sizes, (), {})
+    live = _Kinds.of(files, rules).live_bytes
+    chosen = choose(live)
+    bins = [_ordered_bin(files, live, chosen.order, *bounds, rules.target_bytes) for bounds in chosen.bounds]
+    bins.sort(key=lambda one: (-one.worth, one.start))
+    kept, over = _within(bins, rules.max_bytes)
+    return Selection(chosen.order, tuple(kept), {**chosen.skipped, **({MAX_BYTES: over} if over else {})})
+
+
+def _ordered_bin(
+    files: FilesAtHand, live: ArrowArray, order: ArrowArray, begin: int, end: int, target_bytes: int
+) -> Bin:
+    import pyarrow as pa
+
+    places = order.slice(begin, end - begin)
+
+    def total(column: ArrowArray) -> int:
+        return pc.sum(pc.cast(pc.take(column, places), pa.int64())).as_py() or 0
+
+    unknown = pc.or_(pc.is_null(files.rows), pc.is_null(files.deleted))
+    rows = None if total(unknown) else total(files.rows) - total(files.deleted)
+    outputs = 0 if rows == 0 else max(-(-total(live) // target_bytes), 1)
+    return Bin(begin, end, total(files.sizes), rows, total(files.has_vector), outputs)
 
 
 class _Kinds(NamedTuple):

@@ -18,7 +18,7 @@ from deltacli.delta.clustering.curves import Curve, hilbert, z_order
 from deltacli.delta.clustering.range_ids import comparable, range_bounds, range_ids, ranks
 from deltacli.delta.encoding.multiset_digest import MultisetDigest
 from deltacli.typing import ArrowArray
-from deltacli.work.ordering.spill import SpillFile
+from deltacli.work.ordering.spill import SpillFile, require_space
 
 if TYPE_CHECKING:
     import pyarrow
@@ -30,6 +30,8 @@ _MOST_SORTED_BYTES = 160 << 20
 _MOST_BUCKETS = 1024
 _SEGMENT_BYTES = 1 << 30
 """Size of a temporary file of the rows in their first order; each is removed once its rows are in buckets."""
+_TEMPORARY_SHARE = 3
+"""Most bytes of temporary files per byte of data files."""
 _SAMPLE = 100_000
 _ROWS_A_BATCH = 32_768
 
@@ -60,6 +62,12 @@ class CurveOrder:
             sample.take(batch)
         if held:
             yield from _cut(_sorted(held, self._keys(sample), schema))
+
+    def require_space(self, size_bytes: int) -> None:
+        """Raise NoSpace where there is no room for temporary files of the rows of data files of so many bytes."""
+        needed = _TEMPORARY_SHARE * size_bytes
+        if needed > self.held_bytes:
+            require_space(self.temp_dir, needed)
 
     def digest(self) -> MultisetDigest:
         """Return an empty digest that does not depend on the order of rows."""

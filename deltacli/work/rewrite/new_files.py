@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     import pyarrow
 
 _TOO_LARGE = 1.5
-"""A file of so many times the target size is continued in another one."""
+"""A file of so many times the target size is continued in another one. Sorted rows are many files anyway."""
+_LEAST_GROUP = 1 << 20
 _ID = b"PARQUET:field_id"
 
 
@@ -47,14 +48,16 @@ def write_file(spec: RewriteSpec, place: str, name: str, batches: Iterator[pyarr
     """
     statistics = StatisticsCollector(spec.config, spec.schema)
     digest = RowDigest(spec.schema) if spec.reads_back else None
-    most_bytes = spec.target_bytes * _TOO_LARGE
+    is_sorted = spec.order is not None
+    most_bytes = spec.target_bytes * (1 if is_sorted else _TOO_LARGE)
+    group_bytes = min(spec.group_bytes, max(spec.target_bytes, _LEAST_GROUP)) if is_sorted else spec.group_bytes
     first = next(batches)
     with writing_faults(place, name), open(place, "wb") as sink:
         stream = ParquetStream(
             sink,
             spec.schema,
             group_rows=spec.group_rows,
-            group_bytes=spec.group_bytes,
+            group_bytes=group_bytes,
             compression=spec.codec,
             compression_level=spec.level,
             store_schema=False,

@@ -48,9 +48,14 @@ class RewritePiece:
         return len(self.sources)
 
     @property
+    def size_bytes(self) -> int:
+        """The bytes of the files."""
+        return sum(max(source.file.size_bytes or 0, 0) for source in self.sources)
+
+    @property
     def weight(self) -> int:
         """The relative cost of the piece."""
-        return sum(max(source.file.size_bytes or 0, 0) + _FILE_WEIGHT for source in self.sources)
+        return self.size_bytes + _FILE_WEIGHT * len(self.sources)
 
 
 class Ordering(Protocol):
@@ -58,6 +63,9 @@ class Ordering(Protocol):
 
     def arrange(self, rows: Iterator[pyarrow.RecordBatch], schema: pyarrow.Schema) -> Iterator[pyarrow.RecordBatch]:
         """Yield the rows in this order. They have the columns of new files, by physical name (`schema`)."""
+
+    def require_space(self, size_bytes: int) -> None:
+        """Raise NoSpace where there is no room for temporary files of the rows of data files of so many bytes."""
 
     def digest(self) -> Digest:
         """Return an empty digest that does not depend on the order of rows."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
@@ -37,9 +36,9 @@ class _File(NamedTuple):
 class RewriteFiles:
     """Writes the live rows of a piece's files to new ones as the shared `RewriteSpec` says, and reads them back.
 
-    Nothing that it finds wrong with a source is an error: the source is left alone and listed in the result. New files
-    get their names when all of them are complete, and only the caller's commit makes them part of the table. After an
-    error none is left, unless the store does not say whether it was created; then vacuum removes it.
+    Nothing that it finds wrong with a source is an error: the source is left alone and listed in the result. Only the
+    caller's commit makes new files part of the table. After an error none is left, unless the store does not say
+    whether it was created; then vacuum removes it.
     """
 
     def __call__(self, piece: RewritePiece, context: TaskContext) -> Rewritten:
@@ -67,28 +66,34 @@ class _Run:
             path = next((source.file.path for source in piece.sources), "")
             constants = constants_of(piece.partition_values.items(), spec.config, path)
         self._sources = Sources(context.files, spec, constants)
+        self._named: list[str] = []
 
     def run(self) -> Rewritten:
         """Raises SourceRefusedError if it has to be done again without a file."""
-        with ExitStack() as drafts:
-            files = list(self._write(drafts))
-            new = self._publish(files)
+        published: list[NewFile] = []
+        try:
+            self._write(published)
+        except BaseException:
+            if self._named:
+                list(self._context.storage.delete_many(self._named))
+            raise
         found = self._sources
-        return Rewritten(new, tuple(found.used), tuple(found.refused), found.rows)
+        return Rewritten(tuple(published), tuple(found.used), tuple(found.refused), found.rows)
 
-    def _write(self, drafts: ExitStack) -> Iterator[_File]:
-        """Write and read back all rows. The drafts are entered into a stack."""
+    def _write(self, published: list[NewFile]) -> None:
+        """Write, read back and name one file after the other, so that no disk holds more than one draft."""
         spec, context = self._spec, self._context
         rows = (batch for batch in self._ordered() if batch.num_rows)
         batch = next(rows, None)
         number = 0
         while batch is not None:
             path = self._path(number)
-            draft = drafts.enter_context(context.storage.draft(path))
-            written = write_file(spec, draft.place, path, chain([batch], rows))
-            if spec.reads_back:
-                read_back(spec, context.files, draft.place, path, written)
-            yield _File(path, draft, written)
+            with context.storage.draft(path) as draft:
+                written = write_file(spec, draft.place, path, chain([batch], rows))
+                if spec.reads_back:
+                    read_back(spec, context.files, draft.place, path, written)
+                self._named.append(path)
+                published.append(self._published(_File(path, draft, written)))
             batch = next(rows, None)
             number += 1
 
@@ -98,6 +103,7 @@ class _Run:
         if spec.order is None:
             yield from rows
             return
+        spec.order.require_space(self._piece.size_bytes)
         before, after = spec.order.digest(), spec.order.digest()
 
         def noted(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
@@ -116,17 +122,6 @@ class _Run:
         piece = self._piece
         name = f"part-{piece.number:05}-{uuid.UUID(self._context.attempt)}-c{number:03}{self._spec.ending}"
         return f"{piece.directory.rstrip('/')}/{name}" if piece.directory else name
-
-    def _publish(self, files: list[_File]) -> tuple[NewFile, ...]:
-        """Give the drafts their names. Raises StorageFailed; no file of this run is left then."""
-        published: list[NewFile] = []
-        try:
-            for file in files:
-                published.append(self._published(file))
-        except BaseException:
-            list(self._context.storage.delete_many([file.path for file in files]))
-            raise
-        return tuple(published)
 
     def _published(self, file: _File) -> NewFile:
         storage = self._context.storage

@@ -37,7 +37,8 @@ def config(properties: dict[str, str]) -> TableConfiguration:
 def test_columns_are_found_as_users_write_them() -> None:
     found = order_columns(config({}), ["A", "s.`b.c`", "late"])
 
-    assert [("a", ("a",)), ("s.`b.c`", ("s", "b.c")), ("late", ("late",))] == [tuple(column) for column in found]
+    assert [("a", ("a",)), ("s.`b.c`", ("s", "b.c")), ("late", ("late",))] == [(one.text, one.path) for one in found]
+    assert ["a", "s.`b.c`", "late"] == [one.recorded for one in found]
 
 
 @pytest.mark.parametrize(
