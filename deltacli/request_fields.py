@@ -28,6 +28,7 @@ class Kind(Enum):
     COUNT = "a number of at least 1"
     SIZE = "a size such as 64MiB"
     DURATION = "a duration such as 7d or 36h"
+    WINDOW = "a time of the day in UTC such as 22:00-06:00"
     SHARE = "a share such as 10%"
     LIMIT = "a share or size such as 20% or 10GiB"
     RATE = "files per second, such as 500/s or 0.5/s"

@@ -22,6 +22,7 @@ _UNITS = ("".join(f"[{letter}{letter.upper()}]" for letter in unit) for unit in 
 _DURATION = rf"^\s*[0-9]{{1,15}}\s*({'|'.join(_UNITS)})\s*$"
 _SIZE = r"^\s*[0-9]{1,15}(\.[0-9]{1,9})?\s*([KMGTPkmgtp]i?[Bb]?|[KMGTPkmgtp]I[Bb]?|[Bb])?\s*$"
 _SHARE = r"^\s*[0-9]+(\.[0-9]+)? ?%\s*$"
+_TIME = "([01][0-9]|2[0-3]):[0-5][0-9]"
 
 _KINDS: dict[Kind, Schema] = {
     Kind.TEXT: {"type": "string", "minLength": 1},
@@ -31,6 +32,7 @@ _KINDS: dict[Kind, Schema] = {
     Kind.SIZE: {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string", "pattern": _SIZE}]},
     Kind.DURATION: {"type": "string", "pattern": _DURATION},
     Kind.SHARE: {"type": "string", "pattern": _SHARE},
+    Kind.WINDOW: {"type": "string", "pattern": rf"^\s*{_TIME}\s*-\s*{_TIME}\s*$"},
     Kind.LIMIT: {"type": "string", "minLength": 1},
 }
 

@@ -148,6 +148,8 @@ def advice_for(step: StepStatus, table: str, run_command: str) -> str:
             return command("validate", table=table)
         case _, "log-expire":
             return command("log expire", table=table, dry_run=True)
+        case _, "optimize":
+            return command("optimize", table=table, dry_run=True)
         case _, "checkpoint":
             return command("checkpoint", table=table, dry_run=True)
         case _:

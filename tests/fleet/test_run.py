@@ -20,6 +20,7 @@ from tests.fleet.lake import DAMAGED, HEALTHY, data_files, live_digest, tree_of,
 from tests.fleet.sessions import session_of
 from tests.support.builder import TableBuilder
 from tests.support.faulty import Fault
+from tests.support.optimizing import Ids, rows_of
 
 Command = Callable[..., tuple[int, Any]]  # Any: JSON values
 
@@ -227,3 +228,32 @@ def test_requests_to_a_host_are_a_fixed_time_apart() -> None:
         pass
 
     assert [0.1, 0.1] == [round(wait, 6) for wait in waits]
+
+
+def test_small_files_are_compacted_in_their_window_from_a_share_on(fleet: Command, tmp_path: Path) -> None:
+    """
+    Six of seven files are small: 86 %.
+    """
+    place = Ids(partitioned=False).append(*"abcdef").append("g", rows=5_000).builder.write(tmp_path / "lake" / "small")
+    table = Table(open_storage(str(place)))
+    before = rows_of(table)
+
+    def of(window: str, share: str, day: int, *words: str) -> dict[str, Any]:
+        step = f'{{ every = "1d", target-size = "4KiB", small-files = "{share}", window = "{window}" }}'
+        alerts = '{ small-files = "50%", least-files = 2 }'
+        policy = f"[policies.p]\noptimize = {step}\nalerts = {alerts}\n"
+        (tmp_path / "fleet.toml").write_text(f'{policy}[groups.g]\npolicy = "p"\ntables = ["lake/small"]\n')
+        found = fleet(*words, "--now", f"2026-01-0{day}T23:30:00Z")[1]["tables"]
+        return {step["kind"]: step for one in found for step in one["steps"]}
+
+    assert {} == of("06:00-23:30", "30%", 1, "plan")
+    assert False is of("23:00-01:00", "30%", 1, "plan")["optimize"]["destructive"]
+    few = of("23:30-23:00", "90%", 1, "run")["optimize"]
+    assert ("nothing", "6 of 7 data files are small (limit 90%)") == (few["state"], few["message"])
+    done = of("23:00-01:00", "30%", 3, "run")["optimize"]
+    assert ("done", 2, 2) == tuple(done[name] if name == "state" else done["details"][name] for name in KEPT)
+    assert {} == of("23:00-01:00", "30%", 3, "run")
+    assert before == rows_of(table)
+
+
+KEPT = ("state", "liveFiles", "smallFiles")

@@ -12,7 +12,14 @@ from typing import Any, NamedTuple
 
 from deltacli.delta.protocol.intervals import DEFAULT_LOG_RETENTION_MS
 from deltacli.fleet.planning.facts import TableFacts
-from deltacli.fleet.policy_file.keys import DESTRUCTIVE, CheckpointPolicy, ExpirePolicy, VacuumPolicy, ValidatePolicy
+from deltacli.fleet.policy_file.keys import (
+    DESTRUCTIVE,
+    CheckpointPolicy,
+    ExpirePolicy,
+    OptimizePolicy,
+    VacuumPolicy,
+    ValidatePolicy,
+)
 from deltacli.fleet.policy_file.model import Policy
 from deltacli.typing import Json
 from deltacli.units import DAY_MS, format_age, format_duration, format_size, plural
@@ -61,6 +68,8 @@ def estimate(step: str, facts: TableFacts, settings: object, cost: _StoreCost) -
         case "vacuum":
             listed = 0 if isinstance(settings, VacuumPolicy) and settings.mode == "lite" else live // _LISTED_PER_CALL
             calls, size = 2 * replay + 6 + listed, facts.log_bytes
+        case "optimize":
+            return _priced(2 * replay + 6, state, cost)._replace(size_bytes=None)
         case _:
             assert isinstance(settings, ValidatePolicy)
             return _of_check(settings, facts, live, cost)
@@ -83,7 +92,7 @@ def _priced(calls: int, size: int, cost: _StoreCost) -> _Estimate:
     return _Estimate(calls, size, _FIXED_SECONDS + calls * cost.per_call + size * cost.per_byte)
 
 
-ORDER = ("validate", "checkpoint", "log-expire", "vacuum")
+ORDER = ("validate", "optimize", "checkpoint", "log-expire", "vacuum")
 """The order of the steps of a table: what checks comes first, what deletes last."""
 
 
@@ -191,9 +200,15 @@ def _scheduled(settings: Any, _: TableFacts, last: LastRun | None, now_ms: int) 
     return Due(f"done {format_age(last.timestamp_ms, now_ms)} (every {every})", urgency)
 
 
+def _optimize(settings: OptimizePolicy, facts: TableFacts, last: LastRun | None, now_ms: int) -> Due | None:
+    is_closed = settings.window is not None and not settings.window.left_ms(now_ms)
+    return None if is_closed else _scheduled(settings, facts, last, now_ms)
+
+
 _JUDGES: Mapping[str, Callable[[Any, TableFacts, LastRun | None, int], Due | None]] = {  # Any: settings of the step
     "checkpoint": _checkpoint,
     "log-expire": _log_expire,
     "vacuum": _scheduled,
     "validate": _scheduled,
+    "optimize": _optimize,
 }

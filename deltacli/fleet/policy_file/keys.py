@@ -4,17 +4,47 @@ defaults. The reader and the JSON Schema are made from them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, fields
 from enum import StrEnum
 from typing import Any, NamedTuple
 
 from deltacli.delta.rules.framework.base import Severity
+from deltacli.operations.optimize.request import OptimizeRequest
 from deltacli.operations.vacuum.request import VacuumRequest
 from deltacli.operations.validate.request import ValidateRequest
 from deltacli.request_fields import Kind, Option, option
 from deltacli.typing import Json
 from deltacli.units import DAY_MS, UNITS_MS, format_duration
+
+
+class Window(NamedTuple):
+    """A part of every day, in milliseconds since midnight UTC; it may reach beyond midnight."""
+
+    begin_ms: int
+    end_ms: int
+
+    @classmethod
+    def of(cls, text: str) -> Window:
+        """Read `22:00-06:00`. Raises ValueError."""
+        found = re.fullmatch(_WINDOW, text.strip())
+        if found is None:
+            raise ValueError
+        begin, end = ((60 * int(found[hours]) + int(found[minutes])) * UNITS_MS["minute"] for hours, minutes in _ENDS)
+        return cls(begin, end)
+
+    def left_ms(self, now_ms: int) -> int:
+        """Return how long the window is still open, 0 where it is closed. One that begins when it ends is the day."""
+        length = (self.end_ms - self.begin_ms) % DAY_MS or DAY_MS
+        return max(0, length - (now_ms - self.begin_ms) % DAY_MS)
+
+    def __str__(self) -> str:
+        ends = (divmod(at // UNITS_MS["minute"], 60) for at in self)
+        return "-".join(f"{hour:02}:{minute:02}" for hour, minute in ends)
+
+
+_WINDOW, _ENDS = r"([01]\d|2[0-3]):([0-5]\d)\s*-\s*([01]\d|2[0-3]):([0-5]\d)", ((1, 2), (3, 4))
 
 
 class Key(NamedTuple):
@@ -50,6 +80,7 @@ _WRITERS: Mapping[Kind, Callable[[Any], str]] = {  # Any: a value of the kind
     Kind.DURATION: format_duration,
     Kind.FLAG: lambda flag: str(flag).lower(),
     Kind.SHARE: lambda share: f"{100 * share:g}%",
+    Kind.WINDOW: str,
 }
 
 
@@ -101,6 +132,17 @@ class VacuumPolicy(VacuumRequest):
 
     every: int = _every(7 * DAY_MS)
     consent: bool = _consent()
+
+
+@dataclass(frozen=True, kw_only=True)
+class OptimizePolicy(OptimizeRequest):
+    """Compact small files."""
+
+    every: int = _every(DAY_MS)
+    small_files: float | None = option(
+        "Share of data files below half of the target from which files are rewritten.", kind=Kind.SHARE
+    )
+    window: Window | None = option("Time of the day, in UTC, in which files are rewritten.", kind=Kind.WINDOW)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,10 +218,11 @@ STEP_TYPES: Mapping[str, type[Any]] = {
     "log-expire": ExpirePolicy,
     "vacuum": VacuumPolicy,
     "validate": ValidatePolicy,
+    "optimize": OptimizePolicy,
 }
 """Step -> the class of its settings. Durations are milliseconds, sizes bytes."""
 
-StepPolicy = CheckpointPolicy | ExpirePolicy | VacuumPolicy | ValidatePolicy
+StepPolicy = CheckpointPolicy | ExpirePolicy | VacuumPolicy | ValidatePolicy | OptimizePolicy
 
 
 GROUP_KEYS = (
@@ -203,6 +246,7 @@ STEP_KEYS: Mapping[str, tuple[Key, ...]] = {
         *_keys(VacuumPolicy, "quarantine", "consent"),
     ),
     "validate": _keys(ValidatePolicy, "every", "level", "sample", "select", "ignore", "baselines", "fail_on"),
+    "optimize": _keys(OptimizePolicy, "every", "target_size", "max_bytes", "small_files", "window"),
 }
 """Step -> its keys. A policy has a table per step; `false` in its place turns an inherited step off."""
 

@@ -26,6 +26,7 @@ from deltacli.fleet.policy_file.keys import (
     RunSettings,
     VacuumPolicy,
     Webhook,
+    Window,
 )
 from deltacli.fleet.policy_file.model import Entry, FleetFile, Group, Policy, Problem
 from deltacli.fleet.policy_file.toml_lines import KeyPath, key_lines
@@ -105,6 +106,7 @@ _READERS: Mapping[Kind, Callable[[Any], object]] = {  # Any: TOML values
     Kind.SHARE: lambda value: parse_share(_text(value)),
     Kind.LIMIT: _limit,
     Kind.CHOICE: _text,
+    Kind.WINDOW: lambda value: Window.of(_text(value)),
 }
 
 

@@ -22,6 +22,8 @@ _FILE = """\
 [policies.standard]
 checkpoint = {{ commits = 50 }}                # when the log is 50 commits behind the last checkpoint
 validate = {{ every = "7d", level = "storage" }}   # log: commits and checkpoints; storage: also one listing
+# Rewrites small files of tables in which at least so many are small; the old files stay until vacuum deletes them.
+# optimize = {{ every = "1d", small-files = "30%", max-bytes = "100GiB", window = "22:00-06:00" }}
 # These steps delete files. They need consent = true here, and {yes} on the command line.
 # vacuum = {{ every = "7d", max-delete = "20%", consent = true }}
 # log-expire = {{ every = "1d", consent = true }}
@@ -29,7 +31,7 @@ validate = {{ every = "7d", level = "storage" }}   # log: commits and checkpoint
 # Thresholds: `{status}` shows what exceeds them.
 [policies.standard.alerts]
 failed-rules = 1
-# These stay exceeded until an engine compacts the files, or the table has enough commits for a checkpoint.
+# These stay exceeded until the files are compacted, or the table has enough commits for a checkpoint.
 # small-files = "50%"
 # checkpoint-age = "7d"
 

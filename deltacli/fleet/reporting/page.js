@@ -63,7 +63,7 @@
     ["logBytes", "log", size], ["tombstones", "tombstones", count], ["findings", "findings", count],
   ];
   const IN_ROW = ["liveFiles", "liveBytes", "logBytes"];
-  const STEPS = ["validate", "checkpoint", "log-expire", "vacuum"];
+  const STEPS = ["validate", "optimize", "checkpoint", "log-expire", "vacuum"];
   const COLUMNS = [
     { title: "table", key: (one) => one.m, cell: name },
     { title: "alert", key: (one) => one.w, cell: alert },

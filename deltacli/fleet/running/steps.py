@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,7 +12,7 @@ from deltacli.delta.rules.framework.base import Severity
 from deltacli.errors import EXIT_BUG, EXIT_FINDINGS, EXIT_OK, DeltacliError, PartlyDone, Refused, UsageError
 from deltacli.fleet.alerts import LOSING
 from deltacli.fleet.names import table_file_name
-from deltacli.fleet.policy_file.keys import CheckpointPolicy, VacuumPolicy, ValidatePolicy
+from deltacli.fleet.policy_file.keys import CheckpointPolicy, OptimizePolicy, VacuumPolicy, ValidatePolicy
 from deltacli.fleet.policy_file.model import Policy
 from deltacli.hints import command
 from deltacli.memory_limit import exhausted_by, is_exhaustion
@@ -154,6 +155,42 @@ def _vacuum(table: TableHandle, policy: Policy, _: str) -> StepOutcome:
     return StepOutcome("done", message=message, details=details)
 
 
+def _optimize(table: TableHandle, policy: Policy, _: str) -> StepOutcome:
+    from deltacli.operations.optimize.execute import execute_optimize, require_complete
+    from deltacli.operations.optimize.plan import plan_optimize
+    from deltacli.operations.read.file_sizes import file_sizes
+    from deltacli.operations.table.rebuild import read_snapshot
+
+    settings = policy.steps["optimize"]
+    assert isinstance(settings, OptimizePolicy)
+    if settings.window is not None:
+        settings = replace(settings, time_budget_ms=settings.window.left_ms(table.clock()))
+    plan = plan_optimize(table, settings)
+    small, files = plan.small_files, len(plan.live.keys)
+    details: Details = {"version": plan.snapshot.version, "liveFiles": files}
+    if settings.small_files is not None and small < settings.small_files * files:
+        message = f"{small:,} of {plural(files, 'data file')} are small (limit {settings.small_files:.0%})"
+        return StepOutcome("nothing", message=message, details=details)
+    outcome = execute_optimize(plan)
+    details |= {
+        "files": outcome.files_removed,
+        "sizeBytes": outcome.bytes_removed,
+        "addedFiles": outcome.files_added,
+        "addedBytes": outcome.bytes_added,
+        "refused": len(outcome.refused),
+    }
+    if not outcome.versions:
+        require_complete(outcome)
+        return StepOutcome("nothing", message="no files to compact", details=details)
+    newest = read_snapshot(table)
+    layout = file_sizes(newest)
+    details |= {"version": newest.version, "liveFiles": sum(layout.files_by_class.values())}
+    details["smallFiles"] = layout.small_files
+    require_complete(outcome)
+    removed = f"{plural(outcome.files_removed, 'file')} ({format_size(outcome.bytes_removed)})"
+    return StepOutcome("done", message=f"{removed} became {outcome.files_added:,}", details=details)
+
+
 def _validate(table: TableHandle, policy: Policy, name: str) -> StepOutcome:
     from deltacli.operations.validate.validate import validate_table
 
@@ -263,4 +300,5 @@ _STEPS: Mapping[str, Callable[[TableHandle, Policy, str], StepOutcome]] = {
     "log-expire": _log_expire,
     "vacuum": _vacuum,
     "validate": _validate,
+    "optimize": _optimize,
 }

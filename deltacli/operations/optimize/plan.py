@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
+from deltacli.arrow import compute as pc
 from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.commit_metadata import require_free
 from deltacli.delta.schema.readable_rows import require_readable_rows
@@ -76,6 +77,11 @@ class OptimizePlan:
     def groups(self) -> Sequence[Sequence[Bin]]:
         """Return the bins of each commit."""
         return list(_groups(self.selection.bins))
+
+    @property
+    def small_files(self) -> int:
+        """Return how many files are small enough to be rewritten."""
+        return int(pc.sum(pc.less(self.live.columns.sizes, self.rules.min_bytes)).as_py() or 0)
 
     @property
     def skipped(self) -> Mapping[str, int]:

@@ -27,7 +27,10 @@ class OptimizeRequest:
 
     where: str | None = option("Optimize only partitions that match: \"date >= '2026-01-01'\".", "CONDITION", Kind.TEXT)
     target_size: str | int | None = option(
-        "Size of new files.  [default: delta.targetFileSize, else 128MiB]", "SIZE", Kind.SIZE
+        "Size of new files.  [default: delta.targetFileSize, else 128MiB]",
+        "SIZE",
+        Kind.SIZE,
+        policy="Size of new files, by default that of the property delta.targetFileSize, else 128MiB.",
     )
     min_files: int = option("Fewest files that are written as one; at least 2.  [default: 2]", "N", least=2, default=2)
     min_size: str | int | None = option(
@@ -44,7 +47,9 @@ class OptimizeRequest:
         Kind.SHARE,
         default=0.05,
     )
-    max_bytes: str | int | None = option("Rewrite at most this many bytes.", "SIZE", Kind.SIZE)
+    max_bytes: str | int | None = option(
+        "Rewrite at most this many bytes.", "SIZE", Kind.SIZE, policy="Rewrite at most this many bytes in a run."
+    )
     time_budget_ms: int | None = option("Begin no commit after this time, such as 30m.", "DURATION", Kind.DURATION)
     verify: bool = option("Compare all rows before and after the commits once more, from the files.", default=False)
     temp_dir: str | None = option(
