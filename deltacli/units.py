@@ -1,10 +1,11 @@
-"""Sizes, counts, durations, ages and ranges of versions: parsing and formatting."""
+"""Sizes, counts, durations, times of the day, ages and ranges of versions: parsing and formatting."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
 
 from deltacli.errors import UsageError
 from deltacli.hints import Duration
@@ -170,3 +171,31 @@ def ranges_of(numbers: Iterable[int]) -> list[tuple[int, int]]:
         else:
             runs.append((number, number))
     return runs
+
+
+class Window(NamedTuple):
+    """A part of every day, in milliseconds since midnight UTC; it may reach beyond midnight."""
+
+    begin_ms: int
+    end_ms: int
+
+    @classmethod
+    def of(cls, text: str) -> Window:
+        """Read `22:00-06:00`. Raises ValueError."""
+        found = re.fullmatch(_WINDOW, text.strip())
+        if found is None:
+            raise ValueError
+        begin, end = ((60 * int(found[hours]) + int(found[minutes])) * UNITS_MS["minute"] for hours, minutes in _ENDS)
+        return cls(begin, end)
+
+    def left_ms(self, now_ms: int) -> int:
+        """Return how long the window is still open, 0 where it is closed. One that begins when it ends is the day."""
+        length = (self.end_ms - self.begin_ms) % DAY_MS or DAY_MS
+        return max(0, length - (now_ms - self.begin_ms) % DAY_MS)
+
+    def __str__(self) -> str:
+        ends = (divmod(at // UNITS_MS["minute"], 60) for at in self)
+        return "-".join(f"{hour:02}:{minute:02}" for hour, minute in ends)
+
+
+_WINDOW, _ENDS = r"([01]\d|2[0-3]):([0-5]\d)\s*-\s*([01]\d|2[0-3]):([0-5]\d)", ((1, 2), (3, 4))

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from deltacli.cli.options.moments import corrected_timestamp, parse_timestamp
 from deltacli.errors import UsageError
 from deltacli.units import (
+    UNITS_MS,
+    Window,
     format_age,
     format_duration,
     format_ranges,
@@ -152,3 +154,15 @@ def test_gaps_hold_the_numbers_that_are_missing(numbers: set[int], first: int, l
     gaps = gaps_in(numbers, first, last)
 
     assert [n for n in range(first, last + 1) if n not in numbers] == [n for a, b in gaps for n in range(a, b + 1)]
+
+
+def test_a_window_of_the_day_may_reach_beyond_midnight() -> None:
+    window, hour = Window.of("22:30 - 06:00"), UNITS_MS["hour"]
+
+    left = [window.left_ms(DAY_MS + int(at * hour)) / hour for at in (0, 5.75, 6, 12, 22.25, 22.5)]
+
+    assert ([6, 0.25, 0, 0, 0, 7.5], "22:30-06:00") == (left, str(window))
+    assert 24 * hour == Window.of("01:00-01:00").left_ms(hour)
+    for text in ("24:00-01:00", "1:00-2:00", "22:00", "22:60-23:00"):
+        with pytest.raises(ValueError):
+            Window.of(text)

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import io
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from tests.rules.corruptions import damage
 from tests.rules.corruptions_log_files import DAY_MS, OldTable
-from tests.rules.table_builder import NOW_MS, TableBuilder
+from tests.rules.table_builder import NOW_MS, Action, TableBuilder
 
 WEEK_MS = 7 * DAY_MS
 
@@ -79,7 +85,21 @@ def removed_file_is_gone_too_early() -> TableBuilder:
 def hundred_small_files() -> TableBuilder:
     table = TableBuilder()
     table.commits[3] += [table.new_add("c", 100 + number, 3) for number in range(97)]
+    for version, actions in table.commits.items():
+        for add in [action["add"] for action in actions if "add" in action]:
+            data = _rows_of(json.loads(add["stats"]))
+            add["size"] = len(data)
+            table.put(add["path"], data, modified_ms=table.time_of(version) - 1000)
     return table
+
+
+def _rows_of(stats: Action) -> bytes:
+    """A data file with these statistics."""
+    first, last = stats["minValues"]["id"], stats["maxValues"]["id"]
+    names = ["a", None, *["z"] * (last - first - 1)]
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"id": pa.array(range(first, last + 1), pa.int64()), "name": names}), sink)
+    return sink.getvalue()
 
 
 # That the path is absolute, and that another table may own the file, is said of each such file.

@@ -4,7 +4,6 @@ defaults. The reader and the JSON Schema are made from them.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, fields
 from enum import StrEnum
@@ -16,35 +15,7 @@ from deltacli.operations.vacuum.request import VacuumRequest
 from deltacli.operations.validate.request import ValidateRequest
 from deltacli.request_fields import Kind, Option, option
 from deltacli.typing import Json
-from deltacli.units import DAY_MS, UNITS_MS, format_duration
-
-
-class Window(NamedTuple):
-    """A part of every day, in milliseconds since midnight UTC; it may reach beyond midnight."""
-
-    begin_ms: int
-    end_ms: int
-
-    @classmethod
-    def of(cls, text: str) -> Window:
-        """Read `22:00-06:00`. Raises ValueError."""
-        found = re.fullmatch(_WINDOW, text.strip())
-        if found is None:
-            raise ValueError
-        begin, end = ((60 * int(found[hours]) + int(found[minutes])) * UNITS_MS["minute"] for hours, minutes in _ENDS)
-        return cls(begin, end)
-
-    def left_ms(self, now_ms: int) -> int:
-        """Return how long the window is still open, 0 where it is closed. One that begins when it ends is the day."""
-        length = (self.end_ms - self.begin_ms) % DAY_MS or DAY_MS
-        return max(0, length - (now_ms - self.begin_ms) % DAY_MS)
-
-    def __str__(self) -> str:
-        ends = (divmod(at // UNITS_MS["minute"], 60) for at in self)
-        return "-".join(f"{hour:02}:{minute:02}" for hour, minute in ends)
-
-
-_WINDOW, _ENDS = r"([01]\d|2[0-3]):([0-5]\d)\s*-\s*([01]\d|2[0-3]):([0-5]\d)", ((1, 2), (3, 4))
+from deltacli.units import DAY_MS, UNITS_MS, Window, format_duration
 
 
 class Key(NamedTuple):

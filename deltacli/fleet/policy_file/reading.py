@@ -26,7 +26,6 @@ from deltacli.fleet.policy_file.keys import (
     RunSettings,
     VacuumPolicy,
     Webhook,
-    Window,
 )
 from deltacli.fleet.policy_file.model import Entry, FleetFile, Group, Policy, Problem
 from deltacli.fleet.policy_file.toml_lines import KeyPath, key_lines
@@ -34,7 +33,7 @@ from deltacli.hints import command, nearest_name
 from deltacli.loopback import is_loopback
 from deltacli.operations.vacuum.request import DeletionLimit
 from deltacli.request_fields import Kind
-from deltacli.units import format_duration, parse_duration, parse_share, parse_size
+from deltacli.units import Window, format_duration, parse_duration, parse_share, parse_size
 
 
 def _read_value(key: Key, value: object) -> object:

@@ -96,7 +96,7 @@ SMALL_FILES = AREA.info(
     "Most of the live files, and at least a hundred, have less than 16 MiB.",
     spec="Delta-Spark: OPTIMIZE",
     broken="nothing: reading needs a request and a file open for each file",
-    repair="compact the table, or partition it less finely",
+    repair="compact the table; where partitions have one file each, partition it less finely",
     example="5,000 files of 20 KiB",
 )
 UNREACHABLE = AREA.warning(

@@ -28,6 +28,7 @@ _REPAIRS: Mapping[str, Callable[..., str]] = {
     "data.file-missing": undelete_command,
     "data.orphan": _VACUUM,
     "data.size-mismatch": undelete_command,
+    "data.small-files": partial(command, "optimize"),
     "dv.file-missing": undelete_command,
     "dv.orphan": _VACUUM,
     "hint.bad-json": _CHECKPOINT,
