@@ -116,12 +116,14 @@ def parse_share(text: str) -> float:
     return float(match[1]) / 100
 
 
-def parse_size(text: str) -> int:
-    """Return the bytes of a size: `10GiB`, `1.5 TB`, `4096`. Raises UsageError."""
+def parse_size(text: str, where: str = "") -> int:
+    """Return the bytes of a size: `10GiB`, `1.5 TB`, `4096`. Raises UsageError, which names the option in `where`."""
     match = re.fullmatch(r"\s*([0-9]{1,15}(?:\.[0-9]{1,9})?)\s*(?:([KMGTP])(i?)B?|B)?\s*", text, re.IGNORECASE)
     if match is None:
         raise UsageError(
-            f"{text!r} is not a size", code="usage.size", facts={"expected": "bytes, or 10GiB, 500MB and the like"}
+            f"{where}{where and ': '}{text!r} is not a size",
+            code="usage.size",
+            facts={"expected": "bytes, or 10GiB, 500MB and the like"},
         )
     unit = (match[2] or "").upper()
     factor: int = (1024 if match[3] else 1000) ** (" KMGTP".index(unit) if unit else 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from deltacli.cli.invocation import ASK_FOR_HELP
 from deltacli.cli.options.global_options import TAKES_VALUE
 
 Path = tuple[str, ...]
@@ -257,6 +258,8 @@ def move_shared_options(argv: Sequence[str]) -> list[str]:
             taken = 2 if TAKES_VALUE[name] and "=" not in word else 1
             moved += argv[position : position + taken]
             position += taken
+        elif moved and word in ASK_FOR_HELP:
+            return [*path, word]
         else:
             return list(argv)
     if position == len(argv) and moved and not is_command(path):

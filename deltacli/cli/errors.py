@@ -15,7 +15,7 @@ from deltacli.cli.render.json import dumps
 from deltacli.cli.terminal.shell import again, again_with, again_with_flags, fill_hint, quoted_table, with_files
 from deltacli.cli.terminal.term import say, say_json, visible
 from deltacli.errors import DeltacliError, PaimonTable, PathExternal, UsageError, VersionAbsent
-from deltacli.hints import nearest_name
+from deltacli.hints import is_command, nearest_name
 
 INSTEAD: Mapping[str, str] = {
     "changes": "an engine reads row changes from the system table $audit_log",
@@ -47,6 +47,7 @@ def report_error(error: DeltacliError, arguments: Sequence[str], table: str | No
 
     `table` is the table as the user wrote it.
     """
+    table = _subject(error, arguments, table)
     hint = _hint(error, arguments, table)
     if isinstance(error, PaimonTable):
         _name_what_works(error, arguments, table)
@@ -88,6 +89,7 @@ def say_document(
         "table": table,
         "details": dict(details),
         "hint": hint,
+        "command": hint if hint is not None and is_command(hint) else None,
     }
     say_json(dumps(document))
 
@@ -98,6 +100,30 @@ def _name_what_works(error: PaimonTable, arguments: Sequence[str], table: str | 
         error.facts["instead"] = instead
 
 
+_EXPLAINED: Mapping[str, str] = {"usage.duration": "durations", "usage.size": "sizes"}
+"""Code of an error about a value -> the topic that says how such values are written."""
+
+
+def _subject(error: DeltacliError, arguments: Sequence[str], table: str | None) -> str | None:
+    """Return what an error is about as the user wrote it: the first table, another one of the command line, or nothing
+    where the result cannot be written.
+    """
+    if error.code.startswith("output."):
+        return None
+    place = error.facts.get("path", "") if error.code.startswith("table.path") else error.table
+    if not place or table is None or _is_at(table, place):
+        return table
+    words = [word.partition("=")[2] if word.startswith("--") else word for word in arguments]
+    return next((word for word in words if word and _is_at(word, place)), table)
+
+
+def _is_at(word: str, place: str) -> bool:
+    """Return whether a word of the command line names a place, which is as given or the URI of a local directory."""
+    from urllib.parse import quote
+
+    return word == place or f"file://{quote(os.fsencode(os.path.abspath(word)))}" == place.rstrip("/")
+
+
 _REPEATABLE = frozenset({"--allow-external", "--spark-conf", "--storage-option"})
 
 
@@ -105,6 +131,8 @@ def _hint(error: DeltacliError, arguments: Sequence[str], table: str | None) -> 
     """Return the next command; for a file outside the table, the same command with `--allow-external`."""
     if isinstance(error, PathExternal) and error.prefix is not None and arguments:
         return again_with(arguments, "--allow-external", error.prefix, is_repeatable=True)
+    if error.code in _EXPLAINED and not error.hint:
+        return f"deltacli help {_EXPLAINED[error.code]}"
     if error.code == "table.path-missing" and table and not error.hint:
         return _respelled(arguments, table) or _near_path(arguments, table)
     if error.code == "table.path-is-log" and table and table.rstrip("/").endswith("/_delta_log"):
@@ -165,7 +193,12 @@ def _near_path(arguments: Sequence[str], table: str) -> str | None:
 
 def _with_table(arguments: Sequence[str], table: str, meant: str) -> str:
     """Return the command line with another table."""
-    return again([meant if word == table else word for word in arguments])
+    words = []
+    for word in arguments:
+        option, equals, value = word.partition("=")
+        is_value = option.startswith("--") and value == table
+        words.append(meant if word == table else f"{option}{equals}{meant}" if is_value else word)
+    return again(words)
 
 
 def report_details(error: BaseException, arguments: Sequence[str]) -> None:

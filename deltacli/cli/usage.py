@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from deltacli.cli.command_tree import COMMANDS, GROUPS, leads_on, path_in, path_of
@@ -68,6 +69,10 @@ def _in_our_words(message: str) -> str:
     for theirs, ours in (
         (r"is not a valid int(eger)?\b", "is not a whole number"),
         (r"is not a valid float\b", "is not a number"),
+        (
+            r"invalid value for '--format': ('\w*') is not one of 'table'$",
+            r"\1: this command has one format and takes no --format",
+        ),
         (r"\. Did you mean '.*'\?$| \(Possible options: .*\)$", ""),
         (r"invalid value for '\[add\]': ('.*') is not one of 'add'", r"features can only be added: \1 is not 'add'"),
         (r"invalid value for '\[(?:\w+\|?)+\]': ('.*') is not one of (.*)", r"\1 is not an action of this command: \2"),
@@ -84,11 +89,17 @@ def _meant(error: Exception, message: str, arguments: Sequence[str]) -> Meant | 
     options = _options_of(error)
     if message.startswith("no such option: "):
         return _option_for(message.removeprefix("no such option: "), options, arguments)
+    if found := re.fullmatch(r"'(\w+)': this command has one format .*", message):
+        return Meant(None, again(_without_format(arguments, found[1])))
     found = re.match(r"invalid value for '--format': '(\w+)'", message)
     if found and f"--{found[1]}" in options:  # a file beside the result
-        kept = re.sub(rf"\0--format[=\0]{found[1]}(?=\0|\Z)", "", "\0" + "\0".join(arguments))[1:].split("\0")
+        kept = _without_format(arguments, found[1])
         return Meant(f"--{found[1]} FILE", again_with(kept, f"--{found[1]}", f"{path[-1]}.{found[1]}"))
     return None
+
+
+def _without_format(arguments: Sequence[str], given: str) -> list[str]:
+    return re.sub(rf"\0--format[=\0]{given}(?=\0|\Z)", "", "\0" + "\0".join(arguments))[1:].split("\0")
 
 
 def _command_for(group: str, word: str, rest: Sequence[str]) -> Meant | None:
@@ -129,6 +140,9 @@ def _option_for(name: str, options: Sequence[str], arguments: Sequence[str]) -> 
     """Return the option that was meant by an unknown one, or the command that has it."""
     if name == "--version" and arguments[0] == "history":
         return Meant(None, again(["snapshot", *arguments[1:]]))
+    united = re.fullmatch(r"(--.+)-(weeks|days|hours|minutes|seconds)", name)
+    if united and united[1] in options:
+        return Meant(united[1], again(_with_unit(united[1], united[2][0], name, arguments)))
     if name in _ROWS and "--limit" in options:
         near: str | None = "--limit"
     else:
@@ -138,3 +152,17 @@ def _option_for(name: str, options: Sequence[str], arguments: Sequence[str]) -> 
         return None
     split = [word.partition("=") for word in arguments]
     return Meant(near, again([(near if word == name else word) + equals + value for word, equals, value in split]))
+
+
+def _with_unit(option: str, unit: str, name: str, arguments: Sequence[str]) -> list[str]:
+    """Return a command line with the value of `--retention-hours 168` as that of `--retention`: 168h."""
+    meant = []
+    for last, word in pairwise(["", *arguments]):
+        given, equals, value = word.partition("=")
+        if last == name and word.isdecimal():
+            meant.append(f"{word}{unit}")
+        elif given == name:
+            meant.append(f"{option}{equals}{value}{unit if value.isdecimal() else ''}")
+        else:
+            meant.append(word)
+    return meant

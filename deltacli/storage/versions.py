@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from deltacli.storage.outcomes import Creation
 
 
+NO_VERSIONS = "storage.no-versions"
+
+
 class VersionState(StrEnum):
     CURRENT = "current"
     """What the name leads to now."""
@@ -96,7 +99,5 @@ def require_versions(storage: _Keeper) -> VersionedObjects:
     versions = storage.versions
     keeping = Keeping(is_kept=False, how="stores of this kind keep none") if versions is None else versions.keeping()
     if versions is None or keeping.is_kept is False:
-        raise Refused(
-            f"{storage.uri} keeps no versions of its files", code="storage.no-versions", facts={"why": keeping.how}
-        )
+        raise Refused(f"{storage.uri} keeps no versions of its files", code=NO_VERSIONS, facts={"why": keeping.how})
     return versions

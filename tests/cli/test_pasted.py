@@ -276,10 +276,49 @@ share ls acme.share
 share test
 share test acme.share --baseline nope.json
 share serve --profile x.share
+vacuum ./tbl --retention 168
+vacuum ./tbl --retention-hours 168
+vacuum ./tbl --retention-days=7 --dry-run
+vacuum ./tbl --max-delete 10XB
+vacuum ./tbl --dry-run --protect-from=lak
+optimize ./tbl --target-size 12x
+optimize ./tbl --where trip=3
+optimize ./tbl --zorder nope
+log cat ./tbl 3 --format json
+log cat ./tbl 3 --format csv
+log cat ./tbl 3 --json
+schema diff ./tbl MISSING
+schema diff ./tbl ./tbll
+snapshot ./tbl --output /nope/x.csv
+read ./tbl --where tripp=3
+validate ./tbl --list-rules
+checkpoint ./tbl --v2-top parquet
+--progress never --help
+properties ./tbl set delta.logRetentionDuration=30x
+restore ./tbl
+restore ./tbl --version 99
+restore ./tbl --version 3 --from nope
+restore ./tbl --version 3 --where trip=3
+restore ./lake/trips --version 3
+undelete ./tbl --from nope
+undelete ./tbl --from ./tbl
+undelete ./lake/trips
+undelete ./tbl --version 99
+vacuum ./tbl --quarantine ./tbl/q
+vacuum ./tbl --quarantine ./quarantine --purge-older 30
+vacuum ./tbl --purge-older 30d
+help vacuum.retentoin
+help nothing-like-it
 """
 """Lines with a mistake, and lines whose answer names the next command."""
 
 ADVICE = re.compile(r"^ *(?:hint|next|fix)(?::| ) *(?:.*: )?(deltacli [^;\n]+)", re.MULTILINE)
+
+
+def commands_of_errors(said: str) -> Iterator[str]:
+    """Yield the command of each error that is an object."""
+    errors = (json.loads(line) for line in said.splitlines() if line.startswith('{"type":"error"'))
+    yield from (error["command"] for error in errors if error["command"])
 
 
 @pytest.mark.parametrize("part", range(4))
@@ -291,7 +330,7 @@ def test_commands_of_messages_can_be_pasted(part: int, places: Path, tmp_path: P
         result = run(place, *shlex.split(line))
         if result.code == 70:
             problems.append(f"{line}: {result.err}")
-        for advice in ADVICE.findall(result.out + result.err):
+        for advice in [*ADVICE.findall(result.out + result.err), *commands_of_errors(result.err)]:
             for words in commands(advice):
                 if is_endless(words) or any(word.isupper() for word in words):
                     check_words(words)

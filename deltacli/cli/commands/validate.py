@@ -16,7 +16,7 @@ from deltacli.cli.invocation import invocation
 from deltacli.cli.options.asked import Asked
 from deltacli.cli.options.global_options import TableFormat
 from deltacli.cli.options.run import Run
-from deltacli.cli.terminal.shell import again_with, again_without
+from deltacli.cli.terminal.shell import again, again_with
 from deltacli.cli.validate_runner import Checker, ValidateOptions, failure_code
 from deltacli.errors import EXIT_FINDINGS, DeltacliError, UsageError
 from deltacli.operations.validate.request import LevelChoice, ValidateRequest
@@ -67,7 +67,9 @@ def validate(
     """
     request = asked.request()
     if wanted.list_rules and tables:
-        raise UsageError("--list-rules takes no TABLE", hint=again_without(invocation.arguments, "--list-rules"))
+        raise UsageError(
+            "--list-rules takes no TABLE", hint=again([word for word in invocation.arguments if word not in tables])
+        )
     if wanted.list_rules:
         rules = _choose_rules(run, request, [request.level] if "level" in asked.values else [*LevelChoice])
         is_paimon = bool(rules) and all(rule.id.startswith("paimon.") for rule in rules)

@@ -200,7 +200,12 @@ def _require_readable(formats: type[StrEnum], output_format: StrEnum | None, *, 
     if as_json and output_format not in (None, "json"):
         raise UsageError(f"--json and --format {output_format} exclude each other")
     if as_json and "json" not in list(formats):
-        raise UsageError("--json is not available: this command has a fixed format", hint="omit --json")
+        from deltacli.cli.terminal.shell import again_without
+
+        raise UsageError(
+            "--json is not available: this command has a fixed format",
+            hint=again_without(invocation.arguments, "--json"),
+        )
 
 
 def _progress_choice(

@@ -29,7 +29,9 @@ def sections_of(plan: UndeletePlan, restored: Journal | None) -> list[Section]:
         Section("table", [plan.table + _before_it(plan)]),
         Section("version", [version + _before(plan)]),
         Section("needed", [_amount(plan.needed.files, plan.needed.size_bytes)]),
-        Section(verb, list(_kinds(plan)) if found.files else ["nothing"], Style.GOOD if found.files else Style.PLAIN),
+        Section(
+            verb, list(_kinds(plan)) if found.files else [_nothing(plan)], Style.GOOD if found.files else Style.PLAIN
+        ),
         Section("files", list(_returning_files(plan))),
         Section(replaced, list(_replaced_files(plan)), Style.WARNING),
         Section("missing", list(_lost(plan)) if missing.files else [], Style.PROBLEM),
@@ -138,3 +140,7 @@ def _readable(plan: UndeletePlan) -> list[str]:
 
 def _amount(files: int, size_bytes: int) -> str:
     return f"{plural(files, 'file')}, {format_size(size_bytes)}"
+
+
+def _nothing(plan: UndeletePlan) -> str:
+    return "nothing" if plan.missing.files or plan.refusals else "nothing: no file is missing"

@@ -113,4 +113,4 @@ class PredicateColumns:
         reason = f"there is no column {name}{place}"
         if alike:
             reason = f"{name}{place} may be any of the columns {', '.join(one.name for one in alike)}"
-        raise refuse_column(self._text, position, reason, (one.name for one in fields))
+        raise refuse_column(self._text, position, reason, (one.name for one in fields), "" if alike else name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from deltacli.errors import UsageError
-from deltacli.hints import in_backticks
+from deltacli.hints import in_backticks, nearest_name, sql_name
 
 CODE = "usage.where"
 POSSIBLE = {
@@ -41,16 +41,18 @@ def refuse_value(text: str, position: int, reason: str, *, hint: str | None = No
     )
 
 
-def refuse_column(text: str, position: int, reason: str, names: Iterable[str]) -> UsageError:
-    """Return the error for a name that is not a column, with the existing names."""
+def refuse_column(text: str, position: int, reason: str, names: Iterable[str], name: str = "") -> UsageError:
+    """Return the error for a name that is not a column, with the existing names and the nearest of them."""
     known_names = list(names)
     listed = ", ".join(name if name.isidentifier() else in_backticks(name) for name in known_names[:_SHOWN_NAMES])
+    near = nearest_name(name, known_names, ignores_case=True)
+    meant = f"; did you mean {sql_name(near)}?" if near is not None else ""
     more = f" and {len(known_names) - _SHOWN_NAMES} more" if len(known_names) > _SHOWN_NAMES else ""
     return UsageError(
-        f"the predicate cannot be used: {reason}",
+        f"the predicate cannot be used: {reason}{meant}",
         code=CODE,
         facts={"where": _shown(text), "at": _place(text, position), "columns": f"{listed}{more}" or "none"},
-        hint="names with blanks or dots are in backticks: `a.b`",
+        hint=None if near is not None else "names with blanks or dots are in backticks: `a.b`",
     )
 
 

@@ -259,6 +259,11 @@ def _require_fitting(request: CheckpointRequest, layout: Layout) -> None:
         raise UsageError(
             f"{parameter('checkpoint.parts', request.parts)}: a multi-part checkpoint has two parts or more"
         )
+    if request.v2_top != TopFile.JSON and layout is not Layout.V2:
+        raise UsageError(
+            f"{parameter('checkpoint.v2_top')} requires {parameter('checkpoint.layout', 'v2')}",
+            hint=f"add {parameter('checkpoint.layout', 'v2')}",
+        )
     if request.rows_per_file is not None and layout is Layout.CLASSIC:
         raise UsageError(
             f"{parameter('checkpoint.rows_per_file')} requires {parameter('checkpoint.layout', 'multi-part')} "

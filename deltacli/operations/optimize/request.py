@@ -62,7 +62,7 @@ class OptimizeRequest:
         """Bring sizes to bytes. Raises UsageError."""
         for name in _SIZES:
             given = getattr(self, name)
-            size = parse_size(given) if isinstance(given, str) else given
+            size = parse_size(given, parameter(f"optimize.{name}")) if isinstance(given, str) else given
             if size is not None and (not isinstance(size, int) or isinstance(size, bool) or size < 1):
                 raise UsageError(f"{parameter(f'optimize.{name}')} {given} is not a size of at least one byte")
             object.__setattr__(self, name, size)

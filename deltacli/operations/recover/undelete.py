@@ -35,7 +35,7 @@ from deltacli.operations.recover.verify import Problem
 from deltacli.operations.table.find_log import missing_log, refuse_paimon
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.storage import PathKind
-from deltacli.storage.base import require_writable
+from deltacli.storage.versions import NO_VERSIONS
 from deltacli.typing import ArrowArray, ArrowTable
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def plan_undelete(table: TableHandle, request: UndeleteRequest) -> UndeletePlan:
     of another table, and for a store without versions where there is no log to plan by; and what reading a log and
     StorageFailed raise.
     """
-    require_writable(table.storage)
+    table.require_writable(dry_run=True)
     present = list_whole_log(table.storage, progress=table.progress)
     if present is None:
         refuse_paimon(table.storage)
@@ -85,6 +85,8 @@ def plan_undelete(table: TableHandle, request: UndeleteRequest) -> UndeletePlan:
     else:
         plan = replace(plan, notes=(*plan.notes, *require_usable(opened)))
     plan = _plan_files(table, request, opened, table_id, plan)
+    if not plan.found.files and not plan.missing.files:  # so no source is needed
+        plan = replace(plan, refusals=tuple(one for one in plan.refusals if one.code != NO_VERSIONS))
     return replace(plan, notes=(*plan.notes, *_no_copies(opened, plan)))
 
 

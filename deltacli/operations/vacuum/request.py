@@ -44,7 +44,7 @@ class DeletionLimit(NamedTuple):
             if share <= 1:
                 return cls(share=share, text=text.strip())
         elif "%" not in text:
-            return cls(size_bytes=parse_size(text), text=text.strip())
+            return cls(size_bytes=parse_size(text, parameter("vacuum.max_delete")), text=text.strip())
         raise UsageError(
             f"{parameter('vacuum.max_delete')} {text} is not a share or size",
             facts={"expected": "20%, at most 100%, or 10GiB"},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -79,8 +80,14 @@ def version_strip(canvas: Canvas, first: int, last: int, lost: Spans, label_cell
 
 
 def refusal_rows(canvas: Canvas, refusals: Iterable[tuple[str, str, str | None]]) -> list[tuple[str, RenderableType]]:
-    """Return rows of a grid: the message and the code of each refusal, and below it what overrides it."""
+    """Return rows of a grid: the message and the code of each refusal, and below it what overrides it.
+
+    Of a single one the code only, where the error with its message and its override follows on the same terminal.
+    """
+    refusals = list(refusals)
     rows: list[tuple[str, RenderableType]] = []
+    if len(refusals) == 1 and sys.stderr is not None and sys.stderr.isatty():
+        return [("refused", canvas.text(refusals[0][1], Style.PROBLEM))]
     for message, code, override in refusals:
         parts = [(message, Style.PROBLEM)] + ([] if message.endswith("]") else [(f" [{code}]", Style.QUIET)])
         rows.append(("refused", canvas.joined(parts)))
