@@ -14,7 +14,7 @@ from deltacli.cli.options.configuration import Variable
 from deltacli.cli.render.json import dumps
 from deltacli.cli.terminal.shell import again, again_with, again_with_flags, fill_hint, quoted_table, with_files
 from deltacli.cli.terminal.term import say, say_json, visible
-from deltacli.errors import DeltacliError, PaimonTable, PathExternal, UsageError, VersionAbsent
+from deltacli.errors import DeltacliError, NotATable, PaimonTable, PathExternal, UsageError, VersionAbsent
 from deltacli.hints import is_command, nearest_name
 
 INSTEAD: Mapping[str, str] = {
@@ -110,7 +110,7 @@ def _subject(error: DeltacliError, arguments: Sequence[str], table: str | None) 
     """
     if error.code.startswith("output."):
         return None
-    place = error.facts.get("path", "") if error.code.startswith("table.path") else error.table
+    place = error.facts.get("path", error.table) if isinstance(error, NotATable) else error.table
     if not place or table is None or _is_at(table, place):
         return table
     words = [word.partition("=")[2] if word.startswith("--") else word for word in arguments]
