@@ -122,15 +122,10 @@ class _Sample:
         return [range_bounds(column) for column in self.values()]
 
     def _some(self, values: list[ArrowArray], share: float) -> list[ArrowArray]:
-        import pyarrow as pa
-
         if share == 1:
             return values
-        rows = len(values[0])
-        wanted = rows * share
-        count = int(wanted) + (self._random.random() < wanted % 1)
-        places = pa.array(sorted(self._random.sample(range(rows), count)), pa.int64())
-        return [pc.take(column, places) for column in values]
+        is_taken = pc.less(pc.random(len(values[0]), initializer=self._random.getrandbits(62)), share)
+        return [pc.filter(column, is_taken) for column in values]
 
 
 @dataclass(frozen=True, slots=True)
