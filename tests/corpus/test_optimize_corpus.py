@@ -8,13 +8,17 @@ from __future__ import annotations
 import random
 import shutil
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from deltacli.api.table import Table
-from deltacli.errors import DeltacliError, Refused, StorageFailed
+from deltacli.delta.clustering.order_columns import order_columns
+from deltacli.errors import DeltacliError, Refused, StorageFailed, UsageError
+from deltacli.hints import in_backticks
 from tests.corpus.test_checkpoints import TABLES, UNWRITABLE
 from tests.corpus.test_widen_corpus import HUGE
 from tests.differential.test_rows import LARGE, PEERS
@@ -28,6 +32,12 @@ BY_ID = {table.id: table for table in TABLES}
 NAMES = [table.id for table in TABLES if table not in UNWRITABLE and table.id not in HUGE | LARGE]
 CHOSEN = sorted(random.Random(SEED).sample(NAMES, min(SAMPLE, len(NAMES))))
 NOTHING = "nothing to do"
+SORTED = CHOSEN[:4]
+CLUSTERED = [
+    name
+    for name in NAMES
+    if any("clustering" in (one.get("writerFeatures") or ()) for one in BY_ID[name].entry["protocols"])
+]
 
 
 def rows_of(table: Table) -> tuple[pa.Schema, Rows]:
@@ -39,7 +49,19 @@ def errors_of(table: Table) -> set[str]:
     return {found.rule.id for found in table.validate(level="data").findings if found.severity.value == "error"}
 
 
-def optimized(name: str, root: Path, place: Path, *, purge: bool = False) -> str | None:
+def order_of(table: Table) -> dict[str, Any]:
+    """How the rows of a table can be sorted: by its clustering columns, else by the first ones that can be."""
+    snapshot = table.snapshot()
+    if "clustering" in snapshot.config.features:
+        return {"cluster": True}
+    found = []
+    for field in snapshot.config.schema.fields if snapshot.config.schema else ():
+        with suppress(UsageError):
+            found += [order_columns(snapshot.config, [in_backticks(field.name)])[0].text]
+    return {"zorder": found[:2]}
+
+
+def optimized(name: str, root: Path, place: Path, *, is_sorted: bool = False, **how: Any) -> str | None:
     """Optimize a copy, and compare what can be read before and after; return why it was not changed, None if it was."""
     shutil.rmtree(place, ignore_errors=True)
     table = open_copy(copy_log(BY_ID[name], root, place, with_data=True), now_ms=NOW_MS)
@@ -47,11 +69,12 @@ def optimized(name: str, root: Path, place: Path, *, purge: bool = False) -> str
         before = rows_of(table)
     except DeltacliError as fault:
         return f"unreadable: {fault.code}"
+    how |= order_of(table) if is_sorted else {}
     wrong = errors_of(table)
     newest = table.snapshot().version
     try:
-        done = table.optimize(purge=purge)
-    except (Refused, StorageFailed) as refused:
+        done = table.optimize(**how)
+    except (Refused, StorageFailed, UsageError) as refused:
         assert table.snapshot().version == newest
         return f"refused: {refused.code}"
     after = rows_of(table)
@@ -60,7 +83,7 @@ def optimized(name: str, root: Path, place: Path, *, purge: bool = False) -> str
     assert errors_of(table) <= wrong, name
     if not done.versions:
         return NOTHING
-    again = table.optimize(purge=purge)
+    again = table.optimize(**how)
     assert not again.versions, name
     return None
 
@@ -82,27 +105,46 @@ def test_the_rows_of_every_table_stay(purge: bool, root: Path, tmp_path: Path) -
     assert sum(why is None for why in outcomes.values()) >= 10
 
 
+@pytest.mark.parametrize("name", [*SORTED, *CLUSTERED])
+def test_the_rows_stay_when_they_are_sorted(name: str, root: Path, tmp_path: Path) -> None:
+    why = optimized(name, root, tmp_path / "t", is_sorted=True)
+
+    assert why is None or why == NOTHING or why.startswith(("unreadable", "refused: optimize.not-clustered")), why
+
+
+@pytest.mark.long
+def test_the_rows_of_every_table_stay_when_they_are_sorted(root: Path, tmp_path: Path) -> None:
+    outcomes = {name: optimized(name, root, tmp_path / "t", is_sorted=True) for name in NAMES}
+
+    refused = {name: why for name, why in outcomes.items() if why is not None and why.startswith("refused")}
+    assert {"refused: catalog.managed", "refused: optimize.not-clustered"} >= set(refused.values())
+    assert sum(why is None for why in outcomes.values()) >= 80
+
+
 @pytest.mark.long
 @pytest.mark.skipif(peer_python() is None, reason="no environment with peers")
-def test_other_engines_read_the_same_rows(root: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_sorted", [False, True])
+def test_other_engines_read_the_same_rows(is_sorted: bool, root: Path, tmp_path: Path) -> None:
     """A peer that refuses the newest version refuses the one before as well."""
-    assert not peers_read_differently(CHOSEN, root, tmp_path)
+    names = [*CHOSEN, *CLUSTERED] if is_sorted else CHOSEN
+    assert not peers_read_differently(names, root, tmp_path, is_sorted=is_sorted)
 
 
 @pytest.mark.soak
 @pytest.mark.skipif(peer_python() is None, reason="no environment with peers")
-def test_other_engines_read_the_same_rows_of_every_table(root: Path, tmp_path: Path) -> None:
-    assert not peers_read_differently(NAMES, root, tmp_path)
+@pytest.mark.parametrize("is_sorted", [False, True])
+def test_other_engines_read_the_same_rows_of_every_table(is_sorted: bool, root: Path, tmp_path: Path) -> None:
+    assert not peers_read_differently(NAMES, root, tmp_path, is_sorted=is_sorted)
 
 
-def peers_read_differently(names: Sequence[str], root: Path, place: Path) -> list[object]:
+def peers_read_differently(names: Sequence[str], root: Path, place: Path, *, is_sorted: bool) -> list[object]:
     """Optimize copies, and return those of which a peer reads other rows of the newest version than of the one before
     the first commit.
     """
     copies: list[tuple[str, Path, int, int]] = []
     for number, name in enumerate(names):
         copy = place / str(number)
-        if optimized(name, root, copy) is None:
+        if optimized(name, root, copy, is_sorted=is_sorted) is None:
             items = open_copy(copy, now_ms=NOW_MS).history().items
             ours = [item.version for item in items if "deltacli" in str((item.commit_info or {}).get("engineInfo"))]
             copies.append((name, copy, min(ours) - 1, items[0].version))

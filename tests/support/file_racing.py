@@ -56,6 +56,7 @@ SCHEMA = json.dumps(
         ],
     }
 )
+_PURPOSES: Sequence[dict[str, Any]] = ({}, {}, {"purge": True}, {"zorder": ["id"]})
 _AGO = 6
 _EVERY = 40
 
@@ -194,7 +195,8 @@ def optimize(uri: str, number: int, seed: int, count: int, together: Barrier, an
         table = Table(open_storage(uri), clock=system_clock)
         together.wait()
         for _ in range(20 * count):
-            done = table.optimize(purge=chance.random() < 0.3, commit_metadata={"of": str(number)})
+            how = chance.choice(_PURPOSES)
+            done = table.optimize(**how, commit_metadata={"of": str(number)})
             dropped += done.dropped
             found += [(_txn_id(table.storage, version), version) for version in done.versions]
             if len(found) >= count:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from itertools import chain
+from threading import BoundedSemaphore
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
@@ -22,6 +24,8 @@ from deltacli.work.task import TaskContext
 if TYPE_CHECKING:
     import pyarrow
 
+_SORTING = BoundedSemaphore(2)
+"""Sorting takes up to 400 MiB, so that no more pieces of a process are sorted at once."""
 SPEC = "rewrite"
 """The name of the shared `RewriteSpec`."""
 
@@ -72,7 +76,8 @@ class _Run:
         """Raises SourceRefusedError if it has to be done again without a file."""
         published: list[NewFile] = []
         try:
-            self._write(published)
+            with _SORTING if self._spec.order is not None else nullcontext():
+                self._write(published)
         except BaseException:
             if self._named:
                 list(self._context.storage.delete_many(self._named))
