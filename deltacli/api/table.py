@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from deltacli.operations.change.widen_type import WideningOutcome
     from deltacli.operations.checkpoint.execute import CheckpointResult
     from deltacli.operations.checkpoint.plan import CheckpointRequest
+    from deltacli.operations.diff.request import DiffRequest
+    from deltacli.operations.diff.tables import TableDiff
     from deltacli.operations.optimize.execute import OptimizeOutcome
     from deltacli.operations.optimize.request import OptimizeRequest
     from deltacli.operations.read.changes import Changes
@@ -52,6 +54,7 @@ if TYPE_CHECKING:
     from deltacli.storage.retry import Retry
 else:
     CheckpointRequest = Lazy("deltacli.operations.checkpoint.plan", "CheckpointRequest")
+    DiffRequest = Lazy("deltacli.operations.diff.request", "DiffRequest")
     UndeleteRequest = Lazy("deltacli.operations.recover.request", "UndeleteRequest")
     OptimizeRequest = Lazy("deltacli.operations.optimize.request", "OptimizeRequest")
     RestoreRequest = Lazy("deltacli.operations.restore.request", "RestoreRequest")
@@ -222,6 +225,22 @@ class Table(LogCare):
             raise UsageError("the range of changes has no begin", facts={"expected": "from_version or from_timestamp"})
         span = find_range(self, first, last)
         return read_range(self, span, columns=columns, where=where, limit=optional_count(limit, "limit"))
+
+    @named
+    @takes(DiffRequest)
+    def diff(self, request: DiffRequest) -> TableDiff:
+        """Return what differs between two versions, or between this table and another one.
+
+        The parameters are the fields of `DiffRequest`.
+        `from_version` or `from_timestamp` choose the first version, `to_version` or `to_timestamp` the second one
+        (None: the newest), which is of the table `other` where that is given. `is_equal` of the result says whether
+        anything differs; `as_json` returns the document `deltacli.diff`, `file_rows` the files that differ.
+
+        Raises UsageError for a version that is compared with itself, and what `snapshot` raises.
+        """
+        from deltacli.operations.diff.tables import diff_tables
+
+        return diff_tables(self, request)
 
     @named
     @takes(ValidateRequest)

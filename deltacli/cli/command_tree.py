@@ -15,6 +15,7 @@ COMMANDS: Mapping[str, str] = {
     "changes": "deltacli.cli.commands.rows",
     "checkpoint": "deltacli.cli.commands.checkpoint",
     "completion": "deltacli.cli.commands.completion",
+    "diff": "deltacli.cli.commands.diff",
     "doctor access": "deltacli.cli.commands.doctor.access",
     "doctor storage": "deltacli.cli.commands.doctor.storage",
     "features": "deltacli.cli.commands.properties_and_features",
@@ -70,7 +71,7 @@ Only the modules of the selected commands are imported. A command of a group is 
 """
 
 HEADINGS: Mapping[str, str] = {
-    "Look": "history snapshot read changes schema",
+    "Look": "history snapshot read changes diff schema",
     "Check": "validate doctor",
     "Change": "alter widen-type properties features",
     "Maintain": "optimize checkpoint vacuum log",

@@ -20,6 +20,7 @@ from deltacli.hints import is_command, nearest_name
 INSTEAD: Mapping[str, str] = {
     "changes": "an engine reads row changes from the system table $audit_log",
     "checkpoint": "nothing is needed: a Paimon snapshot names all its files",
+    "diff": "deltacli schema diff TABLE --from schema:N compares schemas, deltacli history TABLE shows snapshots",
     "features": "options enable features: deltacli alter TABLE set KEY=VALUE",
     "log backup": "an engine keeps a state as a tag or a branch: sys.create_tag, sys.create_branch",
     "log cat": "deltacli snapshot TABLE --snapshot-id N shows a snapshot",

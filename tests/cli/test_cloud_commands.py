@@ -37,6 +37,7 @@ LINES = (
     "log backup {t} {b}",
     "log backup {t} {b} --full",
     "undelete {t} --from {b} --dry-run",
+    "diff {t} 3 11",
     "restore {t} --version 11 --yes",
     "properties {t} set kept=yes --yes",
     "checkpoint {t}",

@@ -176,10 +176,11 @@ class TouchedFiles:
 
 def key_column(paths: pyarrow.Array, dv_ids: pyarrow.Array) -> pyarrow.Array:
     """Return `file_key` for columns: string paths and string vector ids in, binary keys out."""
-    return _keys(canonical_column(paths), dv_ids)
+    return spelled_keys(canonical_column(paths), dv_ids)
 
 
-def _keys(spelled: pyarrow.Array, dv_ids: pyarrow.Array) -> pyarrow.Array:
+def spelled_keys(spelled: pyarrow.Array, dv_ids: pyarrow.Array) -> pyarrow.Array:
+    """Return the keys of paths (binary) that are in one spelling already."""
     import pyarrow
 
     ids = pc.cast(dv_ids, pyarrow.binary())

@@ -34,13 +34,14 @@ def changed_files(plan: RestorePlan, lost: Sequence[ProblemFile] = ()) -> Iterat
         yield _others(others)
     if found.added_amount.files:
         for adds in chosen_actions(plan.target, found.target.keys, found.added, plan.where, _READ):
-            yield _rows(plan.table.storage, adds, "add", of_adds)
+            yield file_rows(plan.table.storage, adds, "add", of_adds)
     if found.removed_amount.files:
         for adds in chosen_actions(plan.now, found.now.keys, found.removed, plan.where, _READ):
-            yield _rows(plan.table.storage, adds, "remove", ())
+            yield file_rows(plan.table.storage, adds, "remove")
 
 
-def _rows(storage: Storage, adds: RecordBatch, change: str, problems: Sequence[ProblemFile]) -> RecordBatch:
+def file_rows(storage: Storage, adds: RecordBatch, change: str, problems: Sequence[ProblemFile] = ()) -> RecordBatch:
+    """Return live files as rows of a kind of change, with the problems of some."""
     import pyarrow as pa
 
     count, text = adds.num_rows, pa.string()

@@ -58,12 +58,12 @@ class Difference:
     @cached_property
     def added_amount(self) -> Amount:
         """The files that come back."""
-        return _amount(self.target, self.added)
+        return amount_of(self.target, self.added)
 
     @cached_property
     def removed_amount(self) -> Amount:
         """The files that go."""
-        return _amount(self.now, self.removed)
+        return amount_of(self.now, self.removed)
 
     @property
     def unchanged(self) -> int:
@@ -106,7 +106,11 @@ def compare(now: Snapshot, target: Snapshot, where: Mask | None = None) -> Diffe
 
     Raises CommitCorrupt, CheckpointUnreadable and StorageFailed.
     """
-    ours, theirs = live_files(now, where), live_files(target, where)
+    return difference_of(live_files(now, where), live_files(target, where))
+
+
+def difference_of(ours: LiveFiles, theirs: LiveFiles) -> Difference:
+    """Return what differs between the files of two versions: those of now, and those of the target."""
     return Difference(
         ours,
         theirs,
@@ -119,7 +123,7 @@ def no_difference() -> Difference:
     """Return the difference of two versions without files."""
     import pyarrow as pa
 
-    nothing = LiveFiles(*_joined([]))
+    nothing = joined_files([])
     return Difference(nothing, nothing, pa.array([], pa.bool_()), pa.array([], pa.bool_()))
 
 
@@ -146,20 +150,22 @@ def live_files(snapshot: Snapshot, where: Mask | None) -> LiveFiles:
         )
 
     parts = list(snapshot.file_actions.map_actions("add", read, fields=fields))
-    return LiveFiles(*_joined(parts))
+    return joined_files(parts)
 
 
-def _joined(parts: Sequence[tuple[ArrowArray, ...]]) -> list[ArrowArray]:
+def joined_files(parts: Sequence[tuple[ArrowArray, ...]]) -> LiveFiles:
+    """Return the files of several parts, each with the columns of `LiveFiles`."""
     import pyarrow as pa
 
     kinds = (pa.binary(KEY_BYTES), pa.int64(), pa.int64(), pa.int64(), pa.bool_(), pa.bool_())
-    return [
-        pa.concat_arrays([pa.array([], kind), *(part[place] for part in parts)]) for place, kind in enumerate(kinds)
-    ]
+    return LiveFiles(
+        *(pa.concat_arrays([pa.array([], kind), *(part[place] for part in parts)]) for place, kind in enumerate(kinds))
+    )
 
 
-def _amount(files: LiveFiles, chosen: ArrowArray) -> Amount:
-    sizes, rows = pc.filter(files.sizes, chosen), pc.filter(files.rows, chosen)
+def amount_of(files: LiveFiles, chosen: ArrowArray | None) -> Amount:
+    """Return the bytes and rows of the chosen files; None: of all."""
+    sizes, rows = (one if chosen is None else pc.filter(one, chosen) for one in (files.sizes, files.rows))
     return Amount(len(sizes), _sum(sizes), None if rows.null_count else _sum(rows))
 
 

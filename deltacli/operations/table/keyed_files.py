@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from deltacli.arrow import compute as pc
 from deltacli.delta.encoding.fingerprints import fingerprints
 from deltacli.delta.log.action_fields import FIELDS
-from deltacli.delta.log.replay import key_column
-from deltacli.delta.vectors.descriptor import unique_id_column
+from deltacli.delta.log.replay import key_column, spelled_keys
+from deltacli.delta.vectors.descriptor import no_vector_ids, unique_id_column
 from deltacli.typing import ArrowArray, RecordBatch
 
 if TYPE_CHECKING:
@@ -24,13 +24,29 @@ KEY_BYTES = 16
 
 Mask = Callable[["pyarrow.RecordBatch"], ArrowArray]
 """Returns which file actions are chosen: never null."""
+Spelling = Callable[["pyarrow.Array"], ArrowArray]
+"""Returns paths of the log in a form that is equal for equal files, as bytes."""
 
 
 def file_keys(adds: RecordBatch) -> ArrowArray:
     """Return sixteen bytes for the path and the vector of each file action, equal in one process for equal files."""
+    return key_digests(adds.column("path"), unique_id_column(adds.column("deletionVector")))
+
+
+def narrow_keys(adds: RecordBatch, spelling: Spelling | None, *, with_vectors: bool = True) -> ArrowArray:
+    """Return the keys of narrow live files (see `ActionSchemas`).
+
+    `spelling` makes paths of two tables comparable. Without `with_vectors`, files with another vector are equal.
+    """
+    ids = adds.column("dv_id") if with_vectors else no_vector_ids(adds.num_rows)
+    return key_digests(adds.column("path"), ids, spelling)
+
+
+def key_digests(paths: ArrowArray, ids: ArrowArray, spelling: Spelling | None = None) -> ArrowArray:
+    """Return sixteen bytes for each path and id of a vector."""
     import pyarrow as pa
 
-    keys = key_column(adds.column("path"), unique_id_column(adds.column("deletionVector")))
+    keys = key_column(paths, ids) if spelling is None else spelled_keys(spelling(paths), ids)
     pairs = array("q", bytes(KEY_BYTES * len(keys)))
     pairs[::2] = array("q", map(hash, keys.to_pylist()))
     pairs[1::2] = array("q", memoryview(fingerprints(keys).buffers()[1])[: 8 * len(keys)].tobytes()) if keys else pairs
@@ -38,7 +54,11 @@ def file_keys(adds: RecordBatch) -> ArrowArray:
 
 
 def chosen_actions(
-    snapshot: Snapshot, keys: ArrowArray, chosen: ArrowArray, where: Mask | None, fields: Sequence[str] | None = None
+    snapshot: Snapshot,
+    keys: ArrowArray,
+    chosen: ArrowArray,
+    where: Mask | None,
+    fields: Sequence[str] | None = None,
 ) -> Iterator[RecordBatch]:
     """Yield the live files of a version that `chosen` selects among those with these `keys`, with all their fields or
     some.
@@ -49,7 +69,11 @@ def chosen_actions(
 
 
 def marked_actions(
-    snapshot: Snapshot, keys: ArrowArray, chosen: ArrowArray, where: Mask | None, fields: Sequence[str] | None = None
+    snapshot: Snapshot,
+    keys: ArrowArray,
+    chosen: ArrowArray,
+    where: Mask | None,
+    fields: Sequence[str] | None = None,
 ) -> Iterator[tuple[RecordBatch, ArrowArray]]:
     """Yield the live files of a version, which have these `keys`, and which of them `chosen` selects."""
     named = None if fields is None else [*fields, *(["partitionValues"] if where is not None else [])]

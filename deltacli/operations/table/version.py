@@ -329,6 +329,13 @@ class FileActions(NamedTuple):
         yield from self.tail_batches()
         yield from self.narrow_pieces(self.pieces, with_records=with_records)
 
+    def map_narrow_pieces(self, work: Callable[[FileBatch], Result]) -> Iterator[Result]:
+        """Yield the result of `work` for each narrow batch of the checkpoint, in the same order each time. It must be
+        thread-safe, as in `map_actions`.
+        """
+        read = partial(read_narrow, self.table.stores, touched=self.touched, with_paths=True)
+        yield from self._of_pieces(read, _rows_of_batch, work, several_at_once=True)
+
     def narrow_pieces(self, pieces: Sequence[CheckpointPiece], *, with_records: bool = True) -> Iterator[FileBatch]:
         """Yield those of some row groups of the checkpoint."""
         stores, touched = self.table.stores, self.touched

@@ -1,0 +1,125 @@
+"""`deltacli diff TABLE V1 V2` and `deltacli diff A B`."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, NamedTuple
+
+import typer
+
+from deltacli.cli.options.common_options import TableArgument
+from deltacli.cli.options.moments import parse_timestamp
+from deltacli.cli.options.run import Run
+from deltacli.errors import EXIT_FINDINGS, UsageError
+
+EXIT_CODES = (0, 1, 2, 3, 7, 70)
+
+First = Annotated[
+    str, typer.Argument(metavar="V1|OTHER", help="Version to compare, or another table.", show_default=False)
+]
+Second = Annotated[
+    str | None,
+    typer.Argument(metavar="V2", help="Version to compare it with.  [default: the newest]", show_default=False),
+]
+From = Annotated[
+    str | None,
+    typer.Option(
+        "--from", metavar="V", help="Version of TABLE, with OTHER.  [default: the newest]", show_default=False
+    ),
+]
+To = Annotated[
+    str | None,
+    typer.Option("--to", metavar="V", help="Version of OTHER.  [default: the newest]", show_default=False),
+]
+
+
+class Point(NamedTuple):
+    """A version, or a time at which it was the newest one; neither: the newest version of all."""
+
+    version: int | None = None
+    timestamp_ms: int | None = None
+
+
+def diff(
+    run: Run, table: TableArgument, first: First, second: Second = None, *, begin: From = None, end: To = None
+) -> None:
+    """Show what differs between two versions, or between two tables; exit 1 if something does.
+
+    \b
+    Compares schema, properties, protocol, partitioning, domains, and the live files
+    with their bytes and rows. A version is a number, a time (RFC 3339 with offset:
+    the newest version then) or a date (midnight UTC). Files are compared by path
+    and deletion vector, not by content; CSV lists those that differ. A copy of a
+    table, and a shallow clone, have the files of their origin. A table whose name
+    is a number is written as ./3.
+
+    \b
+    Examples:
+      deltacli diff ./tbl 3 7
+      deltacli diff ./tbl 3  # with the newest version
+      deltacli diff ./tbl 2026-01-30 2026-01-31T12:00:00Z
+      deltacli diff ./tbl ./copy
+      deltacli diff ./tbl ./copy --from 3 --to 3
+      deltacli diff ./tbl 3 7 --format markdown  # for a pull request
+      deltacli diff ./tbl 3 7 --format csv  # the files that differ
+    """
+    from deltacli.cli.render.diff import diff_result
+    from deltacli.operations.diff.request import DiffRequest
+    from deltacli.operations.diff.tables import diff_tables
+
+    points, other = _chosen(first, second, begin, end)
+    request = DiffRequest(
+        from_version=points[0].version,
+        from_timestamp_ms=points[0].timestamp_ms,
+        to_version=points[1].version,
+        to_timestamp_ms=points[1].timestamp_ms,
+        other=None if other is None else run.open_table(other),
+    )
+    found = diff_tables(run.open_table(table), request)
+    run.write(diff_result(found))
+    if not found.is_equal:
+        raise typer.Exit(EXIT_FINDINGS)
+
+
+def _chosen(
+    first: str, second: str | None, begin: str | None, end: str | None
+) -> tuple[tuple[Point, Point], str | None]:
+    """Return the two points, and the other table where there is one. Raises UsageError."""
+    if (old := _read("V1", first)) is not None:
+        if begin is not None or end is not None:
+            raise UsageError(
+                "--from and --to are versions of two tables", facts={"expected": "TABLE OTHER, or TABLE V1 V2"}
+            )
+        new = Point() if second is None else _read("V2", second)
+        if new is None:
+            raise _no_version("V2", str(second))
+        return (old, new), None
+    if second is not None:
+        raise _no_version("V1", first)
+    return (_of_option("--from", begin), _of_option("--to", end)), first
+
+
+def _of_option(option: str, text: str | None) -> Point:
+    found = Point() if text is None else _read(option, text.removeprefix("version:"))
+    if found is None:
+        raise _no_version(option, str(text))
+    return found
+
+
+def _read(name: str, text: str) -> Point | None:
+    """Return the point that a word names; None for a word that is a table. Raises UsageError for an invalid time."""
+    if text.isascii() and text.isdigit():
+        if len(text) > 19 or int(text) >= 1 << 63:
+            raise _no_version(name, text)
+        return Point(int(text))
+    if re.match(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([Tt ]|$)", text):
+        return Point(None, parse_timestamp(text))
+    return None
+
+
+def _no_version(name: str, text: str) -> UsageError:
+    return UsageError(
+        f"{name} {text!r} is not a version",
+        code="usage.version",
+        facts={"expected": "a number, a time such as 2026-01-09T08:12:44Z, or a date"},
+    )

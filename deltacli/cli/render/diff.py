@@ -1,0 +1,145 @@
+"""What differs between two versions as text: a drawn difference of schemas, then properties, protocol and files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from deltacli.cli.render.json import dumps
+from deltacli.cli.render.sections import Section
+from deltacli.cli.results import Grid, Outcome, grid_of
+from deltacli.operations.schemas.diff import shown
+from deltacli.paimon.schema_changes import ChangeKind
+from deltacli.typing import Json, RecordBatch
+from deltacli.units import format_count, format_moment, format_size, plural
+
+if TYPE_CHECKING:
+    from deltacli.cli.render.terminal.console import Canvas
+    from deltacli.operations.diff.tables import Changed, TableDiff
+    from deltacli.operations.restore.difference import Amount
+    from deltacli.operations.table.version import Snapshot
+    from deltacli.paimon.schema_changes import Change
+
+_COLUMNS = ("path", "change", "kind", "sizeBytes")
+_SIGNS = {ChangeKind.ADD_COLUMN: "+", ChangeKind.DROP_COLUMN: "-"}
+
+
+def diff_result(found: TableDiff) -> Outcome:
+    """Return a comparison as a result; its rows are the files that differ."""
+    said = list(diff_sections(found))
+
+    def draw(canvas: Canvas) -> None:
+        from deltacli.cli.render.terminal.diff import draw_diff
+
+        draw_diff(canvas, said)
+
+    return _Compared(
+        "diff", found.before.table.uri, found.as_json(), lambda: said, (), _COLUMNS, draw, batches=found.file_rows
+    )
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class _Compared(Outcome):
+    """Its rows are those of `batches`, and there may be millions of them."""
+
+    batches: Callable[[], Iterable[RecordBatch]]
+
+    def grid(self) -> Grid:
+        return grid_of(self.columns, (batch.select(list(self.columns)) for batch in self.batches()))
+
+
+def diff_sections(found: TableDiff) -> Iterator[Section]:
+    """Yield the sections of a comparison; those with nothing to say are left out. A line of a change begins with `+`,
+    `-` or `~`.
+    """
+    is_one = found.before.table.uri == found.after.table.uri
+    if is_one:
+        yield Section("table", [found.before.table.uri])
+    yield Section("from", [_point(found.before, named=not is_one)])
+    yield Section("to", [_point(found.after, named=not is_one)])
+    if found.is_equal:
+        yield Section("differs", ["nothing"])
+    yield Section("schema", list(_schema(found)))
+    yield Section("partitions", [] if found.partitioning is None else list(_partitions(found.partitioning)))
+    yield Section("properties", [_line(one) for one in found.properties])
+    yield Section("protocol", [_protocol_line(one) for one in found.protocol])
+    yield Section("domains", [_line(one) for one in found.domains])
+    yield Section("metadata", [_line(one) for one in found.metadata])
+    yield Section("files", list(_files(found)))
+    before, after = found.files.totals
+    if before.size_bytes != after.size_bytes:
+        change = after.size_bytes - before.size_bytes
+        signed = f"{'+' if change > 0 else '-'}{format_size(abs(change))}"
+        yield Section("size", [f"{format_size(before.size_bytes)} -> {format_size(after.size_bytes)} ({signed})"])
+    yield Section("rows", list(_rows(before, after)))
+
+
+def _point(side: Snapshot, *, named: bool) -> str:
+    table = f"{side.table.uri}, " if named else ""
+    committed = "" if side.time is None else f", committed {format_moment(side.time.timestamp_ms)} UTC"
+    return f"{table}version {side.version}{committed}"
+
+
+def _schema(found: TableDiff) -> Iterator[str]:
+    yield from map(_change, found.column_changes)
+    for one in found.column_metadata:
+        yield f"~ {one['field']} {one['key']}: {_value(one['from'])} -> {_value(one['to'])}"
+
+
+def _change(change: Change) -> str:
+    sign = _SIGNS.get(change.kind)
+    return f"~ {shown(change)}" if sign is None else f"{sign} {shown(change).partition(' ')[2]}"
+
+
+def _partitions(change: Changed) -> Iterator[str]:
+    old, new = (", ".join(columns) if isinstance(columns, list) else "" for columns in (change.before, change.after))
+    yield f"~ {old or 'none'} -> {new or 'none'}"
+
+
+def _line(change: Changed) -> str:
+    if change.before is None:
+        return f"+ {change.name} = {_value(change.after)}"
+    if change.after is None:
+        return f"- {change.name} = {_value(change.before)}"
+    return f"~ {change.name}: {_value(change.before)} -> {_value(change.after)}"
+
+
+def _protocol_line(change: Changed) -> str:
+    if isinstance(change.after, bool):
+        return f"{'+' if change.after else '-'} {change.name}"
+    return _line(change)
+
+
+def _value(value: Json) -> str:
+    if value is None:
+        return "(not set)"
+    return value if isinstance(value, str) else dumps(value).decode()
+
+
+def _files(found: TableDiff) -> Iterator[str]:
+    for sign, what, amount in (
+        ("+", "added", found.files.added),
+        ("-", "removed", found.files.removed),
+        ("~", "with another deletion vector", found.files.revectored.after),
+    ):
+        if amount.files:
+            yield f"{sign} {_amount(amount, what)}"
+    before, after = found.files.totals
+    if before.files != after.files:
+        yield f"{format_count(before.files)} -> {format_count(after.files)}"
+
+
+def _amount(amount: Amount, what: str) -> str:
+    rows = "unknown rows" if amount.rows is None else plural(amount.rows, "row")
+    return f"{plural(amount.files, 'file')} {what}, {format_size(amount.size_bytes)}, {rows}"
+
+
+def _rows(before: Amount, after: Amount) -> Sequence[str]:
+    if before.rows is None or after.rows is None:
+        return ["unknown: files without a record count"]
+    if before.rows == after.rows:
+        return []
+    change = after.rows - before.rows
+    sign = "+" if change > 0 else "-"
+    return [f"{format_count(before.rows)} -> {format_count(after.rows)} ({sign}{format_count(abs(change))})"]

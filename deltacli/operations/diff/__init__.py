@@ -1,0 +1,1 @@
+"""`diff`: what differs between two versions of a table, or between two tables."""

@@ -1,0 +1,55 @@
+"""The request for a comparison."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import TYPE_CHECKING
+
+from deltacli.errors import UsageError
+from deltacli.operations.table.api_arguments import moment_ms, optional_version
+
+if TYPE_CHECKING:
+    from deltacli.operations.table.handle import TableHandle
+
+ENDS = ("from", "to")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiffRequest:
+    """The two versions to compare, each by its number or by a time at which it was the newest; None: the newest one.
+
+    `other` is the table of the second version, where that is another one.
+    """
+
+    from_version: int | None = None
+    from_timestamp: datetime | date | None = None
+    from_timestamp_ms: int | None = None
+    to_version: int | None = None
+    to_timestamp: datetime | date | None = None
+    to_timestamp_ms: int | None = None
+    other: TableHandle | None = None
+
+    def __post_init__(self) -> None:
+        """Raise UsageError for ends that are given twice, and for a comparison of a version with itself."""
+        for end in ENDS:
+            version, timestamp = getattr(self, f"{end}_version"), getattr(self, f"{end}_timestamp")
+            if sum(one is not None for one in (version, timestamp, getattr(self, f"{end}_timestamp_ms"))) > 1:
+                raise UsageError(f"{end}_version and {end}_timestamp exclude each other")
+            if optional_version(version, f"{end}_version") is not None and version < 0:
+                raise UsageError(f"version {version} is negative")
+            if timestamp is not None:
+                object.__setattr__(self, f"{end}_timestamp_ms", moment_ms(timestamp, f"{end}_timestamp"))
+                object.__setattr__(self, f"{end}_timestamp", None)
+        if self.other is None and self.begin == self.end:
+            raise UsageError("the version is compared with itself", facts={"expected": "two versions, or two tables"})
+
+    @property
+    def begin(self) -> tuple[int | None, int | None]:
+        """The first version, or its time in epoch milliseconds."""
+        return self.from_version, self.from_timestamp_ms
+
+    @property
+    def end(self) -> tuple[int | None, int | None]:
+        """The second version, or its time."""
+        return self.to_version, self.to_timestamp_ms

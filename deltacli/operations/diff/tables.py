@@ -1,0 +1,253 @@
+"""What differs between two versions: schema, properties, protocol, partitioning, domains, and live files with their
+bytes and rows.
+
+A file is the same if path and deletion vector are the same; one whose vector alone differs is changed. In two tables a
+path is the same below either root, so that a copy and a shallow clone have the files of their origin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+from deltacli.arrow import compute as pc
+from deltacli.delta.schema.types import ArrayType, DataType, MapType, StructType
+from deltacli.hints import sql_name
+from deltacli.operations.diff.files import FileDiff, compare_files
+from deltacli.operations.table.keyed_files import Spelling
+from deltacli.operations.table.time_travel import find_snapshot
+from deltacli.paimon.schema_changes import ChangeKind
+from deltacli.typing import ArrowArray, Json, RecordBatch
+from deltacli.units import format_timestamp
+
+if TYPE_CHECKING:
+    from deltacli.delta.log.state import Metadata
+    from deltacli.operations.diff.request import DiffRequest
+    from deltacli.operations.schemas.diff import SchemaDiff
+    from deltacli.operations.table.handle import TableHandle
+    from deltacli.operations.table.version import Snapshot
+    from deltacli.paimon.schema_changes import Change
+
+_SHOWN_ELSEWHERE = (ChangeKind.TABLE_COMMENT, ChangeKind.PARTITION_KEYS, ChangeKind.HIGHEST_FIELD_ID)
+_MAPPING = ("delta.columnMapping.id", "delta.columnMapping.physicalName")
+_OF_SCHEMA = ("comment", *_MAPPING)
+"""Metadata of columns that changes of the schema show, or that say how a column is stored."""
+
+
+class Changed(NamedTuple):
+    """A value that differs; None: there is none."""
+
+    name: str
+    before: Json
+    after: Json
+
+    def as_json(self, label: str = "name") -> dict[str, Json]:
+        """Return the change as in documents."""
+        return {label: self.name, "from": self.before, "to": self.after}
+
+
+@dataclass(frozen=True, eq=False)
+class TableDiff:
+    """Two versions, and what differs from the first to the second."""
+
+    before: Snapshot
+    after: Snapshot
+    schema: SchemaDiff
+    files: FileDiff
+
+    @cached_property
+    def column_changes(self) -> list[Change]:
+        """The changes of columns."""
+        return [one for one in self.schema.changes if one.kind not in _SHOWN_ELSEWHERE]
+
+    @cached_property
+    def column_metadata(self) -> list[dict[str, Json]]:
+        """The metadata of columns that differs, such as the expression of a generated column."""
+        return _metadata_changes(self.before.schema, self.after.schema)
+
+    @property
+    def schema_changes(self) -> list[dict[str, Json]]:
+        """The changes of columns, as in the document `deltacli.schema-diff`, and of their metadata."""
+        return [*map(self.schema.change_json, self.column_changes), *self.column_metadata]
+
+    @cached_property
+    def properties(self) -> list[Changed]:
+        """The table properties that differ."""
+        return _differing(self.before.properties, self.after.properties)
+
+    @cached_property
+    def metadata(self) -> list[Changed]:
+        """The name and the description, where they differ."""
+        return _differing(*({"name": one.name, "description": one.description} for one in self._metadata))
+
+    @cached_property
+    def partitioning(self) -> Changed | None:
+        """The partition columns, where they differ."""
+        old, new = (list(one.partition_columns) for one in self._metadata)
+        return None if old == new else Changed("partitionColumns", old, new)
+
+    @property
+    def _metadata(self) -> Sequence[Metadata]:
+        return self.before.metadata, self.after.metadata
+
+    @cached_property
+    def protocol(self) -> list[Changed]:
+        """The protocol versions that differ, and the features that one of them supports (true or false)."""
+        old, new = self.before.protocol, self.after.protocol
+        versions = [
+            ("minReaderVersion", old.min_reader_version, new.min_reader_version),
+            ("minWriterVersion", old.min_writer_version, new.min_writer_version),
+        ]
+        features = sorted(old.supported_features ^ new.supported_features)
+        return [
+            *(Changed(name, was, becomes) for name, was, becomes in versions if was != becomes),
+            *(Changed(name, name in old.supported_features, name in new.supported_features) for name in features),
+        ]
+
+    @cached_property
+    def domains(self) -> list[Changed]:
+        """The domains whose configuration differs."""
+        return _differing(*({one.domain: one.configuration for one in side.domains} for side in self.sides))
+
+    @property
+    def sides(self) -> tuple[Snapshot, Snapshot]:
+        """Both versions."""
+        return self.before, self.after
+
+    @cached_property
+    def is_equal(self) -> bool:
+        """Whether nothing differs."""
+        small = (self.schema_changes, self.properties, self.metadata, self.protocol, self.domains)
+        files = self.files.added.files or self.files.removed.files or self.files.revectored.after.files
+        return not (any(small) or self.partitioning or files)
+
+    def as_json(self) -> dict[str, Json]:
+        """Return the content of the document `deltacli.diff`."""
+        before, after = self.files.totals
+        changed = self.files.revectored
+        return {
+            "from": _point(self.before),
+            "to": _point(self.after),
+            "equal": self.is_equal,
+            "matchedBy": self.schema.matched_by,
+            "schema": list(self.schema_changes),
+            "partitioning": None
+            if self.partitioning is None
+            else {"from": self.partitioning.before, "to": self.partitioning.after},
+            "properties": [one.as_json("key") for one in self.properties],
+            "protocol": [one.as_json() for one in self.protocol],
+            "domains": [one.as_json("domain") for one in self.domains],
+            "metadata": [one.as_json() for one in self.metadata],
+            "files": {
+                "from": before.files,
+                "to": after.files,
+                "added": self.files.added.files,
+                "removed": self.files.removed.files,
+                "changed": changed.after.files,
+            },
+            "bytes": {
+                "from": before.size_bytes,
+                "to": after.size_bytes,
+                "added": self.files.added.size_bytes,
+                "removed": self.files.removed.size_bytes,
+            },
+            "rows": {
+                "from": before.rows,
+                "to": after.rows,
+                "added": self.files.added.rows,
+                "removed": self.files.removed.rows,
+                "deletedByVectors": _less(changed.before.rows, changed.after.rows),
+            },
+        }
+
+    def file_rows(self) -> Iterator[RecordBatch]:
+        """Yield the files that differ as rows in columns: `path`, `change` (`add`, `remove`, `change`), `kind`,
+        `sizeBytes`.
+
+        Raises CommitCorrupt, CheckpointUnreadable and StorageFailed.
+        """
+        from deltacli.operations.restore.changed_files import file_rows
+
+        for change, adds in self.files.changes():
+            side = self.before if change == "remove" else self.after
+            yield file_rows(side.table.storage, adds, change)
+
+
+def diff_tables(table: TableHandle, request: DiffRequest) -> TableDiff:
+    """Return what differs between two versions.
+
+    Raises what `find_snapshot` raises for both; Unreadable for a schema that cannot be parsed.
+    """
+    from deltacli.operations.schemas.described import describe_delta
+    from deltacli.operations.schemas.diff import diff_schemas
+
+    other = table if request.other is None else request.other
+    before = find_snapshot(table, version=request.begin[0], timestamp_ms=request.begin[1])
+    after = find_snapshot(other, version=request.end[0], timestamp_ms=request.end[1])
+    schemas = (replace(describe_delta(side), properties={}) for side in (before, after))
+    spelling = None if other.uri == table.uri else _below_either_root(table, other)
+    return TableDiff(before, after, diff_schemas(*schemas), compare_files(before, after, spelling))
+
+
+def _below_either_root(first: TableHandle, second: TableHandle) -> Spelling:
+    """Return what spells paths so that they are equal below the roots of two tables."""
+    from deltacli.delta.vacuum.keys import PathKeys
+
+    roots = [root for one in (first, second) for root in (one.storage.uri, *one.storage.aliases)]
+    keys = PathKeys(tuple(roots))
+
+    def spelled(raw: ArrowArray) -> ArrowArray:
+        import pyarrow as pa
+
+        return pc.coalesce(pc.cast(keys.of_log(raw).keys, pa.binary()), pc.cast(raw, pa.binary()))
+
+    return spelled
+
+
+def _point(side: Snapshot) -> dict[str, Json]:
+    time = None if side.time is None else side.time.timestamp_ms
+    return {
+        "table": side.table.uri,
+        "version": side.version,
+        "timestampMs": time,
+        "timestamp": None if time is None else format_timestamp(time),
+    }
+
+
+def _differing(before: Mapping[str, Json], after: Mapping[str, Json]) -> list[Changed]:
+    names = sorted({*before, *after})
+    found = (Changed(name, before.get(name), after.get(name)) for name in names)
+    return [one for one in found if one.before != one.after]
+
+
+def _less(before: int | None, after: int | None) -> int | None:
+    return None if before is None or after is None else before - after
+
+
+def _metadata_changes(before: StructType, after: StructType) -> list[dict[str, Json]]:
+    """Return the metadata of columns of equal name that differs, such as the expression of a generated column."""
+    old, new = dict(_metadata_of(before, ())), dict(_metadata_of(after, ()))
+    found: list[dict[str, Json]] = []
+    for path in old.keys() & new.keys():
+        for key in sorted({*old[path], *new[path]} - {*_OF_SCHEMA}):
+            was, becomes = old[path].get(key), new[path].get(key)
+            if was != becomes:
+                field = ".".join(map(sql_name, path))
+                found.append({"kind": "updateColumnMetadata", "field": field, "key": key, "from": was, "to": becomes})
+    return sorted(found, key=lambda one: (str(one["field"]), str(one["key"])))
+
+
+def _metadata_of(data_type: DataType, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Mapping[str, Json]]]:
+    match data_type:
+        case StructType(fields):
+            for field in fields:
+                here = (*path, field.name)
+                yield here, field.metadata
+                yield from _metadata_of(field.data_type, here)
+        case ArrayType(element):
+            yield from _metadata_of(element, (*path, "element"))
+        case MapType(key, value):
+            yield from _metadata_of(key, (*path, "key"))
+            yield from _metadata_of(value, (*path, "value"))

@@ -1,0 +1,189 @@
+"""`diff` on the command line; the sample table has 15 versions."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deltacli import open_table
+from deltacli.cli.terminal.term import cells
+from deltacli.errors import UsageError
+from tests.cli.support import Result, deltacli
+from tests.cli.test_terminal import ESCAPE, on_terminal
+from tests.docs.test_schemas import faults, line_faults
+from tests.support.actions import add, deletion_vector, domain, metadata, protocol, remove
+from tests.support.builder import TableBuilder
+
+Json = dict[str, Any]  # Any: JSON values
+
+
+@pytest.fixture
+def home(sample: Path, tmp_path: Path) -> Path:
+    shutil.copytree(sample, tmp_path / "tbl")
+    return tmp_path
+
+
+def diff(home: Path, *arguments: str) -> Result:
+    return deltacli("diff", *arguments, cwd=home)
+
+
+def column(name: str, kind: str, **more: object) -> Json:
+    return {"name": name, "type": kind, "nullable": True, "metadata": more}
+
+
+def schema(*columns: Json) -> str:
+    return json.dumps({"type": "struct", "fields": columns})
+
+
+@pytest.fixture
+def changed(tmp_path: Path) -> Path:
+    """A table of which version 1 changes everything that `diff` compares."""
+    features = {"reader_features": ["deletionVectors"], "writer_features": ["deletionVectors", "domainMetadata"]}
+    before = schema(column("a", "integer"), column("b", "string"), column("g", "long"))
+    made = {"delta.generationExpression": "a + 1"}
+    after = schema(column("a", "long"), column("g", "long", **made), column("c", "date", comment="new"))
+    vectors = (deletion_vector(rows=2), deletion_vector("zb^-aqEH.-t@S}K{vb[*k^", rows=5))
+    builder = TableBuilder()
+    builder.commit(
+        protocol(),
+        metadata(schema_string=before, configuration={"k": "1", "gone": "x"}),
+        add("same.parquet", size=5, records=5),
+        add("vector.parquet", size=10, records=10, vector=vectors[0]),
+        add("gone.parquet", size=100, records=7),
+    )
+    builder.commit(
+        protocol(3, 7, **features),
+        metadata(schema_string=after, configuration={"k": "2", "new": "y"}, name="named", partition_columns=["c"]),
+        domain("app", '{"x":1}'),
+        remove("gone.parquet"),
+        remove("vector.parquet", vector=vectors[0]),
+        add("vector.parquet", size=10, records=10, vector=vectors[1]),
+        add("new.parquet", size=1000),
+    )
+    return builder.write(tmp_path / "changed")
+
+
+def test_everything_that_differs_is_shown(changed: Path) -> None:
+    done = diff(changed.parent, "changed", "0", "1")
+
+    assert (1, "") == (done.code, done.err)
+    assert [
+        "schema      - b STRING",
+        "            ~ type a INT -> BIGINT",
+        "            + c DATE",
+        "            ~ g delta.generationExpression: (not set) -> a + 1",
+        "partitions  ~ none -> c",
+        "properties  - gone = x",
+        "            ~ k: 1 -> 2",
+        "            + new = y",
+        "protocol    ~ minReaderVersion: 1 -> 3",
+        "            ~ minWriterVersion: 2 -> 7",
+        "            - appendOnly",
+        "            + deletionVectors",
+        "            + domainMetadata",
+        "            - invariants",
+        'domains     + app = {"x":1}',
+        "metadata    + name = named",
+        "files       + 1 file added, 1000 B, unknown rows",
+        "            - 1 file removed, 100 B, 7 rows",
+        "            ~ 1 file with another deletion vector, 10 B, 5 rows",
+        "size        115 B -> 1015 B (+900 B)",
+        "rows        unknown: files without a record count",
+    ] == done.out.splitlines()[3:]
+
+
+def test_the_document_and_the_line_match_their_schemas(changed: Path) -> None:
+    done = diff(changed.parent, "changed", "0", "1", "--json")
+    line, end = map(json.loads, diff(changed.parent, "changed", "0", "1", "--format", "ndjson").out.splitlines())
+
+    found = done.document
+    assert [] == faults(found, "deltacli.diff") + line_faults(line)
+    assert {"type": "end", "complete": True, "count": 1} == end
+    assert {"from": 3, "to": 3, "added": 1, "removed": 1, "changed": 1} == found["files"]
+    assert {"from": 20, "to": None, "added": None, "removed": 7, "deletedByVectors": 3} == found["rows"]
+    backwards = diff(changed.parent, "changed", "1", "0", "--json").document
+    assert (1, -3) == (backwards["files"]["removed"], backwards["rows"]["deletedByVectors"])
+
+
+def test_csv_lists_the_files_that_differ(changed: Path) -> None:
+    done = diff(changed.parent, "changed", "0", "--format", "csv")
+
+    assert [
+        "path,change,kind,sizeBytes",
+        "new.parquet,add,data,1000",
+        "gone.parquet,remove,data,100",
+        "vector.parquet,change,data,10",
+    ] == done.out.splitlines()
+
+
+def test_points_are_numbers_times_dates_and_other_tables(home: Path) -> None:
+    shutil.copytree(home / "tbl", home / "3")
+    by_time = diff(home, "tbl", "2026-01-02", "2026-01-02T13:00:00Z", "--json").document
+    copies = [diff(home, "tbl", "./3"), diff(home, "tbl", "./3", "--from", "4", "--to", "version:4")]
+    other = diff(home, "tbl", "./3", "--from", "3", "--json").document
+
+    assert (3, 7) == (by_time["from"]["version"], by_time["to"]["version"])
+    assert [0, 0] == [one.code for one in copies]
+    assert ((3, 14), 18) == ((other["from"]["version"], other["to"]["version"]), other["files"]["added"])
+    with pytest.raises(UsageError, match="compared with itself"):
+        open_table(home / "tbl").diff(from_version=3, to_version=3)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("3", "3"), 2, "the version is compared with itself"),
+        (("99",), 3, "version 99 does not exist; the newest is 14"),
+        (("3", "x"), 2, "V2 'x' is not a version"),
+        (("x", "3"), 2, "V1 'x' is not a version"),
+        (("9" * 19,), 2, "is not a version"),
+        (("2026-13-01",), 2, "'2026-13-01' is not a timestamp"),
+        (("3", "--to", "4"), 2, "--from and --to are versions of two tables"),
+        (("nothing",), 3, "no such file or directory"),
+        ((), 2, "V1|OTHER"),
+    ],
+)
+def test_bad_input_is_named(home: Path, words: tuple[str, ...], code: int, said: str) -> None:
+    done = diff(home, "tbl", *words)
+
+    assert code == done.code, done.err
+    assert said in done.err
+
+
+def test_a_clone_has_the_files_of_its_origin(home: Path) -> None:
+    log = home / "clone" / "_delta_log"
+    log.mkdir(parents=True)
+    table = open_table(home / "tbl")
+    found = table.snapshot()
+    adds = [row for batch in found.files() for row in batch.select(["path", "size", "stats"]).to_pylist()]
+    lines = [{"protocol": found.raw_protocol}, {"metaData": found.raw_metadata}]
+    lines += [
+        {"add": {**one, "path": f"{table.uri}/{one['path']}", "partitionValues": {}, "dataChange": True}}
+        for one in adds
+    ]
+    (log / f"{0:020d}.json").write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+    assert 0 == diff(home, "tbl", "clone").code
+
+
+def test_it_fits_a_narrow_screen(changed: Path) -> None:
+    for width in (80, 40):
+        code, lines = on_terminal(width, "diff", changed, "0")
+
+        assert 1 == code
+        assert any("BIGINT" in line for line in lines)
+        assert all(cells(ESCAPE.sub("", line)) <= width for line in lines)
+
+
+def test_a_paimon_table_is_one_clear_error(tmp_path: Path) -> None:
+    (tmp_path / "p" / "schema").mkdir(parents=True)
+    (tmp_path / "p" / "schema" / "schema-0").write_text("{}")
+
+    done = diff(tmp_path, "p", "0")
+
+    assert 3 >= done.code >= 2
+    assert "deltacli schema diff p --from schema:N" in done.err
