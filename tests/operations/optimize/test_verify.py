@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 from deltacli.errors import DataUnreadable, StorageFailed
-from deltacli.operations.optimize import execute
+from deltacli.operations.optimize.content import added_files
 from deltacli.operations.optimize.execute import OptimizeOutcome, execute_optimize
 from deltacli.operations.optimize.plan import plan_optimize
 from deltacli.operations.optimize.request import OptimizeRequest
 from deltacli.operations.optimize.verify import verify_rows
-from deltacli.work.rewrite import rewrite_files
+from deltacli.operations.table.keyed_files import removes_of
+from deltacli.work.rewrite.new_files import read_back
 from tests.operations.optimize.test_cases import TRACKED
 from tests.support.actions import commit_info
 from tests.support.optimizing import Ids, data_files, rows_of
@@ -37,14 +38,13 @@ def _a_commit_for_each_bin(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def break_values(monkeypatch: pytest.MonkeyPatch, old: int, new: int) -> None:
     """Let a disk change a value of new files after they were read back."""
-    real = rewrite_files.read_back
 
-    def read_back(spec: Any, files: Any, place: str, name: str, written: Any) -> None:
-        real(spec, files, place, name, written)
+    def read_and_break(spec: Any, files: Any, place: str, name: str, written: Any) -> None:
+        read_back(spec, files, place, name, written)
         data = Path(place).read_bytes()
         Path(place).write_bytes(data.replace(old.to_bytes(8, "little"), new.to_bytes(8, "little")))
 
-    monkeypatch.setattr(rewrite_files, "read_back", read_back)
+    monkeypatch.setattr("deltacli.work.rewrite.rewrite_files.read_back", read_and_break)
 
 
 def test_the_rows_are_the_same() -> None:
@@ -78,22 +78,20 @@ def test_what_a_commit_says_of_files_is_verified(damage: str, monkeypatch: pytes
     """
     import pyarrow as pa
 
-    real_adds, real_removes = execute.added_files, execute.removes_of
-
     def adds(*given: Any) -> Any:
-        found = real_adds(*given)
+        found = added_files(*given)
         if damage == "lost":
             return found.slice(0, 0)
         rows = [{**row, "partitionValues": [("p", "7")]} for row in found.to_pylist()]
         return pa.RecordBatch.from_pylist(rows, schema=found.schema) if damage == "partition" else found
 
     def removes(*given: Any, **how: Any) -> Any:
-        found = real_removes(*given, **how)
+        found = removes_of(*given, **how)
         rows = [{**row, "path": f"x/{row['path']}" if row["path"] == "a" else row["path"]} for row in found.to_pylist()]
         return pa.RecordBatch.from_pylist(rows, schema=found.schema) if damage == "remove" else found
 
-    monkeypatch.setattr(execute, "added_files", adds)
-    monkeypatch.setattr(execute, "removes_of", removes)
+    monkeypatch.setattr("deltacli.operations.optimize.execute.added_files", adds)
+    monkeypatch.setattr("deltacli.operations.optimize.execute.removes_of", removes)
     ids = tables()
     ids.builder.file("x/a", ids.builder.files["a"].data)
 
