@@ -30,9 +30,9 @@ def live(storage: LocalStorage) -> set[Key]:
     return set(live_files(open_at(storage).snapshot()))
 
 
-def kill_all(cases: list[tuple[str, int, Fault]]) -> list[int]:
-    """The signals that ended the commits."""
-    command = [sys.executable, "-m", "tests.support.killed_commits"]
+def kill_all(cases: list[tuple[str, int, Fault]], what: str = "commit") -> list[int]:
+    """The signals that ended the runs."""
+    command = [sys.executable, "-m", "tests.support.killed_commits", what]
     process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     with in_time(process, "the killed commits"):
         told, _ = process.communicate("".join(f"{place} {at} {fault.name}\n" for place, at, fault in cases))

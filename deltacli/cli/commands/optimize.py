@@ -88,7 +88,10 @@ def _execute(run: Run, table: str, plan: OptimizePlan) -> None:
         execute_optimize(plan, outcome)
     except Interrupted as interruption:
         notes = getattr(interruption, "__notes__", None)
-        interruption.outcome = "; ".join([outcome.summary, *(notes or ()), "run the same command to continue"])
+        left = outcome.left_behind
+        may_stay = [f"{plural(len(left), 'new file')} may be in no version (vacuum deletes them then)"] if left else []
+        then = "run the same command to continue"
+        interruption.outcome = "; ".join([outcome.summary, *(notes or ()), *may_stay, then])
         raise
     except DeltacliError:
         if outcome.versions:

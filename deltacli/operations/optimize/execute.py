@@ -10,7 +10,7 @@ Spec: Add File and Remove File; Row Tracking.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -32,8 +32,8 @@ from deltacli.progress import weighed
 from deltacli.storage import Failed
 from deltacli.typing import Json, RecordBatch
 from deltacli.units import plural
-from deltacli.work.rewrite.pieces import NewFile, RefusedFile, RewritePiece, Rewritten
-from deltacli.work.rewrite.rewrite_files import SPEC, RewriteFiles
+from deltacli.work.rewrite.pieces import NamedFiles, RefusedFile, RewritePiece, Rewritten
+from deltacli.work.rewrite.rewrite_files import NAMED, SPEC, RewriteFiles
 
 if TYPE_CHECKING:
     from deltacli.operations.table.version import Snapshot
@@ -115,6 +115,7 @@ def execute_optimize(plan: OptimizePlan, outcome: OptimizeOutcome | None = None)
         fault.facts |= _left(outcome) | {"so far": outcome.summary}
         raise
     except DeltacliError as fault:
+        fault.facts |= _left(outcome)
         if not outcome.versions:
             raise
         facts = fault.facts | {"so far": outcome.summary}
@@ -159,6 +160,8 @@ class _Run:
         self._table = plan.table
         self._opened: deque[list[OpenBin]] = deque()
         self._finished: list[Rewritten] = []
+        self._named, self._kept = NamedFiles(), set[str]()
+        """The new files of tasks, and those that a commit has or may have, or that were deleted."""
         self._watch = Watch(plan)
         self._last: Committed | None = None
         budget = plan.request.time_budget_ms
@@ -169,9 +172,8 @@ class _Run:
         table, plan = self._table, self._plan
         sizes = {"total": plan.selection.files, "weight": sum(weight_of(plan, one) for one in plan.selection.bins)}
         self._require_space()
-        results = table.engine.spread(
-            RewriteFiles(), self._pieces(), table.stores, shared={SPEC: plan.spec}, weigh=_weight
-        )
+        shared = {SPEC: plan.spec, NAMED: self._named}
+        results = table.engine.spread(RewriteFiles(), self._pieces(), table.stores, shared=shared, weigh=_weight)
         try:
             with weighed(table.progress, "rewriting files", unit="files", **sizes) as step:
                 for result in results:
@@ -182,8 +184,10 @@ class _Run:
                         finished, self._finished = self._finished, []
                         self._commit(list(map(self._ready, self._opened.popleft(), finished)))
         except BaseException:
-            for result in self._finished:
-                self._delete(result.files)
+            if isinstance(results, Generator):
+                results.close()  # waits for the tasks in flight, which end early
+            found = {decode(file.path) for result in self._finished for file in result.files}
+            self._delete(sorted(found.union(self._named.paths) - self._kept))
             self._outcome.failed += 1
             raise
 
@@ -224,7 +228,7 @@ class _Run:
             if _is_worth_it(one, self._plan):
                 left.append(one)
             else:
-                self._delete(one.result.files)
+                self._delete(_paths([one]))
                 self._outcome.skipped[FAILED] += one.adds.num_rows
         if not left:
             self._outcome.failed += 1
@@ -244,6 +248,7 @@ class _Run:
 
     def _try(self, made: _Made) -> object:
         table = self._table
+        self._kept.update(_paths(made.ready))  # until it is certain that they were not committed
         try:
             if self._last is not None and not self._watch.can_follow(self._last.version):
                 self._last = None
@@ -256,12 +261,15 @@ class _Run:
                 max_attempts=_MAX_ATTEMPTS,
                 pause=_short_pause,
             )
-        except OutcomeUnknown:
-            self._outcome.left_behind += [decode(file.path) for one in made.ready for file in one.result.files]
+        except DeltacliError as fault:
+            self._delete(_paths(made.dropped))
+            if isinstance(fault, OutcomeUnknown):
+                self._outcome.left_behind += _paths(made.ready)
+            else:
+                self._delete(_paths(made.ready))
             raise
-        except DeltacliError:
-            for one in (*made.ready, *made.dropped):
-                self._delete(one.result.files)
+        except BaseException:  # what was sent may still be committed
+            self._outcome.left_behind += _paths((*made.ready, *made.dropped))
             raise
 
     def _without_touched(self, ready: list[_Ready]) -> list[_Ready]:
@@ -270,15 +278,21 @@ class _Run:
 
     def _drop(self, ready: Sequence[_Ready]) -> None:
         for one in ready:
-            self._delete(one.result.files)
+            self._delete(_paths([one]))
             self._outcome.skipped[CONFLICT] += one.adds.num_rows
 
-    def _delete(self, files: Sequence[NewFile]) -> None:
-        """Delete new files that no commit has."""
-        paths = [decode(file.path) for file in files]
-        for path, answer in self._table.storage.delete_many(paths) if paths else ():
-            if isinstance(answer, Failed):
-                self._outcome.left_behind.append(path)
+    def _delete(self, paths: Sequence[str]) -> None:
+        """Delete new files that no commit has. What cannot be deleted is left behind: it is no error."""
+        self._kept.update(paths)
+        left = set(paths)
+        try:
+            for path, answer in self._table.storage.delete_many(paths) if paths else ():
+                if not isinstance(answer, Failed):
+                    left.discard(path)
+        except DeltacliError:
+            pass
+        finally:
+            self._outcome.left_behind += sorted(left)
 
     def _note(self, ready: Sequence[_Ready], version: int) -> None:
         outcome = self._outcome
@@ -290,6 +304,11 @@ class _Run:
             outcome.files_added += len(one.result.files)
             outcome.bytes_added += sum(file.size_bytes for file in one.result.files)
             outcome.rows += one.result.rows
+
+
+def _paths(ready: Iterable[_Ready]) -> list[str]:
+    """Return the paths of the new files of bins, below the table."""
+    return [decode(file.path) for one in ready for file in one.result.files]
 
 
 def _short_pause(repetition: int) -> None:

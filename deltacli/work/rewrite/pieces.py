@@ -81,6 +81,18 @@ class NewFile(NamedTuple):
     modification_ms: int
 
 
+class NamedFiles:
+    """The paths below the table of new files that tasks of this process gave a name or were about to, so that the
+    files of tasks whose results are never read can be found. Another process has its own.
+    """
+
+    def __init__(self) -> None:
+        self.paths: list[str] = []
+
+    def __reduce__(self) -> tuple[type[NamedFiles], tuple[()]]:
+        return NamedFiles, ()
+
+
 class RefusedFile(NamedTuple):
     """A source that was left alone: its path in the log, the code of the error, and a sentence that says why."""
 

@@ -16,7 +16,7 @@ from deltacli.delta.schema.file_schema import keeps_partition_columns
 from deltacli.errors import FileMissing, StorageFailed
 from deltacli.storage import Created, Draft, Existed, Unknown
 from deltacli.work.rewrite.new_files import Written, read_back, write_file
-from deltacli.work.rewrite.pieces import NewFile, RefusedFile, RewritePiece, Rewritten
+from deltacli.work.rewrite.pieces import NamedFiles, NewFile, RefusedFile, RewritePiece, Rewritten
 from deltacli.work.rewrite.sources import SourceRefusedError, Sources
 from deltacli.work.rewrite.spec import RewriteSpec
 from deltacli.work.task import TaskContext
@@ -28,6 +28,8 @@ _SORTING = BoundedSemaphore(2)
 """Sorting takes up to 400 MiB, so that no more pieces of a process are sorted at once."""
 SPEC = "rewrite"
 """The name of the shared `RewriteSpec`."""
+NAMED = "named"
+"""The name of the shared `NamedFiles`, if there are any."""
 
 
 class _File(NamedTuple):
@@ -71,6 +73,7 @@ class _Run:
             constants = constants_of(piece.partition_values.items(), spec.config, path)
         self._sources = Sources(context.files, spec, constants)
         self._named: list[str] = []
+        self._told: NamedFiles = context.values.get(NAMED) or NamedFiles()
 
     def run(self) -> Rewritten:
         """Raises SourceRefusedError if it has to be done again without a file."""
@@ -88,7 +91,7 @@ class _Run:
     def _write(self, published: list[NewFile]) -> None:
         """Write, read back and name one file after the other, so that no disk holds more than one draft."""
         spec, context = self._spec, self._context
-        rows = (batch for batch in self._ordered() if batch.num_rows)
+        rows = (batch for batch in self._until_cancelled(self._ordered()) if batch.num_rows)
         batch = next(rows, None)
         number = 0
         while batch is not None:
@@ -98,9 +101,19 @@ class _Run:
                 if spec.reads_back:
                     read_back(spec, context.files, draft.place, path, written)
                 self._named.append(path)
+                self._told.paths.append(path)
                 published.append(self._published(_File(path, draft, written)))
             batch = next(rows, None)
             number += 1
+
+    def _until_cancelled(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+        """Pass batches on. Raises CancelledError once nobody waits for the new files."""
+        for batch in batches:
+            if self._context.is_cancelled():
+                from concurrent.futures import CancelledError
+
+                raise CancelledError
+            yield batch
 
     def _ordered(self) -> Iterator[pyarrow.RecordBatch]:
         """Return the rows of the sources in the order of new files. Raises StorageFailed if ordering lost some."""
