@@ -79,6 +79,8 @@ def _check_next_run(cloud: Cloud, operation: str, judge: Judge) -> None:
             assert ORPHAN not in names
         case "expire":
             assert 0 not in versions(names)
+        case "optimize":
+            assert not table.optimize().versions
         case "checkpoint":
             assert any("00000000000000000014.checkpoint" in name for name in names)
 

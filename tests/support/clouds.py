@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -47,8 +48,9 @@ OPERATIONS: Mapping[str, Operation] = {
     "widen-type": lambda table: table.widen_type(("ride.fare", "decimal(10,2)"), enable=True, upgrade_protocol=True),
     "vacuum": lambda table: table.vacuum(max_delete="100%"),
     "expire": lambda table: table.expire_log(),
+    "optimize": lambda table: table.optimize(),
 }
-COMMITS = {"properties": 1, "files": 1, "checkpoint": 0, "widen-type": 1, "vacuum": 2, "expire": 0}
+COMMITS = {"properties": 1, "files": 1, "checkpoint": 0, "widen-type": 1, "vacuum": 2, "expire": 0, "optimize": 1}
 
 
 def mark_of(name: str, data: bytes) -> int:
@@ -133,6 +135,7 @@ def versions(names: Iterable[str]) -> list[int]:
 
 def plain(name: str) -> str:
     """A name without what differs from run to run."""
+    name = re.sub(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "id", name)
     return name.split(".checkpoint.", maxsplit=1)[0] + ".checkpoint" if ".checkpoint." in name else name
 
 

@@ -31,6 +31,9 @@ SPEC = "rewrite"
 NAMED = "named"
 """The name of the shared `NamedFiles`, if there are any."""
 
+_MOST_SENT = 3
+"""How often a file is sent that is not there afterwards."""
+
 
 class _File(NamedTuple):
     path: str
@@ -142,18 +145,22 @@ class _Run:
         return f"{piece.directory.rstrip('/')}/{name}" if piece.directory else name
 
     def _published(self, file: _File) -> NewFile:
+        """Give a file its name, which no other file has: it may be sent again."""
         storage = self._context.storage
-        match file.draft.publish():
-            case Created():
-                cause = "it is not there"
-            case Existed():
-                cause = "the name exists"  # the reply to an earlier request of this attempt was lost
-            case Unknown(cause):
-                pass
-        try:
-            found = storage.stat(file.path)
-        except FileMissing as fault:
-            raise StorageFailed(f"{file.path} was not written", facts={"why": str(cause)}) from fault
+        for left in reversed(range(_MOST_SENT)):
+            match file.draft.publish():
+                case Created():
+                    cause = "it is not there"
+                case Existed():
+                    cause = "the name exists"  # the reply to an earlier request of this attempt was lost
+                case Unknown(cause):
+                    pass
+            try:
+                found = storage.stat(file.path)
+                break
+            except FileMissing as fault:
+                if not left:
+                    raise StorageFailed(f"{file.path} was not written", facts={"why": str(cause)}) from fault
         if found.size_bytes != file.written.size_bytes:
             raise StorageFailed(
                 f"{file.path} has {found.size_bytes} bytes, expected {file.written.size_bytes}",

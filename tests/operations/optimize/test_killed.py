@@ -21,7 +21,7 @@ from deltacli.operations.optimize.request import OptimizeRequest
 from deltacli.storage import LocalStorage, Storage
 from deltacli.work.rewrite.rewrite_files import RewriteFiles
 from tests.operations.test_commit_killed import kill_all
-from tests.support.faulty import FaultyStorage
+from tests.support.faulty import Fault, FaultyStorage
 from tests.support.killed_commits import optimize
 from tests.support.optimizing import Ids, data_files, live_paths, rows_of
 from tests.support.reading import open_at
