@@ -109,7 +109,8 @@ def _vectors(count: int) -> Iterator[str]:
 def _per_query(plan: OptimizePlan) -> str:
     before, after = (estimate(plan)[name] for name in ("filesPerQueryBefore", "filesPerQueryAfter"))
     whole = "" if plan.live.partitions <= 1 else " per partition"
-    return f"{after} files{whole}, now {before}"
+    with_condition = "" if plan.order is None else " with a narrow condition on one of these columns"
+    return f"{after} files{whole}{with_condition}, now {before}"
 
 
 def _time(plan: OptimizePlan) -> Iterator[str]:

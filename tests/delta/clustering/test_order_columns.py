@@ -23,12 +23,20 @@ COLUMNS = {
     "flag": "boolean",
     "raw": "binary",
     "tags": {"type": "array", "elementType": "string", "containsNull": True},
+    "icu": "string",
+    "v": "variant",
+    "place": "geometry(OGC:CRS84)",
+    "span": "interval year to month",
     "late": "timestamp",
 }
+COLLATED = {"__COLLATIONS": {"icu": "icu.UNICODE_CI"}}
 
 
 def config(properties: dict[str, str]) -> TableConfiguration:
-    fields = [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in COLUMNS.items()]
+    fields = [
+        {"name": name, "type": kind, "nullable": True, "metadata": COLLATED if name == "icu" else {}}
+        for name, kind in COLUMNS.items()
+    ]
     schema = json.dumps({"type": "struct", "fields": fields})
     metadata = Metadata("id", None, None, "parquet", {}, schema, ("p",), properties, None)
     return TableConfiguration(protocol=Protocol(1, 2), metadata=metadata, schema=parse_schema(schema))
@@ -52,10 +60,14 @@ def test_columns_are_found_as_users_write_them() -> None:
         (["s"], "type struct"),
         (["tags"], "type array<string>"),
         (["tags.element"], "type string"),
+        (["icu"], "collation"),
+        (["v"], "type variant"),
+        (["place"], "type geometry"),
+        (["span"], "type interval"),
         (["late"], "no statistics"),
         ([], "not by 0"),
     ],
 )
 def test_columns_by_which_no_file_could_be_skipped_are_refused(texts: list[str], reason: str) -> None:
     with pytest.raises(UsageError, match=reason):
-        order_columns(config({"delta.dataSkippingNumIndexedCols": "5"}), texts)
+        order_columns(config({"delta.dataSkippingNumIndexedCols": "9"}), texts)

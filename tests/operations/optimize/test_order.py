@@ -157,6 +157,15 @@ def test_only_the_partition_with_a_new_file_is_sorted_again() -> None:
     assert (2, 1, {"sorted": 1}) == (done.files_removed, done.files_added, dict(done.plan.skipped))
 
 
+def test_a_condition_limits_the_partitions() -> None:
+    table = Ids().append("a", "b").append("c", p="1").table()
+
+    done = sort(table, zorder=["id"], where="p = '1'")
+
+    assert (1, {"a", "b"}) == (done.files_removed, {"a", "b"} & live_paths(table))
+    assert "[\"p = '1'\"]" == last_commit(table.storage)[0][1]["operationParameters"]["predicate"]
+
+
 @pytest.fixture
 def small_files(monkeypatch: pytest.MonkeyPatch) -> None:
     """New files of some hundred rows."""
