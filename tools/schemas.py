@@ -77,6 +77,7 @@ _LINES = (
     "schema-file",
     "schema-vacuum",
     "alter",
+    "alteration",
     "schema-change",
     "schema-conversion",
     "doctor-command",
@@ -142,6 +143,9 @@ def render_schemas() -> dict[str, str]:
             "which schemas of a Paimon table were deleted, or would be",
         ),
         "alter": _whole_line(documents["deltacli.alter"], "alter", "a new version of the schema of a Paimon table"),
+        "alteration": _whole_line(
+            documents["deltacli.alter.delta"], "alteration", "changes of columns or of what describes a Delta table"
+        ),
         "restore": _whole_line(documents["deltacli.restore"], "restore", "what a restore brought back, or would"),
         "optimize": _whole_line(documents["deltacli.optimize"], "optimize", "what was rewritten, or would be"),
         "diff": _whole_line(documents["deltacli.diff"], "diff", "what differs between two versions"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING
@@ -28,7 +28,9 @@ from deltacli.storage import NOTHING, Allowed, open_storage
 from deltacli.storage.secrets import without_secrets
 
 if TYPE_CHECKING:
+    from deltacli.delta.evolution.requests import Change
     from deltacli.engine.base import Engine
+    from deltacli.operations.change.alter import AlterationOutcome
     from deltacli.operations.change.table_features import FeaturesOutcome
     from deltacli.operations.change.table_properties import PropertiesOutcome
     from deltacli.operations.change.widen_type import WideningOutcome
@@ -52,6 +54,7 @@ if TYPE_CHECKING:
     from deltacli.storage import Storage
     from deltacli.storage.location import StoreLocation
     from deltacli.storage.retry import Retry
+    from deltacli.typing import JsonObject
 else:
     CheckpointRequest = Lazy("deltacli.operations.checkpoint.plan", "CheckpointRequest")
     DiffRequest = Lazy("deltacli.operations.diff.request", "DiffRequest")
@@ -311,6 +314,36 @@ class Table(LogCare):
             commit_metadata=commit_metadata,
         )
         return execute_widen_type(self, request)
+
+    @named
+    def alter(
+        self,
+        changes: Iterable[Change | JsonObject],
+        *,
+        enable: bool = False,
+        upgrade_protocol: bool = False,
+        commit_metadata: Mapping[str, str] = NO_METADATA,
+        dry_run: bool = False,
+    ) -> AlterationOutcome:
+        """Make changes of columns and of what describes the table in one commit, and return the outcome.
+
+        The changes are values of `delta.evolution.requests` or their JSON objects, such as
+        `{"change": "rename", "column": "a.b", "name": "c"}`. `upgrade_protocol` allows to add missing features,
+        `enable` to set `delta.enableTypeWidening`. `commit_metadata` are keys for the commitInfo. `dry_run` only plans;
+        refusals are then part of the result. Of the result, `committed_version` is None where there was nothing to do.
+
+        Raises UsageError for unknown columns, types and changes; Refused, with nothing changed, where something depends
+        on a column (`alter.*`), a rule would be broken or the protocol forbids writing; ConflictLost and
+        OutcomeUnknown like every commit; and what `snapshot` raises. Spec: Column Mapping.
+        """
+        from deltacli.delta.evolution.requests import as_changes
+        from deltacli.operations.change.alter import AlterationRequest, execute_alteration, plan_alteration
+
+        self.require_writable(dry_run=dry_run)
+        request = AlterationRequest(
+            as_changes(changes), enable=enable, upgrade_protocol=upgrade_protocol, commit_metadata=commit_metadata
+        )
+        return plan_alteration(self, request) if dry_run else execute_alteration(self, request)
 
     @named
     @takes(UndeleteRequest)

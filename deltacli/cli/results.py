@@ -146,12 +146,14 @@ class Outcome(Result):
     columns: Sequence[str]
     drawn: Callable[[Canvas], None] | None = None
     """Draws the result on a terminal; None: as its sections."""
+    line: str | None = None
+    """The type of its line; None: the kind."""
 
     def document(self) -> Document:
         return Document(envelope(f"deltacli.{self.kind}", self.table, complete=True) | dict(self.content))
 
     def lines(self, emit: Emit) -> bool:
-        emit(line_of({"table": self.table, **self.content}, self.kind))
+        emit(line_of({"table": self.table, **self.content}, self.line or self.kind))
         return True
 
     def grid(self) -> Grid:

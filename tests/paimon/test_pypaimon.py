@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
+from deltacli.alter_verbs import Details, Verb
 from deltacli.operations.paimon.alter import AlterRequest, execute_alter
 from deltacli.operations.paimon.commit_schema import read_newest
 from deltacli.operations.table.handle import TableHandle
 from deltacli.paimon.casts import Loss, judge_cast
-from deltacli.paimon.evolution.command_words import Details, Verb, changes_of
+from deltacli.paimon.evolution.command_words import changes_of
 from deltacli.paimon.evolution.requests import AddColumn, RenameColumn, SchemaChange, UpdateType
 from deltacli.paimon.immutable_options import is_true
 from deltacli.paimon.schema import Schema

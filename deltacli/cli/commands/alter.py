@@ -5,11 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from deltacli.alter_verbs import Details, Verb
 from deltacli.cli.apply_change import edit_schema
+from deltacli.cli.options.asked import Asked
 from deltacli.cli.options.common_options import (
     AllowLossyOption,
     BranchOption,
@@ -20,13 +22,10 @@ from deltacli.cli.options.common_options import (
 from deltacli.cli.options.run import Run
 from deltacli.cli.options.table_formats import ask
 from deltacli.errors import UsageError
-from deltacli.paimon.evolution.command_words import Verb
-from deltacli.request_fields import option
+from deltacli.operations.change.alter import AlterationRequest
+from deltacli.request_fields import OF_PAIMON, option
 
-if TYPE_CHECKING:
-    from deltacli.paimon.evolution.requests import SchemaChange
-
-EXIT_CODES = (0, 2, 3, 4, 6, 7, 8, 70)
+EXIT_CODES = (0, 1, 2, 3, 4, 6, 7, 8, 70)
 
 _STDIN = "-"
 _VERBS = "|".join(Verb)
@@ -66,11 +65,14 @@ class AlterOptions:
             "--nullable/--not-null", help="add: columns are nullable; NOT NULL is refused.", show_default=False
         ),
     ] = True
-    keep_nullability: bool = option("type: keep NOT NULL, or its absence.", default=False)
+    keep_nullability: bool = option("type: keep NOT NULL, or its absence.", default=False, table_format=OF_PAIMON)
     allow_lossy: AllowLossyOption = False
-    with_options: bool = option("drop: first remove the column from options that name it.", default=False)
+    with_options: bool = option(
+        "drop: first remove the column from options that name it.", default=False, table_format=OF_PAIMON
+    )
     drop: bool = option("comment, default: remove it.", default=False)
     apply: str | None = option("JSON file with changes, - for stdin.", "FILE")
+    check: bool = option("Change nothing; exit 1 if a change is due, 4 if it is refused.", default=False)
     branch: BranchOption = None
     dry_run: DryRunOption = False
     yes: YesOption = False
@@ -83,58 +85,65 @@ def alter(
     words: WordsArgument = None,
     *,
     wanted: AlterOptions,
+    asked: Asked[AlterationRequest],
 ) -> None:
-    """Change the schema of a Paimon table: one new version.
+    """Change the columns of a table, or what describes it, in one commit.
 
     \b
     Changes:
       add COLUMN TYPE        type COLUMN TYPE      rename COLUMN NAME
       drop COLUMN...         move COLUMN POSITION  comment COLUMN TEXT
-      default COLUMN VALUE   nullable COLUMN...    not-null COLUMN...
-      set KEY=VALUE...       unset KEY...          table-comment TEXT
+      default COLUMN VALUE   nullable COLUMN...    table-comment TEXT
+    Delta only:
+      mapping name           name TEXT
+    Paimon only:
+      not-null COLUMN...     set KEY=VALUE...      unset KEY...
 
     \b
     A column is a path: a.b, xs.element, m.value; backticks quote names with dots.
-    A position is first, last, before:X or after:X. --apply takes a JSON array of
-    SchemaChange objects of Paimon's REST API, which become one version. What
-    Paimon refuses, and what loses data, is refused.
+    A position is first, last, before:X or after:X. No data file is rewritten.
+    Columns of a Delta table are renamed and dropped after `mapping name`. What
+    depends on a column refuses its change: constraints, generated columns,
+    partitions, clustering. A default is SQL there: 0, "'unknown'".
+    A Paimon table gets one new version of its schema. What Paimon refuses, and
+    what loses data, is refused. --apply takes a JSON array, which becomes one
+    version: [{"change": "add", "column": "a", "type": "int"}], or on a Paimon
+    table SchemaChange objects of its REST API.
 
     \b
     Examples:
-      deltacli alter ./paimon_tbl add tax "DECIMAL(10, 2)" --position after:id
-      deltacli alter ./paimon_tbl rename address.zip postcode --dry-run
+      deltacli alter ./tbl add tax "decimal(10, 2)" --position after:id --yes
+      deltacli alter ./tbl mapping name --upgrade-protocol --dry-run
+      deltacli alter ./tbl rename address.zip postcode --yes
+      deltacli alter ./tbl default state "'new'" --upgrade-protocol --yes
+      deltacli alter ./tbl --apply changes.json --check  # in CI
       deltacli alter ./paimon_tbl drop price --with-options --yes
       deltacli alter ./paimon_tbl set snapshot.time-retained=2h --yes
-      deltacli alter ./paimon_tbl --apply changes.json --branch dev --yes
     """
     _require_fitting(change, wanted)
-
-    def changes() -> tuple[SchemaChange, ...]:
-        from deltacli.paimon.evolution.command_words import Details, changes_of
-
-        if wanted.apply is not None:
-            return _read_changes(wanted.apply)
-        assert change is not None
-        details = (wanted.comment, wanted.default, wanted.position, wanted.nullable, wanted.keep_nullability)
-        return changes_of(change, words or [], Details(*details, wanted.drop))
-
+    details = Details(
+        wanted.comment, wanted.default, wanted.position, wanted.nullable, wanted.keep_nullability, wanted.drop
+    )
     ask(
         run,
         table,
         lambda opened: edit_schema(
             run,
             opened.alter(
-                change=change,
-                changes=changes,
+                change,
+                words or [],
+                details,
+                asked,
+                read=lambda: _read(wanted.apply or ""),
                 branch=wanted.branch,
                 allow_lossy=wanted.allow_lossy,
                 with_options=wanted.with_options,
             ),
             dry_run=wanted.dry_run,
             yes=wanted.yes,
+            check=wanted.check,
         ),
-        given={},  # a Delta table lacks the operation, which comes before its options
-        writes=not wanted.dry_run,
+        writes=not (wanted.dry_run or wanted.check),
     )
 
 
@@ -154,18 +163,19 @@ def _require_fitting(change: Verb | None, wanted: AlterOptions) -> None:
             raise UsageError(f"{said} is an option of {' and '.join(verbs)}, not of {change or '--apply'}")
 
 
-def _read_changes(name: str) -> tuple[SchemaChange, ...]:
-    """Return the changes in a local file, or on stdin. Raises UsageError."""
-    from deltacli.paimon.evolution.requests import MAX_CHANGES_BYTES, read_changes
+_MAX_CHANGES_BYTES = 64 << 20
 
+
+def _read(name: str) -> bytes:
+    """Return the content of a local file, or of stdin. Raises UsageError."""
     try:
         if name == _STDIN:
-            data = sys.stdin.buffer.read(MAX_CHANGES_BYTES + 1)
+            data = sys.stdin.buffer.read(_MAX_CHANGES_BYTES + 1)
         else:
             with open(name, "rb") as file:
-                data = file.read(MAX_CHANGES_BYTES + 1)
+                data = file.read(_MAX_CHANGES_BYTES + 1)
     except OSError as fault:
         raise UsageError(f"{name} cannot be read: {fault.strerror}", code="usage.change") from None
-    if len(data) > MAX_CHANGES_BYTES:
-        raise UsageError(f"{name} has more than {MAX_CHANGES_BYTES:,} bytes", code="usage.change")
-    return read_changes(data)
+    if len(data) > _MAX_CHANGES_BYTES:
+        raise UsageError(f"{name} has more than {_MAX_CHANGES_BYTES:,} bytes", code="usage.change")
+    return data

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from deltacli.cli.options.global_options import TableFormat
 from deltacli.errors import PaimonTable, UsageError
 from deltacli.request_fields import OF_DELTA, OF_PAIMON
 
 if TYPE_CHECKING:
+    from deltacli.alter_verbs import Details, Verb
     from deltacli.api.paimon import Paimon
     from deltacli.api.table import Table
     from deltacli.cli.apply_change import SchemaEdit
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from deltacli.cli.results import Result
     from deltacli.cli.vacuum_runner import VacuumOptions
     from deltacli.delta.rules.framework.base import Finding
+    from deltacli.operations.change.alter import AlterationOutcome, AlterationRequest
     from deltacli.operations.change.widen_type import WideningOutcome, WidenRequest
     from deltacli.operations.paimon.alter import AlterOutcome
     from deltacli.operations.paimon.snapshot import PaimonSnapshot
@@ -43,9 +45,7 @@ Answer = TypeVar("Answer")
 
 PROFILE_OF_DELTA = "current"
 
-_ENGINE = "ALTER TABLE of an engine, such as Spark SQL"
-_ALTERS: Mapping[str | None, tuple[str, str | None]] = {
-    "type": ("deltacli widen-type", "deltacli widen-type {table} COLUMN TYPE"),
+_INSTEAD: Mapping[str | None, tuple[str, str | None]] = {
     "set": ("deltacli properties", "deltacli properties {table} set KEY=VALUE"),
     "unset": ("deltacli properties", "deltacli properties {table} unset KEY"),
 }
@@ -110,8 +110,31 @@ class DeltaHandle(_Handle):
 
         return describe_delta(self.snapshot(**point))
 
-    def alter(self, *, change: str | None, **_: object) -> NoReturn:
-        """Raise UsageError that names what does the change; PaimonTable, or NotATable, for others."""
+    def alter(
+        self,
+        change: Verb | None,
+        words: Sequence[str],
+        details: Details,
+        asked: Asked[AlterationRequest],
+        *,
+        read: Callable[[], bytes],
+        **_: object,
+    ) -> SchemaEdit[AlterationOutcome]:
+        """Return the changes of the table. Raises UsageError, also for what another command does."""
+        from dataclasses import replace
+
+        from deltacli.cli.render.schemas.altering import alteration
+        from deltacli.delta.evolution.requests import changes_of, read_changes
+
+        self._require_delta()  # the words mean something else in the other format
+        if change in _INSTEAD:
+            instead, hint = _INSTEAD[change]
+            raise only_for(OF_PAIMON, f"alter {change}", {"path": self.storage.uri, "instead": instead}, hint)
+        changes = read_changes(read()) if change is None else changes_of(change, words, details)
+        return alteration(self.table, self.name, replace(asked.request(), changes=changes))
+
+    def _require_delta(self) -> None:
+        """Raise PaimonTable, or NotATable, for others."""
         from deltacli.errors import NotATable
         from deltacli.operations.paimon.table_files import require_paimon
         from deltacli.operations.table.find_log import list_log
@@ -121,8 +144,6 @@ class DeltaHandle(_Handle):
         except NotATable:
             require_paimon(self.storage)
             raise
-        instead, hint = _ALTERS.get(change, (_ENGINE, None))
-        raise only_for(OF_PAIMON, "alter", {"path": self.storage.uri, "instead": instead}, hint)
 
     def widen_type(self, words: Sequence[str], asked: Asked[WidenRequest], **_: object) -> SchemaEdit[WideningOutcome]:
         """Return the change that gives columns wider types. Raises UsageError."""
@@ -198,19 +219,37 @@ class PaimonHandle(_Handle):
 
     def alter(
         self,
+        change: Verb | None,
+        words: Sequence[str],
+        details: Details,
+        _asked: Asked[AlterationRequest],
         *,
-        changes: Callable[[], tuple[SchemaChange, ...]],
+        read: Callable[[], bytes],
+        **how: Any,
+    ) -> SchemaEdit[AlterOutcome]:
+        """Return the change of the schema. Raises UsageError."""
+        from deltacli.alter_verbs import VERBS_OF_DELTA
+        from deltacli.paimon.evolution.command_words import changes_of
+        from deltacli.paimon.evolution.requests import read_changes
+
+        if change in VERBS_OF_DELTA:
+            raise only_for(OF_DELTA, f"alter {change}", {"path": self.storage.uri})
+        changes = read_changes(read()) if change is None else changes_of(change, words, details)
+        return self._altered(changes, **how)
+
+    def _altered(
+        self,
+        changes: tuple[SchemaChange, ...],
+        *,
         branch: str | None,
         allow_lossy: bool,
         with_options: bool = False,
         command: str = "alter",
-        **_: object,
     ) -> SchemaEdit[AlterOutcome]:
-        """Return the change of the schema. Raises UsageError."""
         from deltacli.cli.apply_alter import altering
         from deltacli.operations.paimon.alter import AlterRequest
 
-        request = AlterRequest(changes(), branch or "main", allow_lossy, with_options)
+        request = AlterRequest(changes, branch or "main", allow_lossy, with_options)
         return altering(self.at(branch), self.name, request, command)
 
     def widen_type(
@@ -219,7 +258,7 @@ class PaimonHandle(_Handle):
         """Return the change that gives columns wider types. Raises UsageError."""
         from deltacli.paimon.evolution.command_words import widening
 
-        return self.alter(changes=lambda: widening(words), branch=branch, allow_lossy=allow_lossy, command="widen-type")
+        return self._altered(widening(words), branch=branch, allow_lossy=allow_lossy, command="widen-type")
 
     def validate(
         self, request: ValidateRequest, *, profile: str | None, refs: bool, on_finding: Callable[[Finding], None]

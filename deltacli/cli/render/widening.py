@@ -74,7 +74,7 @@ def _sections(outcome: WideningOutcome, *, dry_run: bool) -> list[Section]:
         Section("commit", [_commit(outcome, dry_run=dry_run)]),
         Section("protocol", list(_protocol(outcome))),
         Section("property", ["delta.enableTypeWidening=true"] if plan.enables_property else []),
-        Section("clients", [_client(client) for client in outcome.clients]),
+        Section("clients", [client_line(client) for client in outcome.clients]),
         Section("files", list(_files(outcome))),
         Section("then", list(_consequences())),
         Section("warnings", [caution.message for caution in plan.warnings], Style.PROBLEM),
@@ -105,16 +105,18 @@ def _protocol(outcome: WideningOutcome) -> Iterator[str]:
     plan = outcome.plan
     if plan.protocol_after is None:
         return
-    yield f"{_versions(plan.protocol_before)} -> {_versions(plan.protocol_after)}"
+    yield f"{protocol_versions(plan.protocol_before)} -> {protocol_versions(plan.protocol_after)}"
     if plan.added_features:
         yield f"added: {', '.join(plan.added_features)}"
 
 
-def _versions(protocol: Action) -> str:
+def protocol_versions(protocol: Action) -> str:
+    """Return the two versions of a protocol in words."""
     return f"reader {protocol.get('minReaderVersion')}, writer {protocol.get('minWriterVersion')}"
 
 
-def _client(client: ClientAccess) -> str:
+def client_line(client: ClientAccess) -> str:
+    """Return what a client can do afterwards."""
     if client.reads is None:
         verdict = "unknown"
     elif not client.reads:

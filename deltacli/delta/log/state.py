@@ -12,7 +12,7 @@ from deltacli.delta.log.action_fields import missing, shown, wrong_type
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.protocol.protocol_action import Protocol
 from deltacli.delta.protocol.read_property import in_commit_keys
-from deltacli.typing import JsonObject
+from deltacli.typing import Json, JsonObject
 
 
 class Metadata(NamedTuple):
@@ -162,6 +162,20 @@ def plain_action(action: Action) -> Action:
     if isinstance(plain.get("format"), dict):
         plain["format"] = {key: value for key, value in plain["format"].items() if value is not None}
     return plain
+
+
+def plain_metadata(metadata: Action) -> Action:
+    """Return a metaData action as in a commit. In a checkpoint, maps are lists of pairs, too."""
+    action = plain_action(metadata)
+    if "configuration" in action:
+        action["configuration"] = _object(action["configuration"])
+    if isinstance(action.get("format"), Mapping):
+        action["format"] = {**action["format"], "options": _object(action["format"].get("options") or {})}
+    return action
+
+
+def _object(value: Json) -> Json:
+    return dict(value) if isinstance(value, list | Mapping) else value
 
 
 def _read_transaction(action: Action, source: str) -> SetTransaction:

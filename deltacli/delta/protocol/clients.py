@@ -26,6 +26,8 @@ class Knowledge(NamedTuple):
 _DELTA_DOCS = "docs.delta.io, Delta type widening"
 _DATABRICKS_DOCS = "docs.databricks.com, Type widening"
 
+_ONLY_QUERIES = "measured: 1.6.6 reads by its query engine, and to_pyarrow_table refuses"
+
 KNOWN: tuple[Knowledge, ...] = (
     Knowledge("Delta Lake for Spark", "typeWidening", "4.0", "4.0", _DELTA_DOCS, "2026-11"),
     Knowledge("Delta Lake for Spark", "typeWidening-preview", "3.2", "3.2", _DELTA_DOCS, "2026-11"),
@@ -36,6 +38,9 @@ KNOWN: tuple[Knowledge, ...] = (
     Knowledge("duckdb delta", "typeWidening", "1.5.5", None, "measured: 1.5.5 reads, and does not write", "2026-11"),
     Knowledge("duckdb delta", "timestampNtz", "1.5.5", None, "measured: 1.5.5 reads, and does not write", "2026-11"),
     Knowledge("polars", "typeWidening", None, None, "measured: 2.1 refuses", "2026-08"),
+    Knowledge("Delta Lake for Spark", "columnMapping", "2.3", "2.3", "docs.delta.io, table features", "2026-11"),
+    Knowledge("deltalake (delta-rs)", "columnMapping", "1.6.6", None, _ONLY_QUERIES, "2026-11"),
+    Knowledge("duckdb delta", "columnMapping", "1.5.5", None, "measured: 1.5.5 reads, and does not write", "2026-11"),
 )
 
 _NO_CAST = "measured: 1.5.5 cannot parse the older partition values"

@@ -41,7 +41,7 @@ _ICEBERG_WRITERS = {
     "delta.enableIcebergWriterCompatV3": "delta.enableIcebergCompatV3",
 }
 "Compatibility of writers -> the compatibility that it requires."
-_CHANGE_COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp")
+CHANGE_COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp")
 
 _INTERNAL = frozenset(
     {
@@ -143,7 +143,7 @@ def require_legal(before: TableConfiguration, after: TableConfiguration, due: Ma
             hint=command("properties unset", _MANIFEST),
         )
     if due.get(_CHANGE_FEED) == "true" and after.schema is not None:
-        taken = [field.name for field in after.schema.fields if field.name.lower() in _CHANGE_COLUMNS]
+        taken = [field.name for field in after.schema.fields if field.name.lower() in CHANGE_COLUMNS]
         if taken:
             raise Refused(
                 f"{_CHANGE_FEED} requires that no column is named {', '.join(taken)}, which the change data uses",

@@ -111,6 +111,20 @@ class ColumnFinder:
             place = self._step(place, name, text, is_quoted=is_quoted)
         return place
 
+    def find_parent(self, text: str) -> tuple[ColumnPlace, str]:
+        """Return the place of the struct that a new field belongs to, the root without steps, and the field's name.
+
+        Raises UsageError (`usage.column`) where the path leads to no struct.
+        """
+        *above, (name, _) = _names_of(text)
+        place = _root(self.schema)
+        for step, is_quoted in above:
+            place = self._step(place, step, text, is_quoted=is_quoted)
+        if not isinstance(place.data_type, StructType):
+            parts = [part.steps[-1].name for part in _parts_of(place)]
+            raise _refused(text, f"{place.text} is of type {simple_name(place.data_type)}, not a struct", parts)
+        return place, name
+
     def _step(self, place: ColumnPlace, name: str, text: str, *, is_quoted: bool) -> ColumnPlace:
         if isinstance(place.data_type, StructType):
             fields = place.data_type.fields
@@ -143,6 +157,11 @@ def places(schema: StructType) -> Iterator[ColumnPlace]:
         if place.steps:
             yield place
         waiting.extend(reversed(_parts_of(place)))
+
+
+def names_in(text: str) -> tuple[str, ...]:
+    """Return the names of a path without looking them up. Raises UsageError (`usage.column`)."""
+    return tuple(name for name, _ in _names_of(text))
 
 
 def _root(schema: StructType) -> ColumnPlace:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from deltacli.delta.schema.types import StructField
+from deltacli.delta.schema.types import ArrayType, DataType, MapType, StructField
 
+MODE = "delta.columnMapping.mode"
+MAX_COLUMN_ID = "delta.columnMapping.maxColumnId"
+ID = "delta.columnMapping.id"
+NESTED_IDS = "delta.columnMapping.nested.ids"
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
 
 
@@ -44,3 +48,18 @@ class NameIndex:
 def places_of(name: str, names: Iterable[str | None]) -> Sequence[int]:
     """Return the position of one name among others, as `NameIndex` finds it."""
     return NameIndex(names).places_of(name)
+
+
+def ways_to_parts(data_type: DataType, start: str) -> Iterator[str]:
+    """Yield the paths to the parts of an array or a map: `<start>.element`, `<start>.value.key`. A struct starts a new
+    path.
+    """
+    match data_type:
+        case ArrayType(element):
+            yield f"{start}.element"
+            yield from ways_to_parts(element, f"{start}.element")
+        case MapType(key, value):
+            yield f"{start}.key"
+            yield from ways_to_parts(key, f"{start}.key")
+            yield f"{start}.value"
+            yield from ways_to_parts(value, f"{start}.value")

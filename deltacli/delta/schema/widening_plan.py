@@ -5,11 +5,11 @@ A plan is a value; nothing is read or written. Spec: Type Widening.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from deltacli.delta.log.commit_lines import Action
-from deltacli.delta.log.state import plain_action
+from deltacli.delta.log.state import plain_action, plain_metadata
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.features import NTZ_FEATURES, TYPE_WIDENING, TYPE_WIDENING_PREVIEW
 from deltacli.delta.protocol.read_property import TYPE_WIDENING_ENABLED
@@ -103,7 +103,7 @@ class WideningPlan:
         if self.is_noop or self.all_refusals:
             return None
         widened = [Widened(change.place, change.from_type, change.to_type) for change in self.due]
-        action = _plain(self.metadata_before)
+        action = plain_metadata(self.metadata_before)
         action["schemaString"] = widened_schema(str(action["schemaString"]), widened, self.table_version)
         if self.enables_property:
             action["configuration"] = {**action.get("configuration", {}), TYPE_WIDENING_ENABLED: "true"}
@@ -248,17 +248,3 @@ def _warnings(due: Sequence[Widened], ground: Ground) -> tuple[Caution, ...]:
         message = f"the table is also kept as {', '.join(formats)}, which is not converted before the next write"
         warnings.append(Caution("widen.uniform", message))
     return tuple(warnings)
-
-
-def _plain(metadata: Action) -> Action:
-    """Return a metaData action as in a commit. In a checkpoint, maps are lists of pairs and absent fields are null."""
-    action = plain_action(metadata)
-    if "configuration" in action:
-        action["configuration"] = _object(action["configuration"])
-    if isinstance(action.get("format"), Mapping):
-        action["format"] = {**action["format"], "options": _object(action["format"].get("options") or {})}
-    return action
-
-
-def _object(value: Json) -> Json:
-    return dict(value) if isinstance(value, list | Mapping) else value

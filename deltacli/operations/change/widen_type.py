@@ -128,7 +128,7 @@ def plan_widen_type(table: TableHandle, request: WidenRequest, *, with_impact: b
     """
     require_free(request.commit_metadata)
     snapshot = read_snapshot(table)
-    values_of = cache(partial(_partition_values, snapshot))
+    values_of = cache(partial(partition_values_of, snapshot))
     plan = _plan(snapshot, request, values_of)
     refused: tuple[WideningRefusal, ...] = ()
     if request.check_files and not plan.is_noop and not plan.all_refusals:
@@ -148,7 +148,7 @@ def execute_widen_type(table: TableHandle, request: WidenRequest) -> WideningOut
     made: list[WideningPlan] = []
 
     def make(snapshot: Snapshot) -> CommitRequest | None:
-        plan = _plan(snapshot, request, partial(_partition_values, snapshot))
+        plan = _plan(snapshot, request, partial(partition_values_of, snapshot))
         made.append(plan)
         if plan.is_noop:
             return None
@@ -200,7 +200,7 @@ def _addressed(refusals: Iterable[WideningRefusal], uri: str) -> tuple[WideningR
     return tuple(one._replace(way_out=one.way_out.replace("{table}", shlex.quote(uri))) for one in refusals)
 
 
-def _partition_values(snapshot: Snapshot, name: str) -> frozenset[str | None]:
+def partition_values_of(snapshot: Snapshot, name: str) -> frozenset[str | None]:
     """Return the distinct texts of a partition column in the live files."""
     import pyarrow as pa
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
 
+from deltacli.alter_verbs import Details, Verb
 from deltacli.errors import Refused, UsageError
 from deltacli.hints import command, parameter
 from deltacli.paimon.evolution.requests import (
@@ -31,35 +30,6 @@ from deltacli.paimon.type_strings import BadType
 from deltacli.paimon.types import DataType
 
 _STEP = re.compile(r"(?:`(?P<quoted>(?:[^`]|``)+)`|(?P<plain>[^`.]+))(?=\.|$)")
-
-
-class Verb(StrEnum):
-    """What to change."""
-
-    ADD = "add"
-    TYPE = "type"
-    RENAME = "rename"
-    DROP = "drop"
-    MOVE = "move"
-    COMMENT = "comment"
-    DEFAULT = "default"
-    NULLABLE = "nullable"
-    NOT_NULL = "not-null"
-    SET = "set"
-    UNSET = "unset"
-    TABLE_COMMENT = "table-comment"
-
-
-@dataclass(frozen=True, slots=True)
-class Details:
-    """The options of single verbs; None where one was not given."""
-
-    comment: str | None = None
-    default: str | None = None
-    position: str | None = None
-    nullable: bool = True
-    keep_nullability: bool = False
-    removes: bool = False
 
 
 def changes_of(verb: Verb, words: Sequence[str], details: Details) -> tuple[SchemaChange, ...]:

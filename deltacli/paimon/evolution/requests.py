@@ -18,7 +18,6 @@ from deltacli.typing import Json, JsonObject
 Path = tuple[str, ...]
 """The names that lead to a column or a nested field; `element` and `value` lead into arrays and maps."""
 
-MAX_CHANGES_BYTES = 64 << 20
 """Maximum size of a file of changes: that of a schema file."""
 
 

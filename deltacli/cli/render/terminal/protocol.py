@@ -19,6 +19,7 @@ from deltacli.typing import JsonObject
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from deltacli.operations.change.alter import AlterationOutcome
     from deltacli.operations.change.widen_type import WideningOutcome
 
 Grid = list[tuple[str, "RenderableType"]]
@@ -50,6 +51,34 @@ def draw_widening(canvas: Canvas, outcome: WideningOutcome, said: Sequence[Secti
         parts.append(client_matrix(canvas, outcome.clients))
     refusals = [(one.message, one.code, one.way_out) for one in outcome.refusals]
     parts.append([*_chosen(canvas, sections, "files", "then", "warnings"), *refusal_rows(canvas, refusals)])
+    draw_parts(canvas, *parts)
+
+
+def draw_alteration(canvas: Canvas, outcome: AlterationOutcome, said: Sequence[Section]) -> None:
+    """Draw what `alter` changes, before and after, who reads and writes the table then, and what forbids it."""
+    from deltacli.delta.evolution.requests import KIND_OF
+
+    sections = {section.label: section for section in said}
+    evolution = outcome.evolution
+    if evolution.is_noop:
+        draw_parts(canvas, section_rows(canvas, sections.values()))
+        return
+    due: list[list[str | Text]] = [
+        [KIND_OF[type(one.change)], one.subject, change(canvas, one.before, one.after)] for one in evolution.due
+    ]
+    parts: list[RenderableType | Grid] = [_chosen(canvas, sections, "table", "commit")]
+    if due:
+        parts.append(
+            matrix(canvas, ("change", "of", "before → after" if not canvas.is_ascii else "before -> after"), due)
+        )
+    before, after = evolution.before, evolution.after
+    if before.protocol != after.protocol:
+        added = sorted(after.config.features - before.config.features)
+        parts.append(protocol_matrix(canvas, before.protocol, after.protocol, added))
+    if outcome.clients:
+        parts.append(client_matrix(canvas, outcome.clients))
+    refusals = [(one.message, one.code, one.way_out or None) for one in outcome.refusals]
+    parts.append([*_chosen(canvas, sections, "warnings"), *refusal_rows(canvas, refusals)])
     draw_parts(canvas, *parts)
 
 

@@ -6,13 +6,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from deltacli.delta.rules.schema.schema_walk import joined
-from deltacli.delta.schema.names import PHYSICAL_NAME
+from deltacli.delta.schema.names import ID, NESTED_IDS, PHYSICAL_NAME
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, StructField, StructType
 
-MODE = "delta.columnMapping.mode"
-MAX_COLUMN_ID = "delta.columnMapping.maxColumnId"
-ID = "delta.columnMapping.id"
-NESTED_IDS = "delta.columnMapping.nested.ids"
 MODES = ("none", "name", "id")
 
 
@@ -67,18 +63,3 @@ def _fields(data_type: DataType, path: str, physical: tuple[str, ...] | None) ->
 
 def _below(physical: tuple[str, ...] | None, part: str) -> tuple[str, ...] | None:
     return None if physical is None else (*physical, part)
-
-
-def ways_to_parts(data_type: DataType, start: str) -> Iterator[str]:
-    """Yield the paths to the parts of an array or a map: `<start>.element`, `<start>.value.key`. A struct starts a new
-    path.
-    """
-    match data_type:
-        case ArrayType(element):
-            yield f"{start}.element"
-            yield from ways_to_parts(element, f"{start}.element")
-        case MapType(key, value):
-            yield f"{start}.key"
-            yield from ways_to_parts(key, f"{start}.key")
-            yield f"{start}.value"
-            yield from ways_to_parts(value, f"{start}.value")

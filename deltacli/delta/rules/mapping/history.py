@@ -11,9 +11,10 @@ from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.read_property import parse_integer
 from deltacli.delta.rules.framework.base import Area, Finding, Fix
 from deltacli.delta.rules.framework.views import MetadataView
-from deltacli.delta.rules.mapping.fields import MAX_COLUMN_ID, MODE, MODES, MappedField, mapped_fields
+from deltacli.delta.rules.mapping.fields import MODES, MappedField, mapped_fields
 from deltacli.delta.rules.schema.schema_changes import replaces_all_files
 from deltacli.delta.rules.schema.schema_walk import shown_path
+from deltacli.delta.schema.names import MAX_COLUMN_ID, MODE
 
 AREA = Area("mapping")
 

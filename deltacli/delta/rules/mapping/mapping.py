@@ -13,18 +13,9 @@ from deltacli.delta.protocol.read_property import parse_integer
 from deltacli.delta.rules.framework.base import Area, Finding, Fix
 from deltacli.delta.rules.framework.view_files import stats_of
 from deltacli.delta.rules.framework.views import FilesView, MetadataView, ProtocolView
-from deltacli.delta.rules.mapping.fields import (
-    ID,
-    MAX_COLUMN_ID,
-    MODE,
-    MODES,
-    MappedField,
-    mapped_fields,
-    physical_name_of,
-    ways_to_parts,
-)
+from deltacli.delta.rules.mapping.fields import MODES, MappedField, mapped_fields, physical_name_of
 from deltacli.delta.rules.schema.schema_walk import fresh, shown_path
-from deltacli.delta.schema.names import PHYSICAL_NAME
+from deltacli.delta.schema.names import ID, MAX_COLUMN_ID, MODE, PHYSICAL_NAME, ways_to_parts
 from deltacli.delta.schema.types import StructField, StructType
 
 if TYPE_CHECKING:

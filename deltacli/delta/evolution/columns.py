@@ -1,0 +1,322 @@
+"""Changes of single columns and nested fields: each edits the schema and refuses what is never allowed.
+
+Files are not touched, so a change must leave what they hold readable. Spec: Schema Serialization Format; Column
+Mapping; Default Columns; Delta-Spark: ALTER TABLE.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from deltacli.delta.evolution.dependents import require_independent, require_no_identity
+from deltacli.delta.evolution.draft import (
+    Draft,
+    Effect,
+    Settings,
+    at,
+    forbid,
+    metadata_of,
+    names_of,
+    quoted_path,
+    require_field,
+)
+from deltacli.delta.evolution.mapping import number_new_field, require_mapping
+from deltacli.delta.evolution.names import require_free_name, require_valid_names, text_type_of
+from deltacli.delta.evolution.positions import after_words, move_to
+from deltacli.delta.evolution.requests import (
+    AddColumn,
+    DropColumn,
+    DropNotNull,
+    MoveColumn,
+    RenameColumn,
+    SetComment,
+    SetDefault,
+)
+from deltacli.delta.evolution.sql_types import parse_sql_type, sql_text
+from deltacli.delta.evolution.stats_columns import dropped_from_stats, renamed_in_stats
+from deltacli.delta.protocol.features import GENERATED_COLUMNS
+from deltacli.delta.protocol.protocol_action import READER_FEATURES_VERSION
+from deltacli.delta.schema.column_path import ColumnPlace
+from deltacli.delta.schema.types import (
+    ArrayType,
+    DataType,
+    MapType,
+    PrimitiveType,
+    StructType,
+    type_json,
+)
+from deltacli.delta.schema.widening_guards import CHAR_VARCHAR_KEY, Caution, parses
+from deltacli.delta.sql.nodes import Form, Node
+from deltacli.delta.sql.parser import parse_expression
+from deltacli.delta.sql.stored import DEFAULT_KEY, GENERATION_KEY
+from deltacli.hints import command
+
+_USAGE_TRACKED = {"delta.columnMapping.hasDroppedOrRenamed": "true"}
+_TRACKING = "columnMappingUsageTracking"
+_FEATURES = {"timestamp_ntz": "timestampNtz", "variant": "variantType"}
+_PREVIEWS = {"timestampNtz": "timestampWithoutTimezone", "variantType": "variantType-preview"}
+
+Changed = tuple[Draft, Effect]
+
+
+def add_column(draft: Draft, change: AddColumn, settings: Settings) -> Changed:
+    """Add a nullable column or field; rows of existing files have null in it."""
+    parent, name = draft.finder.find_parent(change.column)
+    data_type = parse_sql_type(change.type)
+    place_text = quoted_path((*names_of(parent), name))
+    assert isinstance(parent.data_type, StructType)
+    require_free_name(draft, parent, name, place_text)
+    require_valid_names(draft, [name, *_names_within(data_type)], place_text)
+    _require_nullable(data_type, place_text)
+    data_type, length = text_type_of(data_type, place_text, is_nested=bool(parent.steps))
+    metadata = {**({} if length is None else length), **({} if not change.comment else {"comment": change.comment})}
+    field: dict[str, Any] = {"name": name, "type": type_json(data_type), "nullable": True, "metadata": metadata}
+    recorded = number_new_field(draft, field, settings.new_name)
+    root = draft.root()
+    fields = at(root, parent.address)["fields"]
+    fields.append(field)
+    if change.position is not None:
+        move_to(fields, len(fields) - 1, change.position, parent)
+    words = None if fields[-1] is field else after_words(fields, fields.index(field))
+    needed = [_feature_under_its_name(draft, one) for one in _features_of(data_type)]
+    changed = draft.with_schema(root).with_properties(recorded).needing(needed)
+    shown = sql_text(data_type) if length is None else str(length[CHAR_VARCHAR_KEY])
+    return changed, Effect(change, place_text, None, shown if words is None else f"{shown}, {words}", place_text, words)
+
+
+def _names_within(data_type: DataType) -> Iterator[str]:
+    match data_type:
+        case StructType(fields):
+            for field in fields:
+                yield field.name
+                yield from _names_within(field.data_type)
+        case ArrayType(element):
+            yield from _names_within(element)
+        case MapType(key, value):
+            yield from _names_within(key)
+            yield from _names_within(value)
+
+
+def _require_nullable(data_type: DataType, name: str) -> None:
+    """Raise Forbidden for NOT NULL within a new type: old rows have no value for it."""
+    match data_type:
+        case StructType(fields):
+            for field in fields:
+                if not field.nullable:
+                    forbid(
+                        "alter.not-null",
+                        f"{name} cannot be added: {field.name} is NOT NULL, and existing rows are null",
+                    )
+                _require_nullable(field.data_type, name)
+        case ArrayType(element, contains_null):
+            if not contains_null:
+                forbid(
+                    "alter.not-null", f"{name} cannot be added: no engine enforces NOT NULL for elements of an array"
+                )
+            _require_nullable(element, name)
+        case MapType(key, value, contains_null):
+            if not contains_null:
+                forbid("alter.not-null", f"{name} cannot be added: no engine enforces NOT NULL for values of a map")
+            _require_nullable(key, name)
+            _require_nullable(value, name)
+
+
+def _features_of(data_type: DataType) -> Iterator[str]:
+    match data_type:
+        case PrimitiveType(name):
+            if name in _FEATURES:
+                yield _FEATURES[name]
+        case StructType(fields):
+            for field in fields:
+                yield from _features_of(field.data_type)
+        case ArrayType(element):
+            yield from _features_of(element)
+        case MapType(key, value):
+            yield from _features_of(key)
+            yield from _features_of(value)
+
+
+def _feature_under_its_name(draft: Draft, feature: str) -> str:
+    other = _PREVIEWS[feature]
+    return other if other in draft.config.features else feature
+
+
+def rename_column(draft: Draft, change: RenameColumn, _: Settings) -> Changed:
+    """Give a column another logical name; files, partition values and clustering keep the physical one."""
+    place = draft.finder.find(change.column)
+    require_field(place, "renamed")
+    old, new = place.nearest.name, change.name
+    column = quoted_path((*names_of(place)[:-1], new))
+    effect = Effect(change, place.text, old, new, column, cautions=_of_mapped_change(draft, "renamed"))
+    require_mapping(draft, f"{place.text} cannot be renamed")
+    parent = _parent_of(draft, place)
+    if old == new or old.lower() == new.lower():
+        forbid("alter.column-exists", f"{place.text} cannot be renamed to {new}: the name differs in case at most")
+    require_free_name(draft, parent, new, column)
+    require_independent(draft, place, "renamed")
+    root = draft.root()
+    at(root, place.field_address)["name"] = new
+    properties = {**renamed_in_stats(draft, place, new), **_tracked(draft)}
+    changed = draft.with_schema(root).with_properties(properties)
+    if len(place.steps) == 1:
+        columns = [new if name == old else name for name in draft.metadata.get("partitionColumns") or []]
+        changed = changed.with_metadata({"partitionColumns": columns})
+    return changed, effect
+
+
+def _of_mapped_change(draft: Draft, verb: str) -> tuple[Caution, ...]:
+    streams = f"streaming readers stop at the commit, because a column is {verb}: restart them"
+    shares = f"recipients of shares of the table see the column {verb}, too"
+    cautions = [Caution("alter.streams", streams), Caution("alter.shares", shares)]
+    protocol = draft.config.protocol
+    if protocol is not None and protocol.min_reader_version < READER_FEATURES_VERSION:
+        message = "deltalake 1.6.6 ignores the mapping of reader version 2 in to_pyarrow_table and returns wrong values"
+        cautions.append(Caution("alter.reader-version", message))
+    return tuple(cautions)
+
+
+def _tracked(draft: Draft) -> dict[str, str]:
+    return _USAGE_TRACKED if _TRACKING in draft.config.features else {}
+
+
+def _parent_of(draft: Draft, place: ColumnPlace) -> ColumnPlace:
+    """Return the place of the struct that a field belongs to; the root without steps."""
+    if len(place.steps) == 1:
+        return ColumnPlace((), (), draft.schema)
+    return draft.finder.find(".".join(_quoted(step) for step in names_of(place)[:-1]))
+
+
+def _quoted(name: str) -> str:
+    return name if name in ("element", "key", "value") else quoted_path([name])
+
+
+def drop_column(draft: Draft, change: DropColumn, _: Settings) -> Changed:
+    """Leave a column out of the schema; its values stay in existing files until they are rewritten."""
+    place = draft.finder.find(change.column)
+    require_field(place, "dropped")
+    before, cautions = sql_text(place.data_type), _of_mapped_change(draft, "dropped")
+    effect = Effect(change, place.text, before, None, place.text, cautions=cautions)
+    require_mapping(draft, f"{place.text} cannot be dropped")
+    parent = _parent_of(draft, place)
+    assert isinstance(parent.data_type, StructType)
+    if len(parent.data_type.fields) == 1:
+        of = parent.text if parent.steps else "the table"
+        forbid("alter.last-column", f"{place.text} cannot be dropped: it is the only field of {of}")
+    require_independent(draft, place, "dropped", is_dropped=True)
+    root = draft.root()
+    *above, position = place.field_address
+    del at(root, above)[position]
+    properties = {**dropped_from_stats(draft, place), **_tracked(draft)}
+    return draft.with_schema(root).with_properties(properties), effect
+
+
+def move_column(draft: Draft, change: MoveColumn, _: Settings) -> Changed:
+    """Move a column within the table, or a field within its struct."""
+    place = draft.finder.find(change.column)
+    require_field(place, "moved")
+    root = draft.root()
+    *above, position = place.field_address
+    fields = at(root, above)
+    before = after_words(fields, int(position))
+    move_to(fields, int(position), change.position, _parent_of(draft, place))
+    after = after_words(fields, next(n for n, one in enumerate(fields) if one["name"] == place.nearest.name))
+    return draft.with_schema(root), Effect(change, place.text, before, after, place.text, after)
+
+
+def comment_column(draft: Draft, change: SetComment, _: Settings) -> Changed:
+    """Set or remove the comment of a column."""
+    place = draft.finder.find(change.column)
+    require_field(place, "commented")
+    root = draft.root()
+    metadata = metadata_of(root, place)
+    before = metadata.get("comment")
+    if change.comment is None:
+        metadata.pop("comment", None)
+    else:
+        metadata["comment"] = change.comment
+    effect = Effect(change, place.text, None if before is None else str(before), change.comment, place.text)
+    return draft.with_schema(root), effect
+
+
+def drop_not_null(draft: Draft, change: DropNotNull, _: Settings) -> Changed:
+    """Allow nulls in a column."""
+    place = draft.finder.find(change.column)
+    require_field(place, "made nullable")
+    is_nullable = place.nearest.nullable
+    if not is_nullable:
+        require_no_identity(draft, place, "made nullable")
+    root = draft.root()
+    at(root, place.field_address)["nullable"] = True
+    before = "nullable" if is_nullable else "NOT NULL"
+    return draft.with_schema(root), Effect(change, place.text, before, "nullable", place.text)
+
+
+def default_column(draft: Draft, change: SetDefault, _: Settings) -> Changed:
+    """Set or remove the default, which writers use for rows that leave the column out."""
+    place = draft.finder.find(change.column)
+    require_field(place, "given a default")
+    before = place.nearest.metadata.get(DEFAULT_KEY)
+    if change.default is not None:
+        _require_default(draft, place, change.default)
+    root = draft.root()
+    metadata = metadata_of(root, place)
+    if change.default is None:
+        metadata.pop(DEFAULT_KEY, None)
+    else:
+        metadata[DEFAULT_KEY] = change.default
+    changed = draft.with_schema(root)
+    effect = Effect(change, place.text, None if before is None else str(before), change.default, place.text)
+    return changed if change.default is None else changed.needing(["allowColumnDefaults"]), effect
+
+
+def _require_default(draft: Draft, place: ColumnPlace, text: str) -> None:
+    name = place.text
+    if len(place.steps) > 1:
+        forbid(
+            "alter.default", f"{name} cannot have a default: it is a nested field, and defaults are those of columns"
+        )
+    require_no_identity(draft, place, "given a default")
+    if GENERATION_KEY in place.nearest.metadata and not draft.config.is_inert(GENERATED_COLUMNS):
+        forbid("alter.default", f"{name} cannot have a default: it is a generated column")
+    expression = parse_expression(text)
+    if expression.fault is not None or expression.root is None:
+        why = expression.fault or "it is not understood"
+        forbid("alter.default", f"{text} cannot be the default of {name}: {why}", "quote texts twice: \"'unknown'\"")
+    if expression.columns:
+        column = ".".join(expression.columns[0])
+        way_out = f"if a text is meant: {command('alter', 'default', name, repr(column))}"
+        forbid("alter.default", f"{text} cannot be the default of {name}: it refers to a column, {column}", way_out)
+    if (reason := _misfit(expression.root, place.data_type)) is not None:
+        forbid(
+            "alter.default",
+            f"{text} cannot be the default of {name}, which is of type {sql_text(place.data_type)}: {reason}",
+        )
+
+
+_NUMBERS = ("byte", "short", "integer", "long", "float", "double", "decimal")
+
+
+def _misfit(node: Node, data_type: DataType) -> str | None:
+    """Return why a literal certainly is no value of a type; None where it may be one."""
+    sign = ""
+    if node.form is Form.VALUE and node.name in ("-", "+") and len(node.parts) == 1:
+        sign, node = node.name, node.parts[0]
+    if node.form in (Form.NULL, Form.CALL, Form.CAST, Form.OTHER):
+        return None
+    name = data_type.name if isinstance(data_type, PrimitiveType) else "struct"
+    is_number = name.startswith(_NUMBERS)
+    if node.form is Form.TEXT:
+        return None if name in ("string", "variant") else "it is a text"
+    if node.form is Form.NUMBER:
+        if name == "string":
+            return None
+        if not is_number:
+            return "it is a number"
+        digits = node.name.rstrip("LlSsYyDdFf").removesuffix("B")
+        return None if parses(name, sign + digits) else "it does not fit"
+    if node.form is Form.CONDITION:
+        return None if name in ("boolean", "string") else "it is true or false"
+    if node.form is Form.VALUE and node.name in ("date", "timestamp", "timestamp_ntz") and is_number:
+        return f"it is a {node.name}"
+    return None

@@ -1,0 +1,82 @@
+"""What depends on a column: SQL that the table keeps, partitioning, clustering, identities, indexes.
+
+SQL is parsed, never searched. An expression that is not understood may refer to any column. Spec: CHECK Constraints;
+Generated Columns; Column Invariants; Clustered Table; Delta-Spark: ALTER TABLE.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from deltacli.delta.evolution.draft import Draft, Forbidden, names_of, physical_path
+from deltacli.delta.protocol.features import IDENTITY_COLUMNS
+from deltacli.delta.schema.column_path import ColumnPlace
+from deltacli.delta.schema.widening_guards import IDENTITY_PREFIX, WideningRefusal
+from deltacli.delta.sql.stored import Reference, StoredKind, StoredSql, refers_to, stored_sql
+
+_BLOOM_FILTER = "delta.bloomFilter"
+_WAYS_OUT = {
+    StoredKind.CONSTRAINT: "drop the constraint first, and add it again in the new form",
+    StoredKind.INVARIANT: "commit a metaData without delta.invariants of {name} first",
+    StoredKind.GENERATION: "drop the generated column {name} first",
+}
+_CODES = {
+    StoredKind.CONSTRAINT: "alter.check-constraint",
+    StoredKind.INVARIANT: "alter.invariant",
+    StoredKind.GENERATION: "alter.generated-column",
+}
+
+
+def require_independent(draft: Draft, place: ColumnPlace, verb: str, *, is_dropped: bool = False) -> None:
+    """Raise Forbidden with everything that depends on a column and would not follow it. `verb`: renamed, dropped."""
+    found = [*_of_sql(draft, place, verb, is_dropped=is_dropped), *_of_indexes(place, verb)]
+    if is_dropped:
+        found += _of_layout(draft, place)
+    if found:
+        raise Forbidden(found)
+
+
+def _of_sql(draft: Draft, place: ColumnPlace, verb: str, *, is_dropped: bool) -> Iterator[WideningRefusal]:
+    own = ".".join(names_of(place))
+    for stored in stored_sql(draft.config):
+        is_own = stored.kind is not StoredKind.CONSTRAINT and (stored.name == own or stored.name.startswith(f"{own}."))
+        if is_dropped and is_own:
+            continue  # it goes with the column
+        reference = refers_to(stored.text, draft.schema, place)
+        if reference is not Reference.NO:
+            message = f"{place.text} cannot be {verb}: {_verdict(stored, reference)}"
+            yield WideningRefusal(_CODES[stored.kind], message, _WAYS_OUT[stored.kind].format(name=stored.name))
+
+
+def _verdict(stored: StoredSql, reference: Reference) -> str:
+    shown = "" if stored.text is None else f", {' '.join(stored.text.split())[:120]}"
+    verb = "refers to it" if reference is Reference.YES else "is not understood and may refer to it"
+    of = " of" if stored.kind is StoredKind.INVARIANT else ""
+    return f"the {stored.kind}{of} {stored.name} {verb}{shown}"
+
+
+def _of_indexes(place: ColumnPlace, verb: str) -> Iterator[WideningRefusal]:
+    if any(key.startswith(_BLOOM_FILTER) for key in place.nearest.metadata):
+        message = f"{place.text} cannot be {verb}: it has a Bloom filter index, whose files have its name"
+        yield WideningRefusal("alter.bloom-filter", message, "drop the index first, with the engine that made it")
+
+
+def _of_layout(draft: Draft, place: ColumnPlace) -> Iterator[WideningRefusal]:
+    config, path = draft.config, physical_path(draft.config, place)
+    if path[0] in config.partition_columns:
+        message = f"{place.text} cannot be dropped: the table is partitioned by it"
+        yield WideningRefusal("alter.partition-column", message, "write the table anew with other partitions")
+    for columns in draft.clustering:
+        length = min(len(columns), len(path))
+        if columns[:length] == path[:length]:
+            message = f"{place.text} cannot be dropped: the table is clustered by {'.'.join(columns)}"
+            yield WideningRefusal("alter.clustering-column", message, "cluster the table by other columns first")
+
+
+def require_no_identity(draft: Draft, place: ColumnPlace, verb: str) -> None:
+    """Raise Forbidden for an identity column, whose type, default and nullability are fixed."""
+    if draft.config.is_inert(IDENTITY_COLUMNS):
+        return
+    if any(key.startswith(IDENTITY_PREFIX) for key in place.nearest.metadata):
+        message = f"{place.text} cannot be {verb}: it is an identity column"
+        raise Forbidden([WideningRefusal("alter.identity", message, "")])

@@ -1,0 +1,169 @@
+"""Several changes of a table in order, each on what the ones before it made, as one plan. Nothing is read or written.
+
+Spec: Change Metadata; Protocol Evolution; the sections of each feature.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from deltacli.delta.evolution.column_types import change_type
+from deltacli.delta.evolution.columns import (
+    Changed,
+    add_column,
+    comment_column,
+    default_column,
+    drop_column,
+    drop_not_null,
+    move_column,
+    rename_column,
+)
+from deltacli.delta.evolution.draft import Draft, Effect, Forbidden, Settings
+from deltacli.delta.evolution.mapping import enable_mapping
+from deltacli.delta.evolution.requests import (
+    AddColumn,
+    Change,
+    ChangeType,
+    DropColumn,
+    DropNotNull,
+    MoveColumn,
+    RenameColumn,
+    SetComment,
+    SetDefault,
+    SetMapping,
+    SetTableComment,
+    SetTableName,
+)
+from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.protocol.features import FEATURES, FeatureKind
+from deltacli.delta.protocol.upgrade import upgraded
+from deltacli.delta.schema.widening_guards import Caution, WideningRefusal
+from deltacli.delta.stats.indexed_columns import INDEXED_COLUMNS, STATS_COLUMNS, indexed_columns
+from deltacli.errors import Refused, UsageError
+from deltacli.hints import command, parameter
+
+
+@dataclass(frozen=True, slots=True)
+class Evolution:
+    """What changes make of a table. With refusals, `after` is the table up to the first refused change."""
+
+    before: Draft
+    after: Draft
+    effects: tuple[Effect, ...]
+    refusals: tuple[WideningRefusal, ...]
+    cautions: tuple[Caution, ...] = ()
+
+    @property
+    def is_noop(self) -> bool:
+        """Return True if the table already is as requested."""
+        return not self.refusals and not any(effect.is_due for effect in self.effects)
+
+    @property
+    def due(self) -> tuple[Effect, ...]:
+        return tuple(effect for effect in self.effects if effect.is_due)
+
+
+def evolve(before: Draft, changes: Sequence[Change], settings: Settings) -> Evolution:
+    """Return the table after some changes, and the reasons against them.
+
+    Raises UsageError for columns, types and positions that do not exist.
+    """
+    if len(changes) > 1 and any(isinstance(change, SetMapping) for change in changes):
+        raise UsageError("column mapping is enabled by a commit of its own, before other changes", code="usage.change")
+    draft, effects = before, []
+    for change in changes:
+        try:
+            changed, effect = _made(draft, change, settings)
+            if effect.is_due:
+                _require_clustering_statistics(draft, changed)
+        except Forbidden as forbidden:
+            return Evolution(before, draft, tuple(effects), forbidden.refusals)
+        effects.append(effect)
+        draft = changed if effect.is_due else draft
+    draft, refusals = _with_protocol(before, draft, settings)
+    cautions = [caution for effect in effects if effect.is_due for caution in effect.cautions]
+    cautions += _of_statistics(before, draft)
+    return Evolution(before, draft, tuple(effects), tuple(refusals), tuple(dict.fromkeys(cautions)))
+
+
+def _made(draft: Draft, change: Change, settings: Settings) -> Changed:
+    match change:
+        case AddColumn():
+            return add_column(draft, change, settings)
+        case ChangeType():
+            return change_type(draft, change, settings)
+        case RenameColumn():
+            return rename_column(draft, change, settings)
+        case DropColumn():
+            return drop_column(draft, change, settings)
+        case MoveColumn():
+            return move_column(draft, change, settings)
+        case SetComment():
+            return comment_column(draft, change, settings)
+        case SetDefault():
+            return default_column(draft, change, settings)
+        case DropNotNull():
+            return drop_not_null(draft, change, settings)
+        case SetMapping():
+            return enable_mapping(draft, change)
+        case SetTableComment(comment):
+            return _described(draft, change, "comment of the table", "description", comment or None)
+        case SetTableName(name):
+            return _described(draft, change, "name of the table", "name", name or None)
+
+
+def _described(draft: Draft, change: Change, subject: str, key: str, text: str | None) -> Changed:
+    known = draft.metadata.get(key)
+    before = str(known) if known else None
+    return draft.with_metadata({key: text}), Effect(change, subject, before, text)
+
+
+def _with_protocol(before: Draft, draft: Draft, settings: Settings) -> tuple[Draft, list[WideningRefusal]]:
+    """Return the draft with the features that it needs, and the reasons against adding them."""
+    try:
+        protocol = upgraded(draft.protocol, draft.needed) or draft.protocol
+    except Refused as refused:
+        return draft, [WideningRefusal(refused.code, refused.message, refused.hint or command("snapshot"))]
+    after = replace(draft, protocol=protocol, needed=())
+    if protocol == before.protocol or settings.upgrade_protocol:
+        return after, []
+    lacking = sorted(after.config.features - before.config.features)
+    concerned = "writers"
+    if int(protocol["minReaderVersion"]) > int(before.protocol["minReaderVersion"]) or any(
+        name in FEATURES and FEATURES[name].kind is FeatureKind.READER_WRITER for name in lacking
+    ):
+        concerned = "readers and writers"
+    named = "columnMapping" if "columnMapping" in lacking else ", ".join(lacking)
+    message = f"the protocol lacks {named}; {concerned} without support for it will lose access"
+    way_out = parameter("alter.upgrade_protocol", True)
+    return after, [WideningRefusal("alter.protocol-upgrade-needed", message, way_out)]
+
+
+def _require_clustering_statistics(before: Draft, after: Draft) -> None:
+    """Raise Forbidden if a clustering column would no longer get statistics."""
+    if not before.clustering:
+        return
+    had, has = ({path for path, _ in indexed_columns(draft.config)} for draft in (before, after))
+    lost = [".".join(path) for path in before.clustering if path in had and path not in has]
+    if lost:
+        message = f"files would get no statistics of {', '.join(lost)}, by which the table is clustered"
+        way_out = command("properties set", {"delta.dataSkippingStatsColumns": "…"}) or "choose another position"
+        raise Forbidden([WideningRefusal("alter.clustering-statistics", message, way_out)])
+
+
+def _of_statistics(before: Draft, after: Draft) -> Iterator[Caution]:
+    """Yield which columns new files have no statistics of any more, because others come before them."""
+    had = [path for path, _ in indexed_columns(before.config)]
+    known = {path for path, _ in indexed_columns(_all_indexed(after))}
+    has = {path for path, _ in indexed_columns(after.config)}
+    lost = [".".join(path) for path in had if path not in has and path in known]
+    if lost:
+        more = f" and {len(lost) - 5} more" if len(lost) > 5 else ""
+        message = f"files written from now on have no statistics of {', '.join(lost[:5])}{more}"
+        yield Caution("alter.statistics", message)
+
+
+def _all_indexed(draft: Draft) -> TableConfiguration:
+    """Return the configuration of a table all of whose columns get statistics."""
+    return draft.with_properties({INDEXED_COLUMNS: "-1", STATS_COLUMNS: None}).config

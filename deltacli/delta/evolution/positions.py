@@ -1,0 +1,64 @@
+"""Positions of columns and fields: `first`, `last`, `before:X`, `after:X`, where X is a field of the same struct."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from deltacli.delta.schema.column_path import CODE, ColumnPlace, names_in
+from deltacli.delta.schema.names import places_of
+from deltacli.errors import UsageError
+from deltacli.hints import in_backticks
+
+
+def move_to(fields: list[dict[str, Any]], place: int, position: str, parent: ColumnPlace) -> None:
+    """Move a field of a struct to a position. Raises UsageError."""
+    word, colon, reference = position.partition(":")
+    word = word.lower()
+    field = fields[place]
+    if word in ("first", "last") and not colon:
+        del fields[place]
+        fields.insert(0 if word == "first" else len(fields), field)
+        return
+    if word not in ("before", "after") or not reference:
+        raise UsageError(f"{position!r} is not a position", facts={"expected": "first, last, before:X or after:X"})
+    other = fields[_sibling(fields, reference, parent)]
+    if other is field:
+        return
+    del fields[place]
+    target = next(number for number, one in enumerate(fields) if one is other)
+    fields.insert(target + (word == "after"), field)
+
+
+def after_words(fields: list[dict[str, Any]], place: int) -> str:
+    """Return where a field is: first, or after another one."""
+    return "first" if place == 0 else f"after {_shown(fields[place - 1])}"
+
+
+def position_words(words: str) -> str:
+    """Return a position as the reference implementation writes it: `FIRST`, `AFTER x`."""
+    word, space, name = words.partition(" ")
+    return f"{word.upper()}{space}{name}"
+
+
+def _sibling(fields: list[dict[str, Any]], reference: str, parent: ColumnPlace) -> int:
+    *above, name = names_in(reference)
+    around = [step.name.lower() for step in parent.steps]
+    if above and [one.lower() for one in above] != around:
+        raise UsageError(
+            f"{reference} is in another struct: a field is moved within its own struct only",
+            code=CODE,
+            facts={"fields": ", ".join(map(_shown, fields[:40]))},
+        )
+    found = places_of(name, [field["name"] for field in fields])
+    if len(found) != 1:
+        raise UsageError(
+            f"there is no field {name} to move before or after",
+            code=CODE,
+            facts={"fields": ", ".join(map(_shown, fields[:40]))},
+        )
+    return found[0]
+
+
+def _shown(field: dict[str, Any]) -> str:
+    name = str(field["name"])
+    return name if name.isidentifier() else in_backticks(name)

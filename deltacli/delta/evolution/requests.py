@@ -1,0 +1,240 @@
+"""Requested changes as values, as JSON objects, and as words of a command line.
+
+A column is a path as `column_path` reads it. In JSON, `change` names the kind, the other keys are the fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields
+from typing import TypeAlias, cast
+
+from deltacli.alter_verbs import Details, Verb
+from deltacli.errors import Refused, UsageError
+from deltacli.hints import command, parameter
+from deltacli.typing import Json, JsonObject
+
+CODE = "usage.change"
+
+
+@dataclass(frozen=True, slots=True)
+class AddColumn:
+    """A new nullable column or nested field. `position`: first, last, before:X or after:X; None: last."""
+
+    column: str
+    type: str
+    comment: str | None = None
+    position: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeType:
+    column: str
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class RenameColumn:
+    column: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class DropColumn:
+    column: str
+
+
+@dataclass(frozen=True, slots=True)
+class MoveColumn:
+    column: str
+    position: str
+
+
+@dataclass(frozen=True, slots=True)
+class SetComment:
+    """A comment of a column; None: none."""
+
+    column: str
+    comment: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SetDefault:
+    """The default of a column, as SQL; None: none."""
+
+    column: str
+    default: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class DropNotNull:
+    column: str
+
+
+@dataclass(frozen=True, slots=True)
+class SetTableComment:
+    comment: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SetTableName:
+    name: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SetMapping:
+    """Column mapping of a table that has none; `name` is the only mode that existing files allow."""
+
+    mode: str
+
+
+ColumnChange: TypeAlias = (
+    AddColumn | ChangeType | RenameColumn | DropColumn | MoveColumn | SetComment | SetDefault | DropNotNull
+)
+Change: TypeAlias = ColumnChange | SetTableComment | SetTableName | SetMapping
+
+KINDS: Mapping[str, type[Change]] = {
+    "add": AddColumn,
+    "type": ChangeType,
+    "rename": RenameColumn,
+    "drop": DropColumn,
+    "move": MoveColumn,
+    "comment": SetComment,
+    "default": SetDefault,
+    "nullable": DropNotNull,
+    "table-comment": SetTableComment,
+    "name": SetTableName,
+    "mapping": SetMapping,
+}
+"""The kinds by their names in JSON."""
+
+KIND_OF: Mapping[type[Change], str] = {made: name for name, made in KINDS.items()}
+
+
+def change_json(change: Change) -> dict[str, Json]:
+    """Return a change as a JSON object; what was left out is not in it."""
+    given = {one.name: getattr(change, one.name) for one in fields(change)}
+    optional = {one.name for one in fields(change) if one.default is not MISSING}
+    shown = {name: value for name, value in given.items() if value is not None or name not in optional}
+    return {"change": KIND_OF[type(change)], **shown}
+
+
+def read_changes(data: bytes) -> tuple[Change, ...]:
+    """Return the changes in a JSON array. Raises UsageError (`usage.change`) that names the place."""
+    import orjson
+
+    try:
+        found = orjson.loads(data)
+    except ValueError as fault:
+        raise UsageError(f"the changes are not JSON: {fault}", code=CODE) from None
+    if not isinstance(found, list) or not found:
+        raise UsageError(
+            "the changes are not a JSON array with one or more objects",
+            code=CODE,
+            facts={"expected": '[{"change": "add", "column": "price", "type": "decimal(10,2)"}]'},
+        )
+    return tuple(read_change(one, f"[{number}]") for number, one in enumerate(found))
+
+
+def as_changes(found: Iterable[Change | JsonObject]) -> tuple[Change, ...]:
+    """Return changes that are values or JSON objects. Raises UsageError (`usage.change`), also without any."""
+    changes = tuple(
+        read_change(one, f"[{number}]") if isinstance(one, Mapping) else one for number, one in enumerate(found)
+    )
+    if not changes:
+        raise UsageError("there are no changes", code=CODE)
+    return changes
+
+
+def read_change(value: Json | JsonObject, place: str) -> Change:
+    """Return the change in a JSON object. Raises UsageError (`usage.change`)."""
+    if not isinstance(value, Mapping):
+        raise _bad(place, "it is not an object", "an object with change")
+    kind = value.get("change")
+    made = KINDS.get(kind) if isinstance(kind, str) else None
+    if made is None:
+        raise _bad(place, f"change is {kind!r}", ", ".join(KINDS))
+    known = {one.name: one for one in fields(made)}
+    if made is AddColumn and "default" in value:
+        raise default_with_add(str(value.get("column")), str(value.get("type")), str(value["default"]))
+    if odd := sorted(set(value) - set(known) - {"change"}):
+        raise _bad(place, f"{kind} has no {odd[0]}", ", ".join(known))
+    if missing := [name for name, one in known.items() if one.default is MISSING and name not in value]:
+        raise _bad(place, f"{kind} lacks {missing[0]}", ", ".join(known))
+    given = {name: value[name] for name in known if name in value}
+    for name, one in given.items():
+        may_be_null = "None" in str(known[name].type)
+        if not (isinstance(one, str) or (one is None and may_be_null)):
+            raise _bad(f"{place}.{name}", f"it is {one!r}", "a text or null" if may_be_null else "a text")
+    return cast("Change", made(**given))  # type: ignore[arg-type]  # the loop above has seen that they are texts
+
+
+def _bad(place: str, reason: str, expected: str) -> UsageError:
+    return UsageError(f"the change at {place} cannot be used: {reason}", code=CODE, facts={"expected": expected})
+
+
+def default_with_add(column: str, data_type: str, default: str) -> Refused:
+    """Return the error for a column that is added together with a default."""
+    return Refused(
+        f"{column} cannot be added with a default: rows of existing files would not get it, they stay null",
+        code="alter.default-with-add",
+        facts={
+            "first": command("alter", "add", column, data_type) or "add",
+            "then": command("alter", "default", column, default) or "default",
+        },
+    )
+
+
+def changes_of(verb: Verb, words: Sequence[str], details: Details) -> tuple[Change, ...]:
+    """Return what a verb and its words ask for. Raises UsageError, and Refused for what is never done."""
+    form, (least, most), make = _FORMS[verb]
+    if details.removes and verb in (Verb.COMMENT, Verb.DEFAULT):
+        least, most, form = 1, 1, f"{form.split()[0]} {parameter('alter.drop')}"
+    if not least <= len(words) <= (most or len(words)):
+        raise UsageError(
+            f"{verb}: {'a word is missing' if len(words) < least else 'there are too many words'}",
+            facts={"expected": f"{verb} {form}", "found": " ".join(words) or "nothing"},
+            hint=command("alter", table=None, help=True),
+        )
+    return make(words, details)
+
+
+def _added(words: Sequence[str], details: Details) -> tuple[Change, ...]:
+    if details.default is not None:
+        raise default_with_add(words[0], words[1], details.default)
+    if not details.nullable:
+        raise Refused(
+            f"{words[0]} cannot be added as NOT NULL: rows of existing files have no value for it",
+            code="alter.not-null",
+        )
+    return (AddColumn(words[0], words[1], details.comment, details.position),)
+
+
+def _each(make: Callable[[str], Change]) -> Callable[[Sequence[str], Details], tuple[Change, ...]]:
+    return lambda words, _: tuple(make(word) for word in words)
+
+
+_Make: TypeAlias = Callable[[Sequence[str], Details], tuple[Change, ...]]
+
+_FORMS: Mapping[Verb, tuple[str, tuple[int, int | None], _Make]] = {
+    Verb.ADD: ("COLUMN TYPE", (2, 2), _added),
+    Verb.TYPE: ("COLUMN TYPE", (2, 2), lambda words, _: (ChangeType(words[0], words[1]),)),
+    Verb.RENAME: ("COLUMN NAME", (2, 2), lambda words, _: (RenameColumn(words[0], words[1]),)),
+    Verb.DROP: ("COLUMN...", (1, None), _each(DropColumn)),
+    Verb.MOVE: ("COLUMN POSITION", (2, 2), lambda words, _: (MoveColumn(words[0], words[1]),)),
+    Verb.COMMENT: (
+        "COLUMN TEXT",
+        (2, 2),
+        lambda words, details: (SetComment(words[0], None if details.removes else words[1]),),
+    ),
+    Verb.DEFAULT: (
+        "COLUMN VALUE",
+        (2, 2),
+        lambda words, details: (SetDefault(words[0], None if details.removes else words[1]),),
+    ),
+    Verb.NULLABLE: ("COLUMN...", (1, None), _each(DropNotNull)),
+    Verb.TABLE_COMMENT: ("TEXT", (1, 1), lambda words, _: (SetTableComment(words[0] or None),)),
+    Verb.NAME: ("TEXT", (1, 1), lambda words, _: (SetTableName(words[0] or None),)),
+    Verb.MAPPING: ("name", (1, 1), lambda words, _: (SetMapping(words[0]),)),
+}
+"""The words of each verb, their number, and the changes that they ask for."""

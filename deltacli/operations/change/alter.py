@@ -1,0 +1,303 @@
+"""`alter` of a Delta table: changes of columns and metadata in one commit, and their consequences.
+
+Spec: Change Metadata; Column Mapping; Protocol Evolution.
+"""
+
+from __future__ import annotations
+
+import shlex
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from deltacli.delta.evolution.draft import Draft, Effect, Settings
+from deltacli.delta.evolution.evolve import Evolution, evolve
+from deltacli.delta.evolution.requests import (
+    AddColumn,
+    Change,
+    ChangeType,
+    DropColumn,
+    MoveColumn,
+    RenameColumn,
+    SetMapping,
+    SetTableComment,
+    SetTableName,
+    change_json,
+)
+from deltacli.delta.log.commit_content import CommitRequest
+from deltacli.delta.log.commit_metadata import NO_METADATA, require_free
+from deltacli.delta.log.files_read import EveryFile
+from deltacli.delta.log.log_path import LOG_DIRECTORY, Place, commit_name
+from deltacli.delta.log.state import plain_action, plain_metadata
+from deltacli.delta.protocol.clients import ClientAccess, access_of
+from deltacli.delta.schema.widening_guards import WideningRefusal
+from deltacli.errors import Refused, Unreadable, UsageError
+from deltacli.hints import command
+from deltacli.operations.change.commit import Committed, commit, require_possible
+from deltacli.operations.change.widen_type import partition_values_of
+from deltacli.operations.table.handle import TableHandle
+from deltacli.operations.table.rebuild import read_snapshot
+from deltacli.operations.table.version import Snapshot
+from deltacli.request_fields import COMMIT_METADATA, OF_DELTA, option, shared
+from deltacli.typing import Json
+
+_OF_CONSENT = ("alter.protocol-upgrade-needed", "widen.protocol-upgrade-needed", "widen.not-enabled")
+"""Refusals that an option overrides."""
+
+
+@dataclass(frozen=True, slots=True)
+class AlterationRequest:
+    """Changes to make in one commit, in this order, and what may be done for them."""
+
+    changes: tuple[Change, ...] = ()
+    enable: bool = option(
+        "type: set delta.enableTypeWidening to true if it is not.", default=False, table_format=OF_DELTA
+    )
+    upgrade_protocol: bool = option(
+        "Add missing features; clients that do not support them lose access.", default=False, table_format=OF_DELTA
+    )
+    commit_metadata: Mapping[str, str] = shared(COMMIT_METADATA._replace(table_format=OF_DELTA), NO_METADATA)
+
+
+@dataclass(frozen=True)
+class AlterationOutcome:
+    """A planned or executed change. `committed_version` is None where nothing was committed."""
+
+    table: TableHandle
+    read_version: int
+    request: AlterationRequest
+    evolution: Evolution
+    committed_version: int | None = None
+
+    @property
+    def refusals(self) -> tuple[WideningRefusal, ...]:
+        """Return all reasons not to commit."""
+        return self.evolution.refusals
+
+    @property
+    def is_noop(self) -> bool:
+        """True where the table already is as requested."""
+        return self.evolution.is_noop
+
+    @property
+    def clients(self) -> tuple[ClientAccess, ...]:
+        """The effects of features that are added, and of the changes, on known clients."""
+        before, after = self.evolution.before.config, self.evolution.after.config
+        added = sorted(after.features - before.features)
+        if any(isinstance(effect.change, SetMapping) for effect in self.evolution.due):
+            added = ["columnMapping"]  # the versions that imply it imply others, which nothing uses
+        return access_of(added, [caution.code for caution in self.evolution.cautions])
+
+    def as_json(self, *, dry_run: bool) -> dict[str, Json]:
+        """Return the content of the document `deltacli.alter` of a Delta table."""
+        evolution = self.evolution
+        is_changed = not (evolution.is_noop or evolution.refusals)
+        return {
+            "readVersion": self.read_version,
+            "requested": [change_json(change) for change in self.request.changes],
+            "changes": [_effect_json(effect) for effect in evolution.due],
+            "refusals": [
+                {"code": one.code, "message": one.message, "wayOut": one.way_out} for one in evolution.refusals
+            ],
+            "warnings": [{"code": caution.code, "message": caution.message} for caution in evolution.cautions],
+            "protocolBefore": evolution.before.protocol,
+            "protocolAfter": evolution.after.protocol,
+            "clients": [client.as_json() for client in self.clients],
+            "schemaBefore": _schema_json(evolution.before),
+            "schemaAfter": _schema_json(evolution.after) if is_changed else None,
+            "committedVersion": self.committed_version,
+            "dryRun": dry_run,
+        }
+
+
+def _effect_json(effect: Effect) -> dict[str, Json]:
+    found: dict[str, Json] = {**change_json(effect.change), "subject": effect.subject}
+    return found | {key: value for key, value in (("from", effect.before), ("to", effect.after)) if value is not None}
+
+
+def _schema_json(draft: Draft) -> Json:
+    import orjson
+
+    found: Json = orjson.loads(str(draft.metadata["schemaString"]))
+    return found
+
+
+def plan_alteration(table: TableHandle, request: AlterationRequest) -> AlterationOutcome:
+    """Plan the commit. A refusal is part of the outcome.
+
+    Raises UsageError for unknown columns, types and positions, Refused where the table cannot be written, and what
+    `read_snapshot` raises.
+    """
+    require_free(request.commit_metadata)
+    snapshot = read_snapshot(table)
+    evolution = _evolved(snapshot, request)
+    if not (evolution.is_noop or evolution.refusals):
+        require_possible(snapshot, _commit_request(evolution))
+    return AlterationOutcome(table, snapshot.version, request, evolution)
+
+
+def execute_alteration(table: TableHandle, request: AlterationRequest) -> AlterationOutcome:
+    """Commit the changes, planned on the newest version, and again whenever another writer was first.
+
+    Raises Refused, with nothing changed, where something objects (the first refusal is the message), UsageError, and
+    what `operations.commit.commit` raises.
+    """
+    made: list[Evolution] = []
+
+    def make(snapshot: Snapshot) -> CommitRequest | None:
+        evolution = _evolved(snapshot, request)
+        made.append(evolution)
+        if evolution.refusals:
+            raise alteration_refused(evolution.refusals)
+        return None if evolution.is_noop else _commit_request(evolution)
+
+    done = commit(table, make, commit_metadata=request.commit_metadata)
+    version = done.version if isinstance(done, Committed) else None
+    return AlterationOutcome(table, done.read_version, request, made[-1], version)
+
+
+def alteration_refused(refusals: Sequence[WideningRefusal]) -> Refused:
+    """Return the error for refusals: the first one as the message, the others as facts. The hint names the options
+    where they are all that is missing.
+    """
+    first, *others = refusals
+    missing = [one.way_out for one in refusals if one.code in _OF_CONSENT]
+    is_possible = len(missing) == len(refusals)
+    facts = {} if is_possible or not first.way_out else {"fix": first.way_out}
+    for number, other in enumerate(others, 2):
+        way_out = "" if is_possible or not other.way_out else f"; {other.way_out}"
+        facts[f"reason {number}"] = f"{other.message} [{other.code}]{way_out}"
+    hint = f"add {' '.join(dict.fromkeys(missing))}" if is_possible else None
+    return Refused(f"nothing was changed: {first.message}", code=first.code, facts=facts, hint=hint)
+
+
+def _evolved(snapshot: Snapshot, request: AlterationRequest) -> Evolution:
+    before = _draft_of(snapshot)
+    settings = Settings(
+        snapshot.version + 1,
+        lambda: str(uuid.uuid4()),
+        request.enable,
+        request.upgrade_protocol,
+        partial(partition_values_of, snapshot),
+    )
+    evolution = evolve(before, request.changes, settings)
+    if not evolution.refusals and not evolution.is_noop:
+        evolution = replace(evolution, refusals=tuple(_broken_rules(snapshot, evolution)))
+    return replace(evolution, refusals=_addressed(evolution.refusals, snapshot.table.uri))
+
+
+def _draft_of(snapshot: Snapshot) -> Draft:
+    metadata = plain_metadata(snapshot.raw_metadata)
+    if not isinstance(metadata.get("schemaString"), str):
+        raise Unreadable("the table has no schema to change", code="schema.bad-json", hint=command("validate"))
+    return Draft(metadata, plain_action(snapshot.raw_protocol), _clustering_columns(snapshot))
+
+
+def _clustering_columns(snapshot: Snapshot) -> tuple[tuple[str, ...], ...]:
+    from deltacli.delta.rules.protocol.clustering import DOMAIN, read_clustering_columns
+
+    domain = next((domain for domain in snapshot.domains if domain.domain == DOMAIN), None)
+    return () if domain is None else tuple(read_clustering_columns(domain.configuration) or ())
+
+
+def _addressed(refusals: Iterable[WideningRefusal], uri: str) -> tuple[WideningRefusal, ...]:
+    """Return refusals whose commands name the table."""
+    return tuple(one._replace(way_out=one.way_out.replace("{table}", shlex.quote(uri))) for one in refusals)
+
+
+def _broken_rules(snapshot: Snapshot, evolution: Evolution) -> Iterator[WideningRefusal]:
+    """Yield the errors that `validate` would report for the new metadata and not for that of now."""
+    from deltacli.delta.rules.framework.base import Severity
+    from deltacli.delta.rules.framework.catalogue import CATALOGUE
+    from deltacli.delta.rules.framework.views import MetadataView, TableConfigurationView
+
+    checks = [*CATALOGUE.checks_of(MetadataView), *CATALOGUE.checks_of(TableConfigurationView)]
+    memory: dict[str, Any] = {}
+    known: set[tuple[str, str]] = set()
+    previous = None
+    for draft, version in ((evolution.before, snapshot.version), (evolution.after, snapshot.version + 1)):
+        place = Place(f"{LOG_DIRECTORY}/{commit_name(version)}", None, version)
+        config = replace(draft.config, metadata_place=place, metadata_version=version, protocol_version=version)
+        views = {
+            MetadataView: MetadataView(place, version, draft.metadata, config, previous, None, memory),
+            TableConfigurationView: TableConfigurationView(place, version, config, memory),
+        }
+        for check in checks:
+            for finding in check.run(views[check.view]):
+                key = (finding.rule.id, finding.message)
+                if finding.severity is Severity.ERROR and previous is not None and key not in known:
+                    yield WideningRefusal(finding.rule.id, f"the table would break a rule: {finding.message}", "")
+                known.add(key)
+        previous = config
+
+
+def _commit_request(evolution: Evolution) -> CommitRequest:
+    """Return the commit with the operation of the reference implementation."""
+    before, after = evolution.before, evolution.after
+    operation, parameters = _operation(evolution)
+    partitions = {name.lower() for name in before.metadata.get("partitionColumns") or []}
+    widens = [effect for effect in evolution.due if isinstance(effect.change, ChangeType)]
+    reads_partitions = any(effect.subject.strip("`").lower() in partitions for effect in widens)
+    return CommitRequest(
+        operation,
+        parameters,
+        protocol=None if after.protocol == before.protocol else after.protocol,
+        metadata=after.metadata,
+        reads=EveryFile() if reads_partitions else None,
+        names_version=bool(widens) and '"tableVersion"' in str(after.metadata["schemaString"]),
+    )
+
+
+def _operation(evolution: Evolution) -> tuple[str, Mapping[str, object]]:
+    due = evolution.due
+    described = [_described(evolution.after, effect) for effect in due]
+    changes = [effect.change for effect in due]
+    match changes:
+        case [RenameColumn()]:
+            return "RENAME COLUMN", {"oldColumnPath": due[0].subject, "newColumnPath": due[0].column}
+        case [SetMapping(mode)]:
+            return "SET TBLPROPERTIES", {"properties": {"delta.columnMapping.mode": mode}}
+        case [SetTableComment(comment)]:
+            return "SET TBLPROPERTIES", {"properties": {"comment": comment or ""}}
+        case [SetTableName(name)]:
+            return "UPDATE TABLE METADATA", {"name": name}
+    if all(isinstance(change, AddColumn) for change in changes):
+        return "ADD COLUMNS", {"columns": described}
+    if all(isinstance(change, DropColumn) for change in changes):
+        return "DROP COLUMNS", {"columns": [effect.column for effect in due]}
+    if all(effect.column is not None for effect in due) and not any(
+        isinstance(change, AddColumn | DropColumn | RenameColumn) for change in changes
+    ):
+        if len(due) > 1:
+            return "CHANGE COLUMNS", {"columns": described}
+        return "CHANGE COLUMN", described[0]
+    return "ALTER TABLE", {"changes": [change_json(change) for change in changes]}
+
+
+def _described(after: Draft, effect: Effect) -> dict[str, Any]:
+    """Return a field as in the history of the table; only the path of one that is not there any more."""
+    if effect.column is None or isinstance(effect.change, DropColumn):
+        return {"column": {"name": effect.column}}
+    try:
+        place = after.finder.find(effect.column)
+    except UsageError:  # a later change of the same commit renamed or dropped it
+        return {"column": {"name": effect.column}}
+    field: Any = _schema_json(after)
+    for step in place.field_address:
+        field = field[step]
+    kind = field["type"] if isinstance(field["type"], str) else field["type"]["type"]
+    column = {
+        "name": effect.column,
+        "type": kind,
+        "nullable": field["nullable"],
+        "metadata": field.get("metadata") or {},
+    }
+    moves = isinstance(effect.change, AddColumn | MoveColumn) and effect.position is not None
+    return {"column": column} | ({"position": _in_capitals(str(effect.position))} if moves else {})
+
+
+def _in_capitals(position: str) -> str:
+    word, space, name = position.partition(" ")
+    return f"{word.upper()}{space}{name}"

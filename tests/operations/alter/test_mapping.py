@@ -1,0 +1,210 @@
+"""What the reference suites assert about column mapping, renames and drops, as data. Differences are named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.support.altering import MAPPED, Case, add, change, drop, flat, nested, partitioned, rename, table_of
+from tests.support.builder import TableBuilder
+
+
+def mapped(columns: str = "a int, b string", **table: Any) -> Callable[[], TableBuilder]:
+    """A table with column mapping: legacy ids and names, as an engine wrote them."""
+
+    def build() -> TableBuilder:
+        return table_of(columns, **{"versions": (1, 4), **table})
+
+    return build
+
+
+def checked(condition: str, columns: str = "a int, b string, s struct<x: int, y: int>") -> Callable[[], TableBuilder]:
+    return mapped(columns, properties={"delta.constraints.c": condition})
+
+
+def generated() -> TableBuilder:
+    return table_of(
+        "a int, g int, s struct<x: int, y: int>",
+        versions=(1, 4),
+        g={"delta.generationExpression": "a + s.x"},
+    )
+
+
+MAPPING = [
+    Case(
+        "6.1",
+        nested,
+        (MAPPED,),
+        "ok",
+        lambda t: t.ids() == [1, 2, 5, 7, 10, 11] and t.properties["delta.columnMapping.maxColumnId"] == "11",
+    ),
+    Case(
+        "6.1 names",
+        nested,
+        (MAPPED,),
+        "ok",
+        lambda t: all(f["metadata"]["delta.columnMapping.physicalName"] == f["name"] for f in t.schema),
+    ),
+    Case("6.2", flat, (change("mapping", mode="id"),), "usage"),
+    Case("6.4", flat, (change("mapping", mode="nmae"),), "usage"),
+    Case(
+        "6.5",
+        mapped(),
+        (MAPPED,),
+        "ok",
+        lambda t: t.table.snapshot().protocol.min_reader_version == 3,
+        "Spark writes (2,5), which deltalake 1.6.6 reads wrong without an error",
+    ),
+    Case(
+        "6.6",
+        lambda: table_of("a int", features=["appendOnly"]),
+        (MAPPED,),
+        "ok",
+        lambda t: (
+            "columnMapping" in (t.table.snapshot().protocol.reader_features or ())
+            and "columnMapping" in (t.table.snapshot().protocol.writer_features or ())
+        ),
+    ),
+    Case("6.7", lambda: table_of("`a.b` int, a struct<b: int>"), (MAPPED,)),
+    Case("6.8", flat, ({"changes": [MAPPED, add("n", "int")]},), "usage.change"),
+    Case(
+        "6.9",
+        lambda: table_of("a int, b int", a={"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": "a"}),
+        (MAPPED,),
+        "alter.mapping-exists",
+    ),
+    Case(
+        "6.15",
+        flat,
+        (MAPPED, add("n", "struct<a: int>")),
+        "ok",
+        lambda t: (
+            t.properties["delta.columnMapping.maxColumnId"] == "4"
+            and t.schema[-1]["metadata"]["delta.columnMapping.physicalName"].startswith("col-")
+        ),
+    ),
+    Case("6.16", flat, (MAPPED, change("move", "v2", position="first")), "ok", lambda t: t.ids() == [2, 1]),
+    Case("6.17", flat, (add("n", "struct<`a b`: int, `c;d`: int>"),), "alter.name"),
+    Case(
+        "6.21",
+        flat,
+        (MAPPED, rename("v1", "n")),
+        "ok",
+        lambda t: t.parameters == {"oldColumnPath": "v1", "newColumnPath": "n"},
+    ),
+    Case("6.21 nested", nested, (MAPPED, rename("s.a", "n")), "ok", lambda t: t.parameters["newColumnPath"] == "s.n"),
+    Case(
+        "6.21 partition",
+        partitioned,
+        (MAPPED, rename("p", "q")),
+        "ok",
+        lambda t: list(t.table.snapshot().metadata.partition_columns) == ["q"],
+    ),
+    Case("6.22", flat, (MAPPED, rename("v1", "V1")), "alter.column-exists"),
+    Case("6.22 same", flat, (MAPPED, rename("v1", "v1")), "alter.column-exists"),
+    Case("6.23", flat, (MAPPED, rename("v1", "v2")), "alter.column-exists"),
+    Case(
+        "6.24",
+        flat,
+        (MAPPED, rename("v1", "n"), add("v1", "int")),
+        "ok",
+        lambda t: len({f["metadata"]["delta.columnMapping.physicalName"] for f in t.schema}) == 3,
+    ),
+    Case("6.25", checked("a > 0"), (MAPPED, rename("a", "n")), "alter.check-constraint"),
+    Case("6.25 parent", checked("s.x > 0"), (MAPPED, rename("s", "n")), "alter.check-constraint"),
+    Case("6.25 child", checked("s is not null"), (MAPPED, rename("s.x", "n")), "alter.check-constraint"),
+    Case(
+        "6.25 text",
+        checked("b != 'a'"),
+        (MAPPED, rename("a", "n")),
+        "alter.check-constraint",
+        differs="engines that quote names with single quotes' twin could mean the column, so it is refused",
+    ),
+    Case("6.25 function", checked("array(1)[0] > 0"), (MAPPED, rename("b", "array2")), "ok"),
+    Case("6.26", checked("s.x > 0"), (MAPPED, rename("s.y", "n"))),
+    Case(
+        "6.27",
+        mapped("s struct<x: int not null>"),
+        (MAPPED, rename("s.x", "n")),
+        "ok",
+        lambda t: t.schema[0]["type"]["fields"][0]["nullable"] is False,
+    ),
+    Case(
+        "6.28",
+        checked("m[1] > 0", "m map<int, int>, xs array<struct<q: int>>"),
+        (MAPPED, rename("m", "n")),
+        "alter.check-constraint",
+    ),
+    Case("6.29", generated, (MAPPED, rename("a", "n")), "alter.generated-column"),
+    Case("6.29 other", generated, (MAPPED, rename("s.y", "n"))),
+    Case("6.31", nested, (MAPPED, rename("xs.element.q", "n"), rename("m.key.k", "n"), rename("m.value.v", "n"))),
+    Case("6.32 key", nested, (MAPPED, rename("m.key", "n")), "alter.part"),
+    Case("6.32 value", nested, (MAPPED, rename("m.value", "n")), "alter.part"),
+    Case("6.32 element", nested, (MAPPED, rename("xs.element", "n")), "alter.part"),
+    Case("6.33", flat, (drop("v1"),), "alter.mapping-needed"),
+    Case(
+        "6.34",
+        nested,
+        (MAPPED, {"changes": [drop("v1"), drop("s.a")]}),
+        "ok",
+        lambda t: t.parameters["columns"] == '["v1","s.a"]',
+    ),
+    Case("6.35", flat, (MAPPED, drop("v1"), drop("v2")), "alter.last-column"),
+    Case("6.35 struct", nested, (MAPPED, drop("xs.element.q")), "alter.last-column"),
+    Case(
+        "6.36",
+        lambda: table_of(
+            [
+                {"name": name, "type": kind, "nullable": True, "metadata": {}}
+                for name, kind in (("a", "integer"), ("v", "void"))
+            ]
+        ),
+        (MAPPED, drop("a")),
+    ),
+    Case("6.38", partitioned, (MAPPED, drop("p")), "alter.partition-column"),
+    Case("6.39", checked("a > 0"), (MAPPED, drop("a")), "alter.check-constraint"),
+    Case("6.39 generated", generated, (MAPPED, drop("a")), "alter.generated-column"),
+    Case("6.39 other", checked("s.x > 0"), (MAPPED, drop("s.y"))),
+    Case("6.40", generated, (MAPPED, drop("g"))),
+    Case("6.41", nested, (MAPPED, drop("m.key")), "alter.part"),
+    Case("6.42", lambda: table_of("xs array<struct<q: int, r: int>>"), (MAPPED, drop("xs.element.q"))),
+    Case(
+        "clustering",
+        lambda: table_of(
+            "a int, s struct<x: int, y: int>", features=["clustering", "domainMetadata"], clustering=[["s", "x"]]
+        ),
+        (MAPPED, drop("s")),
+        "alter.clustering-column",
+        differs="Spark compares whole names only and lets the struct around a clustering column go",
+    ),
+    Case(
+        "clustering moved",
+        lambda: table_of(
+            ", ".join(f"c{n} int" for n in range(33)), features=["clustering", "domainMetadata"], clustering=[["c31"]]
+        ),
+        (change("move", "c32", position="first"),),
+        "alter.clustering-statistics",
+        differs="Spark looks at the old schema, so one such move succeeds and the next one fails",
+    ),
+    Case(
+        "statistics renamed",
+        mapped(properties={"delta.dataSkippingStatsColumns": "b, a"}),
+        (MAPPED, rename("a", "n")),
+        "ok",
+        lambda t: t.properties["delta.dataSkippingStatsColumns"] == "b,n",
+    ),
+    Case(
+        "statistics dropped",
+        mapped(properties={"delta.dataSkippingStatsColumns": "b,a"}),
+        (MAPPED, drop("a")),
+        "ok",
+        lambda t: t.properties["delta.dataSkippingStatsColumns"] == "b",
+    ),
+]
+
+
+@pytest.mark.parametrize("case", MAPPING, ids=lambda case: case.id)
+def test_the_cases_of_the_reference_suites(case: Case) -> None:
+    case.check()
