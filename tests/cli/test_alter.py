@@ -1,0 +1,121 @@
+"""`alter` of a Delta table on the command line; the sample table has 15 versions, and no column mapping."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.support import Result, deltacli
+from tests.cli.test_terminal import ESCAPE, on_terminal
+from tests.docs.test_schemas import faults, line_faults
+
+Json = dict[str, Any]  # Any: JSON values
+
+
+@pytest.fixture
+def home(sample: Path, tmp_path: Path) -> Path:
+    shutil.copytree(sample, tmp_path / "tbl")
+    return tmp_path
+
+
+def alter(home: Path, *arguments: str) -> Result:
+    return deltacli("alter", "tbl", *arguments, cwd=home)
+
+
+def document(result: Result) -> Json:
+    found: Json = result.document
+    assert [] == faults(found, "deltacli.alter.delta")
+    return found
+
+
+def versions(home: Path) -> int:
+    return len(list((home / "tbl" / "_delta_log").glob("0*.json")))
+
+
+def test_a_plan_is_refused_without_consent_and_names_the_option(home: Path) -> None:
+    before = versions(home)
+
+    shown = alter(home, "mapping", "name", "--dry-run")
+    found = document(alter(home, "mapping", "name", "--json"))
+
+    assert (4, before) == (shown.code, versions(home))
+    assert "changes   mapping  delta.columnMapping.mode  none -> name" in shown.out
+    assert "protocol  reader 1, writer 2 -> reader 3, writer 7" in shown.out
+    assert "duckdb delta: reads it from 1.5.5, does not write it" in shown.out
+    assert "hint: deltacli alter tbl mapping name --dry-run --upgrade-protocol" in shown.err
+    assert [("alter.protocol-upgrade-needed", "--upgrade-protocol")] == [
+        (refusal["code"], refusal["wayOut"]) for refusal in found["refusals"]
+    ]
+    assert (None, None, True) == (found["committedVersion"], found["schemaAfter"], found["dryRun"])
+
+
+def test_a_rename_offers_the_mapping_first(home: Path) -> None:
+    refused = alter(home, "rename", "trip", "id", "--yes")
+    enabled = alter(home, "mapping", "name", "--upgrade-protocol", "--yes", "--commit-metadata", "ticket=7")
+    made = document(alter(home, "rename", "trip", "id", "--yes", "--json"))
+
+    assert (4, 0) == (refused.code, enabled.code)
+    assert f"fix  deltacli alter file://{home}/tbl mapping name" in refused.err
+    assert [("rename", "trip", "trip", "id")] == [
+        (one["change"], one["subject"], one["from"], one["to"]) for one in made["changes"]
+    ]
+    assert (16, "id") == (made["committedVersion"], made["schemaAfter"]["fields"][0]["name"])
+    assert "trip" == made["schemaBefore"]["fields"][0]["name"]
+
+
+def test_changes_of_a_file_are_one_commit(home: Path) -> None:
+    changes = [
+        {"change": "add", "column": "n", "type": "struct<a: int>", "position": "after:trip"},
+        {"change": "comment", "column": "n.a", "comment": "c"},
+        {"change": "name", "name": "trips"},
+    ]
+    (home / "changes.json").write_text(json.dumps(changes))
+    (home / "odd.json").write_text(json.dumps([{"change": "add", "column": "n"}]))
+    words = ("--apply", "changes.json")
+
+    due = alter(home, *words, "--check")
+    done = alter(home, *words, "--yes", "--format", "ndjson")
+    again = alter(home, *words, "--check")
+    odd = alter(home, "--apply", "odd.json", "--yes", "--json")
+    line, end = [json.loads(text) for text in done.out.splitlines()]
+
+    assert (1, 0, 4) == (due.code, done.code, again.code)  # the column exists now
+    assert ("alteration", [], True) == (line["type"], line_faults(line), end["complete"])
+    assert 15 == line["committedVersion"]
+    assert ("usage.change", 2) == (odd.error["code"], odd.code)
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("set", "a=b"), "usage.table-format"),
+        (("not-null", "trip"), "usage.table-format"),
+        (("type", "trip", "bigint", "--keep-nullability"), "usage.table-format"),
+        (("add", "n", "int", "--branch", "b"), "usage.table-format"),
+        (("add", "n", "int", "--default", "5"), "alter.default-with-add"),
+        (("add", "n", "int", "--not-null"), "alter.not-null"),
+        (("add", "n"), "usage"),
+        (("comment", "x", "y"), "usage.column"),
+        (("add", "n", "bigger"), "usage.type"),
+        ((), "usage"),
+    ],
+)
+def test_what_cannot_be_asked(words: tuple[str, ...], code: str, home: Path) -> None:
+    before = versions(home)
+
+    found = alter(home, *words, "--yes", "--json")
+
+    assert (code, before) == (found.error["code"], versions(home))
+
+
+def test_a_plan_is_drawn_as_a_difference(home: Path) -> None:
+    code, lines = on_terminal(100, "alter", home / "tbl", "mapping", "name", "--upgrade-protocol", "--dry-run")
+    plain = [ESCAPE.sub("", line) for line in lines]
+
+    assert 0 == code
+    assert any("delta.columnMapping.mode" in line and "none → name" in line for line in plain)
+    assert any("+columnMapping" in line for line in plain)
