@@ -93,7 +93,7 @@ again;TEXT
             commands=''
             options='--from;TEXT;once;The first version: a number, or the first one committed at or after T.
 --to;TEXT;once;The last version: a number, or the last one committed at or before T.
---columns;TEXT;once;Show only these columns, in this order.
+--columns;TEXT;once;Show only these columns of the table; those of the change follow.
 --where;TEXT;once;Return only rows that match it.
 --limit;TEXT;once;Number of rows shown; 0 shows all.
 --engine;embedded spark;once;Where the work runs: in this process, or on a Spark cluster.
@@ -619,7 +619,7 @@ once;TEXT
             commands=''
             options='--retention;TEXT;once;Age up to which commits are kept.
 --keep-version;TEXT;again;Versions to keep, whatever their age. Repeatable.
---allow-retention-below;TEXT;once;Allow a shorter retention than the table'\''s; repeat the table'\''s value.
+--allow-retention-below;TEXT;once;Allow a retention below the table'\''s own, whose value is given here.
 --dry-run;-;once;Show what would be done and change nothing; overrides --yes.
 --yes;-;once;Do not ask for confirmation.
 --engine;embedded spark;once;Where the work runs: in this process, or on a Spark cluster.
@@ -1399,7 +1399,7 @@ again;TEXT
 --write-baseline;FILE;once;Write the current findings to a file for --baseline, and exit 0.
 --max-findings;TEXT;once;Findings shown per rule and table; 0 shows all.
 --exit-zero;-;once;Exit 0 even if there are findings.
---brief;-;once;Show one line per finding, without values and fixes.
+--brief;-;once;Show findings without values and fixes; one per line in a pipe.
 --max-tables;TEXT;once;Test at most this many tables; 0 tests the lists only.
 --max-requests;TEXT;once;Send at most this many requests.
 --time-budget;TEXT;once;Send no request after this time, such as 5m.
@@ -1662,7 +1662,7 @@ again;TEXT
         'vacuum ')
             commands=''
             options='--retention;TEXT;once;Age up to which files are kept.
---allow-retention-below;TEXT;once;Allow a shorter retention than the table'\''s; repeat the table'\''s value.
+--allow-retention-below;TEXT;once;Allow a retention below the table'\''s own, whose value is given here.
 --mode;full lite;once;Source of candidates: full lists the table, lite reads removed files from commits.
 --prefix;TEXT;once;Delete only below this directory of the table.
 --where;TEXT;once;Delete only in partitions that match: "date < '\''2026-01-01'\''".
@@ -1726,7 +1726,7 @@ again;TEXT
 --refs --no-refs;-;once;Read the manifests of a Paimon table to find the users of each schema.
 --max-findings;TEXT;once;Findings shown per rule and table; 0 shows all.
 --exit-zero;-;once;Exit 0 even if there are findings.
---brief;-;once;Show one line per finding, without values and fixes.
+--brief;-;once;Show findings without values and fixes; one per line in a pipe.
 --group;rule path;once;Order of findings on a terminal: grouped by severity and rule, or one by one in the order of the files.
 --list-rules;-;once;List the rules instead; takes no TABLE.
 --engine;embedded spark;once;Where the work runs: in this process, or on a Spark cluster.

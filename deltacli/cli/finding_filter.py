@@ -25,7 +25,7 @@ BASELINE = Option("Accept the findings listed in this file.", "FILE")
 WRITE_BASELINE = Option("Write the current findings to a file for --baseline, and exit 0.", "FILE")
 MAX_FINDINGS = Option("Findings shown per rule and table; 0 shows all.", "N", shows_default=True)
 EXIT_ZERO = Option("Exit 0 even if there are findings.")
-BRIEF = Option("Show one line per finding, without values and fixes.")
+BRIEF = Option("Show findings without values and fixes; one per line in a pipe.")
 
 
 _ALIKE = 0.8

@@ -95,6 +95,8 @@ def test_only_the_requested_properties_change() -> None:
 def test_a_property_that_is_already_set_needs_no_change() -> None:
     plans = [
         put({"owner": "me", LOG: "30 days"}, {"owner": "me", LOG: "interval 30 days"}),
+        put({LOG: "30d"}, {LOG: "interval 30 days"}),
+        put({LOG: "2w"}, {LOG: "interval 2 weeks"}),
         put({"delta.constraints.c": "id > 0"}, {"delta.constraints.c": "id > 0"}),
         drop(["owner", "delta.nobody", "delta.rowTracking.x"]),
     ]

@@ -14,6 +14,7 @@ from deltacli.cli.options.chosen_version import note_findings, parse_moment_of
 from deltacli.cli.options.common_options import TableArgument, TimestampOption, VersionOption
 from deltacli.cli.options.moments import parse_moment
 from deltacli.cli.options.rows import (
+    ChangedColumnsOption,
     ColumnsOption,
     LimitOption,
     WhereOption,
@@ -185,7 +186,7 @@ def changes(
     table: TableArgument,
     first: First,
     last: Last = None,
-    columns: ColumnsOption = None,
+    columns: ChangedColumnsOption = None,
     where: WhereOption = None,
     limit: LimitOption = None,
 ) -> None:
@@ -230,7 +231,7 @@ def changes(
         "toVersion": span.last,
         "columns": [{"name": column.name, "type": type_json(column.data_type)} for column in found.columns],
     }
-    rows = Rows("deltacli.changes", "change", opened.uri, about, found.schema, found, first=_CHANGE)
+    rows = Rows("deltacli.changes", "change", opened.uri, about, found.schema, found, first=_CHANGE[:1])
     result = RowsResult(rows, most)
     run.write(result)
     for note in found.notes:

@@ -37,6 +37,15 @@ ColumnsOption = Annotated[
     str | None,
     typer.Option("--columns", metavar="A,B,…", help="Show only these columns, in this order.", show_default=False),
 ]
+ChangedColumnsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--columns",
+        metavar="A,B,…",
+        help="Show only these columns of the table; those of the change follow.",
+        show_default=False,
+    ),
+]
 WhereOption = Annotated[
     str | None,
     typer.Option("--where", metavar="CONDITION", help="Return only rows that match it.", show_default=False),

@@ -9,7 +9,7 @@ from deltacli.cli.render.columns import Column
 from deltacli.cli.render.json import dumps, envelope
 from deltacli.cli.render.sections import Section
 from deltacli.cli.results import Listing
-from deltacli.units import format_count, format_size, plural
+from deltacli.units import format_count, format_size, format_spans, plural
 
 if TYPE_CHECKING:
     from deltacli.cli.render.terminal.console import Canvas
@@ -77,9 +77,16 @@ def _dropped(result: CheckpointResult) -> str:
 
 def _readers(result: CheckpointResult) -> str:
     version = result.version
-    newer = result.plan.snapshot.newest_version - version
+    fewer = f"{plural(result.plan.behind, 'commit')} fewer to replay"
+    snapshot, found = result.plan.snapshot, result.plan.listing.checkpoints
+    later = [one.version for one in found if one.version > version and one.files[0].name not in snapshot.set_aside]
+    if later:
+        readable = format_spans([(version, min(later) - 1)])
+        are = f"of version {readable} begins" if min(later) == version + 1 else f"of versions {readable} begin"
+        return f"{are} here, {fewer}; newer versions begin at the checkpoint of version {min(later)} or later"
+    newer = snapshot.newest_version - version
     rest = f", then {plural(newer, 'commit')}" if newer else ""
-    return f"begin at version {version}{rest}; {plural(result.plan.behind, 'commit')} fewer to replay"
+    return f"begin at version {version}{rest}; {fewer}"
 
 
 def _hint(result: CheckpointResult) -> str:

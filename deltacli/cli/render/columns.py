@@ -27,6 +27,10 @@ GAP = "  "
 """What stands between two columns."""
 
 
+_FOLDED = 16
+"""Cells into which text that goes on below is folded before an important column is left out."""
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Column(Generic[Row]):
     """One column. `name` is the CSV header, the word of `--columns` and the key in documents.
@@ -159,6 +163,9 @@ def fit(
     if width is None:
         return filled, [natural[index] for index in filled]
     least = {index: min(natural[index], columns[index].least) for index in filled}
+    essential = [index for index in filled if columns[index].priority <= 1]
+    if _room([least.get(index, 0) for index in range(len(columns))], essential) > width:
+        least |= {index: min(least[index], _FOLDED) for index in essential if columns[index].folds}
     chosen: list[int] = []
     for index in sorted(filled, key=lambda index: columns[index].priority):
         if sum(least[i] for i in [*chosen, index]) + len(GAP) * len(chosen) <= width or not chosen:

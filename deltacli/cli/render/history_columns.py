@@ -17,7 +17,11 @@ if TYPE_CHECKING:
 _NEARLY_THE_SAME = 0.8
 """The similarity above which a name counts as a misspelt column: `verison`, but not `jobVersion`."""
 
-_SHORT = {"engineInfo": "engine", "userName": "user", "userMetadata": "message"}
+_PROVENANCE: Mapping[str, Mapping[str, Any]] = {  # Any: fields of Column
+    "engineInfo": {"priority": 7, "least": 12, "title": "engine"},
+    "userName": {"priority": 2, "least": 8, "title": "user"},
+    "userMetadata": {"priority": 7, "least": 12, "title": "message"},
+}
 
 
 class HistoryLine(NamedTuple):
@@ -62,7 +66,7 @@ def history_columns(now_ms: int, *, counts: bool) -> list[Column[HistoryLine]]:
         column("operationMetrics", text=_changes, priority=3, least=16, title="changes"),
     ]
     found += [
-        column(name, **({"priority": 7, "least": 12, "title": title} if (title := _SHORT.get(name)) else hidden))
+        column(name, **_PROVENANCE.get(name, hidden))
         for name in PROVENANCE_FIELDS
         if name not in ("operation", "operationParameters", "operationMetrics")
     ]

@@ -22,14 +22,18 @@ if TYPE_CHECKING:
     from deltacli.operations.change.table_properties import PropertiesOutcome, ShownProperty
 
 
+_WHOLE = 44
+"""Cells up to which a key or a name is never cut."""
+
+
 def properties_result(uri: str, version: int, properties: Sequence[ShownProperty]) -> Listing[ShownProperty]:
     """Return the properties of a table."""
     columns: list[Column[ShownProperty]] = [
-        Column("key", lambda one: one.key, priority=1),
-        Column("value", lambda one: one.value, priority=1, style=_style, folds=True),
+        Column("key", lambda one: one.key, priority=0, least=_WHOLE),
+        Column("value", lambda one: one.value, priority=1, least=20, style=_style, folds=True),
         Column("known", lambda one: one.is_known, on_screen=False),
         Column("valid", lambda one: one.is_valid, on_screen=False),
-        Column("default", lambda one: one.default, priority=4, folds=True),
+        Column("default", lambda one: one.default, priority=4, least=12, folds=True),
         Column("meaning", _meaning, priority=3, least=16, folds=True),
     ]
     fields = envelope("deltacli.properties", uri, complete=True) | {"version": version}
@@ -54,11 +58,11 @@ def _yes_or_no(value: bool | None) -> str:
 def features_result(uri: str, version: int, protocol: Protocol, features: Sequence[ShownFeature]) -> FeaturesResult:
     """Return the protocol of a table and its features."""
     columns: list[Column[ShownFeature]] = [
-        Column("name", lambda one: one.name, priority=1),
-        Column("kind", lambda one: one.kind, priority=2),
+        Column("name", lambda one: one.name, priority=0, least=_WHOLE),
+        Column("kind", lambda one: one.kind, priority=2, least=17),
         Column("listed", lambda one: one.is_listed, text=lambda one: _yes_or_no(one.is_listed), priority=4),
         Column("active", lambda one: one.is_active, text=lambda one: _yes_or_no(one.is_active), priority=1),
-        Column("because", lambda one: one.because, priority=3, folds=True),
+        Column("because", lambda one: one.because, priority=3, least=20, folds=True),
     ]
     fields = envelope("deltacli.features", uri, complete=True) | {"version": version, "protocol": protocol.as_json()}
     items = [one.as_json() for one in features]

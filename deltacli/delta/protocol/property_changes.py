@@ -37,7 +37,8 @@ from deltacli.delta.protocol.read_property import (
 )
 from deltacli.errors import Refused, UsageError
 from deltacli.hints import command, nearest_name, parameter
-from deltacli.units import UNITS_MS
+from deltacli.patterns import pattern
+from deltacli.units import DURATIONS_MS, UNITS_MS
 
 _LONGEST = 1000
 "Maximum length of a number or an interval. Python does not convert longer ones, and they are never intended."
@@ -56,7 +57,7 @@ def expected_of(key: str) -> str:
             lowest, highest = NUMBERS[key]
             return f"an integer from {lowest} to {highest}"
         case PropertyKind.INTERVAL:
-            return "an interval without months and years, such as interval 30 days"
+            return "an interval without months and years, such as interval 30 days or 30d"
         case _:
             return "text"
 
@@ -230,12 +231,22 @@ def _require_spelling(key: str) -> None:
 
 
 def _normal(config: TableConfiguration, key: str, value: str) -> str:
-    normal = normal_form(key, value)
+    normal = normal_form(key, _interval_of(value) if kind_of(key) is PropertyKind.INTERVAL else value)
     if normal is None:
         raise _bad(f"{key} cannot be {value[:200]!r}", expected_of(key))
     if key == "delta.dataSkippingStatsColumns":
         _require_columns(config, key, value)
     return normal
+
+
+_UNITS = {**{unit[0]: f"{unit}s" for unit in UNITS_MS}, "ms": "milliseconds"}
+_DURATION = pattern(rf"\s*([0-9]{{1,15}})\s*({'|'.join(DURATIONS_MS)})\s*")
+
+
+def _interval_of(value: str) -> str:
+    """Return a duration as options take it, such as `30d`, as an interval; other texts as they are."""
+    found = _DURATION.fullmatch(value.lower())
+    return value if found is None else f"{found[1]} {_UNITS[found[2]]}"
 
 
 def _require_columns(config: TableConfiguration, key: str, value: str) -> None:

@@ -68,7 +68,7 @@ class ExpiryRequest:
         "Versions to keep, whatever their age. Repeatable.", "A,B-C,…", Kind.VERSIONS, default=()
     )
     allow_retention_below_ms: int | None = option(
-        "Allow a shorter retention than the table's; repeat the table's value.", "30d", Kind.DURATION
+        "Allow a retention below the table's own, whose value is given here.", "30d", Kind.DURATION
     )
     dry_run: bool = False
 
@@ -418,7 +418,7 @@ def require_not_refused(plan: ExpiryPlan) -> None:
     """Raise Refused for the first refusal of a plan."""
     for refusal in plan.refusals:
         raise Refused(
-            refusal.message,
+            f"nothing was changed: {refusal.message}",
             code=refusal.code,
             hint=f"add {refusal.override}" if refusal.override else refusal.hint,
         )

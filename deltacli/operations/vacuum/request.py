@@ -67,7 +67,7 @@ class VacuumRequest:
         policy="Age up to which files are kept; without it the table's own property.",
     )
     allow_retention_below_ms: int | None = option(
-        "Allow a shorter retention than the table's; repeat the table's value.", "168h", Kind.DURATION
+        "Allow a retention below the table's own, whose value is given here.", "168h", Kind.DURATION
     )
     mode: str = option(
         "Source of candidates: full lists the table, lite reads removed files from commits.  [default: full]",

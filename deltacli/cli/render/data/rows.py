@@ -28,8 +28,9 @@ if TYPE_CHECKING:
 NULL = "null"
 _NEVER_CUT = 1 << 20
 _CHANGE_TYPE = "_change_type"
+_COMMIT_VERSION = "_commit_version"
 _COMMIT_TIMESTAMP = "_commit_timestamp"
-_SHORT = {_CHANGE_TYPE: "change", "_commit_version": "version", _COMMIT_TIMESTAMP: "committed"}
+_SHORT = {_CHANGE_TYPE: "change", _COMMIT_VERSION: "version", _COMMIT_TIMESTAMP: "committed"}
 """Titles on a drawn screen, where room is short; columns are chosen by their names."""
 _CHANGES = {
     "insert": Style.GOOD,
@@ -226,7 +227,7 @@ def _screen_columns(rows: Rows) -> list[Column[tuple[str | None, ...]]]:
                 partial(_shown, index),
                 style=partial(_style, index, change),
                 right=is_number,
-                priority=-1 if column.name in rows.first else index,
+                priority=_priority(rows, column.name, index),
                 least=_NEVER_CUT if is_whole else 8,
                 is_minor=column.name in titles and column.name == _COMMIT_TIMESTAMP,
                 title=titles.get(column.name),
@@ -234,6 +235,16 @@ def _screen_columns(rows: Rows) -> list[Column[tuple[str | None, ...]]]:
             )
         )
     return found
+
+
+_USERS_FIRST = 3
+"""Columns of a table that are shown before the version that changed its rows."""
+
+
+def _priority(rows: Rows, name: str, index: int) -> int:
+    if name in rows.first:
+        return -1
+    return min(_USERS_FIRST, index) if _is_change(rows) and name == _COMMIT_VERSION else index
 
 
 def _shown(index: int, row: tuple[str | None, ...]) -> str:

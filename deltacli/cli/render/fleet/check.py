@@ -96,7 +96,7 @@ def under_names(rows: Iterable[tuple[str, Row]], file: str) -> list[Named]:
 
 def name_column() -> Column[Named]:
     """Return the column of the short names."""
-    return Column("table", lambda one: one.name, priority=2, least=24, keep_both=True)
+    return Column("table", lambda one: one.name, priority=0, least=20, keep_both=True)
 
 
 def of_row(column: Column[Row], of: Callable[[Any], Row] = lambda row: row, *, once: bool = False) -> Column[Named]:
