@@ -92,11 +92,14 @@ def test_only_the_requested_properties_change() -> None:
     assert raw({"mine": None, "flag": True, "gone": "x"}) == before
 
 
+@pytest.mark.parametrize(("duration", "interval"), [("30d", "30 days"), ("2w", "2 weeks"), ("200D", "200 days")])
+def test_a_duration_is_written_as_an_interval(duration: str, interval: str) -> None:
+    assert f"interval {interval}" == configuration_of(put({LOG: duration}, {}))[LOG]
+
+
 def test_a_property_that_is_already_set_needs_no_change() -> None:
     plans = [
         put({"owner": "me", LOG: "30 days"}, {"owner": "me", LOG: "interval 30 days"}),
-        put({LOG: "30d"}, {LOG: "interval 30 days"}),
-        put({LOG: "2w"}, {LOG: "interval 2 weeks"}),
         put({"delta.constraints.c": "id > 0"}, {"delta.constraints.c": "id > 0"}),
         drop(["owner", "delta.nobody", "delta.rowTracking.x"]),
     ]
