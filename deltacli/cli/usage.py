@@ -140,6 +140,8 @@ def _option_for(name: str, options: Sequence[str], arguments: Sequence[str]) -> 
     """Return the option that was meant by an unknown one, or the command that has it."""
     if name == "--version" and arguments[0] == "history":
         return Meant(None, again(["snapshot", *arguments[1:]]))
+    if name == "--dry-run" and list(arguments[:2]) == ["fleet", "run"]:
+        return Meant(None, again(["fleet", "plan", *(word for word in arguments[2:] if word not in (name, "--yes"))]))
     united = re.fullmatch(r"(--.+)-(weeks|days|hours|minutes|seconds)", name)
     if united and united[1] in options:
         return Meant(united[1], again(_with_unit(united[1], united[2][0], name, arguments)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, ClassVar, NamedTuple
@@ -10,6 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 from deltacli.delta.rules.framework.repairs import undelete_command
 from deltacli.delta.rules.framework.risks import RULES, UNREADABLE, Risk
 from deltacli.errors import Unreadable
+from deltacli.fleet.policy_file.keys import StepPolicy, parameters_of
 from deltacli.fleet.running.journal import NOT_DONE
 from deltacli.fleet.thresholds import Judgement
 from deltacli.hints import command, parameter
@@ -91,10 +92,15 @@ class Alert(NamedTuple):
 
 
 def alerts_of(
-    table: str, run_command: str, problem: Unread | None, steps: Iterable[StepStatus], exceeded: Iterable[Judgement]
+    table: str,
+    run_command: str,
+    problem: Unread | None,
+    steps: Iterable[StepStatus],
+    exceeded: Iterable[Judgement],
+    policy: Mapping[str, StepPolicy],
 ) -> list[Alert]:
     """Return what is wrong with a table, its steps and its numbers, the worst first. `table` is the name without
-    secrets, `run_command` the command of the next run.
+    secrets, `run_command` the command of the next run, `policy` has the settings of the steps.
     """
     found = []
     if problem is not None:
@@ -103,7 +109,7 @@ def alerts_of(
         message, cause = f"{problem.code}: {problem.message}", f"{problem.code}: cannot be read"
         found.append(Alert(Weight.UNREADABLE, cause, message, problem.message, advice))
     for step in [step for step in steps if step.is_alert]:
-        advice = advice_for(step, table, run_command)
+        advice = advice_for(step, table, run_command, policy.get(step.kind))
         cause = ": ".join(filter(None, (f"{step.kind} {step.state}", step.code)))
         weight = _weight_of(step)
         found.append(Alert(weight, cause, f"{step.kind} {step.state}: {step.message}", _brief(step), advice))
@@ -135,8 +141,9 @@ def _weight_of(step: StepStatus) -> Weight:
     return Weight.FINDINGS if UNREADABLE.isdisjoint(rules) else Weight.UNREADABLE
 
 
-def advice_for(step: StepStatus, table: str, run_command: str) -> str:
-    """Return what to do about a step that was not carried out, or had findings."""
+def advice_for(step: StepStatus, table: str, run_command: str, policy: StepPolicy | None = None) -> str:
+    """Return what to do about a step that was not carried out, or had findings; with the options of its policy."""
+    options = parameters_of(step.kind, policy)
     match step.code, step.kind:
         case "fleet.consent", kind:
             return f"add consent = true to {kind} in the policy of the group, or turn {kind} off"
@@ -144,16 +151,18 @@ def advice_for(step: StepStatus, table: str, run_command: str) -> str:
             return f"{run_command} {parameter('fleet run.yes')}"
         case (("data.file-missing" | "dv.file-missing"), "validate"):
             return undelete_command(table=table, dry_run=True) or command("validate", table=table, level="storage")
-        case ("fleet.findings", _) | (_, "validate"):
+        case "fleet.findings", _:
             return command("validate", table=table)
+        case _, "validate":
+            return command("validate", table=table, **options)
         case _, "log-expire":
-            return command("log expire", table=table, dry_run=True)
+            return command("log expire", table=table, dry_run=True, **options)
         case _, "optimize":
-            return command("optimize", table=table, dry_run=True)
+            return command("optimize", table=table, dry_run=True, **options)
         case _, "checkpoint":
             return command("checkpoint", table=table, dry_run=True)
         case _:
-            return command("vacuum", table=table, dry_run=True)
+            return command("vacuum", table=table, dry_run=True, **options)
 
 
 class Cause(NamedTuple):

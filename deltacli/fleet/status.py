@@ -15,6 +15,7 @@ import orjson
 from deltacli.documents import dumps
 from deltacli.errors import EXIT_FINDINGS, EXIT_OK, PartlyDone
 from deltacli.fleet.alerts import Alert, StepStatus, Unread, Weight, alerts_of
+from deltacli.fleet.policy_file.keys import StepPolicy
 from deltacli.fleet.policy_file.model import FleetFile
 from deltacli.fleet.running.journal import RunRecord, read_record
 from deltacli.fleet.running.journal_files import SUFFIX, JournalFiles, Record, Summary, read_summary
@@ -98,6 +99,8 @@ class TableStatus:
 
     run_command: str = field(default_factory=partial(command, "fleet run"))
     """The command of the next run."""
+    policy: Mapping[str, StepPolicy] = field(default_factory=dict)
+    """The settings of the steps, as the policy file has them now."""
 
     @property
     def has_alerts(self) -> bool:
@@ -122,7 +125,9 @@ class TableStatus:
     @property
     def found(self) -> list[Alert]:
         """Return what is wrong, the worst first."""
-        return alerts_of(self.shown_name, self.run_command, self.problem, self.steps.values(), self.exceeded)
+        return alerts_of(
+            self.shown_name, self.run_command, self.problem, self.steps.values(), self.exceeded, self.policy
+        )
 
     @property
     def alerts(self) -> list[str]:
@@ -273,10 +278,11 @@ def read_status(
         if (record := read_record(line)) is not None:
             reader.take(name.removesuffix(SUFFIX), record)
     status = reader.result(frozenset(only))
-    thresholds = {group.name: group.policy.alerts for group in file.groups}
+    policies = {group.name: group.policy for group in file.groups}
     for table in status.tables:
         table.run_command = run_command or table.run_command
-        alerts = thresholds.get(table.group)
+        policy = policies.get(table.group)
+        table.policy, alerts = (policy.steps, policy.alerts) if policy is not None else ({}, None)
         if alerts is not None and table.problem is None:
             table.judgements = judge_thresholds(alerts, table.numbers, table.shown_name, now_ms)
     status.tables.sort(key=lambda table: (table.weight, table.name))

@@ -14,7 +14,9 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from deltacli.cli.app import run
 from deltacli.fleet.alerts import StepStatus, advice_for
+from deltacli.fleet.policy_file.keys import VacuumPolicy
 from deltacli.fleet.running.journal import JournalWriter
+from deltacli.units import DAY_MS
 from tests.cli.test_documents import validate
 from tests.cli.test_validate_formats import SARIF
 from tests.support.builder import TableBuilder
@@ -215,6 +217,9 @@ def test_rows_that_are_lost_come_before_whatever_else_costs_time(status: Status)
         first["next"],
     )
     local = "deltacli validate /lake/c --level storage"
+    vacuum = VacuumPolicy(retention_ms=14 * DAY_MS, consent=True)
+    failed = advice_for(StepStatus("vacuum", "failed", 7, 1, "", code="storage.failed"), "/lake/c", "", vacuum)
+    assert "deltacli vacuum /lake/c --dry-run --retention 14d" == failed
     assert local == advice_for(StepStatus("validate", "findings", 1, 1, "", code="data.file-missing"), "/lake/c", "")
     assert "failed-rules: 2 rules with errors or warnings (limit 2)" in first["alerts"]
     causes = {cause["cause"]: cause["next"] for cause in document["causes"]}

@@ -228,6 +228,20 @@ SECTION_KEYS: Mapping[str, tuple[Key, ...]] = {**STEP_KEYS, "alerts": ALERT_KEYS
 """The tables of a policy: its steps, and its thresholds."""
 
 DESTRUCTIVE = frozenset({"log-expire", "vacuum"})
+
+_OF_RUNS_ONLY = frozenset({"every", "consent", "commits", "log_bytes", "baselines", "fail_on", "small_files", "window"})
+
+
+def parameters_of(kind: str, settings: StepPolicy | None) -> dict[str, Any]:  # Any: values of parameters
+    """Return the parameters with which a command does a step as its policy says, without those of a default."""
+    if settings is None:
+        return {}
+    defaults = {one.name: one.default for one in fields(settings)}
+    keys = [key for key in STEP_KEYS[kind] if key.field not in _OF_RUNS_ONLY]
+    given = {key: getattr(settings, key.field) for key in keys}
+    return {key.field: key.shown(value) for key, value in given.items() if value not in ((), None, defaults[key.field])}
+
+
 """The steps that delete files."""
 
 POLICY_KEYS = (Key("inherits", Kind.TEXT, "Name of the policy whose steps and keys this one starts from."),)

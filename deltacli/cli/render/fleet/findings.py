@@ -69,7 +69,9 @@ def _findings(table: TableStatus) -> Iterator[Finding]:
             continue
         yield from (_recorded(found, step) for found in step.findings)
         if not step.findings or step.state != "findings":
-            rule = _with_advice(_STEP_RULES[kind], advice_for(step, table.shown_name, table.run_command))
+            rule = _with_advice(
+                _STEP_RULES[kind], advice_for(step, table.shown_name, table.run_command, table.policy.get(kind))
+            )
             yield rule.at(Place(""), f"{step.state}: {step.message}")
     for one in table.exceeded:
         yield _with_advice(_THRESHOLD_RULES[one.threshold], one.advice or "").at(Place(""), one.message)

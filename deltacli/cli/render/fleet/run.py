@@ -115,9 +115,10 @@ def _sections(report: FleetReport, look: str) -> list[Section]:
         for state, count in summary.items()
         if state not in ("tables", "unreadable", "alerts") and count
     ]
-    sums = f"{plural(summary['tables'], 'table')}: {', '.join(states) or 'nothing was due'}"
+    sums = plural(summary["tables"], "table")
     if summary["unreadable"]:
-        sums += f"; {summary['unreadable']:,} cannot be read"
+        sums += f", {summary['unreadable']:,} cannot be read"
+    sums += f"; steps: {', '.join(states)}" if states else "; nothing was due"
     alerts = f"{plural(len(report.alerts), 'table')} beyond a threshold: {look}"
     sections = [
         Section("run", [f"{report.run}{' (resumed)' if report.is_resumed else ''}"]),

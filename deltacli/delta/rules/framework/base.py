@@ -57,7 +57,8 @@ class Fix(NamedTuple):
     @property
     def loses(self) -> bool:
         """Whether the repair loses something, always or under a condition (`nothing, if …`)."""
-        return not self.loss.startswith("nothing") or self.loss.startswith(("nothing,", "nothing;"))
+        is_nothing = self.loss.startswith("nothing") and not self.loss.startswith(("nothing,", "nothing;"))
+        return bool(self.loss) and not is_nothing
 
     def as_json(self, table: str = "TABLE") -> dict[str, str]:
         """Return the fix as in documents, where the repair has its former name, `mend`, too."""
