@@ -81,6 +81,13 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
     "null elements": ({"xs": ELEMENTS}, "2 nulls in 1 file of version 0 violate column xs.element (NOT NULL)"),
     "a column that the file lacks": ({"y": NOT_NULL}, "4 nulls in 1 file of version 0 violate column y (NOT NULL)"),
     "false and null": ({"checks": {"c": "x > 0"}}, "2 rows in 1 file of version 0 violate CHECK constraint c (x > 0)"),
+    "statistics that leave nulls open": (
+        {
+            "checks": {"c": "x > 0"},
+            "stats": {"numRecords": 4, "minValues": {"x": 1}, "maxValues": {"x": 4}, "nullCount": {"x": 1}},
+        },
+        "2 rows in 1 file of version 0 violate CHECK constraint c (x > 0)",
+    ),
     "an invariant": ({"x": INVARIANT}, "2 rows in 1 file of version 0 violate invariant x (x <> 4)"),
     "a generated column": ({"y": GENERATED}, "3 rows in 1 file of version 0 violate generated column y (x + 1)"),
     "a null partition": (
