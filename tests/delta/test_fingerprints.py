@@ -1,11 +1,17 @@
-"""Eight bytes that stand for a text, and which of many texts may occur more than once."""
+"""Eight bytes that stand for a text, which of many texts may occur more than once, and looking up many."""
 
 from __future__ import annotations
 
+import pickle
+
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from deltacli.delta.encoding.fingerprints import fingerprints, repeated, rows_that_may_repeat
+from deltacli.delta.encoding.key_index import KeyIndex
+from tests.support.effort import examples
 
 
 @pytest.mark.parametrize("length", [0, 1, 8, 47, 48, 49, 100])
@@ -39,3 +45,12 @@ def test_rows_that_may_repeat_are_found_across_arrays() -> None:
     assert [False, True, True, True, True, False] == rows_that_may_repeat(arrays).to_pylist()
     assert [] == rows_that_may_repeat([]).to_pylist()
     assert [] == rows_that_may_repeat(arrays[1:2]).to_pylist()
+
+
+@given(st.lists(st.binary(max_size=2), max_size=60), st.lists(st.binary(max_size=2), max_size=60))
+@examples(40)
+def test_keys_are_found_by_their_index_here_and_in_another_process(known: list[bytes], asked: list[bytes]) -> None:
+    index = KeyIndex(pa.array(known, pa.binary()))
+
+    for one in (index, pickle.loads(pickle.dumps(index))):
+        assert [key in known for key in asked] == one.contains(pa.array(asked, pa.binary())).to_pylist()

@@ -35,10 +35,14 @@ def open_at(storage: Storage, *, engine: Engine | None = None) -> Table:
 
 
 @contextmanager
-def large_commits(*, block_bytes: int) -> Iterator[None]:
-    """Every commit that is opened meanwhile counts as large, and is read in blocks of this size."""
+def large_commits(*, block_bytes: int, from_bytes: int = 1, many_keys: int | None = None) -> Iterator[None]:
+    """Commits of `from_bytes` that are opened meanwhile count as large, and are read in blocks of this size; so many
+    keys of small ones get an index.
+    """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("deltacli.work.commits.reading.LARGE_COMMIT_BYTES", 1)
+        patch.setattr("deltacli.work.commits.reading.LARGE_COMMIT_BYTES", from_bytes)
+        if many_keys is not None:
+            patch.setattr("deltacli.delta.log.replay._MANY", many_keys)
         patch.setattr("deltacli.work.commits.reading._BLOCK_BYTES", block_bytes)
         patch.setattr("deltacli.work.commits.blocks.BLOCK_BYTES", block_bytes)
         patch.setattr("deltacli.work.commits.blocks._TAIL_BYTES", block_bytes)

@@ -2,16 +2,20 @@
 
 Spec: Action Reconciliation; Add File and Remove File. Actions are read newest first: the first action of a key decides,
 and all older ones are hidden. Commits are few and read line by line, with a set of keys. Checkpoint rows are many and
-already reconciled among themselves, so they are only looked up in that set, in columns.
+already reconciled among themselves, so they are only looked up in that set, in columns. The keys of a large commit are
+columns, too.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import reduce
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.delta.encoding.fingerprints import repeated
+from deltacli.delta.encoding.key_index import KeyIndex
 from deltacli.delta.log.action_fields import wrong_type
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.paths.path_decoding import canonical, canonical_column, decode_column
@@ -24,6 +28,8 @@ if TYPE_CHECKING:
 
 _VECTOR_MARK = "\0"
 "Between the path and the deletion vector id of a key; no path contains it."
+_MANY = 32_768
+"""Keys for which an index takes less time than a hash table per batch."""
 
 
 def file_key(action: Action, source: str = "") -> str:
@@ -117,52 +123,55 @@ def values_that_repeat(hashes: Iterable[array[int]]) -> frozenset[int]:
     """Return the hashes that occur more than once in all of the arrays together."""
     import pyarrow
 
-    chunks = [
-        pyarrow.Array.from_buffers(pyarrow.int64(), len(each), [None, pyarrow.py_buffer(each)])
-        for each in hashes
-        if len(each)
-    ]
-    if not chunks:
-        return frozenset()
-    counted = pc.value_counts(pyarrow.chunked_array(chunks))
-    return frozenset(pc.filter(counted, pc.greater(counted.field("counts"), 1)).field("values").to_pylist())
+    every = [pyarrow.Array.from_buffers(pyarrow.int64(), len(each), [None, pyarrow.py_buffer(each)]) for each in hashes]
+    return frozenset(repeated(pyarrow.concat_arrays([pyarrow.array([], pyarrow.int64()), *every])).to_pylist())
 
 
 class TouchedFiles:
-    """The keys decided by commits after a checkpoint, as columns that filter its rows."""
+    """The keys decided by commits after a checkpoint, as columns that filter its rows: some, and those of `large`
+    commits.
+    """
 
-    def __init__(self, seen: Iterable[str]) -> None:
+    def __init__(self, seen: Collection[str], large: Sequence[KeyIndex] = ()) -> None:
         import pyarrow
 
-        encoded = [key.encode("utf-8", "surrogateescape") for key in seen]
+        encoded = _as_bytes(seen)
+        self._indexes = (*large, *([KeyIndex(encoded)] if len(seen) > _MANY else ()))
+        self._few = encoded if len(seen) <= _MANY else encoded.slice(0, 0)
         mark = _VECTOR_MARK.encode()
-        paths = {key.partition(mark)[0] for key in encoded}
+        paths = {key.partition(mark)[0] for key in self._few.to_pylist()}
         # Canonicalising never changes a file name, so rows whose last bytes match no touched name cannot be touched.
         # As many bytes as
         # the shortest touched name has, up to 64, tell names apart that end alike.
         self._tail = min([64, *(len(path.rpartition(b"/")[2]) for path in paths)])
-        self.keys = pyarrow.array(encoded, pyarrow.binary())
         self._tails = pyarrow.array(
             list({path[-self._tail :] if self._tail else b"" for path in paths}), pyarrow.binary()
         )
 
     def __len__(self) -> int:
-        return len(self.keys)
+        return len(self._few) + sum(map(len, self._indexes))
 
     def untouched(self, paths: pyarrow.Array, dv_ids: pyarrow.Array) -> pyarrow.Array | None:
-        """Return which rows (string paths, string vector ids) no newer commit has decided, or None if all of them.
-
-        The ends of the file names are looked up first (a hit is rare), the exact key of path and vector only for the
-        hits.
-        """
-
-        if not len(self.keys):
+        """Return which rows (string paths, string vector ids) no newer commit has decided, or None if all of them."""
+        is_touched = self._touched_by_few(paths, dv_ids) if len(self._few) else None
+        if self._indexes:
+            keys = key_column(paths, dv_ids)
+            found = [index.contains(keys) for index in self._indexes]
+            is_touched = reduce(pc.or_, found if is_touched is None else [is_touched, *found])
+        if is_touched is None or not pc.any(is_touched).as_py():
             return None
+        return pc.invert(is_touched)
+
+    def _touched_by_few(self, paths: pyarrow.Array, dv_ids: pyarrow.Array) -> pyarrow.Array | None:
+        """Return which rows are among a few keys, None if none is.
+
+        The ends of the file names are looked up first (a hit is rare), the exact key of path and vector only for hits.
+        """
         hits = self._hits(decode_column(paths))
         if not pc.any(hits).as_py():
             return None
         hit_keys = key_column(pc.filter(paths, hits), pc.filter(dv_ids, hits))
-        return pc.replace_with_mask(pc.invert(hits), hits, pc.invert(pc.is_in(hit_keys, value_set=self.keys)))
+        return pc.replace_with_mask(hits, hits, pc.is_in(hit_keys, value_set=self._few))
 
     def _hits(self, decoded: pyarrow.Array) -> pyarrow.Array:
         """Return which rows may be touched: their path ends like a touched one, or has no file name (`x/.` is x)."""
@@ -172,6 +181,27 @@ class TouchedFiles:
             return pyarrow.repeat(pyarrow.scalar(True), len(decoded))
         hits = pc.is_in(pc.binary_slice(decoded, -self._tail), value_set=self._tails)
         return pc.or_(hits, pc.or_(pc.ends_with(decoded, b"."), pc.ends_with(decoded, b"/")))
+
+
+def decided_keys(actions: Iterable[tuple[str, Action]], large: Sequence[KeyIndex], source: str) -> set[str]:
+    """Return the keys of a small commit that large commits after it have decided."""
+    if not large:
+        return set()
+    keys = [file_key(action, source) for kind, action in actions if kind in ("add", "remove")]
+    column = _as_bytes(keys)
+    is_decided = reduce(pc.or_, [index.contains(column) for index in large])
+    return {key for key, hit in zip(keys, is_decided.to_pylist(), strict=True) if hit}
+
+
+def texts_of(keys: pyarrow.Array) -> Iterator[str]:
+    """Yield keys of a column as `file_key` returns them."""
+    return (key.decode("utf-8", "surrogateescape") for key in keys.to_pylist())
+
+
+def _as_bytes(keys: Iterable[str]) -> pyarrow.Array:
+    import pyarrow
+
+    return pyarrow.array([key.encode("utf-8", "surrogateescape") for key in keys], pyarrow.binary())
 
 
 def key_column(paths: pyarrow.Array, dv_ids: pyarrow.Array) -> pyarrow.Array:

@@ -24,6 +24,8 @@ _ODD = pattern(_ODD_PATTERN.replace("$", r"\Z"))  # Arrow's `$` is Python's `\Z`
 _DOT_PATTERN = r"(^|/)[.][.]?(/|$)"
 _DOT_SEGMENT = pattern(_DOT_PATTERN.replace("$", r"\Z"))
 _ODD_SEGMENT = rb"/[/.]"
+_CHECKED_AT_ONCE = 65_536
+"""Rows whose bytes are copied to be searched."""
 "The start of an empty segment, or of a dot segment that is not the first; faster to find than two substrings."
 _FILE_SCHEME = r"(?i)file:(?://(?:localhost)?(?=/))?"
 _SCHEME = r"([A-Za-z][A-Za-z0-9+.-]*):(//?[^/]*)?"
@@ -142,12 +144,17 @@ def canonical_column(paths: pyarrow.Array) -> pyarrow.Array:
     """
     import pyarrow
 
-    content = _content(paths)
-    odd = None
-    if b":" in content or re.search(_ODD_SEGMENT, content) or pc.any(pc.starts_with(paths, ".")).as_py():
-        odd = pc.match_substring_regex(paths, _ODD_PATTERN)
-    column = decode_column(paths) if b"%" in content else pc.cast(paths, pyarrow.binary())
+    parts = [paths.slice(begin, _CHECKED_AT_ONCE) for begin in range(0, len(paths), _CHECKED_AT_ONCE)]
+    odd = pc.match_substring_regex(paths, _ODD_PATTERN) if any(map(_may_be_odd, parts)) else None
+    is_plain = not any(b"%" in _content(part) for part in parts)
+    column = pc.cast(paths, pyarrow.binary()) if is_plain else decode_column(paths)
     return column if odd is None else _replace_rows(column, paths, odd, canonical)
+
+
+def _may_be_odd(paths: pyarrow.Array) -> bool:
+    content = _content(paths)
+    has_odd = b":" in content or re.search(_ODD_SEGMENT, content) is not None
+    return has_odd or bool(pc.any(pc.starts_with(paths, ".")).as_py())
 
 
 def _replace_rows(

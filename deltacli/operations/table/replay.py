@@ -5,19 +5,22 @@ columns.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.delta.encoding.key_index import KeyIndex
 from deltacli.delta.log.commit_lines import Action, read_actions
 from deltacli.delta.log.file_actions import NarrowRows, action_schemas, whole_actions
 from deltacli.delta.log.replay import (
     Survivors,
     TouchedFiles,
+    decided_keys,
     key_column,
     reconcile_commit,
     survivors_of_stream,
+    texts_of,
     values_that_repeat,
 )
 from deltacli.delta.log.segment import LogFile
@@ -38,6 +41,8 @@ if TYPE_CHECKING:
 _ACTIONS_A_BATCH = 8_192
 _BYTES_A_BATCH = 32 << 20
 """Of commits, or of statistics: 250 commits with one add and 2 MB of statistics each took 2.5 GB without this limit."""
+_BYTES_JOINED = 1 << 30
+"""Of rows of a large commit: a column has at most 2 GiB of paths."""
 _BYTES_READ_AHEAD = 64 << 20
 """Total bytes of commits that are read at the same time."""
 
@@ -54,8 +59,27 @@ class LogTail:
         self.seen: set[str] = set()
         self.newest_commit_info: Action | None = None
         self.commit_info_is_first = False
-        self.contested: dict[int, frozenset[int]] = {}
-        """The hashes of the keys that occur more than once in a large commit, per commit."""
+        self.large: dict[int, LargeCommit] = {}
+        """By version."""
+
+    @property
+    def decided(self) -> list[KeyIndex]:
+        """The keys of large commits."""
+        return [keys for one in self.large.values() for keys in one.keys]
+
+    @property
+    def touched(self) -> TouchedFiles:
+        """The files that these commits have decided."""
+        return TouchedFiles(self.seen, self.decided)
+
+
+class LargeCommit(NamedTuple):
+    """What is remembered of a large commit: the hashes of the keys that occur more than once in it, and its keys if
+    older actions follow.
+    """
+
+    contested: frozenset[int]
+    keys: Sequence[KeyIndex] = ()
 
 
 def read_tail(
@@ -76,6 +100,7 @@ def read_tail(
     for index, (file, content) in enumerate(contents):
         if content is not None:
             actions = read_actions(content, file.name)
+            tail.seen |= decided_keys(actions, tail.decided, file.name)
             held.append(file, reconcile_commit(actions, tail.seen, file.name))
             small = [(kind, action) for kind, action in actions if kind not in ("add", "remove")]
             info_is_first = bool(actions) and actions[0][0] == "commitInfo"
@@ -98,32 +123,33 @@ def replay_batches(
     storage: Storage,
     engine: Engine,
     commits: Sequence[LogFile],
-    contested: dict[int, frozenset[int]],
+    large: Mapping[int, LargeCommit],
     *,
-    older_follow: bool,
     partitions: tuple[str, ...],
     progress: Progress = SILENT,
 ) -> Iterator[FileBatch]:
     """Read the same commits again and yield their surviving file actions with all fields, in columns.
 
-    `contested` comes from `read_tail`; `partitions` are the physical names of the partition columns. Raises
+    `large` comes from `read_tail`; `partitions` are the physical names of the partition columns. Raises
     CommitCorrupt.
     """
     seen: set[str] = set()
+    decided: list[KeyIndex] = []
     held = _HeldWhole()
-    for index, (file, content) in enumerate(read_contents(storage, engine, commits, progress)):
+    for file, content in read_contents(storage, engine, commits, progress):
         if content is not None:
-            survived = reconcile_commit(read_actions(content, file.name), seen, file.name)
-            yield from held.append(file.name, survived, file.size_bytes)
+            actions = read_actions(content, file.name)
+            seen |= decided_keys(actions, decided, file.name)
+            yield from held.append(file.name, reconcile_commit(actions, seen, file.name), file.size_bytes)
             continue
-        repeated = contested.get(file.version, frozenset())
-        if repeated:
-            for survived in survivors_of_stream(stream_commit(storage, file), seen, repeated, file.name):
+        contested, keys = large[file.version]
+        if contested:
+            hidden = seen.union(*(texts_of(index.keys) for index in decided))
+            for survived in survivors_of_stream(stream_commit(storage, file), hidden, contested, file.name):
                 yield from held.append(file.name, survived, _statistics_bytes(survived))
         else:
-            yield from _large_batches(storage, engine, file, seen, partitions, progress)
-        if older_follow or index < len(commits) - 1:
-            reconcile_commit(stream_commit(storage, file), seen, file.name)
+            yield from _large_batches(storage, engine, file, TouchedFiles(seen, decided), partitions, progress)
+        decided += keys
     yield from held.flush()
 
 
@@ -131,7 +157,7 @@ def _large_batches(
     storage: Storage,
     engine: Engine,
     file: LogFile,
-    seen: set[str],
+    touched: TouchedFiles,
     partitions: tuple[str, ...],
     progress: Progress,
 ) -> Iterator[FileBatch]:
@@ -139,7 +165,7 @@ def _large_batches(
     from deltacli.work.commits.blocks import plan_blocks
     from deltacli.work.commits.whole_blocks import read_whole_block
 
-    read = partial(read_whole_block, storage, touched=TouchedFiles(seen), partitions=partitions)
+    read = partial(read_whole_block, storage, touched=touched, partitions=partitions)
     plan = plan_blocks(file)
     with progress.step(f"reading commit {file.version} again", unit="bytes", total=file.size_bytes) as step:
         for piece, batch in zip(plan, engine.run(read, plan), strict=True):
@@ -252,7 +278,7 @@ def _take_large(
     """Append a large commit's survivors to the tail, in columns, and return its small actions."""
     from deltacli.work.commits.blocks import plan_blocks, read_narrow_block
 
-    read = partial(read_narrow_block, storage, touched=TouchedFiles(tail.seen))
+    read = partial(read_narrow_block, storage, touched=tail.touched)
     blocks: list[NarrowBlock] = []
     fault: CommitCorrupt | None = None
     try:
@@ -268,17 +294,33 @@ def _take_large(
             pass
         raise fault
     contested = values_that_repeat([hashes for block in blocks for hashes in (block.add_hashes, block.remove_hashes)])
-    tail.contested[file.version] = contested
     if contested:
         blocks = _settle(blocks, contested)
-    tail.adds.extend(block.adds for block in blocks if block.adds.num_rows)
-    tail.removes.extend(block.removes for block in blocks if block.removes.num_rows)
-    if remember:
-        for block in blocks:
-            for rows in (block.adds, block.removes):
-                keys = key_column(rows.column("path"), rows.column("dv_id")).to_pylist()
-                tail.seen.update(key.decode("utf-8", "surrogateescape") for key in keys)
-    return [action for block in blocks for action in block.small]
+    small = [action for block in blocks for action in block.small]
+    keys: list[KeyIndex] = []
+    adds, removes = ([getattr(block, kind) for block in blocks] for kind in ("adds", "removes"))
+    blocks.clear()
+    for rows, kept in ((adds, tail.adds), (removes, tail.removes)):
+        for joined in _joined(rows):
+            kept.append(joined)
+            if remember:
+                keys.append(KeyIndex(key_column(joined.column("path"), joined.column("dv_id"))))
+    tail.large[file.version] = LargeCommit(contested, keys)
+    return small
+
+
+def _joined(batches: list[RecordBatch]) -> Iterator[RecordBatch]:
+    """Yield the rows of batches in few, whose paths an index can share. The batches are given up on the way."""
+    import pyarrow as pa
+
+    batches.reverse()
+    while batches:
+        part: list[RecordBatch] = []
+        size = 0
+        while batches and (not part or size + batches[-1].nbytes <= _BYTES_JOINED):
+            part.append(batches.pop())
+            size += part[-1].nbytes
+        yield from pa.Table.from_batches(part).combine_chunks().to_batches()
 
 
 def _settle(blocks: list[NarrowBlock], contested: frozenset[int]) -> list[NarrowBlock]:

@@ -13,7 +13,7 @@ from deltacli.delta.log.commit_times import CommitTime, TimestampSource, file_ti
 from deltacli.delta.log.counts import FileCounts, TombstoneCounts
 from deltacli.delta.log.file_actions import narrow_batches
 from deltacli.delta.log.log_path import LogFileKind
-from deltacli.delta.log.replay import Survivors, TouchedFiles, reconcile_commit
+from deltacli.delta.log.replay import Survivors, TouchedFiles, decided_keys, reconcile_commit
 from deltacli.delta.log.segment import CheckpointInstance, LogListing, LogSegment
 from deltacli.delta.log.state import (
     DomainMetadata,
@@ -164,7 +164,7 @@ class Snapshot:
 
     @cached_property
     def _touched(self) -> TouchedFiles:
-        return TouchedFiles(self._tail.seen)
+        return self._tail.touched
 
     @property
     def physical_partitions(self) -> tuple[str, ...]:
@@ -287,8 +287,7 @@ class FileActions(NamedTuple):
             table.storage,
             table.engine,
             self.snapshot.segment.commits,
-            self.snapshot._tail.contested,
-            older_follow=self.snapshot.segment.checkpoint is not None,
+            self.snapshot._tail.large,
             partitions=self.snapshot.physical_partitions,
             progress=table.progress,
         )
@@ -406,7 +405,8 @@ def read_state(
         name = segment.checkpoint.files[0].name
         try:
             state.take(contents.small, name)
-            survived = reconcile_commit(contents.json_actions, set(tail.seen), name)
+            hidden = tail.seen | decided_keys(contents.json_actions, tail.decided, name)
+            survived = reconcile_commit(contents.json_actions, hidden, name)
             inline = FileBatch(*narrow_batches(survived.adds, survived.removes, name))
         except CommitCorrupt as fault:
             raise CheckpointUnreadable(fault.message, code=fault.code, facts=fault.facts) from fault
