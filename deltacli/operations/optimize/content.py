@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
+from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
 from deltacli.delta.schema.file_schema import iceberg_compat
+from deltacli.operations.optimize.live import PACKED_TAG
 from deltacli.typing import RecordBatch
 from deltacli.work.rewrite.pieces import NewFile
 
@@ -42,12 +44,24 @@ def size_metrics(removed: Sequence[RecordBatch], added: Sequence[NewFile]) -> di
     }
 
 
-def added_files(plan: OptimizePlan, opened: OpenBin, files: Sequence[NewFile]) -> RecordBatch:
-    """Return the adds of the new files of a bin. They get row ids when they are committed."""
+def _tags(own: Action, file: NewFile, written_from: int) -> Action:
+    """Return the tags with the bytes that a file was written from, where it has become smaller."""
+    if written_from <= file.size_bytes:
+        return {}
+    return {"tags": {**own.get("tags", {}), PACKED_TAG: str(written_from)}}
+
+
+def added_files(plan: OptimizePlan, opened: OpenBin, files: Sequence[NewFile], used_bytes: int) -> RecordBatch:
+    """Return the adds of the new files of a bin, of whose bytes so many were used. They get row ids when they are
+    committed.
+    """
     compat = iceberg_compat(plan.snapshot.config)
     own = dict(opened.own_fields)
     if compat >= 2:
         own["tags"] = {**own.get("tags", {}), "ICEBERG_COMPAT_VERSION": str(compat)}
+    written_from = opened.bin.packed_bytes * used_bytes // max(opened.bin.size_bytes, 1)
+    if len(files) > 1:
+        written_from = max(written_from, plan.rules.target_bytes)
     actions = [
         {
             "path": file.path,
@@ -57,6 +71,7 @@ def added_files(plan: OptimizePlan, opened: OpenBin, files: Sequence[NewFile]) -
             "dataChange": False,
             "stats": file.stats,
             **own,
+            **_tags(own, file, written_from),
         }
         for file in files
     ]

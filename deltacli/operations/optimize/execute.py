@@ -151,6 +151,11 @@ class _Ready(NamedTuple):
     result: Rewritten
     adds: RecordBatch
 
+    @property
+    def size_bytes(self) -> int:
+        """Return the bytes of the files."""
+        return pc.sum(self.adds.column("size")).as_py() or 0
+
 
 class _Run:
     """One execution of a plan."""
@@ -299,7 +304,7 @@ class _Run:
         outcome.versions.append(version)
         for one in ready:
             outcome.files_removed += one.adds.num_rows
-            outcome.bytes_removed += pc.sum(one.adds.column("size")).as_py() or 0
+            outcome.bytes_removed += one.size_bytes
             outcome.vectors += one.adds.num_rows - one.adds.column("deletionVector").null_count
             outcome.files_added += len(one.result.files)
             outcome.bytes_added += sum(file.size_bytes for file in one.result.files)
@@ -363,6 +368,6 @@ class _Made:
             for one in ready:
                 yield "remove", removes_of(one.adds, now_ms, is_change=False)
                 if one.result.files:
-                    yield "add", added_files(self._plan, one.opened, one.result.files)
+                    yield "add", added_files(self._plan, one.opened, one.result.files, one.size_bytes)
 
         return lambda slot: encoded_files(batches, slot)

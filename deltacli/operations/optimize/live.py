@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 ORDER_TAGS = (CUBE_ID, CUBE_COLUMNS, Z_ORDER_TAG)
 """The tags of files whose rows are in some order; files are merged only with others of the same values."""
+PACKED_TAG = "deltacli.compactedBytes"
+"""The tag of files that were written from more bytes than they have: how many."""
 OUTSIDE, FOREIGN_CLUSTERING = "outside", "clustering-provider"
 """Why files are left alone: they are not below the table, another program clusters them."""
 _FIELDS = ("path", "size", "partitionValues", "deletionVector", "stats", "tags", "clusteringProvider")
@@ -61,6 +63,7 @@ def live_files(snapshot: Snapshot, condition: Mask | None) -> LiveFiles:
 
 class _Part(NamedTuple):
     sizes: ArrowArray
+    packed: ArrowArray
     rows: ArrowArray
     deleted: ArrowArray
     has_vector: ArrowArray
@@ -91,6 +94,7 @@ class _Reader:
         deleted = pc.if_else(pc.is_valid(vectors), deleted, pa.scalar(0, pa.int64()))
         return _Part(
             pc.fill_null(adds.column("size"), 0),
+            _packed(adds),
             num_records_column(adds.column("stats")),
             deleted,
             pc.is_valid(vectors),
@@ -141,16 +145,28 @@ def _tag(tags: ArrowArray, name: str) -> ArrowArray:
     return pa.nulls(len(tags), pa.string()) if tags.null_count == len(tags) else _lookup(tags, name)
 
 
+def _packed(adds: RecordBatch) -> ArrowArray:
+    """Return the size of each file, or the bytes that it was written from, if they were more."""
+    import pyarrow as pa
+
+    sizes, texts = pc.fill_null(adds.column("size"), 0), _tag(adds.column("tags"), PACKED_TAG)
+    if texts.null_count == len(texts):
+        return sizes
+    is_number = pc.fill_null(pc.match_substring_regex(texts, "^[0-9]{1,18}$"), False)
+    written_from = pc.cast(pc.if_else(is_number, texts, "0"), pa.int64())
+    return pc.if_else(pc.greater(written_from, sizes), written_from, sizes)
+
+
 def _joined(parts: Sequence[_Part]) -> LiveFiles:
     import pyarrow as pa
 
     if not parts:
-        kinds = (pa.int64(), pa.int64(), pa.int64(), pa.bool_(), pa.int32(), pa.bool_(), pa.bool_())
+        kinds = (pa.int64(), pa.int64(), pa.int64(), pa.int64(), pa.bool_(), pa.int32(), pa.bool_(), pa.bool_())
         empty = [pa.array([], kind) for kind in kinds]
         tags = dict.fromkeys(ORDER_TAGS, pa.array([], pa.string()))
         return LiveFiles(FilesAtHand(*empty), pa.array([], pa.binary(16)), pa.array([], pa.int32()), tags, 0, {})
-    columns = [pa.concat_arrays([part[place] for part in parts]) for place in range(7)]
-    sizes, rows, deleted, has_vector, outside, foreign, keys = columns
+    columns = [pa.concat_arrays([part[place] for part in parts]) for place in range(8)]
+    sizes, packed, rows, deleted, has_vector, outside, foreign, keys = columns
     named = pa.repeat(pa.scalar(False), len(sizes))
     by_partition = codes(_transposed([part.partitions for part in parts]), len(sizes))
     by_order = _transposed([part.order for part in parts])
@@ -158,7 +174,7 @@ def _joined(parts: Sequence[_Part]) -> LiveFiles:
     excluded = {OUTSIDE: outside, FOREIGN_CLUSTERING: pc.and_not(foreign, outside)}
     counts = {reason: int(pc.sum(mask).as_py() or 0) for reason, mask in excluded.items()}
     return LiveFiles(
-        FilesAtHand(sizes, rows, deleted, has_vector, groups, pc.or_(outside, foreign), named),
+        FilesAtHand(sizes, packed, rows, deleted, has_vector, groups, pc.or_(outside, foreign), named),
         keys,
         by_partition,
         dict(zip(ORDER_TAGS, by_order[1:], strict=True)),

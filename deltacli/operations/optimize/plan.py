@@ -81,7 +81,7 @@ class OptimizePlan:
     @property
     def small_files(self) -> int:
         """Return how many files are small enough to be rewritten."""
-        return int(pc.sum(pc.less(self.live.columns.sizes, self.rules.min_bytes)).as_py() or 0)
+        return int(pc.sum(pc.less(self.live.columns.packed, self.rules.min_bytes)).as_py() or 0)
 
     @property
     def skipped(self) -> Mapping[str, int]:

@@ -2,7 +2,8 @@
 
 Everything that grows with the number of files is a column; there is an object for each bin. Files are packed by the
 bytes of their live rows, ascending, each bin until the next file does not fit. So no two of the files that a run leaves
-behind fit into one, and a second run has nothing to do.
+behind fit into one, and a second run has nothing to do. A file that was written from more bytes than it has counts with
+these: else files that became much smaller would be merged once more by each run.
 """
 
 from __future__ import annotations
@@ -38,12 +39,14 @@ class Rules:
 
 
 class FilesAtHand(NamedTuple):
-    """The live files in the order of their version, as columns. `groups` are numbers of what may share a file: equal
-    partition values, equal clustering. `rows` are physical and null where unknown, as are the `deleted` of a vector.
-    `is_excluded` must not be rewritten, `is_named` hold something to purge besides vectors.
+    """The live files in the order of their version, as columns. `packed` are the sizes by which files are packed.
+    `groups` are numbers of what may share a file: equal partition values and clustering. `rows` are physical and null
+    where unknown, as are the `deleted` of a vector. `is_excluded` must not be rewritten, `is_named` hold something to
+    purge besides vectors.
     """
 
     sizes: ArrowArray
+    packed: ArrowArray
     rows: ArrowArray
     deleted: ArrowArray
     has_vector: ArrowArray
@@ -63,6 +66,8 @@ class Bin(NamedTuple):
     rows: int | None
     vectors: int
     outputs: int
+    packed_bytes: int = 0
+    """The live bytes by which its files were packed."""
 
     @property
     def files(self) -> int:
@@ -181,10 +186,10 @@ class _Kinds(NamedTuple):
         is_chosen = pc.and_(files.has_vector, pc.or_(over, pa.scalar(rules.purge)))
         is_dead = pc.and_(pc.and_(files.has_vector, known), pc.and_(pc.equal(rows, deleted), pc.greater(rows, 0)))
         is_chosen = pc.or_(pc.or_(is_chosen, is_dead), files.is_named)
-        is_small = pc.and_(pc.less(files.sizes, rules.min_bytes), pa.scalar(not rules.purge))
+        is_small = pc.and_(pc.less(files.packed, rules.min_bytes), pa.scalar(not rules.purge))
         is_candidate = pc.and_not(pc.or_(is_small, is_chosen), files.is_excluded)
         live_share = pc.if_else(known, pc.subtract(1.0, share), 1.0)
-        live = pc.cast(pc.floor(pc.multiply(pc.cast(files.sizes, pa.float64()), live_share)), pa.int64())
+        live = pc.cast(pc.floor(pc.multiply(pc.cast(files.packed, pa.float64()), live_share)), pa.int64())
         counts = [int(pc.sum(mask).as_py() or 0) for mask in (is_candidate, files.is_excluded)]
         return cls(is_candidate, is_chosen, is_dead, live, *counts)
 
@@ -282,7 +287,8 @@ def _bin(files: _Sorted, begin: int, end: int) -> Bin:
 
     is_dead = total(files.dead) == end - begin
     rows = None if total(files.unknown) else total(files.rows)
-    return Bin(begin, end, total(files.sizes), rows, total(files.vectors), 0 if is_dead else 1)
+    outputs = 0 if is_dead else 1
+    return Bin(begin, end, total(files.sizes), rows, total(files.vectors), outputs, total(files.live))
 
 
 def _within(bins: Sequence[Bin], max_bytes: int | None) -> tuple[list[Bin], int]:

@@ -53,6 +53,22 @@ def test_small_files_of_each_partition_become_one() -> None:
     assert plan_optimize(table, OptimizeRequest()).is_noop
 
 
+def test_files_that_become_much_smaller_are_not_merged_once_more() -> None:
+    """
+    Each of the small files is mostly footer, so two of them become a file that is hardly larger than one.
+    """
+    ids = Ids(partitioned=False).append(*"abcdefgh")
+    target = 2 * len(ids.builder.files["a"].data) + 99
+    table = ids.table()
+
+    done = optimized(table, target_size=target)
+
+    assert (8, 4) == (done.files_removed, done.files_added)
+    assert done.bytes_added < 4 * target // 2
+    assert table.optimize(target_size=target).plan.is_noop
+    assert not table.optimize(target_size=2 * target).plan.is_noop
+
+
 def test_deleted_rows_above_the_ratio_are_purged() -> None:
     ids = Ids(partitioned=False)
     ids.append("a", "b", rows=100, deleted=range(6)).append("c", rows=100, deleted=(0,)).append("d", rows=1)
