@@ -32,8 +32,9 @@ from deltacli.progress import weighed
 from deltacli.storage import Failed
 from deltacli.typing import Json, RecordBatch
 from deltacli.units import plural
+from deltacli.work.rewrite.exactness import SPEC
 from deltacli.work.rewrite.pieces import NamedFiles, RefusedFile, RewritePiece, Rewritten
-from deltacli.work.rewrite.rewrite_files import NAMED, SPEC, RewriteFiles
+from deltacli.work.rewrite.rewrite_files import NAMED, RewriteFiles
 
 if TYPE_CHECKING:
     from deltacli.operations.table.version import Snapshot

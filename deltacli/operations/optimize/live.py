@@ -5,6 +5,7 @@ Spec: Partition Value Serialization; Clustered Table.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
@@ -45,6 +46,16 @@ class LiveFiles:
     tags: Mapping[str, ArrowArray]
     partitions: int
     excluded: Mapping[str, int]
+
+    def excluding(self, codes: Mapping[int, str]) -> LiveFiles:
+        """Return the same without the files at some places, each with the reason why."""
+        import pyarrow as pa
+
+        places = pa.array(range(len(self.keys)), pa.int64())
+        is_excluded = pc.is_in(places, value_set=pa.array(list(codes), pa.int64()))
+        columns = self.columns._replace(is_excluded=pc.or_(self.columns.is_excluded, is_excluded))
+        counts = Counter(self.excluded) + Counter(codes.values())
+        return replace(self, columns=columns, excluded=dict(counts))
 
     def naming(self, is_named: ArrowArray) -> LiveFiles:
         """Return the same with other files that hold something to purge."""

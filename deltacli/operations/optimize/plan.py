@@ -16,6 +16,7 @@ from deltacli.delta.log.commit_metadata import require_free
 from deltacli.delta.schema.readable_rows import require_readable_rows
 from deltacli.operations.change.commit import require_possible
 from deltacli.operations.optimize.estimate import estimate
+from deltacli.operations.optimize.inexact import without_inexact
 from deltacli.operations.optimize.live import LiveFiles, live_files
 from deltacli.operations.optimize.purge import with_dropped_columns
 from deltacli.operations.optimize.request import OptimizeRequest
@@ -115,7 +116,7 @@ class OptimizePlan:
 
 
 def plan_optimize(table: TableHandle, request: OptimizeRequest) -> OptimizePlan:
-    """Choose the files to rewrite. Reads the log only, and with `purge` the footers of files.
+    """Choose the files to rewrite. Reads the log and a few data files, and with `purge` the footers of all.
 
     Raises what `read_snapshot` raises; Refused where the table cannot be written; Unreadable for a schema whose files
     deltacli does not write; UsageError for a condition or an order that does not fit this table; DataUnreadable
@@ -131,14 +132,15 @@ def plan_optimize(table: TableHandle, request: OptimizeRequest) -> OptimizePlan:
     live = live_files(snapshot, condition)
     if request.purge:
         live = with_dropped_columns(snapshot, live, condition)
+    choose = partial(_chosen, rules, order)
+    plan = OptimizePlan(table, request, snapshot, rules, condition, live, choose(live), order)
+    return plan if plan.is_noop else without_inexact(plan, choose)
+
+
+def _chosen(rules: Rules, order: RowOrder | None, live: LiveFiles) -> Selection:
     if order is None:
-        selection = select(live.columns, rules)
-    else:
-        selection = select_ordered(live.columns, rules, partial(order.choose, live))
-    plan = OptimizePlan(table, request, snapshot, rules, condition, live, selection, order)
-    if not plan.is_noop:
-        _ = plan.spec
-    return plan
+        return select(live.columns, rules)
+    return select_ordered(live.columns, rules, partial(order.choose, live))
 
 
 def rules_of(request: OptimizeRequest, properties: Mapping[str, str]) -> Rules:

@@ -13,12 +13,16 @@ from typing import TYPE_CHECKING, Any
 from deltacli.arrow import compute as pc
 from deltacli.delta.schema.shredded_variants import TYPED
 from deltacli.delta.schema.types import PrimitiveType, StructField, holds
-from deltacli.errors import DataUnreadable
+from deltacli.errors import DataUnreadable, PathExternal
 from deltacli.units import format_size
+from deltacli.work.rows.data_files import DataFile, OpenDataFile, open_data_file
+from deltacli.work.task import TaskContext
 
 if TYPE_CHECKING:
     from deltacli.work.rewrite.spec import RewriteSpec
-    from deltacli.work.rows.data_files import OpenDataFile
+
+SPEC = "rewrite"
+"""The name of the shared `RewriteSpec`."""
 
 NOT_EXACT = "optimize.value-not-exact"
 TOO_LARGE = "optimize.row-group-too-large"
@@ -52,6 +56,25 @@ def require_exact(spec: RewriteSpec, opened: OpenDataFile) -> None:
             suspects += _suspects(column, leaf, metadata.schema.column(leaf), marks)
     for suspect in suspects:
         _check(suspect, opened)
+
+
+@dataclass(frozen=True, slots=True)
+class FindInexact:
+    """Opens files, and looks for what keeps a new file from being an exact copy. `SPEC` is the shared `RewriteSpec`."""
+
+    def __call__(self, piece: Sequence[DataFile], context: TaskContext) -> list[str | None]:
+        """Return for each file the code by which it is refused; None also where it cannot be read."""
+        spec: RewriteSpec = context.shared(SPEC)
+        return [_refusal_of(file, spec, context) for file in piece]
+
+
+def _refusal_of(file: DataFile, spec: RewriteSpec, context: TaskContext) -> str | None:
+    try:
+        with open_data_file(context.files, file) as opened:
+            require_exact(spec, opened)
+    except (DataUnreadable, PathExternal) as fault:
+        return fault.code if fault.code in (NOT_EXACT, TOO_LARGE) else None
+    return None
 
 
 def _pairs(metadata: Mapping[bytes, bytes] | None) -> Sequence[tuple[bytes, bytes]]:

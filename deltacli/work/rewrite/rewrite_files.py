@@ -15,6 +15,7 @@ from deltacli.delta.partitions.values import constants_of
 from deltacli.delta.schema.file_schema import keeps_partition_columns
 from deltacli.errors import FileMissing, StorageFailed
 from deltacli.storage import Created, Draft, Existed, Unknown
+from deltacli.work.rewrite.exactness import SPEC
 from deltacli.work.rewrite.new_files import Written, read_back, write_file
 from deltacli.work.rewrite.pieces import NamedFiles, NewFile, RefusedFile, RewritePiece, Rewritten
 from deltacli.work.rewrite.sources import SourceRefusedError, Sources
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 
 _SORTING = BoundedSemaphore(2)
 """Sorting takes up to 400 MiB, so that no more pieces of a process are sorted at once."""
-SPEC = "rewrite"
-"""The name of the shared `RewriteSpec`."""
 NAMED = "named"
 """The name of the shared `NamedFiles`, if there are any."""
 

@@ -162,9 +162,7 @@ def test_the_plan_says_what_a_query_gains() -> None:
     size = plan.selection.size_bytes
 
     assert {"filesPerQueryBefore": 1.67, "filesPerQueryAfter": 1.0, "bytes": size} == {
-        name: value
-        for name, value in plan.as_json()["estimate"].items()
-        if name != "seconds"  # type: ignore[union-attr]
+        name: value for name, value in plan.as_json()["estimate"].items() if name != "seconds"
     }
 
 

@@ -29,6 +29,10 @@ from tests.support.reading import open_at
 MONTH_MS = 30 * 86_400_000
 
 
+class Stop(BaseException):
+    """What a signal raises."""
+
+
 def two_partitions() -> Ids:
     return Ids().append("a", "b").append("c", "d", p="1")
 
@@ -75,6 +79,7 @@ def failing(storage: Storage, fault: BaseException, monkeypatch: pytest.MonkeyPa
     """Optimize until the result of a piece is received, which raises, while other pieces are done or in flight."""
     monkeypatch.setattr(plans, "_GROUP_BINS", 2)
     engine = EmbeddedEngine(threads=2)
+    outcome = OptimizeOutcome(plan_optimize(open_at(storage, engine=engine), OptimizeRequest()))
     real = engine.spread
 
     def spread(*given: Any, **how: Any) -> Iterator[Any]:
@@ -84,13 +89,12 @@ def failing(storage: Storage, fault: BaseException, monkeypatch: pytest.MonkeyPa
                 raise fault
 
     monkeypatch.setattr(engine, "spread", spread)
-    outcome = OptimizeOutcome(plan_optimize(open_at(storage, engine=engine), OptimizeRequest()))
     with pytest.raises(PartlyDone if isinstance(fault, StorageFailed) and at > 1 else type(fault)):
         execute_optimize(outcome.plan, outcome)
     return outcome
 
 
-@pytest.mark.parametrize("fault", [KeyboardInterrupt(), StorageFailed("no answer"), MemoryError()])
+@pytest.mark.parametrize("fault", [Stop(), StorageFailed("no answer"), MemoryError()])
 @pytest.mark.parametrize("at", [1, 2, 3])
 def test_new_files_of_pieces_whose_results_nobody_reads_are_deleted(
     fault: BaseException, at: int, monkeypatch: pytest.MonkeyPatch
@@ -118,10 +122,10 @@ def test_an_interruption_while_the_commit_is_sent_keeps_the_new_files_and_names_
     outcome = OptimizeOutcome(plan_optimize(open_at(storage), OptimizeRequest()))
 
     def interrupted(*_: Any, **__: Any) -> None:
-        raise KeyboardInterrupt
+        raise Stop
 
     monkeypatch.setattr("deltacli.operations.optimize.execute.commit", interrupted)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(Stop):
         execute_optimize(outcome.plan, outcome)
 
     assert {path for path in data_files(storage) if "part-" in path} == set(outcome.left_behind)
@@ -131,7 +135,7 @@ def test_an_interruption_while_the_commit_is_sent_keeps_the_new_files_and_names_
 def test_a_task_ends_early_once_nobody_waits_for_it() -> None:
     from concurrent.futures import CancelledError
 
-    from deltacli.work.rewrite.rewrite_files import SPEC
+    from deltacli.work.rewrite.exactness import SPEC
     from deltacli.work.task import TableStores, TaskContext
     from tests.support.rewriting import live_adds, pieces
 

@@ -182,6 +182,10 @@ KEPT: dict[str, Callable[[], tuple[list[dict[str, Any]], list[bytes]]]] = {
         ],
         [parquet(pa.table({"c": ["ab", "ab   ", None], "d": ["x ", "", None]}))],
     ),
+    "collated texts": lambda: (
+        [column("c", "string", __COLLATIONS={"c": "ICU.de_CI"})],
+        [one(["straße", "STRASSE", "", None], pa.string())],
+    ),
     "bytes": lambda: ([column("c", "binary")], [one([b"", b"\0\xff", None], pa.binary())]),
     "a dictionary": lambda: (
         [column("c", "string")],
