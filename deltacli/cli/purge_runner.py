@@ -11,7 +11,7 @@ from deltacli.cli.results import Outcome
 from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.cli.terminal.shell import again, again_without
 from deltacli.cli.terminal.term import Style
-from deltacli.operations.vacuum.purge import PurgeOutcome, PurgePlan, execute_purge, plan_purge, require_purged
+from deltacli.operations.quarantine.purge import PurgeOutcome, PurgePlan, execute_purge, plan_purge, require_purged
 from deltacli.units import format_moment, format_size, plural
 
 if TYPE_CHECKING:

@@ -1,13 +1,19 @@
-"""Copying one file between stores: its bytes, and on a local disk its time."""
+"""Copying one file between stores, or by the store that has both places: its bytes, and on a local disk its time."""
 
 from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+from urllib.parse import unquote_to_bytes
 
 from deltacli.errors import StorageFailed
 from deltacli.storage import Created, Creation, Storage
 from deltacli.storage.disk_faults import writing_faults
+
+if TYPE_CHECKING:
+    from deltacli.operations.table.handle import TableHandle
 
 _LARGEST_IN_MEMORY = 8 << 20
 _BYTES_AT_ONCE = 8 << 20
@@ -42,3 +48,44 @@ def _require_size(origin: Storage, path: str, seen: int, expected: int) -> None:
             f"{path} was changed while it was copied",
             facts={"source": origin.uri, "seen": f"{seen} bytes", "expected": f"{expected} bytes"},
         )
+
+
+def same_content(origin: Storage, path: str, other: Storage, there: str, size_bytes: int) -> bool:
+    """Return whether two files of this size have the same bytes. Raises FileMissing and StorageFailed."""
+    begins = range(0, size_bytes, _BYTES_AT_ONCE)
+    return all(
+        origin.read_range(path, begin, _BYTES_AT_ONCE) == other.read_range(there, begin, _BYTES_AT_ONCE)
+        for begin in begins
+    )
+
+
+def copy_within_store(table: TableHandle, origin: Storage, to: Storage) -> Callable[[str, str], Creation] | None:
+    """Return how the store that contains two places copies a file from a path in one to a path in the other, as
+    `Storage.copy_within` does; None where no store contains both.
+    """
+    common = _common_root(origin, to)
+    if common is None:
+        return None
+    store = table.open_other(common)
+    below, above = (_below(place, common) for place in (origin, to))
+    return lambda path, target: store.copy_within(below + path, above + target)
+
+
+def _common_root(first: Storage, second: Storage) -> str | None:
+    roots = [_local_root(store) for store in (first, second)]
+    if roots[0] is not None and roots[1] is not None:
+        return os.path.commonpath([roots[0], roots[1]])
+    authorities = ["/".join(store.uri.split("/")[:3]) for store in (first, second)]
+    return authorities[0] if authorities[0] == authorities[1] and roots == [None, None] else None
+
+
+def _below(storage: Storage, common: str) -> str:
+    """Return the path of a store below a place that contains it, with a slash at its end."""
+    path = (_local_root(storage) or storage.uri)[len(common) :].strip("/")
+    return f"{path}/" if path else ""
+
+
+def _local_root(storage: Storage) -> str | None:
+    """Return the path of a local store, without links: those would lead outside of what contains two stores."""
+    path = storage.uri.removeprefix("file://")
+    return None if path == storage.uri else os.path.realpath(os.fsdecode(unquote_to_bytes(path)))

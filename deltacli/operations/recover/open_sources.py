@@ -12,17 +12,17 @@ from deltacli.errors import Refused
 from deltacli.hints import parameter
 from deltacli.operations.log.backup_list import read_list
 from deltacli.operations.log.log_copy import StoredFile, find_table_id, list_whole_log
+from deltacli.operations.quarantine.layout import manifest_of, newest_first, plan_directories
+from deltacli.operations.recover.copy_file import copy_within_store
 from deltacli.operations.recover.log_files import cut_commits, require_same_commits
 from deltacli.operations.recover.needed import NeededFiles
-from deltacli.operations.recover.object_versions import VERSIONS, versions_of_files
+from deltacli.operations.recover.object_versions import VERSIONS, Overwritten, versions_of_files, versions_of_log
 from deltacli.operations.recover.sources import CopySource, Source, open_copy
 from deltacli.operations.table.find_log import list_log
 from deltacli.operations.table.handle import TableHandle
 from deltacli.storage import PathKind, Storage
 from deltacli.storage.versions import VersionedObjects, require_versions
 from deltacli.work.commits.provenance import read_provenance
-
-_MANIFEST = "manifest.json"
 
 
 class OpenedSource(NamedTuple):
@@ -53,7 +53,7 @@ def open_sources(
         if name == VERSIONS:
             found.append(_versions_of(name, table.storage))
             continue
-        copy = open_copy(name, table.open_other(name), table.storage)
+        copy = _with_copier(table, open_copy(name, table.open_other(name), table.storage))
         opened = _checked(table, copy, present, table_id)
         if table_id is None and opened.has_log:
             table_id = find_table_id(copy.files, table.engine)  # the first log tells which table it is
@@ -128,23 +128,42 @@ def data_copies(table: TableHandle, opened: OpenedSource, table_id: str | None) 
         return [copy]
     directories = copy.files.list_directories("")
     if table_id is not None and table_id in directories:
-        plans = sorted(copy.files.list_directories(table_id), reverse=True)
-        return [_below(table, copy, f"{table_id}/{plan}") for plan in plans]
-    held = [name for name in directories if _has_manifests(copy.files, name)]
+        return [_below(table, copy, directory) for directory in newest_first(copy.files, table_id)]
+    held = [name for name in directories if "=" not in name and _has_manifest(copy.files, name)]
     if held:
         raise other_table(copy.name, ", ".join(held[:3]), table_id)
     return [copy]
 
 
-def _has_manifests(storage: Storage, directory: str) -> bool:
-    if "=" in directory:
-        return False
-    plans = storage.list_directories(directory)[:1]
-    return any(storage.kind_of(f"{directory}/{plan}/{_MANIFEST}") is PathKind.FILE for plan in plans)
+def _has_manifest(storage: Storage, directory: str) -> bool:
+    return any(storage.kind_of(manifest_of(plan)) is PathKind.FILE for plan in plan_directories(storage, directory)[:1])
 
 
 def _below(table: TableHandle, copy: CopySource, path: str) -> CopySource:
-    return CopySource(copy.name, table.open_other(f"{copy.name.rstrip('/')}/{path}"))
+    return _with_copier(table, CopySource(copy.name, table.open_other(f"{copy.name.rstrip('/')}/{path}")))
+
+
+def _with_copier(table: TableHandle, copy: CopySource) -> CopySource:
+    """Return a copy whose files a store copies by itself, where an object store has both places."""
+    if copy.files.capabilities.has_directories or table.storage.capabilities.has_directories:
+        return copy
+    return copy._replace(within=copy_within_store(table, copy.files, table.storage))
+
+
+def log_sources(table: TableHandle, opened: Sequence[OpenedSource]) -> tuple[list[Source], tuple[Overwritten, ...]]:
+    """Return the sources of log files, in the order in which they were named, and the commits of which the store has
+    several contents.
+    """
+    found: list[Source] = []
+    overwritten: list[Overwritten] = []
+    for one in opened:
+        if one.kept is not None:
+            kept, several = versions_of_log(table.storage, one.kept, table.engine)
+            found += kept
+            overwritten += several
+        elif one.has_log and one.copy is not None:
+            found.append(one.copy)
+    return found, tuple(overwritten)
 
 
 def data_sources(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from deltacli.arrow import compute as pc
@@ -47,12 +47,16 @@ class CopySource(NamedTuple):
 
     name: str
     files: Storage
+    within: Callable[[str, str], Creation] | None = None
+    """Copies a file by the store that has both places."""
     is_readable: bool = True
 
     def keeps_time(self, path: str, to: Storage) -> bool:  # noqa: ARG002
         return to.capabilities.has_directories
 
     def bring(self, path: str, size_bytes: int, to: Storage, *, replace: bool = False) -> Creation:
+        if self.within is not None and not replace:
+            return self.within(path, path)
         return copy_file(self.files, path, size_bytes, to, replace=replace)
 
 

@@ -19,10 +19,11 @@ from deltacli.operations.recover.later_files import notes_on_later_files
 from deltacli.operations.recover.log_files import LogItem, LogPlan, plan_log
 from deltacli.operations.recover.needed import FileKind, NeededFiles, live_files, whole
 from deltacli.operations.recover.newest_complete import newest_complete
-from deltacli.operations.recover.object_versions import Overwritten, versions_of_log
+from deltacli.operations.recover.object_versions import Overwritten
 from deltacli.operations.recover.open_sources import (
     OpenedSource,
     data_sources,
+    log_sources,
     open_sources,
     other_table,
     require_usable,
@@ -61,7 +62,7 @@ def plan_undelete(table: TableHandle, request: UndeleteRequest) -> UndeletePlan:
         refuse_paimon(table.storage)
     table_id = find_table_id(table.storage, table.engine) if present else None
     opened = open_sources(table, request.sources, present or {}, table_id)
-    offered, overwritten = _log_sources(table, opened)
+    offered, overwritten = log_sources(table, opened)
     cut = {log_location(name): file for one in opened for name, file in one.cut.items()}
     if present is not None:
         present = {name: file for name, file in present.items() if log_location(name) not in cut}
@@ -205,20 +206,6 @@ def _no_copies(opened: Sequence[OpenedSource], plan: UndeletePlan) -> Iterator[s
             continue
         if all(source.files.uri == one.copy.files.uri for source in below if source.name == one.name):
             yield f"{one.name} has no _delta_log and none of the missing files: it may be no copy of this table"
-
-
-def _log_sources(table: TableHandle, opened: Sequence[OpenedSource]) -> tuple[list[Source], tuple[Overwritten, ...]]:
-    """Return the sources of log files, and the commits of which the store has several contents."""
-    found: list[Source] = []
-    overwritten: list[Overwritten] = []
-    for one in opened:
-        if one.kept is not None:
-            kept, several = versions_of_log(table.storage, one.kept, table.engine)
-            found += kept
-            overwritten += several
-        elif one.has_log and one.copy is not None:
-            found.append(one.copy)
-    return found, tuple(overwritten)
 
 
 def _plan_log(

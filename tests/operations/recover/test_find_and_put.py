@@ -15,13 +15,16 @@ from deltacli import open_table
 from deltacli.arrow import compute as pc
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.errors import StorageFailed
+from deltacli.operations.quarantine.layout import Manifest, newest_first
 from deltacli.operations.recover import presence
 from deltacli.operations.recover.needed import NeededFiles, live_files
 from deltacli.operations.recover.presence import look_for
 from deltacli.operations.recover.put import Journal, put_found
 from deltacli.operations.recover.sources import CopySource, FoundFiles, find_in
 from deltacli.progress import SILENT
-from deltacli.storage import Capabilities, LocalStorage
+from deltacli.storage import Capabilities, LocalStorage, open_storage
+from tests.support.reading import open_at
+from tests.support.s3 import S3Server
 from tests.support.small_types import Column
 from tests.support.small_writer import SmallTable
 
@@ -85,6 +88,38 @@ def test_lost_files_come_back_from_a_copy_with_their_bytes_and_times(tmp_path: P
     assert content_of(tmp_path / "t") == before
     assert journal.files == 4
     assert missing_from(tmp_path / "t").files.num_rows == 0
+
+
+def test_an_object_store_copies_within_itself_and_the_newest_plan_of_a_quarantine_comes_first(
+    tmp_path: Path, s3: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    The ids of plans are digests: only their manifests tell which one is the newest.
+    """
+    table_at(tmp_path / "t")
+    bucket, table_id = s3.make_bucket(), open_table(tmp_path / "t").snapshot().metadata.id
+    before = {}
+    for path in content_of(tmp_path / "t"):
+        before[f"t/{path}"] = data = (tmp_path / "t" / path).read_bytes()
+        s3.put(bucket, f"t/{path}", data)
+        if path.endswith(".parquet"):
+            for plan, content in (("older", data[:-1] + b"X"), ("newer", data), ("z-older", data[:-1] + b"X")):
+                s3.put(bucket, f"q/{table_id}/{plan}/{path}", content)
+    lost = [path for path in before if path.endswith(".parquet")]
+    for number, plan in enumerate(("z-older", "older", "newer")):
+        paths = tuple(path.removeprefix("t/") for path in lost)
+        manifest = Manifest("t", table_id, plan, 1, 1_000 + number, True, paths)
+        s3.put(bucket, f"q/{manifest.directory}/manifest.json", manifest.encode())
+    assert ["newer", "older", "z-older"] == [
+        directory.rpartition("/")[2] for directory in newest_first(open_storage(f"s3://{bucket}/q"), table_id)
+    ]
+    storage = open_storage(f"s3://{bucket}/t")
+    list(storage.delete_many([path.removeprefix("t/") for path in lost]))
+    monkeypatch.setattr("deltacli.operations.recover.sources.copy_file", None)
+
+    open_at(storage).undelete(sources=[f"s3://{bucket}/q"])
+
+    assert before == {path: data for path, data in s3.objects(bucket).items() if path.startswith("t/")}
 
 
 DAMAGES: dict[str, tuple[str, Callable[[bytes], bytes], str]] = {

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from deltacli.errors import DeltacliError, Refused, UsageError
+from deltacli.operations.quarantine.fill import open_quarantine
 from deltacli.operations.vacuum.execute import execute_vacuum
 from deltacli.operations.vacuum.full_plan import plan_vacuum
-from deltacli.operations.vacuum.quarantine import open_quarantine
 from deltacli.operations.vacuum.request import VacuumRequest
 from deltacli.storage import LocalStorage, Storage, open_storage
 from tests.support.faulty import Fault, FaultyStorage
@@ -173,19 +173,21 @@ def _faulty(at: int, fault: Fault, uri: str) -> Storage:
     return FaultyStorage(open_storage(uri), at, fault)
 
 
-def test_a_copy_that_differs_is_refused_and_nothing_is_deleted(place: Path, quarantine: Path) -> None:
+@pytest.mark.parametrize("is_long", [False, True])
+def test_a_copy_that_differs_is_refused_and_nothing_is_deleted(place: Path, quarantine: Path, *, is_long: bool) -> None:
     before = files_below(place)
     table = open_at(LocalStorage(str(place)))
     plan = plan_vacuum(table, vacuum_request())
     foreign = quarantine / plan.table_id / plan.plan_id / GARBAGE[0]
     foreign.parent.mkdir(parents=True)
-    foreign.write_bytes(b"of somebody else")
+    content = b"of somebody else" if is_long else b"?" * len(before[GARBAGE[0]])
+    foreign.write_bytes(content)
 
     with pytest.raises(Refused) as refused:
         execute_vacuum(table, plan, VacuumRequest(max_delete="100%", quarantine=str(quarantine)))
 
     assert ("vacuum.quarantine-differs", before) == (refused.value.code, files_below(place))
-    assert b"of somebody else" == foreign.read_bytes()
+    assert content == foreign.read_bytes()
 
 
 _OTHER_FORMATS = {

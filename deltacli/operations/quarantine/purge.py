@@ -6,15 +6,21 @@ stays, and a manifest that is not plainly one of this table is refused with its 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.errors import FileMissing, PartlyDone, PathExternal, Refused
+from deltacli.operations.quarantine.fill import open_quarantine
+from deltacli.operations.quarantine.layout import (
+    MANIFEST,
+    UnfitManifestError,
+    manifest_of,
+    plan_directories,
+    read_manifest,
+)
 from deltacli.operations.table.denials import Denials
 from deltacli.operations.table.rebuild import read_snapshot
-from deltacli.operations.vacuum.quarantine import MANIFEST, open_quarantine
 from deltacli.storage import Deleted, Failed, Storage, has_link
 from deltacli.typing import Json, JsonObject
 from deltacli.units import format_timestamp, plural
@@ -123,10 +129,6 @@ class PurgeOutcome:
         }
 
 
-class _UnfitManifestError(Exception):
-    """Why a directory is not touched."""
-
-
 def plan_purge(table: TableHandle, uri: str, older_ms: int) -> PurgePlan:
     """Determine what to delete of a quarantine: the plans of this table whose manifest is older. Nothing is deleted.
 
@@ -138,10 +140,10 @@ def plan_purge(table: TableHandle, uri: str, older_ms: int) -> PurgePlan:
     due, young = list[DuePlan](), 0
     unnamed, refusals = list[str](), list[tuple[str, str]]()
     with table.progress.step("reading the quarantine", unit="plans") as step:
-        for directory in _directories(storage, table_id):
+        for directory in plan_directories(storage, table_id):
             try:
                 held = _look(storage, directory, table_id, cutoff_ms)
-            except _UnfitManifestError as unfit:
+            except UnfitManifestError as unfit:
                 refusals.append((directory, str(unfit)))
             else:
                 if held is None:
@@ -166,7 +168,7 @@ def execute_purge(table: TableHandle, plan: PurgePlan, outcome: PurgeOutcome) ->
             directory = due.mark[0]
             try:
                 held = _look(plan.storage, directory, plan.table_id, plan.cutoff_ms)
-            except _UnfitManifestError as unfit:
+            except UnfitManifestError as unfit:
                 _note(outcome, directory, Failed(str(unfit)))
                 continue
             if held is None or held.mark != due.mark:
@@ -210,7 +212,7 @@ def _end(storage: Storage, held: HeldPlan, outcome: PurgeOutcome) -> None:
     for path in held.paths:
         while len(path := path.rpartition("/")[0]) > len(held.directory):
             parents.add(path)
-    for path, deletion in storage.delete_many([f"{held.directory}/{MANIFEST}"]):
+    for path, deletion in storage.delete_many([manifest_of(held.directory)]):
         if isinstance(deletion, Failed):
             _note(outcome, path, deletion)
             return
@@ -227,49 +229,19 @@ def _note(outcome: PurgeOutcome, path: str, failure: Failed) -> None:
         outcome.failed.append((path, failure.reason))
 
 
-def _directories(storage: Storage, table_id: str) -> list[str]:
-    try:
-        return [f"{table_id}/{plan}" for plan in storage.list_directories(table_id)]
-    except FileMissing:
-        return []
-
-
 def _look(storage: Storage, directory: str, table_id: str, cutoff_ms: int) -> HeldPlan | None:
     """Return what is in the directory of a plan, without its files where it is young; None without a manifest."""
     if has_link(storage, "", directory):
-        raise _UnfitManifestError("a link leads to it")
+        raise UnfitManifestError("a link leads to it")
     try:
-        data = storage.read(f"{directory}/{MANIFEST}")
+        data = storage.read(manifest_of(directory))
     except FileMissing:
         return None
     except PathExternal:
-        raise _UnfitManifestError(f"the {MANIFEST} is a link that leads outside") from None
-    held, named = _read(data, directory, table_id)
-    return held if held.timestamp_ms >= cutoff_ms else _with_files(storage, held, named)
-
-
-def _read(data: bytes, directory: str, table_id: str) -> tuple[HeldPlan, set[str]]:
-    """Return what a manifest says, and the paths it names."""
-    try:
-        manifest = json.loads(data)
-        theirs, plan_id = manifest["tableId"], manifest["planId"]
-        timestamp_ms, is_complete = manifest["timestampMs"], manifest["complete"]
-        paths, files = manifest["paths"], manifest["files"]
-    except (ValueError, KeyError, TypeError, RecursionError) as fault:
-        raise _UnfitManifestError(f"the {MANIFEST} cannot be read") from fault
-    if theirs != table_id:
-        raise _UnfitManifestError(f"the {MANIFEST} is one of the table {theirs}")
-    kinds = [type(timestamp_ms), type(is_complete), type(paths)]
-    if kinds != [int, bool, list] or plan_id != directory.rpartition("/")[2] or files != len(paths):
-        raise _UnfitManifestError(f"the {MANIFEST} contradicts itself or its place")
-    outside = next((path for path in paths if not _is_below(path)), None)
-    if outside is not None:
-        raise _UnfitManifestError(f"the {MANIFEST} names {outside!r}, which is not a path of a file below it")
-    return HeldPlan(directory, timestamp_ms, is_complete), set(paths)
-
-
-def _is_below(path: object) -> bool:
-    return isinstance(path, str) and path != MANIFEST and {"", ".", ".."}.isdisjoint(path.split("/"))
+        raise UnfitManifestError(f"the {MANIFEST} is a link that leads outside") from None
+    manifest = read_manifest(data, directory, table_id)
+    held = HeldPlan(directory, manifest.timestamp_ms, manifest.is_complete)
+    return held if held.timestamp_ms >= cutoff_ms else _with_files(storage, held, set(manifest.paths))
 
 
 def _with_files(storage: Storage, held: HeldPlan, named: set[str]) -> HeldPlan:
@@ -288,7 +260,7 @@ def _with_files(storage: Storage, held: HeldPlan, named: set[str]) -> HeldPlan:
         paths += here
     beyond = set(links) & {part for path in named for part in _prefixes(path)} if links else set[str]()
     if beyond:
-        raise _UnfitManifestError(f"the {MANIFEST} names files behind a link: {min(beyond)}")
+        raise UnfitManifestError(f"the {MANIFEST} names files behind a link: {min(beyond)}")
     unnamed += [f"{below}{link}" for link in links]
     return held._replace(paths=tuple(paths), size_bytes=total, unnamed=tuple(unnamed))
 

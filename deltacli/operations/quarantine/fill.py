@@ -1,30 +1,22 @@
-"""A quarantine: a directory outside of all tables that gets a copy of each file before a vacuum deletes it.
-
-Its files are in `<table id>/<plan id>/<path in the table>`. A manifest beside them, which names them, is written first;
-at the end it says that the files were deleted from the table.
-"""
+"""Filling a quarantine: a directory outside of all tables that gets a copy of each file before a vacuum deletes it."""
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
-from urllib.parse import unquote_to_bytes
 
 from deltacli.errors import CredentialsMissing, FileMissing, PermissionRefused, Refused
-from deltacli.operations.recover.copy_file import copy_file
+from deltacli.operations.quarantine.layout import MANIFEST, Manifest, manifest_of, require_name
+from deltacli.operations.recover.copy_file import copy_file, copy_within_store, same_content
 from deltacli.operations.vacuum.surroundings.other_tables import stores_around, table_at
 from deltacli.storage import Created, Creation, PathKind, Storage, Unknown, is_inside
 from deltacli.storage.base import PARALLEL_READS, require_writable
-from deltacli.units import format_timestamp
 
 if TYPE_CHECKING:
     from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.vacuum.plan import VacuumPlan
 
-MANIFEST = "manifest.json"
 _FILES_A_PART = 1_000
 
 Copy = Callable[[str, str], Creation]
@@ -39,8 +31,7 @@ def open_quarantine(table: TableHandle, uri: str, table_id: str | None = None) -
     require_writable(storage)
     _require_outside(table, storage, storage)
     if table_id is not None:
-        if "/" in table_id or table_id in ("", ".", ".."):
-            raise Refused(f"the table id {table_id!r} cannot name a directory", code="vacuum.quarantine-name")
+        require_name(table_id)
         _require_outside(table, storage, table.open_other(f"{uri.rstrip('/')}/{table_id}"))
     return storage
 
@@ -103,7 +94,7 @@ class Quarantine:
         self._write_manifest(is_complete=True)
 
     def _keep(self, path: str) -> None:
-        """Copy a file, and raise unless the copy is there with its size."""
+        """Copy a file, and raise unless the copy is there: one that was there before has the same bytes."""
         origin = self._table.storage
         try:
             outcome = self._copy(path, f"{self._directory}/{path}")
@@ -116,13 +107,13 @@ class Quarantine:
             raise
         cause = outcome.cause if isinstance(outcome, Unknown) else "the name exists"
         found = self._size(f"{self._directory}/{path}")
-        if found != expected:
+        if found != expected or not same_content(origin, path, self._storage, f"{self._directory}/{path}", expected):
             raise Refused(
                 f"{path} cannot be copied to {self.uri}: {cause}",
                 code="vacuum.quarantine-differs",
                 facts={
                     "in the table": f"{expected:,} bytes",
-                    "in the quarantine": "missing" if found is None else f"{found:,} bytes",
+                    "in the quarantine": "missing" if found is None else f"{found:,} bytes, other ones",
                 },
             )
 
@@ -134,53 +125,24 @@ class Quarantine:
 
     def _write_manifest(self, *, is_complete: bool) -> None:
         plan, now_ms = self._plan, self._table.clock()  # of a saved plan, long after it was made
-        paths = plan.candidates.column("path").to_pylist()
-        manifest = {
-            "table": self._table.uri,
-            "tableId": plan.table_id,
-            "planId": plan.plan_id,
-            "snapshotVersion": plan.snapshot_version,
-            "files": plan.files,
-            "sizeBytes": plan.size_bytes,
-            "timestampMs": now_ms,
-            "timestamp": format_timestamp(now_ms),
-            "complete": is_complete,
-            "paths": [path.decode("utf-8", "surrogateescape") for path in paths],
-        }
-        self._storage.put(f"{self._directory}/{MANIFEST}", json.dumps(manifest, indent=2).encode() + b"\n")
+        paths = [path.decode("utf-8", "surrogateescape") for path in plan.candidates.column("path").to_pylist()]
+        manifest = Manifest(
+            self._table.uri,
+            plan.table_id,
+            plan.plan_id,
+            plan.snapshot_version,
+            now_ms,
+            is_complete,
+            paths,
+            plan.size_bytes,
+        )
+        self._storage.put(manifest_of(self._directory), manifest.encode())
 
 
 def _copier(table: TableHandle, quarantine: Storage) -> Copy:
     """Return how files are copied: by the store itself where both are in one, else through this process."""
-    origin = table.open_other(table.uri)
-    common = _common_root(origin, quarantine)
-    if common is None:
-        return lambda path, target: _copy_between(table.storage, path, quarantine, target)
-    store = table.open_other(common)
-    below, above = (_below(place, common) for place in (origin, quarantine))
-    return lambda path, target: store.copy_within(below + path, above + target)
-
-
-def _copy_between(origin: Storage, path: str, quarantine: Storage, target: str) -> Creation:
-    return copy_file(origin, path, origin.stat(path).size_bytes, quarantine, target=target)
-
-
-def _common_root(first: Storage, second: Storage) -> str | None:
-    """Return the place that contains two stores, None where they are different ones."""
-    roots = [_local_root(store) for store in (first, second)]
-    if roots[0] is not None and roots[1] is not None:
-        return os.path.commonpath([roots[0], roots[1]])
-    authorities = ["/".join(store.uri.split("/")[:3]) for store in (first, second)]
-    return authorities[0] if authorities[0] == authorities[1] and roots == [None, None] else None
-
-
-def _below(storage: Storage, common: str) -> str:
-    """Return the path of a store below a place that contains it, with a slash at its end."""
-    path = (_local_root(storage) or storage.uri)[len(common) :].strip("/")
-    return f"{path}/" if path else ""
-
-
-def _local_root(storage: Storage) -> str | None:
-    """Return the path of a local store, without links: those would lead outside of what contains two stores."""
-    path = storage.uri.removeprefix("file://")
-    return None if path == storage.uri else os.path.realpath(os.fsdecode(unquote_to_bytes(path)))
+    within = copy_within_store(table, table.open_other(table.uri), quarantine)
+    origin = table.storage
+    return within or (
+        lambda path, target: copy_file(origin, path, origin.stat(path).size_bytes, quarantine, target=target)
+    )

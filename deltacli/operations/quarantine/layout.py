@@ -1,0 +1,115 @@
+"""How a quarantine is laid out: `<table id>/<plan id>/<path in the table>`, and a manifest beside the files of a plan.
+
+The manifest names the files. It is written before they are copied; at the end it says that they were deleted from the
+table.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from deltacli.errors import FileMissing, Refused
+from deltacli.storage import Storage
+from deltacli.units import format_timestamp
+
+MANIFEST = "manifest.json"
+
+
+class UnfitManifestError(Exception):
+    """Why a directory of a quarantine is not touched."""
+
+
+class Manifest(NamedTuple):
+    """What the directory of a plan has: the files of which table, by their paths in it, and since when."""
+
+    table: str
+    table_id: str
+    plan_id: str
+    snapshot_version: int | None
+    timestamp_ms: int
+    is_complete: bool
+    paths: Sequence[str]
+    size_bytes: int = 0
+
+    @property
+    def directory(self) -> str:
+        """The directory of the files, below the quarantine."""
+        return f"{self.table_id}/{self.plan_id}"
+
+    def encode(self) -> bytes:
+        """Return the bytes of the file."""
+        content = {
+            "table": self.table,
+            "tableId": self.table_id,
+            "planId": self.plan_id,
+            "snapshotVersion": self.snapshot_version,
+            "files": len(self.paths),
+            "sizeBytes": self.size_bytes,
+            "timestampMs": self.timestamp_ms,
+            "timestamp": format_timestamp(self.timestamp_ms),
+            "complete": self.is_complete,
+            "paths": list(self.paths),
+        }
+        return json.dumps(content, indent=2).encode() + b"\n"
+
+
+def manifest_of(directory: str) -> str:
+    """Return the path of the manifest of a directory."""
+    return f"{directory}/{MANIFEST}"
+
+
+def require_name(table_id: str) -> None:
+    """Raise Refused for the id of a table that cannot name a directory."""
+    if "/" in table_id or table_id in ("", ".", ".."):
+        raise Refused(f"the table id {table_id!r} cannot name a directory", code="vacuum.quarantine-name")
+
+
+def plan_directories(storage: Storage, table_id: str) -> list[str]:
+    """Return the directories of the plans of a table, in no particular order."""
+    try:
+        return [f"{table_id}/{plan}" for plan in storage.list_directories(table_id)]
+    except FileMissing:
+        return []
+
+
+def read_manifest(data: bytes, directory: str, table_id: str) -> Manifest:
+    """Return what the manifest of a directory says. Raises UnfitManifestError where it is not plainly one of this
+    table and this place.
+    """
+    try:
+        found = json.loads(data)
+        theirs, plan_id = found["tableId"], found["planId"]
+        timestamp_ms, is_complete = found["timestampMs"], found["complete"]
+        paths, files = found["paths"], found["files"]
+    except (ValueError, KeyError, TypeError, RecursionError) as fault:
+        raise UnfitManifestError(f"the {MANIFEST} cannot be read") from fault
+    if theirs != table_id:
+        raise UnfitManifestError(f"the {MANIFEST} is one of the table {theirs}")
+    kinds = [type(timestamp_ms), type(is_complete), type(paths)]
+    if kinds != [int, bool, list] or plan_id != directory.rpartition("/")[2] or files != len(paths):
+        raise UnfitManifestError(f"the {MANIFEST} contradicts itself or its place")
+    outside = next((path for path in paths if not _is_below(path)), None)
+    if outside is not None:
+        raise UnfitManifestError(f"the {MANIFEST} names {outside!r}, which is not a path of a file below it")
+    return Manifest(str(found.get("table")), theirs, plan_id, None, timestamp_ms, is_complete, paths)
+
+
+def _is_below(path: object) -> bool:
+    return isinstance(path, str) and path != MANIFEST and {"", ".", ".."}.isdisjoint(path.split("/"))
+
+
+def newest_first(storage: Storage, table_id: str) -> list[str]:
+    """Return the directories of the plans of a table by the times of their manifests, the newest first. Those without a
+    manifest, or with one that cannot be trusted, come last. Raises StorageFailed.
+    """
+
+    def order(directory: str) -> tuple[int, str]:
+        try:
+            found = read_manifest(storage.read(manifest_of(directory)), directory, table_id)
+        except (FileMissing, UnfitManifestError):
+            return -1, directory
+        return found.timestamp_ms, directory
+
+    return sorted(plan_directories(storage, table_id), key=order, reverse=True)
