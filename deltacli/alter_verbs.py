@@ -22,16 +22,18 @@ class Verb(StrEnum):
     UNSET = "unset"
     TABLE_COMMENT = "table-comment"
     NAME = "name"
+    CONSTRAINT = "constraint"
+    CLUSTER = "cluster"
     MAPPING = "mapping"
 
 
-VERBS_OF_DELTA = frozenset({Verb.NAME, Verb.MAPPING})
+VERBS_OF_DELTA = frozenset({Verb.NAME, Verb.CONSTRAINT, Verb.CLUSTER, Verb.MAPPING})
 """Those that Paimon tables lack."""
 
 
 @dataclass(frozen=True, slots=True)
 class Details:
-    """The options of single verbs; None where one was not given. `removes`: --drop."""
+    """The options of single verbs; None where one was not given. `removes`: nothing is to be there any more."""
 
     comment: str | None = None
     default: str | None = None

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
+from deltacli.delta.evolution.requests import KINDS
 from tools.fleet_schema import fleet_file_schema
 
 HOME = Path(__file__).resolve().parent.parent / "docs" / "schemas"
@@ -154,11 +156,39 @@ def render_schemas() -> dict[str, str]:
         **_fleet_lines(documents),
         **_doctor_lines(documents),
         "fleet-file": fleet_file_schema(),
+        "alter-file": _alter_file_schema(documents["deltacli.alter.delta"]),
     }
     written = [path for path in HOME.glob("*.json") if path.stem not in lines]
     others = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in written}
     files = {f"{name}.json": json.dumps(schema, indent=2, ensure_ascii=False) + "\n" for name, schema in lines.items()}
     return {**files, "README.md": _index({**others, **lines})}
+
+
+def _alter_file_schema(document: Schema) -> Schema:
+    """Return the schema of a file of `alter --apply` for Delta tables, from the fields of the changes."""
+    known = document["$defs"]["requested"]["properties"]
+
+    def described(kind: str) -> Schema:
+        declared = fields(KINDS[kind])
+        properties = {one.name: known[one.name] for one in declared}
+        for one in declared:
+            if "None" not in str(one.type) and one.name == "name":
+                properties["name"] = {"type": "string"}
+        required = ["change", *(one.name for one in declared if one.default is MISSING)]
+        return {
+            "type": "object",
+            "additionalProperties": False,
+            "required": required,
+            "properties": {"change": {"const": kind}, **properties},
+        }
+
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "a file of deltacli alter --apply FILE for Delta tables: several changes as one commit",
+        "type": "array",
+        "minItems": 1,
+        "items": {"oneOf": [described(kind) for kind in KINDS]},
+    }
 
 
 def _sharing_lines(documents: Mapping[str, Schema]) -> dict[str, Schema]:

@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
+from deltacli.delta.evolution.requests import change_json, read_changes
+from deltacli.errors import UsageError
 from tests.cli.support import Result, deltacli
 from tests.cli.test_terminal import ESCAPE, on_terminal
-from tests.docs.test_schemas import faults, line_faults
+from tests.docs.test_schemas import VALIDATORS, faults, line_faults
 
 Json = dict[str, Any]  # Any: JSON values
 
@@ -93,7 +95,8 @@ def test_changes_of_a_file_are_one_commit(home: Path) -> None:
     ("words", "code"),
     [
         (("set", "a=b"), "usage.table-format"),
-        (("not-null", "trip"), "usage.table-format"),
+        (("constraint", "add", "c"), "usage"),
+        (("cluster", "trip", "--drop"), "usage"),
         (("type", "trip", "bigint", "--keep-nullability"), "usage.table-format"),
         (("add", "n", "int", "--branch", "b"), "usage.table-format"),
         (("add", "n", "int", "--default", "5"), "alter.default-with-add"),
@@ -119,3 +122,28 @@ def test_a_plan_is_drawn_as_a_difference(home: Path) -> None:
     assert 0 == code
     assert any("delta.columnMapping.mode" in line and "none → name" in line for line in plain)
     assert any("+columnMapping" in line for line in plain)
+
+
+FILES = [
+    ([{"change": "add", "column": "a", "type": "int", "position": "first"}], True),
+    ([{"change": "default", "column": "a", "default": None}, {"change": "name", "name": None}], True),
+    ([{"change": "cluster", "columns": ["a", "b"]}], True),
+    ([{"change": "add-constraint", "name": "c", "expression": "a > 0"}], True),
+    ([{"change": "rename", "column": "a", "name": None}], False),
+    ([{"change": "cluster", "columns": "a"}], False),
+    ([{"change": "drop", "column": "a", "name": "b"}], False),
+    ([{"change": "comment", "column": "a"}], False),
+    ([{"change": "dorp", "column": "a"}], False),
+    ([], False),
+]
+
+
+@pytest.mark.parametrize(("content", "is_valid"), FILES, ids=json.dumps)
+def test_the_schema_of_a_file_of_changes_and_its_reader_agree(content: list[Json], is_valid: bool) -> None:
+    try:
+        found: object = [change_json(change) for change in read_changes(json.dumps(content).encode())]
+    except UsageError as error:
+        found = error.code
+
+    assert (content if is_valid else "usage.change") == found
+    assert is_valid == (not list(VALIDATORS["alter-file"].iter_errors(content)))

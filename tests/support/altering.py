@@ -10,6 +10,7 @@ from deltacli.delta.evolution.sql_types import parse_sql_type
 from deltacli.delta.schema.types import StructType, type_json
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.errors import DeltacliError
+from deltacli.storage.in_memory import MemoryStorage
 from tests.support.actions import Line, commit_info, domain, metadata, protocol
 from tests.support.builder import TableBuilder
 from tests.support.committing import infos
@@ -24,7 +25,7 @@ def fields_of(columns: str, extra: Mapping[str, Mapping[str, Json]] | None = Non
     """The fields of a schema by its columns in SQL; `extra` are metadata of top-level columns."""
     parsed = parse_sql_type(f"struct<{columns}>")
     assert isinstance(parsed, StructType)
-    fields: list[dict[str, Json]] = type_json(parsed)["fields"]  # type: ignore[index, call-overload]
+    fields: list[dict[str, Json]] = type_json(parsed)["fields"]
     for field in fields:
         field["metadata"] |= dict((extra or {}).get(field["name"], {}))
     return fields
@@ -62,8 +63,8 @@ def table_of(
 class Altering:
     """A table in memory that is altered step by step."""
 
-    def __init__(self, builder: TableBuilder) -> None:
-        self.storage = builder.in_memory()
+    def __init__(self, builder: TableBuilder | MemoryStorage) -> None:
+        self.storage = builder.in_memory() if isinstance(builder, TableBuilder) else builder
         self.table = open_at(self.storage)
 
     def make(self, *changes: Mapping[str, Json], consents: bool = True, **how: Any) -> str:  # Any: of Table.alter

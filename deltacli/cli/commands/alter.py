@@ -23,9 +23,10 @@ from deltacli.cli.options.run import Run
 from deltacli.cli.options.table_formats import ask
 from deltacli.errors import UsageError
 from deltacli.operations.change.alter import AlterationRequest
-from deltacli.request_fields import OF_PAIMON, option
+from deltacli.request_fields import OF_DELTA, OF_PAIMON, option
 
 EXIT_CODES = (0, 1, 2, 3, 4, 6, 7, 8, 70)
+RUNS_ON_CLUSTER = True
 
 _STDIN = "-"
 _VERBS = "|".join(Verb)
@@ -38,6 +39,7 @@ _OF_VERBS: Mapping[str, tuple[Verb, ...]] = {
     "allow_lossy": (Verb.TYPE, Verb.NOT_NULL),
     "with_options": (Verb.DROP,),
     "drop": (Verb.COMMENT, Verb.DEFAULT),
+    "none": (Verb.CLUSTER,),
 }
 """Options of single changes."""
 
@@ -71,6 +73,7 @@ class AlterOptions:
         "drop: first remove the column from options that name it.", default=False, table_format=OF_PAIMON
     )
     drop: bool = option("comment, default: remove it.", default=False)
+    none: bool = option("cluster: by no columns.", default=False, table_format=OF_DELTA)
     apply: str | None = option("JSON file with changes, - for stdin.", "FILE")
     check: bool = option("Change nothing; exit 1 if a change is due, 4 if it is refused.", default=False)
     branch: BranchOption = None
@@ -93,15 +96,18 @@ def alter(
     Changes:
       add COLUMN TYPE        type COLUMN TYPE      rename COLUMN NAME
       drop COLUMN...         move COLUMN POSITION  comment COLUMN TEXT
-      default COLUMN VALUE   nullable COLUMN...    table-comment TEXT
+      default COLUMN VALUE   nullable COLUMN...    not-null COLUMN...
+      table-comment TEXT
     Delta only:
-      mapping name           name TEXT
+      mapping name           name TEXT             cluster COLUMN,COLUMN
+      constraint add NAME EXPRESSION               constraint drop NAME
     Paimon only:
-      not-null COLUMN...     set KEY=VALUE...      unset KEY...
+      set KEY=VALUE...       unset KEY...
 
     \b
     A column is a path: a.b, xs.element, m.value; backticks quote names with dots.
-    A position is first, last, before:X or after:X. No data file is rewritten.
+    A position is first, last, before:X or after:X. No data file is rewritten;
+    not-null and constraints read the rows that statistics do not prove.
     Columns of a Delta table are renamed and dropped after `mapping name`. What
     depends on a column refuses its change: constraints, generated columns,
     partitions, clustering. A default is SQL there: 0, "'unknown'".
@@ -116,13 +122,19 @@ def alter(
       deltacli alter ./tbl mapping name --upgrade-protocol --dry-run
       deltacli alter ./tbl rename address.zip postcode --yes
       deltacli alter ./tbl default state "'new'" --upgrade-protocol --yes
+      deltacli alter ./tbl constraint add positive "amount > 0" --dry-run
       deltacli alter ./tbl --apply changes.json --check  # in CI
       deltacli alter ./paimon_tbl drop price --with-options --yes
       deltacli alter ./paimon_tbl set snapshot.time-retained=2h --yes
     """
     _require_fitting(change, wanted)
     details = Details(
-        wanted.comment, wanted.default, wanted.position, wanted.nullable, wanted.keep_nullability, wanted.drop
+        wanted.comment,
+        wanted.default,
+        wanted.position,
+        wanted.nullable,
+        wanted.keep_nullability,
+        removes=wanted.drop or wanted.none,
     )
     ask(
         run,

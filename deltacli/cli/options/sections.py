@@ -27,7 +27,7 @@ _OPTIONS: Mapping[OptionHeading, str] = {
     OptionHeading.EXECUTION: """
         --engine --master --remote --spark-conf --layout --parts --rows-per-file --v2-top --stats --if-behind --threads
         --rate --no-log-entries --commit-metadata --enable --upgrade-protocol --max-requests --time-budget --pause
-        --default --position --nullable --not-null --keep-nullability --allow-lossy --with-options --drop
+        --default --position --nullable --not-null --keep-nullability --allow-lossy --with-options --drop --none
         --expires --overlap
         --state --jobs --temp-dir
         --host --port --admin-port --workers --behind-proxy

@@ -46,7 +46,6 @@ Answer = TypeVar("Answer")
 PROFILE_OF_DELTA = "current"
 
 _INSTEAD: Mapping[str | None, tuple[str, str | None]] = {
-    "not-null": ("ALTER TABLE of an engine, such as Spark SQL", None),
     "set": ("deltacli properties", "deltacli properties {table} set KEY=VALUE"),
     "unset": ("deltacli properties", "deltacli properties {table} unset KEY"),
 }

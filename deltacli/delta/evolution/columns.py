@@ -11,6 +11,7 @@ from typing import Any
 
 from deltacli.delta.evolution.dependents import require_independent, require_no_identity
 from deltacli.delta.evolution.draft import (
+    Changed,
     Draft,
     Effect,
     Settings,
@@ -56,8 +57,6 @@ _USAGE_TRACKED = {"delta.columnMapping.hasDroppedOrRenamed": "true"}
 _TRACKING = "columnMappingUsageTracking"
 _FEATURES = {"timestamp_ntz": "timestampNtz", "variant": "variantType"}
 _PREVIEWS = {"timestampNtz": "timestampWithoutTimezone", "variantType": "variantType-preview"}
-
-Changed = tuple[Draft, Effect]
 
 
 def add_column(draft: Draft, change: AddColumn, settings: Settings) -> Changed:

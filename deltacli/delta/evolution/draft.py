@@ -108,6 +108,14 @@ class Effect:
     def is_due(self) -> bool:
         return self.before != self.after
 
+    @property
+    def name(self) -> str:
+        """The name of a constraint, as it was given."""
+        return str(getattr(self.change, "name", "")).strip()
+
+
+Changed = tuple[Draft, Effect]
+
 
 class Forbidden(Exception):
     """A change that the table, or the protocol, does not allow."""

@@ -5,12 +5,13 @@ Spec: Change Metadata; Protocol Evolution; the sections of each feature.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
+from deltacli.delta.evolution.clustering import set_clustering
 from deltacli.delta.evolution.column_types import change_type
 from deltacli.delta.evolution.columns import (
-    Changed,
     add_column,
     comment_column,
     default_column,
@@ -19,19 +20,24 @@ from deltacli.delta.evolution.columns import (
     move_column,
     rename_column,
 )
-from deltacli.delta.evolution.draft import Draft, Effect, Forbidden, Settings
+from deltacli.delta.evolution.demands import add_constraint, drop_constraint, set_not_null
+from deltacli.delta.evolution.draft import Changed, Draft, Effect, Forbidden, Settings
 from deltacli.delta.evolution.mapping import enable_mapping
 from deltacli.delta.evolution.requests import (
     AddColumn,
+    AddConstraint,
     Change,
     ChangeType,
     DropColumn,
+    DropConstraint,
     DropNotNull,
     MoveColumn,
     RenameColumn,
+    SetClustering,
     SetComment,
     SetDefault,
     SetMapping,
+    SetNotNull,
     SetTableComment,
     SetTableName,
 )
@@ -71,7 +77,8 @@ def evolve(before: Draft, changes: Sequence[Change], settings: Settings) -> Evol
     """
     if len(changes) > 1 and any(isinstance(change, SetMapping) for change in changes):
         raise UsageError("column mapping is enabled by a commit of its own, before other changes", code="usage.change")
-    draft, effects = before, []
+    draft = before
+    effects: list[Effect] = []
     for change in changes:
         try:
             changed, effect = _made(draft, change, settings)
@@ -88,35 +95,40 @@ def evolve(before: Draft, changes: Sequence[Change], settings: Settings) -> Evol
 
 
 def _made(draft: Draft, change: Change, settings: Settings) -> Changed:
-    match change:
-        case AddColumn():
-            return add_column(draft, change, settings)
-        case ChangeType():
-            return change_type(draft, change, settings)
-        case RenameColumn():
-            return rename_column(draft, change, settings)
-        case DropColumn():
-            return drop_column(draft, change, settings)
-        case MoveColumn():
-            return move_column(draft, change, settings)
-        case SetComment():
-            return comment_column(draft, change, settings)
-        case SetDefault():
-            return default_column(draft, change, settings)
-        case DropNotNull():
-            return drop_not_null(draft, change, settings)
-        case SetMapping():
-            return enable_mapping(draft, change)
-        case SetTableComment(comment):
-            return _described(draft, change, "comment of the table", "description", comment or None)
-        case SetTableName(name):
-            return _described(draft, change, "name of the table", "name", name or None)
+    return _MAKERS[type(change)](draft, change, settings)
+
+
+def _with_comment(draft: Draft, change: SetTableComment, _: Settings) -> Changed:
+    return _described(draft, change, "comment of the table", "description", change.comment or None)
+
+
+def _with_name(draft: Draft, change: SetTableName, _: Settings) -> Changed:
+    return _described(draft, change, "name of the table", "name", change.name or None)
 
 
 def _described(draft: Draft, change: Change, subject: str, key: str, text: str | None) -> Changed:
     known = draft.metadata.get(key)
     before = str(known) if known else None
     return draft.with_metadata({key: text}), Effect(change, subject, before, text)
+
+
+_MAKERS: Mapping[type[Change], Callable[[Draft, Any, Settings], Changed]] = {  # Any: the change of that type
+    AddColumn: add_column,
+    ChangeType: change_type,
+    RenameColumn: rename_column,
+    DropColumn: drop_column,
+    MoveColumn: move_column,
+    SetComment: comment_column,
+    SetDefault: default_column,
+    DropNotNull: drop_not_null,
+    SetNotNull: set_not_null,
+    AddConstraint: add_constraint,
+    DropConstraint: drop_constraint,
+    SetClustering: set_clustering,
+    SetMapping: enable_mapping,
+    SetTableComment: _with_comment,
+    SetTableName: _with_name,
+}
 
 
 def _with_protocol(before: Draft, draft: Draft, settings: Settings) -> tuple[Draft, list[WideningRefusal]]:

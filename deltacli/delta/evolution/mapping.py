@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from deltacli.delta.evolution.draft import Draft, Effect, Root, forbid
+from deltacli.delta.evolution.draft import Draft, Effect, Root, Settings, forbid
 from deltacli.delta.evolution.requests import SetMapping
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.read_property import parse_integer
@@ -24,7 +24,7 @@ _NEEDS_NESTED_IDS = ("delta.enableIcebergCompatV2", "delta.enableIcebergCompatV3
 _NEEDS_PLAIN_NAMES = ("delta.enableIcebergWriterCompatV1", "delta.enableIcebergWriterCompatV3")
 
 
-def enable_mapping(draft: Draft, change: SetMapping) -> tuple[Draft, Effect]:
+def enable_mapping(draft: Draft, change: SetMapping, _: Settings) -> tuple[Draft, Effect]:
     """Give every field an id and its own name as physical name, so that existing files fit.
 
     Raises UsageError for a mode that is not `name`, and Forbidden for a table that cannot get it.

@@ -5,9 +5,10 @@ A column is a path as `column_path` reads it. In JSON, `change` names the kind, 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
-from typing import TypeAlias, cast
+from typing import TypeAlias
 
 from deltacli.alter_verbs import Details, Verb
 from deltacli.errors import Refused, UsageError
@@ -72,6 +73,31 @@ class DropNotNull:
 
 
 @dataclass(frozen=True, slots=True)
+class SetNotNull:
+    column: str
+
+
+@dataclass(frozen=True, slots=True)
+class AddConstraint:
+    """A CHECK constraint: a condition in SQL that must be true of every row."""
+
+    name: str
+    expression: str
+
+
+@dataclass(frozen=True, slots=True)
+class DropConstraint:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class SetClustering:
+    """The columns by which files are clustered; none: not at all."""
+
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class SetTableComment:
     comment: str | None
 
@@ -89,9 +115,10 @@ class SetMapping:
 
 
 ColumnChange: TypeAlias = (
-    AddColumn | ChangeType | RenameColumn | DropColumn | MoveColumn | SetComment | SetDefault | DropNotNull
+    AddColumn | ChangeType | RenameColumn | DropColumn | MoveColumn | SetComment | SetDefault | DropNotNull | SetNotNull
 )
-Change: TypeAlias = ColumnChange | SetTableComment | SetTableName | SetMapping
+TableChange: TypeAlias = AddConstraint | DropConstraint | SetClustering | SetTableComment | SetTableName | SetMapping
+Change: TypeAlias = ColumnChange | TableChange
 
 KINDS: Mapping[str, type[Change]] = {
     "add": AddColumn,
@@ -102,6 +129,10 @@ KINDS: Mapping[str, type[Change]] = {
     "comment": SetComment,
     "default": SetDefault,
     "nullable": DropNotNull,
+    "not-null": SetNotNull,
+    "add-constraint": AddConstraint,
+    "drop-constraint": DropConstraint,
+    "cluster": SetClustering,
     "table-comment": SetTableComment,
     "name": SetTableName,
     "mapping": SetMapping,
@@ -115,7 +146,11 @@ def change_json(change: Change) -> dict[str, Json]:
     """Return a change as a JSON object; what was left out is not in it."""
     given = {one.name: getattr(change, one.name) for one in fields(change)}
     optional = {one.name for one in fields(change) if one.default is not MISSING}
-    shown = {name: value for name, value in given.items() if value is not None or name not in optional}
+    shown = {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in given.items()
+        if value is not None or name not in optional
+    }
     return {"change": KIND_OF[type(change)], **shown}
 
 
@@ -162,11 +197,19 @@ def read_change(value: Json | JsonObject, place: str) -> Change:
     if missing := [name for name, one in known.items() if one.default is MISSING and name not in value]:
         raise _bad(place, f"{kind} lacks {missing[0]}", ", ".join(known))
     given = {name: value[name] for name in known if name in value}
+    if made is SetClustering:
+        return SetClustering(_texts(given["columns"], f"{place}.columns"))
     for name, one in given.items():
         may_be_null = "None" in str(known[name].type)
         if not (isinstance(one, str) or (one is None and may_be_null)):
             raise _bad(f"{place}.{name}", f"it is {one!r}", "a text or null" if may_be_null else "a text")
-    return cast("Change", made(**given))  # type: ignore[arg-type]  # the loop above has seen that they are texts
+    return made(**given)
+
+
+def _texts(value: Json, place: str) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        raise _bad(place, f"it is {value!r}", "an array of texts")
+    return tuple(value)
 
 
 def _bad(place: str, reason: str, expected: str) -> UsageError:
@@ -188,6 +231,8 @@ def default_with_add(column: str, data_type: str, default: str) -> Refused:
 def changes_of(verb: Verb, words: Sequence[str], details: Details) -> tuple[Change, ...]:
     """Return what a verb and its words ask for. Raises UsageError, and Refused for what is never done."""
     form, (least, most), make = _FORMS[verb]
+    if details.removes and verb is Verb.CLUSTER:
+        least, most, form = 0, 0, parameter("alter.none")
     if details.removes and verb in (Verb.COMMENT, Verb.DEFAULT):
         least, most, form = 1, 1, f"{form.split()[0]} {parameter('alter.drop')}"
     if not least <= len(words) <= (most or len(words)):
@@ -208,6 +253,28 @@ def _added(words: Sequence[str], details: Details) -> tuple[Change, ...]:
             code="alter.not-null",
         )
     return (AddColumn(words[0], words[1], details.comment, details.position),)
+
+
+def _constraint(words: Sequence[str], _: Details) -> tuple[Change, ...]:
+    match words:
+        case ["add", name, expression]:
+            return (AddConstraint(name, expression),)
+        case ["drop", name]:
+            return (DropConstraint(name),)
+    raise UsageError(
+        "constraint: add or drop, a name, and a condition to add",
+        facts={"expected": "constraint add NAME EXPRESSION, or constraint drop NAME", "found": " ".join(words)},
+        hint=command("alter", table=None, help=True),
+    )
+
+
+def _clustered(words: Sequence[str], _: Details) -> tuple[Change, ...]:
+    return (SetClustering(tuple(part.strip() for word in words for part in _split(word) if part.strip())),)
+
+
+def _split(text: str) -> list[str]:
+    """Return columns that are separated by commas; names in backticks may have some."""
+    return re.findall(r"(?:`(?:[^`]|``)*`|[^,`])+", text)
 
 
 def _each(make: Callable[[str], Change]) -> Callable[[Sequence[str], Details], tuple[Change, ...]]:
@@ -233,6 +300,9 @@ _FORMS: Mapping[Verb, tuple[str, tuple[int, int | None], _Make]] = {
         lambda words, details: (SetDefault(words[0], None if details.removes else words[1]),),
     ),
     Verb.NULLABLE: ("COLUMN...", (1, None), _each(DropNotNull)),
+    Verb.NOT_NULL: ("COLUMN...", (1, None), _each(SetNotNull)),
+    Verb.CONSTRAINT: ("add NAME EXPRESSION | drop NAME", (2, 3), _constraint),
+    Verb.CLUSTER: ("COLUMN,COLUMN", (1, None), _clustered),
     Verb.TABLE_COMMENT: ("TEXT", (1, 1), lambda words, _: (SetTableComment(words[0] or None),)),
     Verb.NAME: ("TEXT", (1, 1), lambda words, _: (SetTableName(words[0] or None),)),
     Verb.MAPPING: ("name", (1, 1), lambda words, _: (SetMapping(words[0]),)),

@@ -20,6 +20,9 @@ from deltacli.typing import Json
 
 Action = dict[str, Any]  # Any: an action as found, with unrecognized fields
 
+ROWS_CHECKED = "deltacli.rowsChecked"
+"""The tag of a commit that demands something of rows which were written before, and has checked them."""
+
 KNOWN_ACTIONS = frozenset(
     {
         "add",

@@ -76,7 +76,9 @@ def require_ours(key: str, value: str | None, config: TableConfiguration) -> Non
         raise Refused(
             f"{key} is a CHECK constraint, so existing rows must be checked first",
             code="properties.constraint",
-            facts={"fix": "ALTER TABLE … ADD CONSTRAINT or DROP CONSTRAINT in an engine"},
+            hint=command(
+                "alter", "constraint", *(["drop", key.split(".", 2)[2]] if value is None else ["add", "…", "…"])
+            ),
         )
     if key == "delta.enableChangeDataCapture" and value is not None:
         raise Refused(
@@ -110,9 +112,14 @@ def _require_same_mapping(config: TableConfiguration, value: str | None) -> None
     now, then = config.mapping_mode, value or "none"
     if now == then:
         return
+    if now == "none" and then == "name":
+        raise Refused(
+            f"{_MAPPING_MODE} is set by a change of the schema: columns need ids and physical names first",
+            code="properties.column-mapping",
+            hint=command("alter", "mapping", "name"),
+        )
     if now == "none":
-        why = "columns need ids and physical names first, which the schema does not have"
-        way = f"ALTER TABLE … SET TBLPROPERTIES ('{_MAPPING_MODE}' = '{then}') in an engine"
+        why, way = "existing files have no field ids", "a new table"
     elif then == "none":
         why = "existing files have the columns under other names"
         way = f"ALTER TABLE … SET TBLPROPERTIES ('{_MAPPING_MODE}' = 'none') in an engine that rewrites them"

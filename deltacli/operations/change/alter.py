@@ -7,26 +7,32 @@ from __future__ import annotations
 
 import shlex
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from deltacli.delta.clustering.clustering_columns import DOMAIN, read_clustering_columns
+from deltacli.delta.evolution.clustering import clustering_action, logical_names
 from deltacli.delta.evolution.draft import Draft, Effect, Settings
 from deltacli.delta.evolution.evolve import Evolution, evolve
 from deltacli.delta.evolution.requests import (
     AddColumn,
+    AddConstraint,
     Change,
     ChangeType,
     DropColumn,
+    DropConstraint,
     MoveColumn,
     RenameColumn,
+    SetClustering,
     SetMapping,
     SetTableComment,
     SetTableName,
     change_json,
 )
 from deltacli.delta.log.commit_content import CommitRequest
+from deltacli.delta.log.commit_lines import ROWS_CHECKED
 from deltacli.delta.log.commit_metadata import NO_METADATA, require_free
 from deltacli.delta.log.files_read import EveryFile
 from deltacli.delta.log.log_path import LOG_DIRECTORY, Place, commit_name
@@ -36,6 +42,7 @@ from deltacli.delta.schema.widening_guards import WideningRefusal
 from deltacli.errors import Refused, Unreadable, UsageError
 from deltacli.hints import command
 from deltacli.operations.change.commit import Committed, commit, require_possible
+from deltacli.operations.change.rows_in_question import RowsInQuestion, asks_about_rows
 from deltacli.operations.change.widen_type import partition_values_of
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot
@@ -132,7 +139,7 @@ def plan_alteration(table: TableHandle, request: AlterationRequest) -> Alteratio
     """
     require_free(request.commit_metadata)
     snapshot = read_snapshot(table)
-    evolution = _evolved(snapshot, request)
+    evolution = RowsInQuestion().checked(snapshot, _evolved(snapshot, request))
     if not (evolution.is_noop or evolution.refusals):
         require_possible(snapshot, _commit_request(evolution))
     return AlterationOutcome(table, snapshot.version, request, evolution)
@@ -145,9 +152,10 @@ def execute_alteration(table: TableHandle, request: AlterationRequest) -> Altera
     what `operations.commit.commit` raises.
     """
     made: list[Evolution] = []
+    rows = RowsInQuestion()
 
     def make(snapshot: Snapshot) -> CommitRequest | None:
-        evolution = _evolved(snapshot, request)
+        evolution = rows.checked(snapshot, _evolved(snapshot, request))
         made.append(evolution)
         if evolution.refusals:
             raise alteration_refused(evolution.refusals)
@@ -196,8 +204,6 @@ def _draft_of(snapshot: Snapshot) -> Draft:
 
 
 def _clustering_columns(snapshot: Snapshot) -> tuple[tuple[str, ...], ...]:
-    from deltacli.delta.rules.protocol.clustering import DOMAIN, read_clustering_columns
-
     domain = next((domain for domain in snapshot.domains if domain.domain == DOMAIN), None)
     return () if domain is None else tuple(read_clustering_columns(domain.configuration) or ())
 
@@ -244,36 +250,56 @@ def _commit_request(evolution: Evolution) -> CommitRequest:
         operation,
         parameters,
         protocol=None if after.protocol == before.protocol else after.protocol,
-        metadata=after.metadata,
-        reads=EveryFile() if reads_partitions else None,
+        metadata=None if after.metadata == before.metadata else after.metadata,
+        domains=() if after.clustering == before.clustering else (clustering_action(after.clustering),),
+        tags={ROWS_CHECKED: "true"} if asks_about_rows(evolution) else {},
+        reads=EveryFile() if reads_partitions or asks_about_rows(evolution) else None,
         names_version=bool(widens) and '"tableVersion"' in str(after.metadata["schemaString"]),
     )
 
 
 def _operation(evolution: Evolution) -> tuple[str, Mapping[str, object]]:
     due = evolution.due
+    if len(due) == 1 and (single := _SINGLE.get(type(due[0].change))) is not None:
+        return single[0], single[1](evolution, due[0])
     described = [_described(evolution.after, effect) for effect in due]
-    changes = [effect.change for effect in due]
-    match changes:
-        case [RenameColumn()]:
-            return "RENAME COLUMN", {"oldColumnPath": due[0].subject, "newColumnPath": due[0].column}
-        case [SetMapping(mode)]:
-            return "SET TBLPROPERTIES", {"properties": {"delta.columnMapping.mode": mode}}
-        case [SetTableComment(comment)]:
-            return "SET TBLPROPERTIES", {"properties": {"comment": comment or ""}}
-        case [SetTableName(name)]:
-            return "UPDATE TABLE METADATA", {"name": name}
-    if all(isinstance(change, AddColumn) for change in changes):
+    kinds = {type(effect.change) for effect in due}
+    if kinds == {AddColumn}:
         return "ADD COLUMNS", {"columns": described}
-    if all(isinstance(change, DropColumn) for change in changes):
+    if kinds == {DropColumn}:
         return "DROP COLUMNS", {"columns": [effect.column for effect in due]}
-    if all(effect.column is not None for effect in due) and not any(
-        isinstance(change, AddColumn | DropColumn | RenameColumn) for change in changes
-    ):
-        if len(due) > 1:
-            return "CHANGE COLUMNS", {"columns": described}
-        return "CHANGE COLUMN", described[0]
-    return "ALTER TABLE", {"changes": [change_json(change) for change in changes]}
+    if kinds.isdisjoint(_NOT_IN_PLACE) and all(effect.column is not None for effect in due):
+        return ("CHANGE COLUMNS", {"columns": described}) if len(due) > 1 else ("CHANGE COLUMN", described[0])
+    return "ALTER TABLE", {"changes": [change_json(effect.change) for effect in due]}
+
+
+_NOT_IN_PLACE = frozenset({AddColumn, DropColumn, RenameColumn})
+"""Changes of columns that are not a change of a field where it is."""
+
+_Parameters = Callable[[Evolution, Effect], Mapping[str, object]]
+
+_SINGLE: Mapping[type[Change], tuple[str, _Parameters]] = {
+    RenameColumn: (
+        "RENAME COLUMN",
+        lambda _, effect: {"oldColumnPath": effect.subject, "newColumnPath": effect.column},
+    ),
+    SetMapping: ("SET TBLPROPERTIES", lambda _, effect: {"properties": {effect.subject: effect.after}}),
+    SetTableComment: ("SET TBLPROPERTIES", lambda _, effect: {"properties": {"comment": effect.after or ""}}),
+    SetTableName: ("UPDATE TABLE METADATA", lambda _, effect: {"name": effect.after}),
+    AddConstraint: ("ADD CONSTRAINT", lambda _, effect: {"name": effect.name, "expr": effect.after}),
+    DropConstraint: (
+        "DROP CONSTRAINT",
+        lambda _, effect: {"name": effect.name, "expr": effect.before, "existed": "true"},
+    ),
+    SetClustering: (
+        "CLUSTER BY",
+        lambda evolution, _: {
+            "oldClusteringColumns": logical_names(evolution.before),
+            "newClusteringColumns": logical_names(evolution.after),
+        },
+    ),
+}
+"""Operations of commits of one change, and their parameters, as the reference implementation has them."""
 
 
 def _described(after: Draft, effect: Effect) -> dict[str, Any]:

@@ -26,7 +26,8 @@ def names(table: Table) -> list[str]:
 
 
 def _alter(uri: str, racer: int, count: int, together: Barrier, answers: Any) -> None:  # Any: a queue
-    table, found = Table(open_storage(uri), clock=system_clock), []
+    table = Table(open_storage(uri), clock=system_clock)
+    found: list[object] = []
     together.wait()
     for number in range(count):
         try:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from deltacli.delta.log.commit_lines import ROWS_CHECKED
 from deltacli.delta.log.log_path import Place
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.rules.framework.base import Area, Finding, Fix
@@ -68,7 +69,7 @@ _ROWS_BREAK_IT = Fix(
 
 NOT_NULL_TIGHTENED = AREA.error(
     "schema.not-null-tightened",
-    "A nullable column became not null while older files stayed live.",
+    "A nullable column became not null while older files stayed live, by a writer that did not check their rows.",
     *_ROWS_BREAK_IT,
     spec="Delta-Spark: changes of columns",
     example='"nullable":true in one metaData, "nullable":false in the next',
@@ -142,7 +143,17 @@ def schemas_change_as_files_allow(view: MetadataView) -> Iterator[Finding]:
         return  # of two metaData actions in a commit only the last applies
     if view.commit is None or replaces_all_files(view.commit):
         return
-    yield from _Comparison(view.place, before, after).structs(before.schema, after.schema, "")
+    is_checked = _rows_were_checked(view.commit)
+    for finding in _Comparison(view.place, before, after).structs(before.schema, after.schema, ""):
+        if finding.rule is not NOT_NULL_TIGHTENED or not is_checked:
+            yield finding
+
+
+def _rows_were_checked(commit: CommitView) -> bool:
+    """Return True for a commit whose writer has read the rows, or what statistics prove of them."""
+    info = commit.commit_info
+    tags = info.get("tags") if isinstance(info, Mapping) else None
+    return isinstance(tags, Mapping) and tags.get(ROWS_CHECKED) == "true"
 
 
 def _is_another_table(before: TableConfiguration, after: TableConfiguration) -> bool:
