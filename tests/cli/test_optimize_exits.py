@@ -1,0 +1,155 @@
+"""`optimize` as a command: plan, consent, documents, exit codes, and what it says when something is in its way."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.pty_session import Session
+from tests.cli.support import ROOT, Result, deltacli
+from tests.docs.test_schemas import faults, line_faults
+from tests.support.optimizing import Ids
+
+Json = dict[str, Any]  # Any: JSON values
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A table of two partitions with two small files each."""
+    return Ids().append("a", "b", deleted=(0,)).append("c", "d", p="1").builder.write(tmp_path / "tbl")
+
+
+def optimize(place: Path, *arguments: str) -> Result:
+    return deltacli("optimize", place.name, *arguments, cwd=place.parent)
+
+
+def document(result: Result) -> Json:
+    found: Json = result.document
+    assert [] == faults(found, "deltacli.optimize")
+    return found
+
+
+def rows(place: Path) -> list[str]:
+    return sorted(deltacli("read", place, "--format", "csv").out.splitlines())
+
+
+def newest(place: Path) -> int:
+    return max(int(path.stem) for path in (place / "_delta_log").glob("*.json"))
+
+
+def test_a_plan_changes_nothing_and_a_check_says_by_its_exit_code_whether_something_is_due(place: Path) -> None:
+    before = {path: path.read_bytes() for path in place.rglob("*") if path.is_file()}
+
+    plan, due = optimize(place, "--dry-run", "--json"), optimize(place, "--check")
+    shown = optimize(place, "--dry-run")
+
+    assert before == {path: path.read_bytes() for path in place.rglob("*") if path.is_file()}
+    assert (0, 1, 0) == (plan.code, due.code, shown.code)
+    assert (True, None, {"removed": 4, "added": 2, "skipped": 0}) == tuple(
+        document(plan)[name] for name in ("dryRun", "verified", "files")
+    )
+    assert re.search("^would rewrite  4 files, .* KiB$", shown.out, re.MULTILINE)
+    assert "a query opens  1.0 files per partition, now 2.0\ntakes          about 1s with two threads" in shown.out
+
+
+def test_without_consent_nothing_is_done_and_the_error_has_the_word(place: Path) -> None:
+    without = optimize(place)
+
+    assert (4, True) == (without.code, "hint: deltacli optimize tbl --yes\n" in without.err)
+    with Session("optimize", place, "--color", "never", size=(200, 60)) as session:
+        asked = session.read_until("[y/N] ")
+        session.type("n\n")
+        ended, _ = session.finish()
+    assert re.search(r"rewrite 4 files \(.* KiB\): 2 new files in 1 commit\? \[y/N\]", asked)
+    assert (4, 2) == (ended, newest(place))
+
+
+def test_rows_stay_are_verified_and_a_second_run_has_nothing_to_do(place: Path) -> None:
+    before = rows(place)
+
+    done = optimize(place, "--yes", "--verify", "--json")
+    again = optimize(place, "--yes")
+    undone = deltacli("restore", place, "--version", "2", "--yes")
+    lines = optimize(place, "--yes", "--format", "ndjson").out.splitlines()
+
+    found = document(done)
+    assert (0, [3], 10, 2) == (done.code, found["committedVersions"], found["rows"], found["vectorsPurged"])
+    assert {"rows": 10, "scope": "table"} == found["verified"]
+    assert (0, "nothing to do") == (again.code, again.out[:13])
+    assert (0, []) == (undone.code, line_faults(json.loads(lines[0])))
+    assert before == rows(place)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--where", "id = 1"), "not a partition column"),
+        (("--where", "p ="), "p ="),
+        (("--min-files", "1"), "--min-files"),
+        (("--target-size", "much"), "--target-size"),
+        (("--purge-ratio", "200%"), "--purge-ratio"),
+        (("--commit-metadata", "txnId=1"), "txnId"),
+    ],
+)
+def test_bad_input_ends_with_2(place: Path, arguments: tuple[str, ...], said: str) -> None:
+    done = optimize(place, *arguments, "--yes")
+
+    assert (2, True, 2) == (done.code, said in done.err, newest(place))
+
+
+def test_other_formats_and_shares_end_with_2(tmp_path: Path) -> None:
+    (tmp_path / "p" / "schema").mkdir(parents=True)
+    (tmp_path / "p" / "schema" / "schema-0").write_text("{}")
+
+    paimon = deltacli("optimize", "p", "--yes", cwd=tmp_path)
+    share = deltacli("optimize", "a.share#x.y.z", "--yes", cwd=tmp_path)
+
+    assert (2, 2) == (paimon.code, share.code)
+    assert "ompact" in paimon.err
+
+
+def test_a_table_of_a_catalog_is_refused_with_4_also_as_a_plan(place: Path) -> None:
+    log = place / "_delta_log" / f"{0:020}.json"
+    text = log.read_text().replace('"readerFeatures":[', '"readerFeatures":["catalogManaged",')
+    log.write_text(text.replace('"writerFeatures":[', '"writerFeatures":["catalogManaged","inCommitTimestamp",'))
+
+    done = [optimize(place, *words, "--json") for words in (("--yes",), ("--dry-run",), ("--check",))]
+
+    assert [(4, "catalog.managed")] * 3 == [(one.code, one.error["code"]) for one in done]
+
+
+def test_a_table_that_is_not_there_ends_with_3_and_a_damaged_file_with_5(place: Path) -> None:
+    (place / "c").write_bytes(b"PAR1 nothing PAR1")
+
+    absent, damaged = deltacli("optimize", place / "no", "--yes"), optimize(place, "--yes", "--json")
+
+    assert (3, 5, 3) == (absent.code, damaged.code, newest(place))
+    assert ("c", "data.not-parquet") == tuple(document(damaged)["refused"][0][name] for name in ("path", "code"))
+    assert ("data.not-parquet", "deltacli validate tbl --level data") == tuple(
+        damaged.error[name] for name in ("code", "hint")
+    )
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no limits of file sizes here")
+def test_a_disk_without_room_ends_with_7_and_leaves_nothing(tmp_path: Path) -> None:
+    place = Ids(partitioned=False).append("a", "b", rows=5_000).builder.write(tmp_path / "tbl")
+    before = {path: path.read_bytes() for path in place.rglob("*") if path.is_file()}
+    words = [sys.executable, "-m", "deltacli", "optimize", str(place), "--yes"]
+
+    done = subprocess.run(
+        ["bash", "-c", 'ulimit -f 4; exec "$@"', "-", *words],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (7, True) == (done.returncode, "error: " in done.stderr), done.stderr
+    assert before == {path: path.read_bytes() for path in place.rglob("*") if path.is_file()}
