@@ -25,6 +25,7 @@ from tests.support.faulty import Fault, FaultyStorage
 from tests.support.killed_commits import optimize
 from tests.support.optimizing import Ids, data_files, live_paths, rows_of
 from tests.support.reading import open_at
+from tests.support.shipping import ShippingEngine
 
 MONTH_MS = 30 * 86_400_000
 
@@ -147,3 +148,16 @@ def test_a_task_ends_early_once_nobody_waits_for_it() -> None:
         RewriteFiles()(next(iter(pieces(live_adds(table.snapshot())))), context)
 
     assert {"a", "b", "c", "d"} == live_paths(table)
+
+
+def test_tasks_that_run_twice_elsewhere_leave_only_what_vacuum_finds(tmp_path: Path) -> None:
+    storage = LocalStorage(str(two_partitions().builder.write(tmp_path / "t")))
+    engine = ShippingEngine(varying=("RewriteFiles",))
+    table = open_at(storage, engine=engine)
+    before = rows_of(table)
+
+    table.optimize(verify=True)
+
+    assert {"FindInexact", "RewriteFiles", "DigestRows"} <= set(engine.shipped.pieces)
+    assert (before, 2) == (rows_of(table), len(live_paths(table)))
+    assert live_paths(table) == left_by_vacuum(storage)
