@@ -71,6 +71,11 @@ def quoted_table(table: str) -> str:
     return quoted(f"./{table}" if table.startswith("-") else table)
 
 
+def is_shared(table: str) -> bool:
+    """Return whether the name of a table is the address of a shared one, `PROFILE#SHARE.SCHEMA.TABLE`."""
+    return re.search(r"#[^#/.]+(?:\.[^#/.]+){2}\Z", table) is not None
+
+
 def in_backticks(name: str) -> str:
     """Return the name of a column as SQL and conditions take it literally."""
     return f"`{name.replace('`', '``')}`"

@@ -15,7 +15,7 @@ from deltacli.cli.render.json import dumps
 from deltacli.cli.terminal.shell import again, again_with, again_with_flags, fill_hint, quoted_table, with_files
 from deltacli.cli.terminal.term import say, say_json, visible
 from deltacli.errors import DeltacliError, NotATable, PaimonTable, PathExternal, UsageError, VersionAbsent
-from deltacli.hints import is_command, nearest_name
+from deltacli.hints import is_command, is_shared, nearest_name
 
 INSTEAD: Mapping[str, str] = {
     "changes": "an engine reads row changes from the system table $audit_log",
@@ -132,6 +132,10 @@ def _hint(error: DeltacliError, arguments: Sequence[str], table: str | None) -> 
     """Return the next command; for a file outside the table, the same command with `--allow-external`."""
     if isinstance(error, PathExternal) and error.prefix is not None and arguments:
         return again_with(arguments, "--allow-external", error.prefix, is_repeatable=True)
+    if error.code in ("share.address", "share.not-found") and not error.hint:
+        profiles = (word.partition("#")[0] for word in arguments)
+        named = next((word for word in profiles if word.endswith(".share")), None)
+        return named and f"deltacli share ls {quoted_table(named)}"
     if error.code in _EXPLAINED and not error.hint:
         return f"deltacli help {_EXPLAINED[error.code]}"
     if error.code == "table.path-missing" and table and not error.hint:
@@ -148,7 +152,10 @@ def _hint(error: DeltacliError, arguments: Sequence[str], table: str | None) -> 
         return again_with(arguments, option[1], option[2], is_repeatable=option[1] in _REPEATABLE)
     if isinstance(error, VersionAbsent) and error.hint.endswith(f" --version {error.nearest}"):
         return _of_nearest_version(error, arguments) or fill_hint(error.hint, table)
-    return with_files(fill_hint(error.hint, table), arguments)
+    hint = fill_hint(error.hint, table)
+    if table is not None and is_shared(table):  # of which a lower level does not ask for files
+        hint = hint.replace("--level storage", "--level footers")
+    return with_files(hint, arguments)
 
 
 def _of_nearest_version(error: VersionAbsent, arguments: Sequence[str]) -> str | None:

@@ -51,7 +51,7 @@ def _judge(fault: BaseException, place: str, said: StoreFault) -> StorageFailed:
         return CredentialsMissing(f"{place} cannot be read: no usable credentials", facts=facts)
     if any(type(error).__name__ in _AUTHENTICATION_NAMES for error in _behind(fault)):
         return PermissionRefused(f"{place} cannot be read: the store refuses access", facts=facts)
-    if _is_unreachable(fault):
+    if is_unreachable(fault):
         return unreachable(place, facts)
     return StorageFailed(f"{place} cannot be read", facts=facts)
 
@@ -68,7 +68,7 @@ def unreachable(place: str, facts: Mapping[str, str]) -> StorageFailed:
 
 def passing(fault: Exception) -> str | None:
     """Return the cause of a temporary fault; None for a permanent one."""
-    if isinstance(fault, FileNotFoundError | PermissionError) or _lacks_credentials(fault) or _is_unreachable(fault):
+    if isinstance(fault, FileNotFoundError | PermissionError) or _lacks_credentials(fault) or is_unreachable(fault):
         return None
     for error in _behind(fault):
         if (status := _status(error)) in PASSING_STATUS:
@@ -89,7 +89,7 @@ def require_endpoint(endpoint: tuple[str, int] | None, place: str, connect: Conn
     try:
         connect(endpoint, _CONNECT_SECONDS).close()
     except OSError as fault:
-        if _is_unreachable(fault):
+        if is_unreachable(fault):
             host, port = endpoint
             raise unreachable(place, {"endpoint": f"{host}:{port}", "system says": str(fault)}) from fault
 
@@ -124,7 +124,8 @@ def _lacks_credentials(fault: BaseException) -> bool:
     )
 
 
-def _is_unreachable(fault: BaseException) -> bool:
+def is_unreachable(fault: BaseException) -> bool:
+    """Return whether a host is unknown, refuses connections or has no route: it is wrong, or down."""
     return any(
         isinstance(error, socket.gaierror | ConnectionRefusedError)
         or (isinstance(error, OSError) and error.errno in _NO_WAY)

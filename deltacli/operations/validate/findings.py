@@ -65,6 +65,9 @@ FILE_OUTSIDE = Rule(
 )
 """As above."""
 
+UNREAD = "the table could not be read"
+"""Why the rules of a shared table were not checked, where the server did not let it be read."""
+
 OWN_RULES = frozenset({CHECK_CRASHED.id, FILE_UNREADABLE.id, FILE_OUTSIDE.id})
 """Ids outside the catalogue, which are not faults of a table."""
 

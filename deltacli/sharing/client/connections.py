@@ -189,15 +189,15 @@ def _connect(connection: Any, vet: Vet, lookup: Resolve) -> socket.socket:  # An
         raise NameResolutionError(host, connection, reason) from fault
     for address in addresses:
         vet(host, address)
-    reason_of_last = "it has no address"
+    reason_of_last, last = "it has no address", None
     for address in addresses:
         try:
             return _open_socket(connection, address, port)
         except TimeoutError as found:
             raise ConnectTimeoutError(connection, f"connecting to {host} timed out") from found
         except OSError as found:
-            reason_of_last = found.strerror or str(found)
-    raise NewConnectionError(connection, f"connecting to {host} failed: {reason_of_last}")
+            reason_of_last, last = found.strerror or str(found), found
+    raise NewConnectionError(connection, f"connecting to {host} at port {port} failed: {reason_of_last}") from last
 
 
 def _open_socket(connection: Any, address: str, port: int) -> socket.socket:  # Any: as above

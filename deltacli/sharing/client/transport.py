@@ -42,6 +42,7 @@ from deltacli.sharing.client.guards import (
     require_reach,
 )
 from deltacli.sharing.client.limits import DEFAULTS, AnswerLimits
+from deltacli.storage.remote_faults import is_unreachable
 from deltacli.storage.retry import PASSING_STATUS, Retry, tried
 from deltacli.typing import Json, JsonObject
 
@@ -191,6 +192,8 @@ class Transport:
         self.credentials: Credentials | None = None
         self._now, self._lookup = now, lookup
         self._reach = EndpointReach(origin)
+        self._answered: set[str] = set()
+        """Hosts that have answered, so that they exist."""
 
     # -- requests to the endpoint ---------------------------------------------------------------------------------
 
@@ -374,11 +377,18 @@ class Transport:
                 return "the connection broke" if len(broken) < _BODY_ATTEMPTS else None
             if isinstance(fault, urllib3.exceptions.SSLError | urllib3.exceptions.LocationValueError):
                 return None
+            if host not in self._answered and is_unreachable(fault):
+                return None
             return "no connection" if isinstance(fault, urllib3.exceptions.HTTPError) else None
+
+        def answered() -> Result:
+            found = send()
+            self._answered.add(host)
+            return found
 
         try:
             return self.retry.call(
-                send,
+                answered,
                 host=host,
                 faults=(_AgainError, AnswerBroken, urllib3.exceptions.HTTPError),
                 passing=cause_of,
@@ -466,4 +476,5 @@ def _unreachable(host: str, fault: Exception) -> DeltacliError:
     facts = {"host": clean(host), "reason": reason.split(": ", 1)[-1]} | tried(fault)
     if isinstance(fault, urllib3.exceptions.ProtocolError):
         return AnswerBroken(f"the answer of {clean(host)} broke off", facts=facts)
-    return ServerUnavailable(f"{clean(host)} cannot be reached", facts=facts)
+    hint = "check the endpoint in the profile, and whether the server runs" if is_unreachable(fault) else None
+    return ServerUnavailable(f"{clean(host)} cannot be reached", facts=facts, hint=hint)

@@ -16,6 +16,7 @@ from deltacli.cli.formats import TableFormat
 from deltacli.cli.options.run import Run
 from deltacli.cli.options.sharing import SHARES
 from deltacli.cli.terminal.interrupts import Interrupted
+from deltacli.cli.terminal.shell import quoted
 from deltacli.errors import UsageError
 from deltacli.units import plural
 
@@ -249,9 +250,8 @@ def _introduce(run: Run, catalog: Catalog, endpoint: str, token: str, profile: s
 
 
 def _client_command(table: SharedTable, endpoint: str, token: str, profile: str | None) -> str:
-    """Return a command that reads a table: by the Python client where it finds the profile, else by curl."""
+    """Return a command that reads a table: by deltacli where there is a profile, else by curl."""
     if profile is None:
         return f"curl -H 'Authorization: Bearer {token}' {endpoint}/shares/{table.share}/all-tables"
     address = f"{os.path.abspath(profile)}#{table.full_name}"
-    program = f"import delta_sharing; print(delta_sharing.load_as_pandas({json.dumps(address)}, limit=5))"
-    return f"python3 -c {shlex.quote(program)}"
+    return f"deltacli share head {quoted(address)}"

@@ -57,7 +57,7 @@ class FindingsView:
 def draw_verdicts(canvas: Canvas, report: ValidationReport) -> None:
     """Draw what is at stake in each table with errors or warnings, and, of several tables, in how many."""
     judged = [(table, judge(table)) for table in report.tables]
-    shown = [(table, verdict) for table, verdict in judged if verdict.is_serious or verdict.others]
+    shown = [(table, verdict) for table, verdict in judged if verdict.needs_a_look]
     for table, verdict in shown or judged[: len(judged) == 1]:
         canvas.draw(_headed(canvas, table.name, verdict.sentence, _style_of(verdict)))
     if len(judged) > 1:

@@ -105,13 +105,13 @@ def _verdict_lines(report: ValidationReport, terminal: Terminal) -> Iterator[str
     told = False
     for table in report.tables:
         verdict = judge(table)
-        if not verdict.is_serious and not verdict.others:
+        if not verdict.needs_a_look:
             continue
         if not told:
             yield ""
             told = True
         yield f"{_clean(table.name, terminal)}: {_clean(verdict.sentence, terminal)}"
-    if told and len(report.tables) > 1:
+    if (told or report.left_out) and len(report.tables) > 1:
         yield f"{report.subjects} checked: {_clean(all_sentence(report), terminal)}"
 
 

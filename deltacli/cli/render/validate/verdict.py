@@ -8,7 +8,7 @@ from typing import NamedTuple
 from deltacli.cli.render.validate.report import CheckedTable, ValidationReport
 from deltacli.delta.rules.framework.base import Severity
 from deltacli.delta.rules.framework.risks import PAIMON_RULES, SAYS, UNREADABLE, UNREADABLE_FILES, Risk, risk_of
-from deltacli.operations.validate.findings import SelectedRules
+from deltacli.operations.validate.findings import UNREAD, SelectedRules
 from deltacli.typing import Json
 from deltacli.units import plural
 
@@ -29,11 +29,18 @@ class TableVerdict(NamedTuple):
     remarks: int
     is_readable: bool | None
     is_paimon: bool = False
+    is_untested: bool = False
+    """Whether the server did not let a shared table be read."""
 
     @property
     def is_serious(self) -> bool:
         """Whether something is at stake, or deltacli refuses to read the table."""
         return bool(self.risks) or self.unsupported is not None
+
+    @property
+    def needs_a_look(self) -> bool:
+        """Whether the verdict is shown where those of tables without problems are not."""
+        return self.is_serious or bool(self.others) or self.is_untested
 
     @property
     def sentence(self) -> str:
@@ -48,7 +55,7 @@ class TableVerdict(NamedTuple):
         elif self.remarks and not self.is_serious:
             parts.append(plural(self.remarks, "remark"))
         elif not self.is_serious:
-            parts.append("nothing found")
+            parts.append(f"not tested: {UNREAD}" if self.is_untested else "nothing found")
         return "; ".join(parts)
 
     def _can_be_read(self) -> str:
@@ -86,7 +93,9 @@ def judge(table: CheckedTable) -> TableVerdict:
     is_paimon = table.validation.table_format == "paimon"
     level, unsupported = table.validation.level, table.validation.unsupported
     code = None if unsupported is None else unsupported.code
-    return TableVerdict(level, code, present, len(others - at_stake - {code}), len(remarks), readable, is_paimon)
+    is_untested = not table.is_server and UNREAD in table.validation.skipped.values()
+    count = len(others - at_stake - {code})
+    return TableVerdict(level, code, present, count, len(remarks), readable, is_paimon, is_untested)
 
 
 def _is_readable(table: CheckedTable, *, can_be: bool) -> bool | None:
@@ -112,10 +121,14 @@ def all_sentence(report: ValidationReport) -> str:
     verdicts = [judge(table) for table in report.tables]
     at_risk = sum(bool(verdict.risks) for verdict in verdicts)
     to_look_at = sum(bool(verdict.others and not verdict.risks) for verdict in verdicts)
-    rest = len(verdicts) - at_risk - to_look_at
+    untested = sum(verdict.is_untested and not verdict.risks and not verdict.others for verdict in verdicts)
+    rest = len(verdicts) - at_risk - to_look_at - untested
+    found = f"{at_risk:,} at risk, {to_look_at:,} with other problems, {rest:,} without problems"
     if not at_risk and not to_look_at:
-        return "no problems"
-    return f"{at_risk:,} at risk, {to_look_at:,} with other problems, {rest:,} without problems"
+        found = "no problems" if not untested else f"{rest:,} without problems"
+    omitted = [f"{plural(untested, 'table')} could not be tested"] if untested else []
+    omitted += [f"not tested: {text}" for text in report.left_out]
+    return "; ".join([found, *omitted])
 
 
 def _named(rules: Sequence[str]) -> str:

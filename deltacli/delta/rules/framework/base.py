@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from deltacli.delta.log.log_path import Place
-from deltacli.hints import Worded, command, spelling
+from deltacli.hints import Worded, command, is_shared, spelling
 
 View = TypeVar("View")
 
@@ -52,6 +52,8 @@ class Fix(NamedTuple):
 
     def repair_of(self, table: str) -> str:
         """Return the repair of a table, whose name is filled into the command that it may contain."""
+        if is_shared(table):
+            return "ask the provider of the share to repair the table"
         return spelling().fill(str(self.advice), table) if isinstance(self.advice, Worded) else self.advice
 
     @property

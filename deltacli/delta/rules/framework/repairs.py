@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from deltacli.delta.rules.framework.base import Rule
-from deltacli.hints import command
+from deltacli.hints import command, is_shared
 from deltacli.patterns import pattern
 
 _CHECKPOINT = partial(command, "checkpoint")
@@ -58,7 +58,7 @@ def repair_command(rule: Rule, table: str, *, is_readable: bool = True, **option
     """Return the command that repairs what a rule reports about a table, empty where there is none. Of a table that is
     not `is_readable`, only lost files can be brought back.
     """
-    if not is_readable and needs_readable_table(rule):
+    if is_shared(table) or (not is_readable and needs_readable_table(rule)):
         return ""
     return _REPAIRS[rule.id](table=table, **options) if rule.id in _REPAIRS else ""
 
