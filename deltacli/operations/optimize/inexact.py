@@ -1,19 +1,19 @@
 """Leave out files that every run would refuse, so that a plan has nothing to do where nothing else is left.
 
-Only the content of a file shows this. Files are opened until it is known that the first bin is worth its work: two of
-most tables, all of them only where all are refused.
+Only the content of a file shows this. Files are opened until it is known that the first bin is worth its work, or each
+bin to sort: two of most tables, all of them only where all are refused.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
 from deltacli.operations.optimize.live import LiveFiles
-from deltacli.operations.optimize.select import Selection
+from deltacli.operations.optimize.select import Bin, Selection
 from deltacli.operations.table.keyed_files import chosen_actions
 from deltacli.work.rewrite.exactness import SPEC, FindInexact
 from deltacli.work.rows.data_files import DataFile
@@ -30,9 +30,7 @@ def without_inexact(plan: OptimizePlan, choose: Callable[[LiveFiles], Selection]
     """Return the plan without files that are refused. Raises StorageFailed."""
     refusals = dict[int, str | None]()
     count = _FIRST
-    while plan.selection.bins and not _is_certain(plan, refusals):
-        unknown = (place for one in plan.selection.bins for place in plan.selection.places([one]))
-        places = sorted(islice((place for place in unknown if place not in refusals), count))
+    while places := sorted(_next(plan, refusals, count)):
         found = dict(zip(places, _look(plan, places), strict=True))
         refusals |= found
         count = min(2 * count, _MOST)
@@ -40,6 +38,27 @@ def without_inexact(plan: OptimizePlan, choose: Callable[[LiveFiles], Selection]
             live = plan.live.excluding({place: code for place, code in found.items() if code is not None})
             plan = replace(plan, live=live, selection=choose(live))
     return plan
+
+
+def _next(plan: OptimizePlan, refusals: dict[int, str | None], count: int) -> Iterator[int]:
+    """Return so many files whose refusal could change what is done, none once it is certain that work is left.
+
+    A bin to sort is worth it for files that are not in the order yet, so it is looked for an exact one in each of them.
+    """
+    bins, selection = plan.selection.bins, plan.selection
+    if plan.order is not None:
+        return chain.from_iterable(_next_to_sort(plan, one, refusals, count) for one in bins)
+    if not bins or _is_certain(plan, refusals):
+        return iter(())
+    unknown = (place for one in bins for place in selection.places([one]))
+    return islice((place for place in unknown if place not in refusals), count)
+
+
+def _next_to_sort(plan: OptimizePlan, one: Bin, refusals: dict[int, str | None], count: int) -> Iterator[int]:
+    assert plan.order is not None
+    unsorted = plan.order.unsorted(plan.live, plan.selection.places([one]))
+    is_certain = any(place in refusals for place in unsorted)  # refused ones are not in the selection any more
+    return iter(()) if is_certain else islice(unsorted, count)
 
 
 def _is_certain(plan: OptimizePlan, refusals: dict[int, str | None]) -> bool:

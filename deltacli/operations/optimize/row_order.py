@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from deltacli.arrow import compute as pc
 from deltacli.delta.clustering.chosen_files import (
     CUBE_COLUMNS,
     CUBE_ID,
@@ -63,6 +64,18 @@ class RowOrder:
         if self.is_clustering:
             return files_to_cluster(live_bytes, tags[CUBE_ID], tags[CUBE_COLUMNS], self.recorded, is_excluded)
         return files_to_z_order(live.of_partition, live_bytes, tags[Z_ORDER_TAG], self._tag, is_excluded)
+
+    def unsorted(self, live: LiveFiles, places: Sequence[int]) -> list[int]:
+        """Return those of some places whose files are not in this order; none where they are of several cubes."""
+        import pyarrow as pa
+
+        tags = live.tags[CUBE_ID if self.is_clustering else Z_ORDER_TAG]
+        found = pc.take(tags, pa.array(places, pa.int64())).to_pylist()
+        if self.is_clustering:
+            return (
+                [] if len({*found} - {None}) > 1 else [at for at, cube in zip(places, found, strict=True) if not cube]
+            )
+        return [at for at, tag in zip(places, found, strict=True) if tag != self._tag]
 
     def curve(self, temp_dir: str | None) -> CurveOrder:
         """Return how rows are sorted: clustering by two columns or more follows a Hilbert curve."""

@@ -140,7 +140,7 @@ def select_ordered(files: FilesAtHand, rules: Rules, choose: Callable[[ArrowArra
     """Return the bins of files that are sorted together; `choose` takes the bytes of the live rows of each file."""
     if not len(files.sizes):
         return Selection(files.sizes, (), {})
-    live = _Kinds.of(files, rules).live_bytes
+    live = _Kinds.of(files._replace(packed=files.sizes), rules).live_bytes
     chosen = choose(live)
     bins = [_ordered_bin(files, live, chosen.order, *bounds, rules.target_bytes) for bounds in chosen.bounds]
     bins.sort(key=lambda one: (-one.worth, one.start))

@@ -14,7 +14,7 @@ import pytest
 
 from deltacli.api.table import Table
 from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.errors import DeltacliError, NoSpace, OutcomeUnknown, Refused, UsageError
+from deltacli.errors import DataUnreadable, DeltacliError, NoSpace, OutcomeUnknown, Refused, UsageError
 from deltacli.operations.optimize.plan import plan_optimize
 from deltacli.operations.optimize.request import OptimizeRequest
 from tests.operations.optimize.test_cases import TRACKED
@@ -239,6 +239,34 @@ def test_a_file_that_is_refused_does_not_make_every_run_sort_again() -> None:
 
     assert (version, files) == (table.snapshot().version, live_paths(table))
     assert {path for path in data_files(table.storage) if "part-" in path} <= files
+
+
+@pytest.mark.parametrize("how", [{"zorder": ["id"]}, {"cluster": True}])
+def test_a_file_that_is_not_exact_is_not_sorted_again_and_again(how: dict[str, Any]) -> None:
+    points = Points(by=["id"] if how.get("cluster") else None).append("a", "b")
+    table = points.table()
+    sort(table, **how)
+    points.builder.files.clear()
+    times = pa.table({"id": pa.array([1, 2]), "b": pa.array(["x", "y"]), "a": pa.array([1, 2])})
+    out = io.BytesIO()
+    pq.write_table(times, out, row_group_size=1)
+    points.builder.file("late", out.getvalue())
+    line = add("late", size=len(out.getvalue()), records=2, partition_values={})
+    append_to(table, points, line)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("deltacli.work.rewrite.exactness.require_exact", refuse_late)
+        plan = plan_optimize(table, OptimizeRequest(**how))
+
+    assert plan.is_noop
+    assert {"optimize.value-not-exact": 1, "sorted": 1} == dict(plan.skipped)
+    assert not plan_optimize(table, OptimizeRequest(**how)).is_noop
+
+
+def refuse_late(_: object, opened: Any) -> None:
+    """Refuse the file of two row groups."""
+    if opened.parquet.metadata.num_row_groups == 2:
+        raise DataUnreadable("refused", code="optimize.value-not-exact")
 
 
 # -- clustering -------------------------------------------------------------------------------------------------------
