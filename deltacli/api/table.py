@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from deltacli.api.log_care import LogCare
+from deltacli.api.undo import Undo
 from deltacli.clock import Clock, system_clock
 from deltacli.delta.log.commit_metadata import NO_METADATA, require_free
 from deltacli.errors import (
@@ -42,9 +43,7 @@ if TYPE_CHECKING:
     from deltacli.operations.optimize.request import OptimizeRequest
     from deltacli.operations.read.changes import Changes
     from deltacli.operations.read.history import History
-    from deltacli.operations.recover.plan import UndeleteResult
     from deltacli.operations.recover.request import UndeleteRequest
-    from deltacli.operations.restore.execute import RestoreOutcome
     from deltacli.operations.restore.request import RestoreRequest
     from deltacli.operations.table.time_travel import VersionTime
     from deltacli.operations.vacuum.plan import VacuumResult
@@ -165,7 +164,7 @@ def _end_of_range(version: int | None, timestamp: datetime | date | None, name: 
     return optional_version(version, f"{name}_version")
 
 
-class Table(LogCare):
+class Table(LogCare, Undo):
     """A Delta table in one directory of a store: a handle with every operation as a method."""
 
     def __repr__(self) -> str:
@@ -346,36 +345,6 @@ class Table(LogCare):
         return plan_alteration(self, request) if dry_run else execute_alteration(self, request)
 
     @named
-    @takes(UndeleteRequest)
-    def undelete(self, request: UndeleteRequest) -> UndeleteResult:
-        """Bring back files that the newest version, or `version`, and its log need and that are gone, and return the
-        plan with what was put in place.
-
-        The parameters are the fields of `UndeleteRequest`. `sources` are `versions` (what the store keeps of deleted
-        objects; the default) or paths and URIs of copies of the table; the first that has a file as the log describes
-        it is its source. `prefix` limits the data files to a directory. `dry_run` only plans: nothing is put in place,
-        and refusals are in the plan.
-
-        Raises Refused, with nothing changed, for a store without versions, the source of another table and an
-        overwritten commit; PartlyDone where files are in no source (`newest_readable` of the plan is the newest version
-        that can be read); ConflictLost where another writer created a commit that was to come back; StorageFailed; and
-        what `snapshot` raises.
-        """
-        from deltacli.operations.recover.execute import execute_undelete, require_complete
-        from deltacli.operations.recover.plan import UndeleteResult
-        from deltacli.operations.recover.put import Journal
-        from deltacli.operations.recover.undelete import plan_undelete
-
-        self.require_writable(dry_run=request.dry_run)
-        plan = plan_undelete(self, request)
-        if request.dry_run:
-            return UndeleteResult(plan, None)
-        restored = Journal()
-        plan = execute_undelete(self, plan, request, restored)
-        require_complete(plan)
-        return UndeleteResult(plan, restored)
-
-    @named
     @takes(VacuumRequest)
     def vacuum(self, request: VacuumRequest) -> VacuumResult:
         """Delete the files that no retained version needs, and return the plan with its outcome.
@@ -434,33 +403,6 @@ class Table(LogCare):
         if request.dry_run:
             return OptimizeOutcome(plan)
         outcome = execute_optimize(plan)
-        require_complete(outcome)
-        return outcome
-
-    @named
-    @takes(RestoreRequest)
-    def restore(self, request: RestoreRequest) -> RestoreOutcome:
-        """Bring the table back to an earlier version in one commit, and return the plan with its outcome.
-
-        The parameters are the fields of `RestoreRequest`.
-        `version`, `timestamp` or `timestamp_ms` choose the version, as for `snapshot`. `where` is a condition on
-        partition columns: only these partitions come back, schema and properties stay. Every file that comes back is
-        checked first, by its size, its deletion vector and, without `trust_listing`, its footer. `commit_metadata` are
-        keys for the commitInfo. `dry_run` only plans: refusals are in the plan, `committed_version` is None, as it is
-        where nothing differs.
-
-        Raises Refused, with nothing changed, where a guard objects (`restore.*`) or the protocol forbids writing; what
-        commits raise; PartlyDone where another program deleted files meanwhile; and what `snapshot` raises.
-        Spec: Add File and Remove File.
-        """
-        from deltacli.operations.restore.execute import RestoreOutcome, execute_restore, require_complete
-        from deltacli.operations.restore.plan import plan_restore
-
-        self.require_writable(dry_run=request.dry_run)
-        plan = plan_restore(self, request)
-        if request.dry_run:
-            return RestoreOutcome(plan)
-        outcome = execute_restore(plan, may_plan_again=True)
         require_complete(outcome)
         return outcome
 

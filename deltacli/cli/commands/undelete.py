@@ -55,7 +55,7 @@ def undelete(
         _show_only(run, plan, dry_run=dry_run)
         return
     require_confirmation(run, _question(plan), yes=yes, show_plan=lambda: _show(run, plan, None, dry_run=True))
-    _execute(run, table, opened, plan, request)
+    _execute(run, table, opened, plan)
 
 
 def _question(plan: UndeletePlan) -> str:
@@ -88,13 +88,13 @@ def _show_only(run: Run, plan: UndeletePlan, *, dry_run: bool) -> None:
         run.say_next(again_without(invocation.arguments, "--dry-run"))
 
 
-def _execute(run: Run, name: str, table: Table, plan: UndeletePlan, request: UndeleteRequest) -> None:
+def _execute(run: Run, name: str, table: Table, plan: UndeletePlan) -> None:
     from deltacli.operations.recover.execute import execute_undelete, require_complete
     from deltacli.operations.recover.put import Journal
 
     journal = Journal()
     try:
-        plan = execute_undelete(table, plan, request, journal)
+        plan = execute_undelete(table, plan, journal)
     except Interrupted as interruption:
         interruption.outcome = f"{plural(journal.files, 'file')} put back; run the same command to continue"
         raise

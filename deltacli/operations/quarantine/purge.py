@@ -194,7 +194,7 @@ def require_purged(plan: PurgePlan, outcome: PurgeOutcome, *, again: str) -> Non
             f"{plural(outcome.failures, 'file')} of the quarantine could not be deleted",
             code="vacuum.partly-done",
             facts={"first": path, "why": reason},
-            hint=again,
+            hint=again or None,
         )
     if plan.refusals:
         directory, why = plan.refusals[0]

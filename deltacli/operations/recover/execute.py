@@ -24,15 +24,12 @@ from deltacli.typing import ArrowTable
 from deltacli.units import plural
 
 if TYPE_CHECKING:
-    from deltacli.operations.recover.request import UndeleteRequest
     from deltacli.operations.table.handle import TableHandle
 
 _NAMED = 5
 
 
-def execute_undelete(
-    table: TableHandle, plan: UndeletePlan, request: UndeleteRequest, journal: Journal | None = None
-) -> UndeletePlan:
+def execute_undelete(table: TableHandle, plan: UndeletePlan, journal: Journal | None = None) -> UndeletePlan:
     """Put the found files in their places, and return the plan as it turned out. Running it again continues.
 
     Raises Refused for a plan that is refused; ConflictLost where another writer created a commit that is to come back;
@@ -49,10 +46,10 @@ def execute_undelete(
         )  # fmt: skip
     _put_log(table, plan, told)
     if plan.is_log_first:
-        rest = plan_undelete(table, request)
+        rest = plan_undelete(table, plan.request)
         if rest.is_log_first:
             raise StorageFailed("the log cannot be read although its files were put in their places")
-        rest = execute_undelete(table, rest, request, told)
+        rest = execute_undelete(table, rest, told)
         snapshot = read_snapshot(table, version=rest.version)
         keeps_times = has_in_commit_timestamps(snapshot.protocol, snapshot.metadata)
         return replace(

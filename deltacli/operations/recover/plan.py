@@ -12,6 +12,7 @@ from deltacli.operations.recover.log_files import LogPlan
 from deltacli.operations.recover.needed import whole
 from deltacli.operations.recover.object_versions import Overwritten
 from deltacli.operations.recover.put import Journal
+from deltacli.operations.recover.request import UndeleteRequest
 from deltacli.operations.recover.sources import FoundFiles, Source
 from deltacli.typing import ArrowArray, ArrowTable, Json
 from deltacli.units import ranges_of
@@ -64,6 +65,7 @@ class UndeletePlan:
     """
 
     table: str
+    request: UndeleteRequest
     version: int | None
     version_before: int | None
     had_log: bool

@@ -79,7 +79,7 @@ def plan_undelete(table: TableHandle, request: UndeleteRequest) -> UndeletePlan:
         if copies := [one.name for one in opened if one.copy is not None and not one.has_log]:
             fault.facts["sources without a log of the table"] = ", ".join(copies)
         raise fault from None
-    plan = _with_cut(table, replace(_begin(table, log, sources, overwritten, present), is_new=is_new), cut)
+    plan = _with_cut(table, replace(_begin(table, request, log, sources, overwritten, present), is_new=is_new), cut)
     if len(without) == len(opened):
         refusals = [Refusal(one.code, one.message, one.facts, one.hint) for one in without]
         plan = replace(plan, refusals=tuple(refusals))
@@ -229,6 +229,7 @@ def _plan_log(
 
 def _begin(
     table: TableHandle,
+    request: UndeleteRequest,
     log: LogPlan,
     sources: Sequence[Source],
     overwritten: tuple[Overwritten, ...],
@@ -242,6 +243,7 @@ def _begin(
     sizes = [*((present or {}).values()), *(item.file for item in log.items)]
     return UndeletePlan(
         table=table.uri,
+        request=request,
         version=log.version,
         version_before=log.version_before if log.version_before >= 0 else None,
         had_log=present is not None,

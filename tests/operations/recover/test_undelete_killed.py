@@ -23,7 +23,7 @@ WRITES = ("put_if_absent", "put", "begin", "publish", "replace", "bring_back")
 
 def undelete(storage: Storage, *sources: str) -> None:
     table, request = open_at(storage), UndeleteRequest(sources=sources)
-    execute_undelete(table, plan_undelete(table, request), request)
+    execute_undelete(table, plan_undelete(table, request))
 
 
 def test_a_run_that_dies_before_a_call_is_ended_by_the_next(tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_a_run_on_object_versions_that_dies_is_ended_by_the_next(tmp_path: Path,
         plan = plan_undelete(table, request)
         mortal.fail(at + 1, Fault.KILLED_BEFORE)
         with suppress(Killed):
-            execute_undelete(table, plan, request)
+            execute_undelete(table, plan)
         assert made.left().items() <= made.before.items()
     undelete(open_storage(made.uri))
     assert made.left().items() >= wanted.items()

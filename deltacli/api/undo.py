@@ -1,0 +1,152 @@
+"""Taking changes back from Python: `restore`, `undelete`, and the purge of a quarantine, planned and executed apart."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from deltacli.errors import UsageError
+from deltacli.operations.table.api_hints import named
+from deltacli.operations.table.handle import TableHandle
+from deltacli.request_fields import Lazy, takes
+
+if TYPE_CHECKING:
+    from deltacli.operations.quarantine.purge import PurgeOutcome, PurgePlan
+    from deltacli.operations.recover.plan import UndeletePlan, UndeleteResult
+    from deltacli.operations.recover.request import UndeleteRequest
+    from deltacli.operations.restore.execute import RestoreOutcome
+    from deltacli.operations.restore.plan import RestorePlan
+    from deltacli.operations.restore.request import RestoreRequest
+else:
+    RestoreRequest = Lazy("deltacli.operations.restore.request", "RestoreRequest")
+    UndeleteRequest = Lazy("deltacli.operations.recover.request", "UndeleteRequest")
+
+
+class PurgeResult(NamedTuple):
+    """A plan and its outcome; None where it was not executed."""
+
+    plan: PurgePlan
+    outcome: PurgeOutcome | None
+
+
+class Undo(TableHandle):
+    """The methods of a table that take changes back."""
+
+    @named
+    @takes(UndeleteRequest)
+    def undelete(self, request: UndeleteRequest) -> UndeleteResult:
+        """Bring back files that the newest version, or `version`, and its log need and that are gone, and return the
+        plan with what was put in place.
+
+        The parameters are the fields of `UndeleteRequest`. `sources` are `versions` (what the store keeps of deleted
+        objects; the default) or paths and URIs of copies of the table; the first that has a file as the log describes
+        it is its source. `prefix` limits the data files to a directory. `dry_run` only plans: nothing is put in place,
+        and refusals are in the plan.
+
+        Raises Refused, with nothing changed, for a store without versions, the source of another table and an
+        overwritten commit; PartlyDone where files are in no source (`newest_readable` of the plan is the newest version
+        that can be read); ConflictLost where another writer created a commit that was to come back; StorageFailed; and
+        what `snapshot` raises.
+        """
+        from deltacli.operations.recover.plan import UndeleteResult
+        from deltacli.operations.recover.undelete import plan_undelete
+
+        self.require_writable(dry_run=request.dry_run)
+        plan = plan_undelete(self, request)
+        return UndeleteResult(plan, None) if request.dry_run else self.execute_undelete(plan)
+
+    @named
+    @takes(UndeleteRequest)
+    def plan_undelete(self, request: UndeleteRequest) -> UndeletePlan:
+        """Return what `undelete` with the same parameters would do; its refusals are in the plan. Raises as it does."""
+        from deltacli.operations.recover.undelete import plan_undelete
+
+        return plan_undelete(self, request)
+
+    @named
+    def execute_undelete(self, plan: UndeletePlan) -> UndeleteResult:
+        """Put the files of a plan of this table in their places. Raises as `undelete` does."""
+        from deltacli.operations.recover.execute import execute_undelete, require_complete
+        from deltacli.operations.recover.plan import UndeleteResult
+        from deltacli.operations.recover.put import Journal
+
+        self.require_writable(dry_run=False)
+        self._require_own(plan.table)
+        restored = Journal()
+        done = execute_undelete(self, plan, restored)
+        require_complete(done)
+        return UndeleteResult(done, restored)
+
+    @named
+    @takes(RestoreRequest)
+    def restore(self, request: RestoreRequest) -> RestoreOutcome:
+        """Bring the table back to an earlier version in one commit, and return the plan with its outcome.
+
+        The parameters are the fields of `RestoreRequest`.
+        `version`, `timestamp` or `timestamp_ms` choose the version, as for `snapshot`. `where` is a condition on
+        partition columns: only these partitions come back, schema and properties stay. Every file that comes back is
+        checked first, by its size, its deletion vector and, without `trust_listing`, its footer. `commit_metadata` are
+        keys for the commitInfo. `dry_run` only plans: refusals are in the plan, `committed_version` is None, as it is
+        where nothing differs.
+
+        Raises Refused, with nothing changed, where a guard objects (`restore.*`) or the protocol forbids writing; what
+        commits raise; PartlyDone where another program deleted files meanwhile; and what `snapshot` raises.
+        Spec: Add File and Remove File.
+        """
+        from deltacli.operations.restore.execute import RestoreOutcome
+        from deltacli.operations.restore.plan import plan_restore
+
+        self.require_writable(dry_run=request.dry_run)
+        plan = plan_restore(self, request)
+        return RestoreOutcome(plan) if request.dry_run else self.execute_restore(plan, may_plan_again=True)
+
+    @named
+    @takes(RestoreRequest)
+    def plan_restore(self, request: RestoreRequest) -> RestorePlan:
+        """Return what `restore` with the same parameters would do; its refusals are in the plan. Raises as it does."""
+        from deltacli.operations.restore.plan import plan_restore
+
+        return plan_restore(self, request)
+
+    @named
+    def execute_restore(self, plan: RestorePlan, *, may_plan_again: bool = False) -> RestoreOutcome:
+        """Commit a plan of this table.
+
+        It is committed after the version that it was made from: ConflictLost is raised if another writer was first and
+        the plan no longer fits. With `may_plan_again` it is made again, and undoes those commits, too. Raises as
+        `restore` does.
+        """
+        from deltacli.operations.restore.execute import execute_restore, require_complete
+
+        self.require_writable(dry_run=False)
+        self._require_own(plan.table.uri)
+        outcome = execute_restore(plan, may_plan_again=may_plan_again)
+        require_complete(outcome)
+        return outcome
+
+    @named
+    def purge_quarantine(self, quarantine: str, *, older_ms: int, dry_run: bool = False) -> PurgeResult:
+        """Delete the files of this table from a quarantine that were put there longer ago, and return the plan with its
+        outcome.
+
+        Only what manifests of this table name is deleted. `dry_run` only plans: directories that are not touched are in
+        `refusals` of the plan.
+
+        Raises Refused where a manifest cannot be trusted, or the quarantine is in a table; PartlyDone where files could
+        not be deleted; StorageFailed; and what `snapshot` raises.
+        """
+        from deltacli.operations.quarantine.purge import PurgeOutcome, execute_purge, plan_purge, require_purged
+
+        self.require_writable(dry_run=dry_run)
+        if type(older_ms) is not int or older_ms < 0:
+            raise UsageError(f"older_ms is {older_ms!r}", facts={"expected": "a number of milliseconds"})
+        plan = plan_purge(self, quarantine, older_ms)
+        if dry_run:
+            return PurgeResult(plan, None)
+        outcome = PurgeOutcome()
+        execute_purge(self, plan, outcome)
+        require_purged(plan, outcome, again="")
+        return PurgeResult(plan, outcome)
+
+    def _require_own(self, uri: str) -> None:
+        if uri != self.uri:
+            raise UsageError("the plan is one of another table", facts={"plan": uri, "table": self.uri})
