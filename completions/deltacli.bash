@@ -525,6 +525,7 @@ restore;-;again;Restore files that a backup has and the log of a table lacks.
         'log backup ')
             commands=''
             options='--full;-;once;Compare every file by digest instead of by size and time.
+--dry-run;-;once;Show what would be done and change nothing; overrides --yes.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.

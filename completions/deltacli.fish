@@ -491,6 +491,7 @@ complete -c deltacli -n '__deltacli_may "log"' -s v -l verbose -d 'Write more de
 complete -c deltacli -n '__deltacli_may "log" -h --help' -s h -l help -d 'Show this message and exit.'
 complete -c deltacli -n '__deltacli_argument "log backup" 0' -f -a '(__fish_complete_directories (commandline -ct))'
 complete -c deltacli -n '__deltacli_may "log backup" --full' -l full -d 'Compare every file by digest instead of by size and time.'
+complete -c deltacli -n '__deltacli_may "log backup" --dry-run' -l dry-run -d 'Show what would be done and change nothing; overrides --yes.'
 complete -c deltacli -n '__deltacli_may "log backup" --format' -l format -r -f -a 'table json ndjson csv markdown' -d 'Format of stdout.'
 complete -c deltacli -n '__deltacli_may "log backup" --json' -l json -d 'The same as --format json.'
 complete -c deltacli -n '__deltacli_may "log backup" --output' -l output -r -F -d 'Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.'

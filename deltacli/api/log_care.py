@@ -89,18 +89,21 @@ class LogCare(TableHandle):
         return check_or_write_checksum(self, optional_version(version, "version"), dry_run=dry_run)
 
     @named
-    def backup_log(self, destination: str, *, full: bool = False) -> BackupResult:
+    def backup_log(self, destination: str, *, full: bool = False, dry_run: bool = False) -> BackupResult:
         """Copy the log to a directory (a path or URI) that a later run adds to, and return what was copied.
 
-        Copies are read back and compared. `full` compares every file by digest instead of by size and time.
+        Copies are read back and compared. `full` compares every file by digest instead of by size and time. `dry_run`
+        copies nothing.
 
         Raises UsageError where one of table and backup contains the other, Refused where the directory has other
         content, StorageFailed, and NotATable.
         """
-        from deltacli.operations.log.log_backup import execute_backup, plan_backup
+        from deltacli.operations.log.log_backup import execute_backup, plan_backup, planned_backup
 
         target = self.open_other(destination)
         plan = plan_backup(self.storage, target, self.engine, full=full, progress=self.progress)
+        if dry_run:
+            return planned_backup(plan, clock=self.clock)
         return execute_backup(plan, self.storage, target, self.engine, clock=self.clock, progress=self.progress)
 
     @named

@@ -47,7 +47,11 @@ def check(result: Result, kind: str, code: int = 0) -> Any:  # Any: JSON
 
 
 def test_documents_match_their_schemas_and_count_the_same(table: Path, tmp_path: Path) -> None:
+    would = check(deltacli("log", "backup", table, tmp_path / "safe", "--dry-run", "--json"), "deltacli.log-backup")
+    assert not (tmp_path / "safe").exists()
     first = check(deltacli("log", "backup", table, tmp_path / "safe", "--json"), "deltacli.log-backup")
+    assert (True, False, would["copied"]) == (would["dryRun"], first["dryRun"], first["copied"])
+    assert would["items"] == [item | {"sha256": None} for item in first["items"]]
     commit(table, 3).unlink()
     second = check(deltacli("log", "backup", table, tmp_path / "safe", "--full", "--json"), "deltacli.log-backup")
     planned = check(

@@ -24,13 +24,13 @@ _FIELDS = ("action", "name", "sizeBytes", "sha256", "modificationTimeMs")
 
 
 def backup_result(result: BackupResult) -> Listing[JsonObject]:
-    """Return what a backup did."""
+    """Return what a backup did, or would do."""
     fields, plan = result.as_json(), result.plan
     missing = _amount(fields["missing"])
     sections = [
         Section("table", [plan.table]),
         Section("backup", [_backup(plan.backup, result.listed)]),
-        Section("copied", [_amount(fields["copied"])]),
+        Section("would copy" if result.dry_run else "copied", [_amount(fields["copied"])]),
         Section("unchanged", [_amount(fields["unchanged"])]),
         Section("kept", [f"{missing}, no longer in the log"] if plan.missing else []),
         Section("holds", [_amount(fields["files"])]),

@@ -60,11 +60,12 @@ class BackupPlan:
 
 @dataclass(frozen=True, slots=True)
 class BackupResult:
-    """The outcome: the new list, and the copied files."""
+    """The outcome: the new list, and the copied files. With `dry_run` it is what would be, without digests."""
 
     plan: BackupPlan
     listed: BackupList
     copied: tuple[BackedUp, ...]
+    dry_run: bool = False
 
     @property
     def files(self) -> LogAmount:
@@ -88,12 +89,17 @@ class BackupResult:
             "copied": LogAmount.of(file.size_bytes for file in self.copied).as_json(),
             "unchanged": self.unchanged.as_json(),
             "missing": LogAmount.of(file.size_bytes for file in self.plan.missing).as_json(),
+            "dryRun": self.dry_run,
         }
 
     def items(self) -> list[dict[str, Any]]:
         """Return the copied files, and those that are no longer in the log."""
         parts = (("copied", self.copied), ("missing", self.plan.missing))
-        return [{"action": action, **file.as_json()} for action, files in parts for file in files]
+        return [
+            {"action": action, **file.as_json(), "sha256": file.sha256 or None}
+            for action, files in parts
+            for file in files
+        ]
 
 
 class _Verdict(StrEnum):
@@ -175,6 +181,13 @@ def plan_backup(
     )
 
 
+def planned_backup(plan: BackupPlan, *, clock: Clock) -> BackupResult:
+    """Return what a backup would be, with nothing copied."""
+    return _result(
+        plan, tuple(BackedUp(one.name, one.size_bytes, "", one.modified_ms) for one in plan.copies), clock, True
+    )
+
+
 def execute_backup(
     plan: BackupPlan,
     storage: Storage,
@@ -205,10 +218,16 @@ def execute_backup(
                 told.written += 1
             step.advance(weight=file.size_bytes)
     _verify(destination, copied, engine, progress)
+    result = _result(plan, tuple(copied), clock, False)
+    destination.put(LIST_NAME, result.listed.to_bytes())
+    return result
+
+
+def _result(plan: BackupPlan, copied: tuple[BackedUp, ...], clock: Clock, dry_run: bool) -> BackupResult:
     files = {**plan.carried, **{file.name: file for file in copied}}
-    listed = BackupList(plan.table, plan.table_id, plan.version, clock(), True, files)
-    destination.put(LIST_NAME, listed.to_bytes())
-    return BackupResult(plan, listed, tuple(copied))
+    return BackupResult(
+        plan, BackupList(plan.table, plan.table_id, plan.version, clock(), True, files), copied, dry_run
+    )
 
 
 def _read_hint(storage: Storage) -> bytes | None:

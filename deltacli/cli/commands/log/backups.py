@@ -31,6 +31,7 @@ def backup(
     full: Annotated[
         bool, typer.Option("--full", help="Compare every file by digest instead of by size and time.")
     ] = False,
+    dry_run: DryRunOption = False,
 ) -> None:
     """Copy the log of a table, and keep the copy up to date.
 
@@ -43,16 +44,21 @@ def backup(
 
     \b
     Examples:
+      deltacli log backup ./tbl /backups/tbl --dry-run
       deltacli log backup ./tbl /backups/tbl
       deltacli log backup s3://lake/events s3://safe/events --full
       deltacli log backup ./tbl /backups/tbl --json | jq .copied
     """
     from deltacli.cli.render.log_copy import backup_result
-    from deltacli.operations.log.log_backup import execute_backup, plan_backup
+    from deltacli.operations.log.log_backup import execute_backup, plan_backup, planned_backup
     from deltacli.operations.log.log_copy import Journal
 
-    storage, destination, engine = run.open(table), run.open_other(dest, writes=True), run.engine
+    storage, destination, engine = run.open(table), run.open_other(dest, writes=not dry_run), run.engine
     plan = plan_backup(storage, destination, engine, full=full, progress=run.progress)
+    if dry_run:
+        run.write(backup_result(planned_backup(plan, clock=run.clock)))
+        run.say_next(again_without(invocation.arguments, "--dry-run"))
+        return
     journal = Journal()
     try:
         result = execute_backup(
