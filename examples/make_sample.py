@@ -7,10 +7,10 @@ creates the same table. `--damaged` then damages it in three places that `deltac
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import shutil
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -245,6 +245,13 @@ def damage(root: Path) -> None:
 
 
 if __name__ == "__main__":
-    make(Path(sys.argv[1]))
-    if "--damaged" in sys.argv[2:]:
-        damage(Path(sys.argv[1]))
+    parser = argparse.ArgumentParser(description="Create a small Delta table for demonstrations.")
+    parser.add_argument("directory", type=Path, help="directory of the table; a table in it is replaced")
+    parser.add_argument("--damaged", action="store_true", help="damage the table in three places")
+    arguments = parser.parse_args()
+    is_table = (arguments.directory / "_delta_log").is_dir()
+    if arguments.directory.is_dir() and any(arguments.directory.iterdir()) and not is_table:
+        parser.error(f"{arguments.directory} is not empty and not a table")
+    make(arguments.directory)
+    if arguments.damaged:
+        damage(arguments.directory)

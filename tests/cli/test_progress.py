@@ -271,6 +271,19 @@ def test_the_line_fits_the_terminal_and_keeps_the_most_important_parts(width: in
     assert (width >= 80) == ("20/s" in line)
 
 
+def test_the_bar_is_ascii_where_the_terminal_is_not_utf8(monkeypatch: pytest.MonkeyPatch) -> None:
+    from deltacli.cli.terminal.bars import Bars
+
+    step = StepState("reading the log", "commits", 10_000, done=1_234)
+    drawn = []
+    for locale in ("C", "C.UTF-8"):
+        monkeypatch.setenv("LC_ALL", locale)
+        drawn += Bars(colour=False).lines([Shown.of(step, 61.0)], 80)
+
+    assert [True, False] == [line.isascii() for line in drawn]
+    assert all("12%" in line for line in drawn)
+
+
 def test_json_lines_are_written_first_last_and_twice_per_second(capsys: pytest.CaptureFixture[str]) -> None:
     clock = Watch()
     progress = LiveProgress(JsonPainter(), clock=clock, ticking=False)

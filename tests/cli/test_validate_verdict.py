@@ -48,6 +48,8 @@ def table(
         ("log.cleanup-overdue commitinfo.missing", "its log can be read; 2 remarks"),
         ("log.cleanup-overdue log.mtime-order log.mtime-order", "its log can be read; 1 problem"),
         ("log.gap", "versions cannot be read (log.gap)"),
+        ("data.not-parquet", "rows of data files cannot be read (data.not-parquet)"),
+        ("sidecar.missing", "some engines can fail or refuse it (sidecar.missing)"),
         (
             "ict.missing log.mtime-order data.file-missing ict.missing",
             (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import os
 import sys
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -12,6 +14,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Column
 from rich.text import Text
 
+from deltacli.cli.render.terminal.console import speaks_utf8
 from deltacli.cli.terminal.steps import Facts, Shown, facts_of, format_seconds
 from deltacli.cli.terminal.term import cells, shorten
 
@@ -69,7 +72,8 @@ class Bars:
     def __init__(self, *, colour: bool) -> None:
         self._colour = colour
         self._console = Console(
-            file=sys.stderr,  # only its encoding is used: the output is captured
+            # Only the encoding of the file is used: the output is captured.
+            file=sys.stderr if speaks_utf8(os.environ) else io.TextIOWrapper(io.BytesIO(), "ascii"),
             force_terminal=True,
             color_system="standard" if colour else None,
             highlight=False,

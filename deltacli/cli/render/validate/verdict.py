@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from deltacli.cli.render.validate.report import CheckedTable, ValidationReport
 from deltacli.delta.rules.framework.base import Severity
-from deltacli.delta.rules.framework.risks import PAIMON_RULES, SAYS, UNREADABLE, UNREADABLE_FILES, Risk, risk_of
+from deltacli.delta.rules.framework.risks import (
+    PAIMON_RULES,
+    REPLACED_WHERE_REBUILT,
+    SAYS,
+    SAYS_OF_FILES,
+    UNREADABLE,
+    UNREADABLE_FILES,
+    Risk,
+    risk_of,
+)
 from deltacli.operations.validate.findings import UNREAD, SelectedRules
 from deltacli.typing import Json
 from deltacli.units import plural
@@ -45,7 +54,7 @@ class TableVerdict(NamedTuple):
     @property
     def sentence(self) -> str:
         """The verdict for people, exact and short."""
-        parts = [f"{self._says(risk)} ({_named(list(rules))})" for risk, rules in self.risks.items()]
+        parts = [f"{self._says(risk, rules)} ({_named(list(rules))})" for risk, rules in self.risks.items()]
         if self.unsupported is not None:
             parts.insert(0, f"deltacli cannot read it ({self.unsupported})")
         if self.is_readable and not parts:
@@ -63,13 +72,15 @@ class TableVerdict(NamedTuple):
             return "its schemas can be read"
         return "its log can be read" if self.level == "log" else "readable"
 
-    def _says(self, risk: Risk) -> str:
+    def _says(self, risk: Risk, rules: Collection[str]) -> str:
+        if UNREADABLE_FILES.issuperset(rules):
+            return SAYS_OF_FILES
         return "it cannot be read" if risk is Risk.UNREADABLE and self.is_readable is False else SAYS[risk]
 
     def as_json(self) -> dict[str, Json]:
         """The verdict as in the document `deltacli.validate`."""
         risks = [
-            {"risk": risk.value, "says": SAYS[risk], "findings": sum(rules.values()), "rules": list(rules)}
+            {"risk": risk.value, "says": self._says(risk, rules), "findings": sum(rules.values()), "rules": list(rules)}
             for risk, rules in self.risks.items()
         ]
         return {"sentence": self.sentence, "readable": self.is_readable, "risks": risks}
@@ -81,6 +92,8 @@ def judge(table: CheckedTable) -> TableVerdict:
     others, remarks = set(), set()
     for finding in table.findings:
         rule, risk = finding.rule.id, risk_of(finding)
+        if rule in REPLACED_WHERE_REBUILT and table.validation.is_rebuilt:
+            risk = Risk.READERS_FAIL
         if risk is not None:
             risks[risk][rule] = risks[risk].get(rule, 0) + 1
         elif finding.severity is Severity.INFO:

@@ -33,6 +33,9 @@ SAYS: Mapping[Risk, str] = {
     Risk.PAST_WRONG: "time travel, changes or row ids can go wrong",
 }
 
+SAYS_OF_FILES = "rows of data files cannot be read"
+"""The same for `UNREADABLE` where only files outside of the log are."""
+
 RULES: Mapping[Risk, str] = {
     Risk.UNREADABLE: """
         log.not-a-table log.gap log.start-missing
@@ -147,6 +150,10 @@ UNREADABLE_FILES = frozenset(
     ["data.not-parquet", "dv.file-too-short", "dv.size-mismatch", "dv.crc-mismatch", "dv.magic", "dv.bitmap-corrupt"]
 )
 """Those of `UNREADABLE` that only files outside the log show."""
+
+
+REPLACED_WHERE_REBUILT = frozenset({"sidecar.missing"})
+"""Those of `UNREADABLE` that deltacli works around where older files of the log suffice."""
 
 
 def risk_of(finding: Finding) -> Risk | None:
