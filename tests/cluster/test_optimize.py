@@ -64,13 +64,14 @@ def require_done(place: Path, before: list[Any]) -> None:
     assert before == rows_of(table)
 
 
-def test_the_cluster_does_what_the_embedded_engine_does(cluster: Cluster, place: Path) -> None:
+@pytest.mark.parametrize("how", [(), ("--zorder", "id")], ids=["compacted", "sorted"])
+def test_the_cluster_does_what_the_embedded_engine_does(how: tuple[str, ...], cluster: Cluster, place: Path) -> None:
     """Tasks that Spark starts twice write files that no commit has."""
     before = rows_of(open_table(str(place)))
     shutil.copytree(place, place.parent / "here")
 
-    here = run("optimize", str(place.parent / "here"), "--yes", "--verify", "--json")
-    there = run("optimize", str(place), "--yes", "--verify", "--json", *cluster.options)
+    here = run("optimize", str(place.parent / "here"), *how, "--yes", "--verify", "--json")
+    there = run("optimize", str(place), *how, "--yes", "--verify", "--json", *cluster.options)
 
     assert (0, 0) == (here.returncode, there.returncode), there.stderr
     documents = [json.loads(done.stdout) for done in (here, there)]

@@ -6,6 +6,7 @@ import io
 import json
 import random
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -17,12 +18,15 @@ from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.errors import DataUnreadable, DeltacliError, NoSpace, OutcomeUnknown, Refused, UsageError
 from deltacli.operations.optimize.plan import plan_optimize
 from deltacli.operations.optimize.request import OptimizeRequest
+from deltacli.storage import open_storage
+from deltacli.storage.location import StoreLocation
 from tests.operations.optimize.test_cases import TRACKED
 from tests.support.actions import Line, add, commit_info, metadata, protocol
 from tests.support.builder import TableBuilder
 from tests.support.faulty import Fault, FaultyStorage
 from tests.support.optimizing import Ids, data_files, last_commit, live_paths, rows_of
 from tests.support.reading import open_at
+from tests.support.shipping import ShippingEngine
 
 COLUMNS = {"id": "long", "a": "long", "b": "string", "s": {"x": "double"}, "flag": "boolean"}
 KINDS = pa.schema(
@@ -357,6 +361,16 @@ def test_compaction_keeps_cubes_apart() -> None:
     assert ["x", "y"] == sorted(cubes_of(table).values())
     assert [None, "liquid", "liquid"] == sorted((one.get("clusteringProvider") for one in adds_of(table)), key=str)
     assert "[]" == last_commit(table.storage)[0][1]["operationParameters"]["clusterBy"]
+
+
+def test_bins_that_are_sorted_twice_elsewhere_are_committed_once(tmp_path: Path) -> None:
+    points = Points(by=["a", "b"]).append("a", "b", rows=90)
+    place = str(points.builder.write(tmp_path / "t"))
+    engine = ShippingEngine(varying=("RewriteFiles",))
+
+    done = sort(Table(open_storage(place), engine=engine, location=StoreLocation.of(place)), cluster=True)
+
+    assert (2, 1, 1) == (done.files_removed, done.files_added, engine.shipped.pieces["RewriteFiles"])
 
 
 # -- what is refused --------------------------------------------------------------------------------------------------
