@@ -10,7 +10,7 @@ import io
 import os
 import re
 import socket
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
 from threading import Lock
@@ -22,7 +22,6 @@ from deltacli.errors import FileMissing, UsageError
 from deltacli.storage.base import (
     PARALLEL_READS,
     Capabilities,
-    Draft,
     FileStat,
     PathKind,
     ShouldDescend,
@@ -30,7 +29,7 @@ from deltacli.storage.base import (
     no_atomic_create,
 )
 from deltacli.storage.object_reader import ObjectReader
-from deltacli.storage.outcomes import Creation, Deletion
+from deltacli.storage.read_only import ReadOnlyFiles
 from deltacli.storage.remote_faults import (
     Connect,
     endpoint_of,
@@ -50,7 +49,7 @@ _UNLOADABLE = re.compile(r"Unable to load (lib\w+)")
 """What libraries print every searched path for, or a stack trace of Java."""
 
 
-class RemoteStorage:
+class RemoteStorage(ReadOnlyFiles):
     """Files below a URI of an fsspec file system, opened without its listing cache.
 
     No request is sent, and no library loaded, before it is needed. `connect` opens a connection to a host.
@@ -88,14 +87,6 @@ class RemoteStorage:
     @property
     def capabilities(self) -> Capabilities:
         return Capabilities(cheap_listing=False, parallel_reads=PARALLEL_READS, atomic_create=False)
-
-    @property
-    def aliases(self) -> tuple[str, ...]:
-        return ()
-
-    @property
-    def versions(self) -> None:
-        return None
 
     def list_from(self, directory: str, start: str = "") -> Iterator[FileStat]:
         place = self._at(directory)
@@ -180,24 +171,6 @@ class RemoteStorage:
         with ThreadPoolExecutor(PARALLEL_READS) as pool:
             found = list(pool.map(look, paths))
         return [size for size, _ in found], [modified_ms for _, modified_ms in found]
-
-    def put_if_absent(self, path: str, data: bytes, *, modified_ms: int | None = None) -> Creation:  # noqa: ARG002
-        self._refuse()
-
-    def put(self, path: str, data: bytes, *, modified_ms: int | None = None) -> None:  # noqa: ARG002
-        self._refuse()
-
-    def draft(self, path: str) -> Draft:  # noqa: ARG002
-        self._refuse()
-
-    def copy_within(self, source: str, target: str) -> Creation:  # noqa: ARG002
-        self._refuse()
-
-    def delete_many(self, paths: Iterable[str]) -> Iterator[tuple[str, Deletion]]:  # noqa: ARG002
-        self._refuse()
-
-    def remove_directory(self, path: str) -> Deletion:  # noqa: ARG002
-        self._refuse()
 
     def _refuse(self) -> NoReturn:
         raise no_atomic_create(self.uri, f"atomic creation is not known to work on {self._scheme}:// through fsspec")

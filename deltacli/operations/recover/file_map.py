@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import io
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn, Protocol
 
-from deltacli.errors import FileMissing, NoAtomicCreate
+from deltacli.errors import FileMissing
 from deltacli.storage import Capabilities, FileStat, PathKind, ShouldDescend, WalkEntry
 from deltacli.storage.base import no_atomic_create
+from deltacli.storage.read_only import ReadOnlyFiles
 
 
 class Reader(Protocol):
@@ -34,12 +35,11 @@ class MappedFile(NamedTuple):
     modified_ms: int
 
 
-class FileMap:
+class FileMap(ReadOnlyFiles):
     """The files of a mapping, by path, as a store."""
 
     def __init__(self, uri: str, files: Mapping[str, MappedFile], parallel_reads: int) -> None:
         self.uri = uri
-        self.aliases: tuple[str, ...] = ()
         self.capabilities = Capabilities(cheap_listing=False, parallel_reads=parallel_reads, atomic_create=False)
         self._files = files
         self._below: dict[str, dict[str, None]] = defaultdict(dict)
@@ -110,28 +110,6 @@ class FileMap:
             [-1 if file is None else file.modified_ms for file in found],
         )
 
-    def put_if_absent(self, path: str, data: bytes, *, modified_ms: int | None = None) -> NoReturn:  # noqa: ARG002
-        raise self._read_only()
-
-    def put(self, path: str, data: bytes, *, modified_ms: int | None = None) -> NoReturn:  # noqa: ARG002
-        raise self._read_only()
-
-    def draft(self, path: str) -> NoReturn:  # noqa: ARG002
-        raise self._read_only()
-
-    def copy_within(self, source: str, target: str) -> NoReturn:  # noqa: ARG002
-        raise self._read_only()
-
-    def delete_many(self, paths: Iterable[str]) -> NoReturn:  # noqa: ARG002
-        raise self._read_only()
-
-    def remove_directory(self, path: str) -> NoReturn:  # noqa: ARG002
-        raise self._read_only()
-
-    @property
-    def versions(self) -> None:
-        """No versions are kept of them."""
-
     def _file(self, path: str) -> MappedFile:
         file = self._files.get(path)
         if file is None:
@@ -141,8 +119,8 @@ class FileMap:
     def _missing(self, path: str) -> FileMissing:
         return FileMissing(f"{self.uri}/{path} does not exist")
 
-    def _read_only(self) -> NoAtomicCreate:
-        return no_atomic_create(self.uri, "these files are in other stores")
+    def _refuse(self) -> NoReturn:
+        raise no_atomic_create(self.uri, "these files are in other stores")
 
 
 def _bytes_of(name: str) -> bytes:

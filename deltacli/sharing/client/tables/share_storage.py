@@ -5,7 +5,7 @@ Every operation that reads a table works on it. Nothing is asked before it is ne
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from threading import Lock
 from typing import Any, NoReturn
@@ -23,9 +23,9 @@ from deltacli.sharing.client.tables.guarded_reader import GuardedReader
 from deltacli.sharing.client.tables.predicate_hints import json_hint
 from deltacli.sharing.client.tables.shared_log import LogFileBytes, SharedLog
 from deltacli.sharing.client.tables.shared_version import read_version, version_without_files
-from deltacli.storage.base import PARALLEL_READS, Capabilities, Draft, FileStat, PathKind, ShouldDescend, WalkEntry
+from deltacli.storage.base import PARALLEL_READS, Capabilities, FileStat, PathKind, ShouldDescend, WalkEntry
 from deltacli.storage.object_reader import ObjectReader
-from deltacli.storage.outcomes import Creation, Deletion
+from deltacli.storage.read_only import ReadOnlyFiles
 
 LOG = "_delta_log"
 NO_COLUMNS = '{"type":"struct","fields":[]}'
@@ -33,7 +33,7 @@ _HINT = f"{LOG}/_last_checkpoint"
 _TAIL_BYTES = 64 << 10
 
 
-class ShareStorage:
+class ShareStorage(ReadOnlyFiles):
     """The store of one version of a shared table. `uri` is its address, with the absolute path of the profile."""
 
     def __init__(
@@ -123,14 +123,6 @@ class ShareStorage:
     def capabilities(self) -> Capabilities:
         return Capabilities(cheap_listing=False, parallel_reads=PARALLEL_READS, atomic_create=False)
 
-    @property
-    def aliases(self) -> tuple[str, ...]:
-        return ()
-
-    @property
-    def versions(self) -> None:
-        return None
-
     def list_from(self, directory: str, start: str = "") -> Iterator[FileStat]:
         if directory == LOG:
             found = [FileStat(name, file.size_bytes, file.modified_ms) for name, file in self.shared.log_files.items()]
@@ -208,31 +200,11 @@ class ShareStorage:
             sizes = list(pool.map(size_of, paths))
         return sizes, [-1 if size < 0 else 0 for size in sizes]
 
-    # -- writing, which the port has and a share has not ----------------------------------------------------------
-
-    def put_if_absent(self, path: str, data: bytes, *, modified_ms: int | None = None) -> Creation:
-        self._refuse(path, data, modified_ms)
-
-    def put(self, path: str, data: bytes, *, modified_ms: int | None = None) -> None:
-        self._refuse(path, data, modified_ms)
-
-    def draft(self, path: str) -> Draft:
-        self._refuse(path)
-
-    def copy_within(self, source: str, target: str) -> Creation:
-        self._refuse(source, target)
-
-    def delete_many(self, paths: Iterable[str]) -> Iterator[tuple[str, Deletion]]:
-        self._refuse(paths)
-
-    def remove_directory(self, path: str) -> Deletion:
-        self._refuse(path)
-
     def refusal(self) -> UsageError:
         """Return the error for operations that write."""
         return read_only(self.uri)
 
-    def _refuse(self, *_: object) -> NoReturn:
+    def _refuse(self) -> NoReturn:
         raise self.refusal()
 
     # -- parts ----------------------------------------------------------------------------------------------------
