@@ -15,11 +15,11 @@ from deltacli.delta.checkpoint.parsed import parse_partition_values
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.partitions.text import HIVE_DEFAULT
 from deltacli.delta.paths.path_decoding import decode_hive
-from deltacli.delta.predicate import parse_predicate
+from deltacli.delta.predicate.on_partitions import parse_on_partitions
 from deltacli.delta.schema.kinds import Kind, value_kind
 from deltacli.delta.schema.names import places_of
 from deltacli.delta.schema.to_arrow import arrow_type
-from deltacli.delta.schema.types import StructField, StructType
+from deltacli.delta.schema.types import StructField
 from deltacli.delta.vacuum.directories import directories_of
 from deltacli.errors import UsageError
 from deltacli.hints import parameter
@@ -40,13 +40,14 @@ class PartitionSelector:
 
     def __init__(self, config: TableConfiguration, where: str) -> None:
         self._config = config
-        self._predicate = parse_predicate(where, config.schema or StructType(()))
-        columns = {column.name: (name, column) for name, column in config.partition_columns.items() if column}
-        others = [".".join(path) for path in self._predicate.columns if path[0] not in columns]
-        if others:
-            raise _not_a_partition(others[0], list(columns))
-        self._needed = [columns[path[0]] for path in self._predicate.columns]
-        self._spellings = [(spelling, name) for name, column in columns.values() for spelling in {name, column.name}]
+        try:
+            self._predicate, self._needed = parse_on_partitions(config, where)
+        except UsageError as fault:
+            if "partition columns" in fault.facts:
+                fault.hint = f"{parameter('vacuum.prefix')} selects the files below a directory"
+            raise
+        columns = [(name, column) for name, column in config.partition_columns.items() if column]
+        self._spellings = [(spelling, name) for name, column in columns for spelling in {name, column.name}]
         self._known: dict[bytes, bool] = {}
 
     def mask(self, paths: pyarrow.BinaryArray) -> pyarrow.BooleanArray:
@@ -124,12 +125,3 @@ def _decoded(part: bytes) -> str | None:
         return decode_hive(part).decode()
     except UnicodeDecodeError:
         return None
-
-
-def _not_a_partition(column: str, partitions: Sequence[str]) -> UsageError:
-    return UsageError(
-        f"{column} is not a partition column, and files are selected by their partition directories",
-        code="usage.where",
-        facts={"partition columns": ", ".join(partitions) or "none"},
-        hint=f"{parameter('vacuum.prefix')} selects the files below a directory",
-    )

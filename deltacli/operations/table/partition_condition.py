@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.partitions.values import partition_columns
-from deltacli.delta.predicate.parse import parse_predicate
-from deltacli.delta.schema.types import StructType
-from deltacli.errors import CommitCorrupt, DataUnreadable, UsageError
+from deltacli.delta.predicate.on_partitions import parse_on_partitions
+from deltacli.errors import CommitCorrupt, DataUnreadable
 from deltacli.typing import ArrowArray, RecordBatch
 
 
@@ -20,16 +19,7 @@ class PartitionCondition:
 
     def __init__(self, config: TableConfiguration, where: str) -> None:
         self._config = config
-        self._predicate = parse_predicate(where, config.schema or StructType(()))
-        columns = {column.name: (name, column) for name, column in config.partition_columns.items() if column}
-        others = [".".join(path) for path in self._predicate.columns if path[0] not in columns]
-        if others:
-            raise UsageError(
-                f"the condition uses {others[0]}, which is not a partition column",
-                code="usage.where",
-                facts={"partition columns": ", ".join(columns) or "none: the table is not partitioned"},
-            )
-        self._needed = [columns[path[0]] for path in self._predicate.columns]
+        self._predicate, self._needed = parse_on_partitions(config, where)
 
     def __call__(self, adds: RecordBatch) -> ArrowArray:
         """Return which file actions the condition is true for. Raises DataUnreadable (`partition.*`)."""
