@@ -182,14 +182,14 @@ def _judge(
         facts["store says"] = fault.said
     if is_absent(fault):
         return FileMissing(f"{place} does not exist")
+    expired = renewal(fault, client, options)
     if isinstance(fault, _NO_CREDENTIALS):
-        has_expired = "expired" in str(said).lower()
         return CredentialsMissing(
-            f"{failed}: {'the AWS credentials have expired' if has_expired else 'no usable AWS credentials'}",
+            f"{failed}: {'the AWS credentials have expired' if expired else 'no usable AWS credentials'}",
             facts={"store says": str(said), **chain(options)},
-            hint=f"aws sso login{_profile(options)}" if has_expired else how_to_log_in(),
+            hint=expired or how_to_log_in(),
         )
-    if (expired := renewal(fault, client, options)) or code in _DENIED:
+    if expired or code in _DENIED:
         return refused(failed, facts, used_credentials(client, options), expired, _ask_who(options))
     if code == "NoSuchBucket":
         return StorageFailed(
@@ -292,10 +292,11 @@ def _redirected_to(fault: BaseException) -> str:
 
 def renewal(fault: BaseException, client: Any, options: S3Options) -> str:  # Any: a botocore client
     """Return how credentials are renewed that have expired; '' for any other fault."""
-    if code_of(fault) not in _EXPIRED:
+    is_of_session = isinstance(fault, _NO_CREDENTIALS) and "expired" in str(fault).lower()
+    if not is_of_session and code_of(fault) not in _EXPIRED:
         return ""
     credentials = getattr(getattr(client, "_request_signer", None), "_credentials", None)
-    if getattr(credentials, "method", "") in ("sso", "login", "assume-role"):
+    if is_of_session or getattr(credentials, "method", "") in ("sso", "login", "assume-role"):
         return f"aws sso login{_profile(options)}"
     return 'eval "$(aws configure export-credentials --profile NAME --format env)"'
 
