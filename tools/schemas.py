@@ -89,10 +89,39 @@ _LINES = (
 )
 
 
+_WHOLE = (
+    ("log-backup", "log-backup", "what was copied"),
+    ("log-restore", "log-restore", "what was put back, or would be"),
+    ("log-crc", "log-crc", "a checksum file, written or compared"),
+    ("log-compact", "log-compact", "a log compaction"),
+    ("log-expire", "log-expire", "what was deleted, or would be"),
+    ("undelete", "undelete", "what was brought back, or would be"),
+    ("vacuum", "vacuum", "what a vacuum deleted, or would"),
+    ("vacuum-explain", "vacuum-explain", "why a file stays or goes"),
+    ("vacuum-purge", "vacuum-purge", "what was deleted of a quarantine, or would be"),
+    ("checkpoint", "checkpoint", "a checkpoint, written or not due"),
+    ("row-count", "row-count", "how many rows there are"),
+    ("scan", "scan-files", "how much a scan reads and passes over"),
+    ("output", "output", "what was written to a directory"),
+    ("paimon-state", "snapshot.paimon", "a Paimon table at a point"),
+    ("schema-conversion", "schema-convert", "a schema in another form, and what is lost"),
+    ("schema-vacuum", "vacuum.paimon", "which schemas of a Paimon table were deleted, or would be"),
+    ("alter", "alter", "a new version of the schema of a Paimon table"),
+    ("alteration", "alter.delta", "changes of columns or of what describes a Delta table"),
+    ("restore", "restore", "what a restore brought back, or would"),
+    ("optimize", "optimize", "what was rewritten, or would be"),
+    ("diff", "diff", "what differs between two versions"),
+    ("widen-type", "widen-type", "wider types, planned or committed"),
+    ("share-pull", "share-pull", "what a pull did, or would do"),
+)
+"""Lines that have a whole document: their names, the documents, and what they are."""
+
+
 def render_schemas() -> dict[str, str]:
     """Return each generated file of docs/schemas by its name."""
     documents = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in HOME.glob("deltacli.*.json")}
     lines = {
+        **{name: _whole_line(documents[f"deltacli.{kind}"], name, said) for name, kind, said in _WHOLE},
         "commit": _item_line(documents["deltacli.history"], "commit"),
         "add": _item_line(documents["deltacli.files"], "add"),
         "remove": _item_line(documents["deltacli.files"], "remove"),
@@ -108,50 +137,16 @@ def render_schemas() -> dict[str, str]:
         "file": _file_line(
             documents["deltacli.log-backup"], documents["deltacli.log-restore"], documents["deltacli.scan-files"]
         ),
-        "log-backup": _whole_line(documents["deltacli.log-backup"], "log-backup", "what was copied"),
-        "log-restore": _whole_line(documents["deltacli.log-restore"], "log-restore", "what was put back, or would be"),
-        "log-crc": _whole_line(documents["deltacli.log-crc"], "log-crc", "a checksum file, written or compared"),
-        "log-compact": _whole_line(documents["deltacli.log-compact"], "log-compact", "a log compaction"),
-        "log-expire": _whole_line(documents["deltacli.log-expire"], "log-expire", "what was deleted, or would be"),
         "lost-file": _part_line(documents["deltacli.undelete"], "lost-file", ()),
-        "undelete": _whole_line(documents["deltacli.undelete"], "undelete", "what was brought back, or would be"),
         "candidate": _candidate_line(documents["deltacli.log-expire"], documents["deltacli.vacuum"]),
-        "vacuum": _whole_line(documents["deltacli.vacuum"], "vacuum", "what a vacuum deleted, or would"),
-        "vacuum-explain": _whole_line(
-            documents["deltacli.vacuum-explain"], "vacuum-explain", "why a file stays or goes"
-        ),
-        "vacuum-purge": _whole_line(
-            documents["deltacli.vacuum-purge"], "vacuum-purge", "what was deleted of a quarantine, or would be"
-        ),
-        "checkpoint": _whole_line(documents["deltacli.checkpoint"], "checkpoint", "a checkpoint, written or not due"),
         "verification": _part_line(documents["deltacli.checkpoint-verification"], "verification", ()),
-        "row-count": _whole_line(documents["deltacli.row-count"], "row-count", "how many rows there are"),
         "row": _row_line(documents["deltacli.read"], "row", "a row of a table"),
         "change": _row_line(documents["deltacli.changes"], "change", "a changed row of a table"),
-        "scan": _whole_line(documents["deltacli.scan-files"], "scan", "how much a scan reads and passes over"),
-        "output": _whole_line(documents["deltacli.output"], "output", "what was written to a directory"),
         "schema-version": _paimon_line(documents["deltacli.history.paimon"], "schema-version"),
         "paimon-snapshot": _paimon_line(documents["deltacli.history.paimon"], "paimon-snapshot"),
-        "paimon-state": _whole_line(documents["deltacli.snapshot.paimon"], "paimon-state", "a Paimon table at a point"),
         "paimon-field": _paimon_line(documents["deltacli.schema.paimon"], "paimon-field"),
         "schema-change": _part_line(documents["deltacli.schema-diff"], "schema-change", ()),
-        "schema-conversion": _whole_line(
-            documents["deltacli.schema-convert"], "schema-conversion", "a schema in another form, and what is lost"
-        ),
         "schema-file": _paimon_line(documents["deltacli.vacuum.paimon"], "schema-file"),
-        "schema-vacuum": _whole_line(
-            documents["deltacli.vacuum.paimon"],
-            "schema-vacuum",
-            "which schemas of a Paimon table were deleted, or would be",
-        ),
-        "alter": _whole_line(documents["deltacli.alter"], "alter", "a new version of the schema of a Paimon table"),
-        "alteration": _whole_line(
-            documents["deltacli.alter.delta"], "alteration", "changes of columns or of what describes a Delta table"
-        ),
-        "restore": _whole_line(documents["deltacli.restore"], "restore", "what a restore brought back, or would"),
-        "optimize": _whole_line(documents["deltacli.optimize"], "optimize", "what was rewritten, or would be"),
-        "diff": _whole_line(documents["deltacli.diff"], "diff", "what differs between two versions"),
-        "widen-type": _whole_line(documents["deltacli.widen-type"], "widen-type", "wider types, planned or committed"),
         **_sharing_lines(documents),
         **_fleet_lines(documents),
         **_doctor_lines(documents),
@@ -204,7 +199,6 @@ def _sharing_lines(documents: Mapping[str, Schema]) -> dict[str, Schema]:
         "share-profile": _last_line(profile, "share-profile", "problems", "a profile file, after its problems"),
         "shared-table": _part_line(check, "shared-table", ()),
         "share-entry": _part_line(documents["deltacli.share-ls"], "share-entry", ()),
-        "share-pull": _whole_line(documents["deltacli.share-pull"], "share-pull", "what a pull did, or would do"),
         "suite": _suite_line(documents["deltacli.share-test"]),
         "share-check": _last_line(check, "share-check", "tables", "a sharing configuration, after its tables"),
     }

@@ -25,14 +25,7 @@ _NEEDED = (
 """The modules that the classes of the data source import."""
 
 
-@cache
-def carried_package() -> Any:  # Any: an object of a class that is made here
-    """Return an object that has the modules, and that no process has to import a class for: it is pickled by value.
-
-    Its method `make_importable` lets a process import the modules, from memory, and `load` imports one. They raise
-    RuntimeError in a process that has imported other ones: Spark gives a process to several sessions.
-    """
-
+def _finder_class() -> Any:  # Any: a class that is made here
     class Finder:
         """Finds modules by their texts; a loader as well."""
 
@@ -57,6 +50,19 @@ def carried_package() -> Any:  # Any: an object of a class that is made here
         def get_source(self, name: str) -> str:
             return self.texts[self.find_spec(name).origin]  # for the lines of a traceback
 
+    return Finder
+
+
+@cache
+def carried_package() -> Any:  # Any: an object of a class that is made here
+    """Return an object that has the modules, and that no process has to import a class for: it is pickled by value.
+
+    Its method `make_importable` lets a process import the modules, from memory, and `load` imports one. They raise
+    RuntimeError in a process that has imported other ones: Spark gives a process to several sessions.
+    """
+
+    finder_class = _finder_class()  # a class of this module would be imported by its name
+
     class Carried:
         def __init__(self, content: bytes, digest: str, version: str) -> None:
             self.content, self.digest, self.version = content, digest, version
@@ -68,7 +74,7 @@ def carried_package() -> Any:  # Any: an object of a class that is made here
 
             found = next((finder for finder in sys.meta_path if hasattr(finder, "deltacli_digest")), None)
             if found is None:
-                found = Finder(json.loads(zlib.decompress(self.content)), self.digest)
+                found = finder_class(json.loads(zlib.decompress(self.content)), self.digest)
                 sys.meta_path.insert(0, found)
             from deltacli.engine.spark import orjson_stand_in
             from deltacli.release import VERSION  # of another version, if it was imported before

@@ -139,17 +139,10 @@ def commit(
         if attempt:
             pause(attempt)
         if made is None:
-            before = after if attempt == 0 else None
-            snapshot = read(table) if before is None else before.made_from
-            if snapshot is not None:
-                request, read_version = make(snapshot), snapshot.version
-            elif create is not None:
-                request, read_version = create(), -1
-            else:
-                raise ValueError("there is no table to commit to")
-            if request is None:
-                return NothingToDo(read_version)
-            made = _Made(request, read_version, _base(snapshot, request, before), snapshot)
+            found = _make(table, make, read, create, after if attempt == 0 else None)
+            if isinstance(found, NothingToDo):
+                return found
+            made = found
         require_allowed(made.request, made.base)
         match sender.send(made):
             case Base() as base:
@@ -176,6 +169,26 @@ class _Made(NamedTuple):
     read_version: int
     base: Base
     snapshot: Snapshot | None
+
+
+def _make(
+    table: TableHandle,
+    make: Callable[[Snapshot], CommitRequest | None],
+    read: Callable[[TableHandle], Snapshot | None],
+    create: Callable[[], CommitRequest | None] | None,
+    before: Committed | None,
+) -> _Made | NothingToDo:
+    """Return the request for the newest version, or for the one that the commit `before` was made from."""
+    snapshot = read(table) if before is None else before.made_from
+    if snapshot is not None:
+        request, read_version = make(snapshot), snapshot.version
+    elif create is not None:
+        request, read_version = create(), -1
+    else:
+        raise ValueError("there is no table to commit to")
+    if request is None:
+        return NothingToDo(read_version)
+    return _Made(request, read_version, _base(snapshot, request, before), snapshot)
 
 
 class _Lost(NamedTuple):
