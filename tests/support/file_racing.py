@@ -184,13 +184,30 @@ class Racer:
         return self._written(ids, inputs[0]["partitionValues"]["p"])
 
 
+class _Telling:
+    """Sends what a process found, also an error: it would only be seen in the stderr of that process."""
+
+    def __init__(self, together: Barrier, answers: Any) -> None:  # Any: a queue
+        self._together, self._answers = together, answers
+        self._found: list[object] = []
+
+    def __enter__(self) -> list[object]:
+        return self._found
+
+    def __exit__(self, _: object, fault: BaseException | None, __: object) -> bool:
+        if fault is not None:
+            self._together.abort()
+            self._found.append(f"{fault!r} {getattr(fault, 'facts', '')}")
+        self._answers.put(self._found)
+        return True
+
+
 def optimize(uri: str, number: int, seed: int, count: int, together: Barrier, answers: Any) -> None:  # Any: a queue
     """Optimize, each bin in a commit of its own, until so many commits are made, and tell which."""
     from deltacli.operations.optimize import plan
 
     plan._GROUP_BINS = 1
-    found: list[object] = []
-    try:
+    with _Telling(together, answers) as found:
         chance, dropped = random.Random(f"{seed} {number}"), 0
         table = Table(open_storage(uri), clock=system_clock)
         together.wait()
@@ -202,10 +219,6 @@ def optimize(uri: str, number: int, seed: int, count: int, together: Barrier, an
             if len(found) >= count:
                 break
         found.append(("dropped", dropped))
-    except BaseException as fault:  # noqa: BLE001  (as in `race`)
-        together.abort()
-        found.append(f"{fault!r} {getattr(fault, 'facts', '')}")
-    answers.put(found)
 
 
 def _txn_id(storage: Storage, version: int) -> str:
@@ -216,8 +229,7 @@ def _txn_id(storage: Storage, version: int) -> str:
 
 def race(uri: str, number: int, seed: int, count: int, together: Barrier, answers: Any) -> None:  # Any: a queue
     """Take turns until so many commits are made, and tell which."""
-    found: list[object] = []
-    try:
+    with _Telling(together, answers) as found:
         racer = Racer(uri, number, seed)
         together.wait()
         for _ in range(20 * count):
@@ -225,10 +237,6 @@ def race(uri: str, number: int, seed: int, count: int, together: Barrier, answer
                 found.append(done)
             if len(found) == count:
                 break
-    except BaseException as fault:  # noqa: BLE001  (it would only be seen in another process's stderr)
-        together.abort()
-        found.append(f"{fault!r} {getattr(fault, 'facts', '')}")
-    answers.put(found)
 
 
 def check(storage: Storage, told: Sequence[Any]) -> dict[str, int]:  # Any: (txnId, version)

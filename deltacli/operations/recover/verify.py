@@ -110,7 +110,7 @@ def _within(
     for path, descriptor in zip(*(stated[name].to_pylist() for name in ("path", "deletionVector")), strict=True):
         at = {"pathOrInlineDv": as_in_log(text_of(path))} if descriptor["storageType"] == "p" else {}
         vectors.append((row_of[path], {**_without_nulls(descriptor), **at}))
-    known = {text_of(path): sizes[row].as_py() for path, row in row_of.items()}
+    known = dict(zip(map(text_of, row_of), pc.take(sizes, of_vectors).to_pylist(), strict=True))
     told = faults_within(footers, [vector for _, vector in vectors], known, stores, engine, progress)
     rows = [*of_data.to_pylist(), *(row for row, _ in vectors)]
     return {row: fault for row, fault in zip(rows, told, strict=True) if fault is not None}

@@ -1,5 +1,6 @@
 """How large hints may be. The server skips a larger one with a reason and never refuses the request. The client does
-not send it.
+not send it. All hints of a request together are bounded by `body_bytes` of the server's limits, which refuses a larger
+request.
 """
 
 from __future__ import annotations

@@ -71,8 +71,10 @@ def rows_of(snapshot: Snapshot) -> Any:
     return Counter(plain(tuple(row.values())) for batch in snapshot.scan() for row in batch.to_pylist())
 
 
-def instant(*parts: int) -> datetime:
-    return datetime(*parts, tzinfo=UTC)  # type: ignore[misc, arg-type]
+def instant(
+    year: int, month: int, day: int, hour: int = 0, minute: int = 0, second: int = 0, micros: int = 0
+) -> datetime:
+    return datetime(year, month, day, hour, minute, second, micros, UTC)
 
 
 FAR = [instant(1, 1, 1), instant(1582, 10, 4), instant(2024, 2, 29, 1, 2, 3, 4), instant(9999, 12, 31), None]
