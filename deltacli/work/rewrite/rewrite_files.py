@@ -74,6 +74,10 @@ class _Run:
             path = next((source.file.path for source in piece.sources), "")
             constants = constants_of(piece.partition_values.items(), spec.config, path)
         self._sources = Sources(context.files, spec, constants)
+        checked = spec.order if spec.reads_back else None
+        self._read = None if checked is None else checked.digest()
+        self._read_back = None if checked is None else checked.digest()
+        """Digests of the rows to sort, and of those in the new files. None if rows keep their order."""
         self._named: list[str] = []
         self._told: NamedFiles = context.values.get(NAMED) or NamedFiles()
 
@@ -101,12 +105,14 @@ class _Run:
             with context.storage.draft(path) as draft:
                 written = write_file(spec, draft.place, path, chain([batch], rows))
                 if spec.reads_back:
-                    read_back(spec, context.files, draft.place, path, written)
+                    read_back(spec, context.files, draft.place, path, written, self._read_back)
                 self._named.append(path)
                 self._told.paths.append(path)
                 published.append(self._published(_File(path, draft, written)))
             batch = next(rows, None)
             number += 1
+        if self._read is not None and self._read_back is not None and self._read.answer() != self._read_back.answer():
+            raise StorageFailed("the sorted files have other rows than their sources", code="data.not-as-written")
 
     def _until_cancelled(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         """Pass batches on. Raises CancelledError once nobody waits for the new files."""
@@ -118,24 +124,18 @@ class _Run:
             yield batch
 
     def _ordered(self) -> Iterator[pyarrow.RecordBatch]:
-        """Return the rows of the sources in the order of new files. Raises StorageFailed if ordering lost some."""
-        spec, rows = self._spec, self._sources.batches(self._piece.sources)
-        if spec.order is None:
-            yield from rows
-            return
-        spec.order.require_space(self._piece.size_bytes)
-        before, after = spec.order.digest(), spec.order.digest()
+        """Return the rows of the sources in the order of new files. Raises NoSpace."""
+        order, rows = self._spec.order, self._sources.batches(self._piece.sources)
+        if order is None:
+            return rows
+        order.require_space(self._piece.size_bytes)
+        return order.arrange(self._noted(rows), self._spec.schema)
 
-        def noted(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-            for batch in batches:
-                before.take(batch)
-                yield batch
-
-        for batch in spec.order.arrange(noted(rows), spec.schema):
-            after.take(batch)
+    def _noted(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+        for batch in batches:
+            if self._read is not None:
+                self._read.take(batch)
             yield batch
-        if before.answer() != after.answer():
-            raise StorageFailed("the ordered rows are not those that were read", code="data.not-as-written")
 
     def _path(self, number: int) -> str:
         """Return the path of a new file below the table: no other attempt and no other piece has it."""

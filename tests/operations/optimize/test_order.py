@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ import pytest
 
 from deltacli.api.table import Table
 from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.errors import DataUnreadable, DeltacliError, NoSpace, OutcomeUnknown, Refused, UsageError
+from deltacli.errors import DataUnreadable, DeltacliError, NoSpace, OutcomeUnknown, Refused, StorageFailed, UsageError
 from deltacli.operations.optimize.plan import plan_optimize
 from deltacli.operations.optimize.request import OptimizeRequest
 from deltacli.storage import open_storage
@@ -458,6 +458,27 @@ def test_the_space_for_temporary_files_is_checked_first(monkeypatch: pytest.Monk
 
     assert (7, "df -h /scratch") == (caught.value.exit_code, caught.value.hint)
     assert files == data_files(table.storage)
+
+
+@pytest.mark.parametrize("how", ["lost", "doubled", "changed"])
+def test_rows_that_sorting_loses_are_noticed_before_the_commit(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = Points().append("a", "b").table()
+    before, files = shown_rows(table), data_files(table.storage)
+
+    def cut(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        if how == "changed":
+            yield rows.set_column(0, rows.schema.field(0), pa.array(range(1, len(rows) + 1), pa.int64()))
+        else:
+            yield rows.slice(1)
+            yield from [rows] if how == "doubled" else []
+
+    monkeypatch.setattr("deltacli.work.ordering.curve_order._cut", cut)
+
+    with pytest.raises(StorageFailed, match="other rows") as caught:
+        table.optimize(zorder=["a"])
+
+    assert "data.not-as-written" == caught.value.code
+    assert (before, files) == (shown_rows(table), data_files(table.storage))
 
 
 def sorted_with(at: int, fault: Fault) -> tuple[FaultyStorage, object]:
