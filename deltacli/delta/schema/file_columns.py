@@ -61,6 +61,8 @@ class _FileFields:
                     self.ids.setdefault(file_id, position)
                     names[position] = None
         self.names = NameIndex(names)
+        self.known: dict[int, tuple[StructField, FileColumn | None]] = {}
+        """The columns that were found, by the identity of the table's column."""
 
     def kind(self, position: int) -> Any:
         """Return the Arrow type of a field."""
@@ -85,7 +87,7 @@ class FileColumns:
         Raises DataUnreadable (`data.type-mismatch`, `data.case-mismatch`), naming the column.
         """
         fields = self._top_fields(schema)
-        return [self._top(fields, column) for column in columns]
+        return [self._known(fields, column) for column in columns]
 
     def leaf(self, schema: pyarrow.Schema, path: Sequence[StructField]) -> tuple[int, Any] | None:
         """Return the leaf of a column, or of a field within structs, and its Arrow type in the file, or None if it was
@@ -106,11 +108,17 @@ class FileColumns:
         return found
 
     def _top_fields(self, schema: pyarrow.Schema) -> _FileFields:
-        """Return the top-level columns of a file; those of the last file are cached."""
+        """Return the top-level columns of a file; those of the last file are cached, as the next one is often alike."""
         seen = self._seen
-        if seen is None or seen[0] is not schema:
+        if seen is None or not (seen[0] is schema or seen[0].equals(schema, check_metadata=self._by_id)):
             seen = self._seen = schema, _FileFields(schema, 0, by_id=self._by_id)
         return seen[1]
+
+    def _known(self, fields: _FileFields, column: StructField) -> FileColumn | None:
+        known = fields.known.get(id(column))
+        if known is None or known[0] is not column:
+            known = fields.known[id(column)] = column, self._top(fields, column)
+        return known[1]
 
     def _top(self, fields: _FileFields, column: StructField) -> FileColumn | None:
         position = self._position(fields, column, column.name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow.parquet import ParquetReader
 from deltacli.delta.encoding.row_digest import Digest, RowDigest
@@ -28,6 +28,8 @@ _TOO_LARGE = 1.5
 """A file of so many times the target size is continued in another one. Sorted rows are many files anyway."""
 _LEAST_GROUP = 1 << 20
 _ID = b"PARQUET:field_id"
+_JOINED_ROWS, _JOINED_BYTES = 1 << 16, 8 << 20
+"""Rows and bytes from which on batches are not joined with more; an eighth of the target, if that is less."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,7 @@ def write_file(spec: RewriteSpec, place: str, name: str, batches: Iterator[pyarr
     digest = RowDigest(spec.schema) if spec.reads_back and not is_sorted else None
     most_bytes = spec.target_bytes * (1 if is_sorted else _TOO_LARGE)
     group_bytes = min(spec.group_bytes, max(spec.target_bytes, _LEAST_GROUP)) if is_sorted else spec.group_bytes
+    batches = _joined(batches, min(_JOINED_BYTES, spec.target_bytes // 8))
     first = next(batches)
     with writing_faults(place, name), open(place, "wb") as sink:
         stream = ParquetStream(
@@ -77,6 +80,26 @@ def write_file(spec: RewriteSpec, place: str, name: str, batches: Iterator[pyarr
             stream.abandon()
             raise
     return Written(stream.rows, stream.size_bytes, statistics.text(), digest)
+
+
+def _joined(batches: Iterator[pyarrow.RecordBatch], most_bytes: int) -> Iterator[pyarrow.RecordBatch]:
+    """Yield the rows of small files together: what is computed for each batch costs the more the smaller they are."""
+    held, rows, size = list[Any](), 0, 0
+    for batch in batches:
+        held.append(batch)
+        rows += batch.num_rows
+        size += batch.nbytes
+        if rows >= _JOINED_ROWS or size >= most_bytes:
+            yield _as_one(held)
+            held, rows, size = [], 0, 0
+    if held:
+        yield _as_one(held)
+
+
+def _as_one(batches: list[Any]) -> Any:  # Any: batches of Arrow
+    import pyarrow as pa
+
+    return batches[0] if len(batches) == 1 else pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
 
 
 def read_back(

@@ -89,7 +89,7 @@ class Sources:
         if file.vector is not None and file.deleted is None:
             with _naming(file):
                 file = replace(file, deleted=read_vector(self.files, file.vector))
-        with open_data_file(self.files, file) as opened:
+        with open_data_file(self.files, file, whole=True) as opened:
             require_exact(self.spec, opened)
             _require_row_columns(self.spec, opened)
             count = 0
