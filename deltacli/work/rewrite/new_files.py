@@ -28,7 +28,7 @@ _TOO_LARGE = 1.5
 """A file of so many times the target size is continued in another one. Sorted rows are many files anyway."""
 _LEAST_GROUP = 1 << 20
 _ID = b"PARQUET:field_id"
-_JOINED_ROWS, _JOINED_BYTES = 1 << 16, 8 << 20
+_JOINED_ROWS, _JOINED_BYTES = 1 << 13, 1 << 20
 """Rows and bytes from which on batches are not joined with more; an eighth of the target, if that is less."""
 
 
