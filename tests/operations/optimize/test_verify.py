@@ -39,8 +39,8 @@ def _a_commit_for_each_bin(monkeypatch: pytest.MonkeyPatch) -> None:
 def break_values(monkeypatch: pytest.MonkeyPatch, old: int, new: int) -> None:
     """Let a disk change a value of new files after they were read back."""
 
-    def read_and_break(spec: Any, files: Any, place: str, name: str, written: Any) -> None:
-        read_back(spec, files, place, name, written)
+    def read_and_break(spec: Any, files: Any, place: str, *others: Any) -> None:
+        read_back(spec, files, place, *others)
         data = Path(place).read_bytes()
         Path(place).write_bytes(data.replace(old.to_bytes(8, "little"), new.to_bytes(8, "little")))
 
