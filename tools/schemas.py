@@ -80,6 +80,7 @@ _LINES = (
     "schema-vacuum",
     "alter",
     "alteration",
+    "feature-drop",
     "schema-change",
     "schema-conversion",
     "doctor-command",
@@ -134,6 +135,7 @@ def render_schemas() -> dict[str, str]:
         "properties": _change_line(documents["deltacli.properties"], "properties", "properties that change"),
         "feature": _part_line(documents["deltacli.features"], "feature", ()),
         "features": _change_line(documents["deltacli.features"], "features", "features that are added"),
+        "feature-drop": _drop_line(documents["deltacli.features"]),
         "file": _file_line(
             documents["deltacli.log-backup"], documents["deltacli.log-restore"], documents["deltacli.scan-files"]
         ),
@@ -345,6 +347,14 @@ def _change_line(document: Schema, kind: str, title: str) -> Schema:
     names = ("table", "version", *(name for name in document["properties"] if name in required))
     properties = {name: document["properties"][name] for name in names}
     return _line(kind, title, properties, list(names), additionalProperties=False)
+
+
+def _drop_line(document: Schema) -> Schema:
+    """Return the line for a feature that is dropped."""
+    required = next(one["required"] for one in document["oneOf"] if "dropped" in one["required"])
+    names = ("table", "version", *required)
+    properties = {name: document["properties"][name] for name in names}
+    return _line("feature-drop", "a feature that is dropped", properties, list(names), additionalProperties=False)
 
 
 def _row_line(document: Schema, kind: str, title: str) -> Schema:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from deltacli.delta.evolution.requests import Change
     from deltacli.engine.base import Engine
     from deltacli.operations.change.alter import AlterationOutcome
+    from deltacli.operations.change.drop_feature import FeatureDrop
     from deltacli.operations.change.table_features import FeaturesOutcome
     from deltacli.operations.change.table_properties import PropertiesOutcome
     from deltacli.operations.change.widen_type import WideningOutcome
@@ -454,3 +455,28 @@ class Table(LogCare, Undo):
         self.require_writable(dry_run=dry_run)
         change = plan_addition if dry_run else add_features
         return change(self, names, commit_metadata=commit_metadata)
+
+    @named
+    def drop_features(
+        self,
+        name: str,
+        *,
+        truncate_history: bool = False,
+        commit_metadata: Mapping[str, str] = NO_METADATA,
+        dry_run: bool = False,
+    ) -> FeatureDrop:
+        """Drop a feature from the protocol in several commits, after what uses it: its property, and deletion vectors
+        by rewriting their files. Return the steps and the versions that were committed.
+
+        A feature that older versions need is dropped behind new checkpoints, which are protected from then on;
+        `truncate_history` deletes these versions instead, once they are a day old. `dry_run` only plans.
+
+        Raises UsageError for a name that is none; Refused where the feature cannot be dropped or something uses it
+        (`features.*`); PartlyDone once something was committed: calling it again goes on; and what `optimize` and
+        `set_properties` raise. Spec: Checkpoint Protection.
+        """
+        from deltacli.operations.change.drop_feature import drop_feature, plan_drop
+
+        self.require_writable(dry_run=dry_run)
+        plan = plan_drop(self, name, truncate_history=truncate_history, commit_metadata=commit_metadata)
+        return plan if dry_run else drop_feature(plan, commit_metadata=commit_metadata)

@@ -18,7 +18,15 @@ from tests.support.reading import NOW_MS, open_at
 from tests.support.validating import validate_table
 
 Json = Any  # Any: JSON values
-READERS = ("columnMapping", "deletionVectors", "typeWidening", "timestampNtz", "variantType", "v2Checkpoint")
+READERS = (
+    "columnMapping",
+    "deletionVectors",
+    "typeWidening",
+    "timestampNtz",
+    "variantType",
+    "v2Checkpoint",
+    "vacuumProtocolCheck",
+)
 
 
 def fields_of(columns: str, extra: Mapping[str, Mapping[str, Json]] | None = None) -> list[dict[str, Json]]:

@@ -28,7 +28,7 @@ _OPTIONS: Mapping[OptionHeading, str] = {
         --engine --master --remote --spark-conf --layout --parts --rows-per-file --v2-top --stats --if-behind --threads
         --rate --no-log-entries --commit-metadata --enable --upgrade-protocol --max-requests --time-budget --pause
         --default --position --nullable --not-null --keep-nullability --allow-lossy --with-options --drop --none
-        --expires --overlap
+        --truncate-history --expires --overlap
         --state --jobs --temp-dir
         --host --port --admin-port --workers --behind-proxy
     """,

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from deltacli.cli.render.terminal.console import Canvas
     from deltacli.delta.protocol.feature_changes import ShownFeature
     from deltacli.delta.protocol.protocol_action import Protocol
+    from deltacli.operations.change.drop_feature import FeatureDrop
     from deltacli.operations.change.table_features import FeaturesOutcome
     from deltacli.operations.change.table_properties import PropertiesOutcome, ShownProperty
 
@@ -95,6 +96,27 @@ def write_change(run: Run, outcome: PropertiesOutcome | FeaturesOutcome, *, is_d
             draw,
         )
     )
+
+
+def drop_result(drop: FeatureDrop) -> Outcome:
+    """Return a drop of a feature that was made or would be; CSV has a line for each step."""
+    content, is_made = drop.as_json(), drop.is_made
+    versions = "several, would be committed"
+    if is_made:
+        first, last = drop.versions[0], drop.versions[-1]
+        versions = f"{first}, committed" if first == last else f"{first} to {last}, committed"
+    before, after = _protocol_line(drop.protocol_before), _protocol_line(drop.protocol_after)
+
+    def said() -> list[Section]:
+        return [
+            Section("table", [drop.table.uri]),
+            Section("versions", [versions]),
+            Section("done" if is_made else "would do", list(drop.steps)),
+            Section("protocol", [f"{before} -> {after}"]),
+        ]
+
+    rows = [{"step": step} for step in drop.steps]
+    return Outcome("features", drop.table.uri, content, said, rows, ("step",), line="feature-drop")
 
 
 def _meaning(one: ShownProperty) -> str | None:

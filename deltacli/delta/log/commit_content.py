@@ -79,6 +79,8 @@ class CommitRequest:
     on_conflict: OnConflict = OnConflict.PLAN_AGAIN
     domains_read: tuple[str, ...] = ()
     "The domains that it depends on without writing them."
+    drops: tuple[str, ...] = ()
+    "The features that its protocol no longer has."
     names_version: bool = False
     "Its actions contain the version of the commit, as `tableVersion` in a schema does."
 
@@ -203,9 +205,9 @@ def require_allowed(request: CommitRequest, base: Base) -> None:
     if request.protocol is not None:
         require_readable(protocol, base.version + 1)
         require_committable(protocol, metadata.configuration, base.version + 1)
-        lost = sorted(base.protocol.supported_features - protocol.supported_features)
+        lost = sorted(base.protocol.supported_features - protocol.supported_features - {*request.drops})
         if lost:
-            raise ValueError(f"a commit must not remove features: {', '.join(lost)}")
+            raise ValueError(f"a commit must not remove features without naming them: {', '.join(lost)}")
     if metadata.id != base.metadata.id:
         raise ValueError("a commit must not change the table id")
     if request.metadata is None and is_stamped(request, base) and not base.is_stamped:

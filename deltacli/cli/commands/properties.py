@@ -1,4 +1,4 @@
-"""`deltacli properties TABLE` and `deltacli features TABLE`."""
+"""`deltacli properties TABLE`, and how a change of settings is made."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from enum import StrEnum
-from functools import partial
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
@@ -114,7 +113,7 @@ def _change(
         count = len(planned.plan.changes)
         return f"{change} {count} {'property' if count == 1 else 'properties'} of {planned.table}" if count else None
 
-    _apply(run, spelling, plan, question, lambda: change_properties(table, edits), dry_run=dry_run, yes=yes)
+    apply_settings(run, spelling, plan, question, lambda: change_properties(table, edits), dry_run=dry_run, yes=yes)
 
 
 def _without_key(change: PropertyChange) -> UsageError:
@@ -156,68 +155,7 @@ def _edits(
     return PropertyEdits(put=pairs_of(items), force=force, commit_metadata=commit_metadata)
 
 
-class FeatureChange(StrEnum):
-    ADD = "add"
-
-
-def features(
-    run: Run,
-    table: TableArgument,
-    change: Annotated[
-        FeatureChange | None,
-        typer.Argument(metavar="[add]", help="Action; without it the features are shown.", show_default=False),
-    ] = None,
-    names: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[NAME]...", help="Features to add.", show_default=False),
-    ] = None,
-    commit_metadata: CommitMetadataOption = None,
-    dry_run: DryRunOption = False,
-    yes: YesOption = False,
-) -> None:
-    """Show the table features of a table, or add some to its protocol.
-
-    \b
-    Features are added in one commit with a new protocol, which cannot be undone:
-    clients that do not support the features lose access. Features that they
-    depend on are added with them. A supported feature is not yet active: most are
-    enabled by a property.
-
-    \b
-    Examples:
-      deltacli features ./tbl
-      deltacli features ./tbl add deletionVectors --dry-run
-      deltacli features ./tbl add v2Checkpoint rowTracking --yes
-    """
-    from deltacli.delta.log.commit_metadata import parse_commit_metadata
-
-    opened = run.open_table(table, writes=change is not None and not dry_run)
-    if change is None:
-        if dry_run or yes or commit_metadata:
-            raise UsageError("--commit-metadata, --dry-run and --yes require add")
-        from deltacli.cli.render.properties_and_features import features_result
-        from deltacli.operations.change.table_features import list_features
-
-        snapshot = opened.snapshot()
-        run.write(features_result(opened.uri, snapshot.version, snapshot.protocol, list_features(snapshot)))
-        return
-    from deltacli.operations.change.table_features import add_features, plan_addition
-
-    added_keys = parse_commit_metadata(commit_metadata or [])
-    if not names:
-        raise UsageError("add: missing argument FEATURE", hint="deltacli features --help")
-
-    def question(planned: FeaturesOutcome) -> str | None:
-        listed = ", ".join(one.name for one in planned.plan.added)
-        return f"add {listed} to the protocol of {planned.table} permanently" if listed else None
-
-    def make() -> FeaturesOutcome:
-        return add_features(opened, names, commit_metadata=added_keys)
-
-    _apply(run, table, partial(plan_addition, opened, names), question, make, dry_run=dry_run, yes=yes)
-
-
-def _apply(
+def apply_settings(
     run: Run,
     table: str,
     plan: Callable[..., Outcome],

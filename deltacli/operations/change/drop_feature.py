@@ -1,0 +1,346 @@
+"""Dropping a feature of a table: what uses it goes first, then the protocol that lists it.
+
+A feature that older versions need is dropped behind new checkpoints: clients without it read the newest version from
+the last one, and older versions are protected. Spec: Checkpoint Protection; Delta-Spark: ALTER TABLE … DROP FEATURE.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from deltacli.delta.log.commit_content import CommitRequest, Slot, encode_line
+from deltacli.delta.log.commit_metadata import NO_METADATA, require_free
+from deltacli.delta.log.files_read import EveryFile
+from deltacli.delta.log.state import plain_action, plain_metadata
+from deltacli.delta.protocol.feature_drops import (
+    PROTECTION,
+    VECTORS,
+    Removal,
+    properties_of_drop,
+    require_droppable,
+    uses_left,
+    without_feature,
+)
+from deltacli.delta.protocol.property_changes import plan_unset
+from deltacli.errors import PartlyDone, Refused
+from deltacli.hints import command
+from deltacli.operations.change.commit import Committed, commit, require_possible
+from deltacli.operations.change.feature_history import has_checkpoint_after, newest_trace, truncate_history
+from deltacli.operations.table.handle import TableHandle
+from deltacli.operations.table.rebuild import read_snapshot
+from deltacli.operations.table.version import Snapshot
+from deltacli.typing import Json
+from deltacli.units import format_timestamp, plural
+from deltacli.work.vector_facts import file_of_vector
+
+if TYPE_CHECKING:
+    import pyarrow
+
+_BARRIERS = 3
+"""Checkpoints before a drop: a reader that lists the log while the feature goes finds one behind which it is gone."""
+
+
+@dataclass
+class FeatureDrop:
+    """A drop of a feature, planned or made. `steps` are sentences; `versions` those that were committed."""
+
+    table: TableHandle
+    name: str
+    version: int
+    removal: Removal
+    protocol_before: Mapping[str, Any]
+    protocol_after: Mapping[str, Any]
+    steps: list[str]
+    truncates: bool = False
+    versions: list[int] = field(default_factory=list)
+    is_made: bool = False
+
+    def as_json(self) -> dict[str, Json]:
+        """Return the content of the document `deltacli.features` of a drop."""
+        return {
+            "version": self.version,
+            "dropped": self.name,
+            "truncateHistory": self.truncates,
+            "steps": list(self.steps),
+            "protocolBefore": dict(self.protocol_before),
+            "protocolAfter": dict(self.protocol_after),
+            "committedVersions": list(self.versions),
+            "committedVersion": self.versions[-1] if self.is_made else None,
+            "dryRun": not self.is_made,
+        }
+
+
+def plan_drop(
+    table: TableHandle,
+    name: str,
+    *,
+    truncate_history: bool = False,
+    commit_metadata: Mapping[str, str] = NO_METADATA,
+) -> FeatureDrop:
+    """Plan to drop a feature of the newest version. `truncate_history` deletes the versions that need it instead of
+    protecting their checkpoints.
+
+    Raises UsageError, Refused where it cannot be dropped or something uses it, and what `read_snapshot` raises.
+    """
+    require_free(commit_metadata)
+    snapshot = read_snapshot(table)
+    removal = _required(snapshot, name, truncates=truncate_history)
+    require_possible(snapshot, CommitRequest("DROP FEATURE"))
+    before = plain_action(snapshot.raw_protocol)
+    after = without_feature(before, name, protected=removal.protects_history and not truncate_history)
+    steps = list(_steps(snapshot, name, removal, truncates=truncate_history))
+    return FeatureDrop(table, name, snapshot.version, removal, before, after, steps, truncate_history)
+
+
+def _steps(snapshot: Snapshot, name: str, removal: Removal, *, truncates: bool) -> Iterator[str]:
+    for key in removal.unset:
+        if key in snapshot.properties:
+            yield f"unset {key}"
+    if name == VECTORS:
+        if files := _files_with_vectors(snapshot):
+            yield f"rewrite {plural(files, 'file')} with deletion vectors"
+        if tombstones := len(_vector_files(snapshot)):
+            yield f"record {plural(tombstones, 'file')} of vectors as removed, for vacuum"
+    if truncates:
+        if (trace := newest_trace(snapshot, name)) is not None:
+            yield f"delete the versions of the log up to {trace} or later, once they are a day old"
+        yield f"drop {name} from the protocol"
+        return
+    if removal.protects_history:
+        yield f"write {_BARRIERS} checkpoints, each after an empty commit"
+    yield f"drop {name} from the protocol"
+    if removal.protects_history:
+        yield "write a checkpoint, and protect older ones"
+
+
+def drop_feature(plan: FeatureDrop, *, commit_metadata: Mapping[str, str] = NO_METADATA) -> FeatureDrop:
+    """Drop a feature as planned; a step that is done already is not done again.
+
+    Raises what `plan_drop`, `commit` and `optimize` raise; PartlyDone instead once something was committed: running it
+    again goes on.
+    """
+    from deltacli.errors import DeltacliError
+
+    drop = _Drop(plan, commit_metadata)
+    try:
+        drop.run()
+    except PartlyDone:
+        raise
+    except DeltacliError as fault:
+        if not plan.versions:
+            raise
+        facts = fault.facts | {"committed so far": ", ".join(map(str, plan.versions))}
+        message = f"{plan.name} is not dropped yet: {fault.message}"
+        raise PartlyDone(message, code=fault.code, facts=facts, hint=_again(plan)) from fault
+    plan.is_made = True
+    return plan
+
+
+def _again(plan: FeatureDrop) -> str:
+    if plan.truncates:
+        return command("features drop", plan.name, truncate_history=True)
+    return command("features drop", plan.name)
+
+
+class _Drop:
+    def __init__(self, plan: FeatureDrop, commit_metadata: Mapping[str, str]) -> None:
+        self._plan, self._table, self._commit_metadata = plan, plan.table, commit_metadata
+
+    def run(self) -> None:
+        plan = self._plan
+        self._commit(self._unset)
+        if plan.name == VECTORS:
+            for _ in range(2):  # writers that began before the property was unset can still add vectors
+                self._purge()
+            self._commit(self._tombstones)
+        if plan.truncates:
+            self._truncate()
+            self._commit(self._dropped)
+            return
+        if plan.removal.protects_history:
+            for _ in range(_BARRIERS):
+                self._commit_and_checkpoint()
+        self._commit(self._dropped)
+        if plan.removal.protects_history:
+            self._checkpoint()
+
+    def _truncate(self) -> None:
+        """Delete the versions that need the feature. Raises Refused where they are too young."""
+        name = self._plan.name
+        if (trace := newest_trace(read_snapshot(self._table), name)) is None:
+            return
+        if not has_checkpoint_after(self._table, trace):
+            self._commit_and_checkpoint()
+        again_ms = truncate_history(self._table, trace)
+        left = newest_trace(read_snapshot(self._table), name) if again_ms is None else trace
+        if left is not None:
+            when = "after that" if again_ms is None else f"from {format_timestamp(again_ms)}"
+            raise Refused(
+                f"versions up to {left} need the feature {name}; they can be deleted {when}",
+                code="features.wait",
+                facts={} if again_ms is None else {"again": format_timestamp(again_ms)},
+                hint=command("features drop", name, truncate_history=True),
+            )
+
+    def _commit_and_checkpoint(self) -> None:
+        self._commit(lambda _: CommitRequest("Empty Commit"))
+        self._checkpoint()
+
+    def _commit(self, make: Callable[[Snapshot], CommitRequest | None]) -> None:
+        done = commit(self._table, make, commit_metadata=self._commit_metadata)
+        if isinstance(done, Committed):
+            self._plan.versions.append(done.version)
+
+    def _checkpoint(self) -> None:
+        from deltacli.operations.checkpoint.execute import write_checkpoint
+        from deltacli.operations.checkpoint.plan import CheckpointRequest, plan_checkpoint
+
+        layout = "classic" if self._plan.name == "v2Checkpoint" else None
+        write_checkpoint(plan_checkpoint(self._table, CheckpointRequest(layout=layout)))
+
+    def _removal(self, snapshot: Snapshot) -> Removal:
+        return _required(snapshot, self._plan.name, truncates=self._plan.truncates)
+
+    def _unset(self, snapshot: Snapshot) -> CommitRequest | None:
+        from dataclasses import replace
+
+        removal = self._removal(snapshot)
+        keys = [key for key in removal.unset if key in snapshot.properties]
+        if not keys:
+            return None
+        config = replace(snapshot.config, raw_metadata=snapshot.raw_metadata)
+        planned = plan_unset(config, plain_metadata(snapshot.raw_metadata), keys)
+        parameters = {"properties": keys, "ifExists": True}
+        return CommitRequest("UNSET TBLPROPERTIES", parameters, metadata=planned.metadata)
+
+    def _purge(self) -> None:
+        from deltacli.operations.optimize.execute import execute_optimize, require_complete
+        from deltacli.operations.optimize.plan import plan_optimize
+        from deltacli.operations.optimize.request import OptimizeRequest
+
+        request = OptimizeRequest(purge=True, commit_metadata=self._commit_metadata)
+        outcome = execute_optimize(plan_optimize(self._table, request))
+        self._plan.versions += outcome.versions
+        require_complete(outcome)
+
+    def _tombstones(self, snapshot: Snapshot) -> CommitRequest | None:
+        """Record the files of vectors that older versions need: vacuum of a client without vectors would not know
+        them.
+        """
+        files = _vector_files(snapshot)
+        if not files:
+            return None
+        now_ms = self._table.clock()
+
+        def body(_: Slot) -> Iterator[bytes]:
+            for path in files:
+                remove = {"path": path, "deletionTimestamp": now_ms, "dataChange": False}
+                yield encode_line({"remove": remove})
+
+        return CommitRequest(
+            "Deletion Vector Tombstones",
+            operation_metrics={"dvTombstonesWithinRetentionPeriod": len(files)},
+            body=body,
+        )
+
+    def _dropped(self, snapshot: Snapshot) -> CommitRequest:
+        name, removal = self._plan.name, self._removal(snapshot)
+        if name == VECTORS and (files := _files_with_vectors(snapshot)):
+            raise Refused(
+                f"{plural(files, 'file')} got deletion vectors meanwhile",
+                code="features.in-use",
+                hint=command("features drop", name),
+            )
+        if (left := [key for key in removal.unset if key in snapshot.properties]) or _has_v2_checkpoint(snapshot, name):
+            what = f"{left[0]} is set again" if left else "the newest checkpoint has the form of the feature"
+            raise Refused(f"{name} came into use meanwhile: {what}", code="features.in-use")
+        protects = removal.protects_history and not self._plan.truncates
+        protocol = without_feature(plain_action(snapshot.raw_protocol), name, protected=protects)
+        metadata = plain_metadata(snapshot.raw_metadata)
+        properties = properties_of_drop(
+            metadata.get("configuration") or {}, removal, snapshot.version + 1, protected=protects
+        )
+        changed = properties != (metadata.get("configuration") or {})
+        return CommitRequest(
+            "DROP FEATURE",
+            {"featureName": name, "truncateHistory": self._plan.truncates},
+            protocol=protocol,
+            metadata=metadata | {"configuration": properties} if changed else None,
+            reads=EveryFile() if name == VECTORS else None,
+            drops=(name,),
+            names_version=protects,
+        )
+
+
+def _required(snapshot: Snapshot, name: str, *, truncates: bool) -> Removal:
+    """Return how a feature is dropped. Raises Refused where something that stays uses it."""
+    removal = require_droppable(snapshot.config, name)
+    if truncates and not removal.protects_history:
+        raise Refused(
+            f"older versions do not need the feature {name}, so their history is not deleted",
+            code="features.history-not-needed",
+            hint=command("features drop", name),
+        )
+    if name == PROTECTION and not truncates:
+        raise Refused(
+            f"the feature {name} can only be dropped together with the history that it protects",
+            code="features.needs-truncation",
+            hint=command("features drop", name, truncate_history=True),
+        )
+    domains = [domain.domain for domain in snapshot.domains]
+    left = list(uses_left(snapshot.config, name, domains))
+    if left:
+        raise Refused(
+            f"the feature {name} cannot be dropped: {'; '.join(left)}",
+            code="features.in-use",
+            facts={"fix": _FIXES[name]} if name in _FIXES else {},
+        )
+    return removal
+
+
+_FIXES = {
+    "checkConstraints": "drop the constraints first",
+    "columnMapping": "an engine that rewrites all files under their logical names",
+    "typeWidening": "an engine that rewrites the files with older types",
+    "typeWidening-preview": "an engine that rewrites the files with older types",
+    "domainMetadata": "remove the domains with the applications that own them",
+}
+
+
+def _has_v2_checkpoint(snapshot: Snapshot, name: str) -> bool:
+    return name == "v2Checkpoint" and snapshot.checkpoint_layout == "v2"
+
+
+def _files_with_vectors(snapshot: Snapshot) -> int:
+    def counted(adds: pyarrow.RecordBatch) -> int:
+        vectors = adds.column("deletionVector")
+        return int(len(vectors) - vectors.null_count)
+
+    return sum(snapshot.file_actions.map_actions("add", counted, fields=["deletionVector"]))
+
+
+def _vector_files(snapshot: Snapshot) -> list[str]:
+    """Return the files of vectors within the table that tombstones name and no tombstone of their own covers."""
+    files = snapshot.table.files()
+
+    def of_batch(removes: pyarrow.RecordBatch, known: set[str]) -> list[str]:
+        found = []
+        paths, vectors = removes.column("path").to_pylist(), removes.column("deletionVector").to_pylist()
+        for path, vector in zip(paths, vectors, strict=True):
+            known.add(path)
+            if vector is not None and vector.get("storageType") == "u":
+                place = file_of_vector(files, {key: value for key, value in vector.items() if value is not None})
+                found += [] if place is None else [place]
+        return found
+
+    known: set[str] = set()
+    read = partial(of_batch, known=known)
+    named = [
+        path
+        for found in snapshot.file_actions.map_actions("remove", read, fields=["path", "deletionVector"])
+        for path in found
+    ]
+    return [path for path in dict.fromkeys(named) if path not in known]
