@@ -93,7 +93,7 @@ def carried_package() -> Any:  # Any: an object of a class that is made here
             return import_module(name)
 
     content = json.dumps(dict(sorted(_texts()))).encode()
-    return Carried(zlib.compress(content), sha256(content).hexdigest(), VERSION)
+    return Carried(zlib.compress(content, 9), sha256(content).hexdigest(), VERSION)
 
 
 def _texts() -> Iterator[tuple[str, str]]:
