@@ -171,7 +171,9 @@ def test_a_commit_that_is_cut_off_is_replaced_after_a_yes(table: Path, left: int
 def test_a_commit_that_may_have_been_written_so_is_not_replaced(table: Path) -> None:
     commit = table / LOG / f"{1:020d}.json"
     commit.write_bytes(commit.read_bytes().splitlines(keepends=True)[0])
+    before = content_of(table)
     refused(undelete(table, "--from", str(table.parent / "copy"), "--yes"), 4, "recover.diverged")
+    assert before == content_of(table)
 
 
 def test_bad_sources_are_refused_by_name_and_change_nothing(table: Path) -> None:
