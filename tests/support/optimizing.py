@@ -63,8 +63,9 @@ def rows_of(table: Table, version: int | None = None) -> list[tuple[Any, ...]]:
     return sorted(zip(*(column.to_pylist() for column in found.columns), strict=True), key=repr)
 
 
-def data_files(storage: MemoryStorage) -> set[str]:
+def data_files(storage: Storage) -> set[str]:
     """The data files that are there, whoever needs them."""
+    assert isinstance(storage, MemoryStorage)
     return {path for path in storage._files if path.endswith(".parquet")}
 
 
