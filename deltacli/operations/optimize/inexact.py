@@ -1,7 +1,7 @@
 """Leave out files that every run would refuse, so that a plan has nothing to do where nothing else is left.
 
 Only the content of a file shows this. Files are opened until it is known that the first bin is worth its work, or each
-bin to sort: two of most tables, all of them only where all are refused.
+bin that is partly sorted: two of most tables, all of them only where all are refused.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ def without_inexact(plan: OptimizePlan, choose: Callable[[LiveFiles], Selection]
 def _next(plan: OptimizePlan, refusals: dict[int, str | None], count: int) -> Iterator[int]:
     """Return so many files whose refusal could change what is done, none once it is certain that work is left.
 
-    A bin to sort is worth it for files that are not in the order yet, so it is looked for an exact one in each of them.
+    A bin to sort is worth it for files that are not in the order yet. So an exact one is looked for in the first bin,
+    and in each that is partly in the order: the rest of it may have been refused by the run before.
     """
     bins, selection = plan.selection.bins, plan.selection
     if plan.order is not None:
@@ -58,7 +59,9 @@ def _next_to_sort(plan: OptimizePlan, one: Bin, refusals: dict[int, str | None],
     assert plan.order is not None
     unsorted = plan.order.unsorted(plan.live, plan.selection.places([one]))
     is_certain = any(place in refusals for place in unsorted)  # refused ones are not in the selection any more
-    return iter(()) if is_certain else islice(unsorted, count)
+    if is_certain or (len(unsorted) == one.files and one is not plan.selection.bins[0]):
+        return iter(())
+    return islice(unsorted, count)
 
 
 def _is_certain(plan: OptimizePlan, refusals: dict[int, str | None]) -> bool:
