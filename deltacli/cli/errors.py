@@ -101,8 +101,12 @@ def _name_what_works(error: PaimonTable, arguments: Sequence[str], table: str | 
         error.facts["instead"] = instead
 
 
-_EXPLAINED: Mapping[str, str] = {"usage.duration": "durations", "usage.size": "sizes"}
+_EXPLAINED: Mapping[str, str] = {"usage.duration": "durations", "usage.size": "sizes", "usage.timestamp": "times"}
 """Code of an error about a value -> the topic that says how such values are written."""
+
+
+_OF_LOCAL_TABLES = {"head": "read {} --limit 20", "schema": "schema show {}", "changes": "changes {} --from 0"}
+"""Command of shares -> the command that does the same for a table of one's own."""
 
 
 def _subject(error: DeltacliError, arguments: Sequence[str], table: str | None) -> str | None:
@@ -133,9 +137,7 @@ def _hint(error: DeltacliError, arguments: Sequence[str], table: str | None) -> 
     if isinstance(error, PathExternal) and error.prefix is not None and arguments:
         return again_with(arguments, "--allow-external", error.prefix, is_repeatable=True)
     if error.code in ("share.address", "share.not-found") and not error.hint:
-        profiles = (word.partition("#")[0] for word in arguments)
-        named = next((word for word in profiles if word.endswith(".share")), None)
-        return named and f"deltacli share ls {quoted_table(named)}"
+        return _of_shares(arguments)
     if error.code in _EXPLAINED and not error.hint:
         return f"deltacli help {_EXPLAINED[error.code]}"
     if error.code == "table.path-missing" and table and not error.hint:
@@ -150,12 +152,43 @@ def _hint(error: DeltacliError, arguments: Sequence[str], table: str | None) -> 
     is_whole = option is not None and not re.search(r", | or ", error.hint)  # else it is one of several ways
     if option and is_whole and arguments and arguments[0] != "fleet":  # whose tables have other options
         return again_with(arguments, option[1], option[2], is_repeatable=option[1] in _REPEATABLE)
+    if error.code == "table.timestamp-before-start" and (found := re.search(r" --version (\d+)$", error.hint)):
+        return _of_version(found[1], arguments) or with_files(fill_hint(error.hint, table), arguments)
     if isinstance(error, VersionAbsent) and error.hint.endswith(f" --version {error.nearest}"):
         return _of_nearest_version(error, arguments) or fill_hint(error.hint, table)
     hint = fill_hint(error.hint, table)
     if table is not None and is_shared(table):  # of which a lower level does not ask for files
         hint = hint.replace("--level storage", "--level footers")
-    return with_files(hint, arguments)
+    hint = with_files(hint, arguments)
+    is_same = hint.replace(" --config ", " -c ") == again(arguments).replace(" --config ", " -c ")
+    return None if is_same else hint
+
+
+def _of_version(version: str, arguments: Sequence[str]) -> str | None:
+    """Return the command line with a version in place of `--timestamp`; None where it has none."""
+    words, last = list[str](), ""
+    for word in arguments:
+        name, equals, _ = word.partition("=")
+        if name == "--timestamp" and equals:
+            words.append(f"--version={version}")
+        elif word == "--timestamp":
+            words.append("--version")
+        else:
+            words.append(version if last == "--timestamp" else word)
+        last = word
+    return again(words) if words != list(arguments) else None
+
+
+def _of_shares(arguments: Sequence[str]) -> str | None:
+    """Return the command that lists what a profile of the command line shares, or that does the same for one's own
+    table.
+    """
+    profiles = (word.partition("#")[0] for word in arguments)
+    named = next((word for word in profiles if word.endswith(".share")), None)
+    local = next((word for word in arguments[2:] if os.path.isdir(word)), None)
+    if named is None and local is not None and arguments[1] in _OF_LOCAL_TABLES:
+        return f"deltacli {_OF_LOCAL_TABLES[arguments[1]].format(quoted_table(local))}"
+    return named and f"deltacli share ls {quoted_table(named)}"
 
 
 def _of_nearest_version(error: VersionAbsent, arguments: Sequence[str]) -> str | None:

@@ -47,6 +47,22 @@ def show_generated_help(path: Sequence[str]) -> bool:
     return True
 
 
+def commands_with(option: str) -> list[str]:
+    """Return the commands that have an option of their own; nothing where the generated pages are missing."""
+    try:
+        with open(GENERATED, encoding="utf-8") as file:
+            pages = json.load(file)
+    except (OSError, ValueError):
+        return []
+    return [
+        command
+        for command, page in pages.items()
+        for entries in page["lists"][0].values()
+        for spelled, _ in entries
+        if option in spelled.replace(",", " ").split()
+    ]
+
+
 def command_page(command: Any, context: Any) -> JsonObject:  # Any: typer's own click
     """Return the page of a command: usage, description, examples, options in sections, exit codes."""
     from deltacli.cli.options.sections import OptionHeading

@@ -87,6 +87,10 @@ def _meant(error: Exception, message: str, arguments: Sequence[str]) -> Meant | 
     if rest and message == f"no such command {rest[0]!r}":
         return _command_for(" ".join(path), rest[0], rest[1:])
     options = _options_of(error)
+    extra = re.fullmatch(r"got unexpected extra argument\(s\) \((\d+)\)", message)
+    if extra and "--version" in options and not any(word.startswith("--version") for word in arguments):
+        words = [word for word in arguments if word != extra[1]]
+        return Meant(f"--version {extra[1]}", again_with(words, "--version", extra[1]))
     if message.startswith("no such option: "):
         return _option_for(message.removeprefix("no such option: "), options, arguments)
     if found := re.fullmatch(r"'(\w+)': this command has one format .*", message):
@@ -151,7 +155,7 @@ def _option_for(name: str, options: Sequence[str], arguments: Sequence[str]) -> 
         plain = {option.lstrip("-"): option for option in options}
         near = plain.get(nearest_name(name.lstrip("-"), plain, alike=_ALIKE) or "")
     if near is None:
-        return None
+        return _of_another_command(name, arguments)
     split = [word.partition("=") for word in arguments]
     return Meant(near, again([(near if word == name else word) + equals + value for word, equals, value in split]))
 
@@ -168,3 +172,18 @@ def _with_unit(option: str, unit: str, name: str, arguments: Sequence[str]) -> l
         else:
             meant.append(word)
     return meant
+
+
+def _of_another_command(option: str, arguments: Sequence[str]) -> Meant | None:
+    """Return the help of the command that has an option, of the same group where one there has it."""
+    from deltacli.cli.help_page import commands_with
+
+    group = arguments[:1]
+    found = sorted(commands_with(option), key=lambda command: command.split()[:1] != group)
+    if not found or (len(found) > _FEW and found[0].split()[:1] != group):
+        return None
+    return Meant(f"{option} of {found[0]!r}", f"deltacli {found[0]} --help")
+
+
+_FEW = 2
+"""Commands up to which an option is one of theirs, and not of many."""

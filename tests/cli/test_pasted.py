@@ -308,6 +308,15 @@ vacuum ./tbl --quarantine ./tbl/q
 vacuum ./tbl --quarantine ./quarantine --purge-older 30
 vacuum ./tbl --purge-older 30d
 help vacuum.retentoin
+restore ./tbl 3
+restore ./tbl --timestamp 2020-01-01
+restore ./tbl --timestamp yesterday
+fleet run --serve-metrics
+fleet run --dry-run
+fleet plan ./tbl
+share head ./tbl
+share schema ./tbl
+share recipient add acme -c ./nope.yaml
 help nothing-like-it
 """
 """Lines with a mistake, and lines whose answer names the next command."""

@@ -47,9 +47,9 @@ def test_a_dry_run_shows_the_plan_and_changes_nothing(home: Path) -> None:
         f"table       file://{home}/tbl",
         "version     14, newest",
         "restore     3, committed 2026-01-01 21:00:00 UTC",
-        "come back   6 files, 11.1 KiB, 580 rows",
-        "go          18 files, 27.7 KiB, 1,030 rows",
-        "stay        3 files",
+        "bring back  6 files, 11.1 KiB, 580 rows",
+        "remove      18 files, 27.7 KiB, 1,030 rows",
+        "keep        3 files",
         "changes     unset delta.deletedFileRetentionDuration",
         "commit      version 15, would be committed",
     ] == done.out.splitlines()[:8]
@@ -101,7 +101,7 @@ def test_consent_is_asked_for_with_the_numbers_of_the_plan(home: Path) -> None:
         asked = session.read_until("[y/N] ")
         session.type("n\n")
         ended, _ = session.finish()
-    assert "6 files (11.1 KiB, 580 rows) come back, 18 files (27.7 KiB, 1,030 rows) go? [y/N]" in asked
+    assert "bring back 6 files (11.1 KiB, 580 rows), remove 18 files (27.7 KiB, 1,030 rows)? [y/N]" in asked
     assert 4 == ended
     assert 15 == len(list((home / "tbl" / "_delta_log").glob("*.json")))
 
@@ -156,7 +156,7 @@ def test_the_plan_is_drawn_on_a_terminal(home: Path) -> None:
         code, lines = on_terminal(width, "restore", home / "tbl", "--version", "3", "--dry-run")
 
         text = [ESCAPE.sub("", line) for line in lines]
-        drawn = [line for line in text if re.match(r" *come back +6 +11\.1 KiB +580", line)]
+        drawn = [line for line in text if re.match(r" *bring back +6 +11\.1 KiB +580", line)]
         assert (0, 1) == (code, len(drawn))
         plan = list(takewhile(lambda line: "next: " not in line, text))
         assert max(map(len, plan)) <= width
@@ -229,6 +229,7 @@ def test_the_question_breaks_between_words(home: Path) -> None:
     start = asked.index("restore version 3:")
     lines = asked[start:].replace("\r", "").split("\n")
     assert max(map(len, lines)) <= 80
-    assert "restore version 3: 6 files (11.1 KiB, 580 rows) come back, 18 files (27.7 KiB, 1,030 rows) go? [y/N] " == (
-        " ".join(lines)
+    assert (
+        "restore version 3: bring back 6 files (11.1 KiB, 580 rows), remove 18 files (27.7 KiB, 1,030 rows)? [y/N] "
+        == (" ".join(lines))
     )

@@ -140,13 +140,15 @@ def _question(plan: RestorePlan) -> str:
     which = "" if plan.request.where is None else f" where {plan.request.where}"
     copied = ""
     if plan.brought is not None:
-        copied = f", {plural(plan.brought.count, 'file')} ({format_size(plan.brought.size_bytes)}) are copied"
+        copied = f", {plural(plan.brought.count, 'file')} ({format_size(plan.brought.size_bytes)}) of which are copied"
     return (
-        f"restore version {plan.target.version}{which}: {_amount(found.added_amount)} come back, "
-        f"{_amount(found.removed_amount)} go{copied}"
+        f"restore version {plan.target.version}{which}: bring back {_amount(found.added_amount)}, "
+        f"remove {_amount(found.removed_amount)}{copied}"
     )
 
 
 def _amount(amount: Amount) -> str:
+    if not amount.files:
+        return "no file"
     rows = "" if amount.rows is None else f", {plural(amount.rows, 'row')}"
     return f"{plural(amount.files, 'file')} ({format_size(amount.size_bytes)}{rows})"

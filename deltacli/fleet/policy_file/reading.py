@@ -126,12 +126,12 @@ def read_fleet_file(path: str | Path) -> FleetFile:
             data = file.read(_MOST_BYTES + 1)
     except OSError as fault:
         reason = (fault.strerror or str(fault)).lower()
-        is_missing = isinstance(fault, FileNotFoundError)
-        raise UsageError(
-            f"the policy file {path} cannot be read: {reason}",
-            code=FAULT,
-            hint=command("fleet init", ".", *([path] if str(path) != "fleet.toml" else [])) if is_missing else None,
-        ) from fault
+        hint = None
+        if isinstance(fault, FileNotFoundError):
+            hint = command("fleet init", ".", *([path] if str(path) != "fleet.toml" else []))
+        elif isinstance(fault, IsADirectoryError):
+            hint = command("fleet init", path)
+        raise UsageError(f"the policy file {path} cannot be read: {reason}", code=FAULT, hint=hint) from fault
     if len(data) > _MOST_BYTES:
         raise UsageError(f"the policy file {path} is larger than {_MOST_BYTES >> 20} MiB", code=FAULT)
     return _Reader(Path(path)).read(data)

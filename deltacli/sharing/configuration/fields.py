@@ -57,8 +57,8 @@ class ConfigurationFile:
             reason = (getattr(fault, "strerror", None) or "invalid path").lower()
             facts, hint = {}, f"ls -l {quoted(str(self.path))}"
             if isinstance(fault, FileNotFoundError) and len(self.files) == 1:
-                facts["instead"] = "local tables can be served without a configuration"
-                hint = command("share serve", ".")
+                facts["instead"] = f"local tables can be served without a configuration: {command('share serve', '.')}"
+                hint = f"write {self.path}, as docs/sharing.md shows, or name another file"
             raise UsageError(
                 f"the configuration {self.path} cannot be read: {reason}", code=CODE, facts=facts, hint=hint
             ) from fault

@@ -33,7 +33,7 @@ def open_gcs(uri: str, options: Mapping[str, str], *, retry: Retry | None = None
             facts={"instead": f"the application default credentials, or {parameter('storage_options.token', '@FILE')}"},
         )
     if not _BUCKET.fullmatch(bucket):
-        said = f"invalid name of a bucket: {bucket!r}" if bucket else f"{uri} does not name a bucket"
+        said = f"invalid name of a bucket: {bucket!r}" if bucket else f"{scheme.rstrip(':')}:// does not name a bucket"
         raise UsageError(said, code="usage.table", hint="gs://BUCKET/PATH")
     read = read_options(options)
     require_libraries(scheme, *(LIBRARIES[:1] if read.anonymous else LIBRARIES))

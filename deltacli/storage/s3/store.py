@@ -33,7 +33,7 @@ def open_s3(uri: str, options: Mapping[str, str], *, retry: Retry | None = None)
             facts={"instead": "AWS_PROFILE, or the environment variables of AWS"},
         )
     if not _BUCKET.fullmatch(bucket):
-        said = f"invalid name of a bucket: {bucket!r}" if bucket else f"{uri} does not name a bucket"
+        said = f"invalid name of a bucket: {bucket!r}" if bucket else f"{scheme.rstrip(':')}:// does not name a bucket"
         raise UsageError(said, code="usage.table", hint="s3://BUCKET/PATH")
     policy = retry or Retry()
     calls = S3Calls(uri, bucket, read_options(options), policy)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from deltacli.operations.restore.plan import RestorePlan
 
 _ABOVE = ("table", "version", "restore", "limited to")
-_IN_TABLE = ("come back", "go", "stay", "refused")
+_IN_TABLE = ("bring back", "remove", "keep", "refused")
 
 
 def draw_restore(canvas: Canvas, plan: RestorePlan, said: Sequence[Section]) -> None:
@@ -28,10 +28,10 @@ def draw_restore(canvas: Canvas, plan: RestorePlan, said: Sequence[Section]) -> 
         draw_parts(canvas, section_rows(canvas, said))
         return
     found = plan.difference
-    stays: list[str | Text] = [canvas.text("stay"), format_count(found.unchanged), "", ""]
+    stays: list[str | Text] = [canvas.text("keep"), format_count(found.unchanged), "", ""]
     rows = [
-        _row(canvas, "come back", found.added_amount, Style.ADDED),
-        _row(canvas, "go", found.removed_amount, Style.REMOVED),
+        _row(canvas, "bring back", found.added_amount, Style.ADDED),
+        _row(canvas, "remove", found.removed_amount, Style.REMOVED),
         stays,
     ]
     draw_parts(
