@@ -86,7 +86,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Path:
         paimon.schema(ID, NAME, PRICE, address, prefix="branch/branch-dev/", id=number)
     for name, content in (("shares.yaml", SHARES), ("fleet.toml", POLICY)):
         (root / name).write_text(content)
-    changes = [{"action": "updateComment", "comment": "prices of a day"}]
+    changes = [{"change": "table-comment", "comment": "trips of a day"}]
     (root / "changes.json").write_text(json.dumps(changes))
     profile = {"shareCredentialsVersion": 1, "endpoint": f"{NOWHERE}/x", "bearerToken": "t"}
     for name in ("acme.share", "a.share"):

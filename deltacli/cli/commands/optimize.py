@@ -60,8 +60,8 @@ def optimize(run: Run, table: TableArgument, *, asked: Asked[OptimizeRequest], h
       deltacli optimize ./tbl --yes  # in cron
       deltacli optimize ./tbl --where "day >= '2026-01-01'" --target-size 256MiB
       deltacli optimize ./tbl --max-bytes 100GiB --time-budget 30m --yes
-      deltacli optimize ./tbl --zorder customer,day --yes
-      deltacli optimize ./tbl --cluster --temp-dir /scratch --yes
+      deltacli optimize ./tbl --zorder trip --yes
+      deltacli optimize s3://lake/events --cluster --temp-dir /scratch --yes
       deltacli optimize ./tbl --purge --yes  # then vacuum removes the rows
       deltacli optimize ./tbl --check  # exit 1 if there is something to do
     """

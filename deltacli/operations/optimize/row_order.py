@@ -134,7 +134,7 @@ def _clustering_columns(snapshot: Snapshot) -> tuple[OrderColumn, ...]:
             "the table has no clustering columns",
             code=NOT_CLUSTERED,
             facts={"to set them": "ALTER TABLE … CLUSTER BY (…) of an engine"},
-            hint=command("optimize", zorder=...),
+            hint=command("optimize", zorder="COLUMN"),
         )
     if len(found) > _MOST_CLUSTERING_COLUMNS:
         raise _refused(f"the table has {len(found)} clustering columns, more than {_MOST_CLUSTERING_COLUMNS}")
