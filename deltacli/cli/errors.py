@@ -160,8 +160,8 @@ def _hint(error: DeltacliError, arguments: Sequence[str], table: str | None) -> 
     if table is not None and is_shared(table):  # of which a lower level does not ask for files
         hint = hint.replace("--level storage", "--level footers")
     hint = with_files(hint, arguments)
-    is_same = hint.replace(" --config ", " -c ") == again(arguments).replace(" --config ", " -c ")
-    return None if is_same else hint
+    is_repeated = hint.replace(" --config ", " -c ") == again(arguments).replace(" --config ", " -c ")
+    return None if is_repeated and error.exit_code == UsageError.exit_code else hint
 
 
 def _of_version(version: str, arguments: Sequence[str]) -> str | None:
