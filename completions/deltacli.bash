@@ -1893,7 +1893,13 @@ _deltacli_offer_values() {
             TEXT) ;;
             FILE) compgen -f -- "$word" ;;
             DIRECTORY) compgen -d -- "$word" ;;
-            *) compgen -W "$1" -- "$word" ;;
+            *)
+                if [[ $word == *,* ]]; then
+                    compgen -P "${word%,*}," -W "$1" -- "${word##*,}"
+                else
+                    compgen -W "$1" -- "$word"
+                fi
+                ;;
         esac
     )
     [[ $1 != FILE && $1 != DIRECTORY ]] || compopt -o filenames 2>/dev/null

@@ -41,6 +41,8 @@ class Value:
     name: str
     kind: Kind
     choices: tuple[str, ...] = ()
+    is_list: bool = False
+    """Whether several of the choices can be given, with commas."""
 
 
 @dataclass(frozen=True, slots=True)

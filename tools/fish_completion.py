@@ -118,6 +118,10 @@ def _option_line(at: str, option: Option) -> str:
 def _words(value: Value) -> str:
     """Return the arguments of `complete` that offer a value; none for free text."""
     match value.kind:
+        case Kind.CHOICE if value.is_list:
+            words = f"string split ' ' '{' '.join(value.choices)}'"
+            offered = f'(__fish_complete_list , "{words}")'
+            return f"-f -a {_quote(offered)}"
         case Kind.CHOICE:
             return f"-f -a {_quote(' '.join(value.choices))}"
         case Kind.FILE:

@@ -49,7 +49,9 @@ def with_known_words(root: Command, topics: tuple[str, ...]) -> Command:
 def _with_words(command: Command) -> Command:
     def option(one: Option) -> Option:
         words = _WORDS.get((command.name, one.spellings[-1]))
-        return one if words is None or one.value is None else replace(one, value=_chosen(one.value, words))
+        if words is None or one.value is None:
+            return one
+        return replace(one, value=replace(_chosen(one.value, words), is_list=True))
 
     def argument(one: Argument) -> Argument:
         if command.path[:1] == ("share",) and one.value.name in ("TABLE", "SHARES", "ADDRESS"):

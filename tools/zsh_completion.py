@@ -101,6 +101,8 @@ def _argument_spec(place: int, argument: Argument) -> str:
 def _value(value: Value) -> str:
     name = _escape(value.name, ":")
     match value.kind:
+        case Kind.CHOICE if value.is_list:
+            return f"{name}:_sequence compadd - {' '.join(_escape(choice, ':') for choice in value.choices)}"
         case Kind.CHOICE:
             return f"{name}:({' '.join(_escape(choice, ':') for choice in value.choices)})"
         case Kind.FILE:

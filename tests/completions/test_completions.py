@@ -175,6 +175,8 @@ def test_names_that_the_product_knows_are_completed(matches: Matches) -> None:
     assert ["deletionVectors"] == matches("deltacli features tbl add deletionV")
     assert ["domainMetadata"] == matches("deltacli log cat tbl 3 --actions dom")
     assert ["operationMetrics"] == matches("deltacli history tbl --columns operationM")
+    assert ["version,operationMetrics"] == matches("deltacli history tbl --columns version,operationM")
+    assert ["log.gap,dv.magic"] == matches("deltacli validate tbl --select log.gap,dv.mag")
     assert ["conf.toml"] == matches("deltacli share ls conf")
     assert ["snapshot"] == matches("deltacli help snap")
     assert ["dv.magic"] == matches("deltacli help dv.mag")

@@ -235,7 +235,10 @@ def _folded(text: str, width: int) -> str:
 
     start = re.match(r"[a-z]+: |  \S+(?: \S+)*  +| *", text)
     indent = " " * min(len(start[0]) if start else 0, width // 2)
-    said, *commands = re.split(r"(?<= )(?=deltacli )", text, maxsplit=1)
+    from deltacli.cli.command_tree import COMMANDS
+
+    words = "|".join({"help", *(name.split()[0] for name in COMMANDS)})
+    said, *commands = re.split(rf"(?<= )(?=deltacli (?:--|(?:{words})(?: |$)))", text, maxsplit=1)
     if commands and re.search("[,;] | deltacli ", re.sub(_QUOTED, "", commands[0])):
         said, commands = text, []  # a sentence about commands
     lines = [""]
