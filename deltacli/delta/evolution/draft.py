@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NoReturn
@@ -136,6 +136,20 @@ def at(root: Root, address: Sequence[str | int]) -> Any:
     for step in address:
         part = part[step]
     return part
+
+
+def fields_within(part: Root) -> Iterator[dict[str, Any]]:
+    """Yield the fields within a type, parents first, to be edited."""
+    match part:
+        case {"type": "struct", "fields": [*fields]}:
+            for field in fields:
+                yield field
+                yield from fields_within(field["type"])
+        case {"type": "array", "elementType": element}:
+            yield from fields_within(element)
+        case {"type": "map", "keyType": key, "valueType": value}:
+            yield from fields_within(key)
+            yield from fields_within(value)
 
 
 def metadata_of(root: Root, place: ColumnPlace) -> dict[str, Any]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from deltacli.delta.evolution.draft import Draft, Effect, Root, Settings, forbid
+from deltacli.delta.evolution.draft import Draft, Effect, Root, Settings, fields_within, forbid
 from deltacli.delta.evolution.requests import SetMapping
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.read_property import parse_integer
@@ -60,23 +60,9 @@ def _is_mapped(metadata: Any) -> bool:
     return any(key.startswith("delta.columnMapping.") for key in metadata)
 
 
-def _fields(part: Root) -> Iterator[dict[str, Any]]:
-    """Yield the fields within a type, parents first, to be edited."""
-    match part:
-        case {"type": "struct", "fields": [*fields]}:
-            for field in fields:
-                yield field
-                yield from _fields(field["type"])
-        case {"type": "array", "elementType": element}:
-            yield from _fields(element)
-        case {"type": "map", "keyType": key, "valueType": value}:
-            yield from _fields(key)
-            yield from _fields(value)
-
-
 def _number(root: Root, highest: int, name_of: Callable[[str, int], str]) -> int:
     """Give all fields within a type ids after `highest`, and return the highest id then."""
-    for field in _fields(root):
+    for field in fields_within(root):
         highest += 1
         _require_room(highest)
         known = field.get("metadata")
@@ -108,7 +94,7 @@ def number_new_field(draft: Draft, field: dict[str, Any], new_name: Callable[[],
 
 def _number_parts(struct: Root, highest: int) -> int:
     """Give the parts of arrays and maps ids, as Iceberg needs them."""
-    for field in _fields(struct):
+    for field in fields_within(struct):
         data_type = parse_schema(write_exactly({"type": "struct", "fields": [field]})).fields[0].data_type
         ways = list(ways_to_parts(data_type, field["metadata"][PHYSICAL_NAME]))
         if ways:

@@ -24,6 +24,7 @@ from deltacli.hints import command, nearest_name
 
 PROTECTION = "checkpointProtection"
 VECTORS = "deletionVectors"
+WIDENINGS = ("typeWidening", "typeWidening-preview")
 
 
 class Removal(NamedTuple):
@@ -97,13 +98,15 @@ def uses_left(config: TableConfiguration, name: str, domains: Sequence[str]) -> 
             mapped = [one.path for one in named_fields(schema) if _is_mapped(one.field.metadata)]
             if str(config.properties.get(MODE) or "none").lower() != "none" or mapped:
                 yield f"{MODE} is {config.properties.get(MODE, 'none')}, and files have physical names"
-        case "typeWidening" | "typeWidening-preview":
-            widened = [one.path for one in named_fields(schema) if TYPE_CHANGES_KEY in one.field.metadata]
-            if widened:
-                yield f"files can have older types of {', '.join(widened[:5])}"
         case "domainMetadata":
             for domain in domains:
                 yield f"the domain {domain}"
+
+
+def widened_columns(config: TableConfiguration) -> list[str]:
+    """Return the columns whose types were changed, so that files can have older ones."""
+    schema = config.schema or StructType(())
+    return [one.path for one in named_fields(schema) if TYPE_CHANGES_KEY in one.field.metadata]
 
 
 def _is_mapped(metadata: Mapping[str, object]) -> bool:

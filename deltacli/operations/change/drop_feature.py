@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from deltacli.delta.evolution.draft import fields_within
 from deltacli.delta.log.commit_content import CommitRequest, Slot, encode_line
 from deltacli.delta.log.commit_metadata import NO_METADATA, require_free
 from deltacli.delta.log.files_read import EveryFile
@@ -18,13 +19,17 @@ from deltacli.delta.log.state import plain_action, plain_metadata
 from deltacli.delta.protocol.feature_drops import (
     PROTECTION,
     VECTORS,
+    WIDENINGS,
     Removal,
     properties_of_drop,
     require_droppable,
     uses_left,
+    widened_columns,
     without_feature,
 )
 from deltacli.delta.protocol.property_changes import plan_unset
+from deltacli.delta.schema.type_changes import TYPE_CHANGES_KEY
+from deltacli.delta.schema.widened_schema import read_exactly, write_exactly
 from deltacli.errors import PartlyDone, Refused
 from deltacli.hints import command
 from deltacli.operations.change.commit import Committed, commit, require_possible
@@ -39,8 +44,11 @@ from deltacli.work.vector_facts import file_of_vector
 if TYPE_CHECKING:
     import pyarrow
 
+    from deltacli.operations.optimize.purge import Find
+
 _BARRIERS = 3
 """Checkpoints before a drop: a reader that lists the log while the feature goes finds one behind which it is gone."""
+_FILES_PER_PIECE = 32
 
 
 @dataclass
@@ -104,6 +112,9 @@ def _steps(snapshot: Snapshot, name: str, removal: Removal, *, truncates: bool) 
             yield f"rewrite {plural(files, 'file')} with deletion vectors"
         if tombstones := len(_vector_files(snapshot)):
             yield f"record {plural(tombstones, 'file')} of vectors as removed, for vacuum"
+    if name in WIDENINGS and (columns := widened_columns(snapshot.config)):
+        yield f"rewrite the files with older types of {', '.join(columns[:5])}"
+        yield "remove the type changes from the schema"
     if truncates:
         if (trace := newest_trace(snapshot, name)) is not None:
             yield f"delete the versions of the log up to {trace} or later, once they are a day old"
@@ -156,6 +167,11 @@ class _Drop:
             for _ in range(2):  # writers that began before the property was unset can still add vectors
                 self._purge()
             self._commit(self._tombstones)
+        if plan.name in WIDENINGS and widened_columns(read_snapshot(self._table).config):
+            from deltacli.work.rewrite.older_types import FindOlderTypes
+
+            self._purge(FindOlderTypes())
+            self._commit(self._without_type_changes)
         if plan.truncates:
             self._truncate()
             self._commit(self._dropped)
@@ -216,15 +232,37 @@ class _Drop:
         parameters = {"properties": keys, "ifExists": True}
         return CommitRequest("UNSET TBLPROPERTIES", parameters, metadata=planned.metadata)
 
-    def _purge(self) -> None:
+    def _purge(self, find: Find | None = None) -> None:
         from deltacli.operations.optimize.execute import execute_optimize, require_complete
         from deltacli.operations.optimize.plan import plan_optimize
         from deltacli.operations.optimize.request import OptimizeRequest
 
         request = OptimizeRequest(purge=True, commit_metadata=self._commit_metadata)
-        outcome = execute_optimize(plan_optimize(self._table, request))
+        outcome = execute_optimize(plan_optimize(self._table, request, find=find))
         self._plan.versions += outcome.versions
         require_complete(outcome)
+
+    def _without_type_changes(self, snapshot: Snapshot) -> CommitRequest | None:
+        """Remove what the schema says of older types. Raises Refused while a file has one."""
+        columns = widened_columns(snapshot.config)
+        if not columns:
+            return None
+        if (path := _file_with_older_type(snapshot)) is not None:
+            raise Refused(
+                f"{path} still has an older type, or cannot be read",
+                code="features.in-use",
+                hint=command("features drop", self._plan.name),
+            )
+        metadata = plain_metadata(snapshot.raw_metadata)
+        root = read_exactly(str(metadata["schemaString"]))
+        for one in fields_within(root):
+            (one.get("metadata") or {}).pop(TYPE_CHANGES_KEY, None)
+        return CommitRequest(
+            "DROP FEATURE",
+            {"featureName": self._plan.name, "columns": columns},
+            metadata=metadata | {"schemaString": write_exactly(root)},
+            reads=EveryFile(),
+        )
 
     def _tombstones(self, snapshot: Snapshot) -> CommitRequest | None:
         """Record the files of vectors that older versions need: vacuum of a client without vectors would not know
@@ -254,6 +292,8 @@ class _Drop:
                 code="features.in-use",
                 hint=command("features drop", name),
             )
+        if name in WIDENINGS and (columns := widened_columns(snapshot.config)):
+            raise Refused(f"the type of {columns[0]} was changed meanwhile", code="features.in-use")
         if (left := [key for key in removal.unset if key in snapshot.properties]) or _has_v2_checkpoint(snapshot, name):
             what = f"{left[0]} is set again" if left else "the newest checkpoint has the form of the feature"
             raise Refused(f"{name} came into use meanwhile: {what}", code="features.in-use")
@@ -304,8 +344,6 @@ def _required(snapshot: Snapshot, name: str, *, truncates: bool) -> Removal:
 _FIXES = {
     "checkConstraints": "drop the constraints first",
     "columnMapping": "an engine that rewrites all files under their logical names",
-    "typeWidening": "an engine that rewrites the files with older types",
-    "typeWidening-preview": "an engine that rewrites the files with older types",
     "domainMetadata": "remove the domains with the applications that own them",
 }
 
@@ -320,6 +358,24 @@ def _files_with_vectors(snapshot: Snapshot) -> int:
         return int(len(vectors) - vectors.null_count)
 
     return sum(snapshot.file_actions.map_actions("add", counted, fields=["deletionVector"]))
+
+
+def _file_with_older_type(snapshot: Snapshot) -> str | None:
+    """Return a live file that does not have the types of the table. Reads the footers of all."""
+    from deltacli.work.rewrite.dropped_columns import CONFIG
+    from deltacli.work.rewrite.older_types import FindOlderTypes
+    from deltacli.work.rows.data_files import DataFile
+
+    def files(adds: pyarrow.RecordBatch) -> list[DataFile]:
+        pairs = zip(adds.column("path").to_pylist(), adds.column("size").to_pylist(), strict=True)
+        return [DataFile(path, size) for path, size in pairs]
+
+    table = snapshot.table
+    every = [file for part in snapshot.file_actions.map_actions("add", files, fields=["path", "size"]) for file in part]
+    pieces = [every[begin : begin + _FILES_PER_PIECE] for begin in range(0, len(every), _FILES_PER_PIECE)]
+    answers = table.engine.spread(FindOlderTypes(), pieces, table.stores, shared={CONFIG: snapshot.config}, weigh=len)
+    found = [is_older for part in answers for is_older in part]
+    return next((file.path for file, is_older in zip(every, found, strict=True) if is_older), None)
 
 
 def _vector_files(snapshot: Snapshot) -> list[str]:

@@ -18,7 +18,7 @@ from deltacli.operations.change.commit import require_possible
 from deltacli.operations.optimize.estimate import estimate
 from deltacli.operations.optimize.inexact import without_inexact
 from deltacli.operations.optimize.live import LiveFiles, live_files
-from deltacli.operations.optimize.purge import with_dropped_columns
+from deltacli.operations.optimize.purge import Find, with_named_files
 from deltacli.operations.optimize.request import OptimizeRequest
 from deltacli.operations.optimize.row_order import RowOrder, row_order
 from deltacli.operations.optimize.select import Bin, Rules, Selection, select, select_ordered
@@ -27,6 +27,7 @@ from deltacli.operations.table.partition_condition import PartitionCondition
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.typing import Json
 from deltacli.units import parse_size
+from deltacli.work.rewrite.dropped_columns import FindDroppedColumns
 from deltacli.work.rewrite.spec import RewriteSpec
 
 if TYPE_CHECKING:
@@ -115,8 +116,9 @@ class OptimizePlan:
         }
 
 
-def plan_optimize(table: TableHandle, request: OptimizeRequest) -> OptimizePlan:
-    """Choose the files to rewrite. Reads the log and a few data files, and with `purge` the footers of all.
+def plan_optimize(table: TableHandle, request: OptimizeRequest, *, find: Find | None = None) -> OptimizePlan:
+    """Choose the files to rewrite. Reads the log and a few data files, and with `purge` the footers of all. `find` says
+    what a purge is for besides deleted rows; dropped columns without it.
 
     Raises what `read_snapshot` raises; Refused where the table cannot be written; Unreadable for a schema whose files
     deltacli does not write; UsageError for a condition or an order that does not fit this table; DataUnreadable
@@ -131,7 +133,7 @@ def plan_optimize(table: TableHandle, request: OptimizeRequest) -> OptimizePlan:
     condition = None if request.where is None else PartitionCondition(snapshot.config, request.where)
     live = live_files(snapshot, condition)
     if request.purge:
-        live = with_dropped_columns(snapshot, live, condition)
+        live = with_named_files(snapshot, live, condition, find or FindDroppedColumns())
     choose = partial(_chosen, rules, order)
     plan = OptimizePlan(table, request, snapshot, rules, condition, live, choose(live), order)
     return plan if plan.is_noop else without_inexact(plan, choose)

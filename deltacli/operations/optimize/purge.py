@@ -1,17 +1,18 @@
-"""Which files a purge rewrites besides those with deletion vectors: those that still hold dropped columns."""
+"""Which files a purge rewrites besides those with deletion vectors, such as those that still hold dropped columns."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from deltacli.arrow import compute as pc
 from deltacli.operations.optimize.live import LiveFiles
 from deltacli.operations.table.keyed_files import Mask, chosen_actions
 from deltacli.typing import RecordBatch
-from deltacli.work.rewrite.dropped_columns import CONFIG, FindDroppedColumns
+from deltacli.work.rewrite.dropped_columns import CONFIG
 from deltacli.work.rows.data_files import DataFile
+from deltacli.work.task import Task
 
 if TYPE_CHECKING:
     from deltacli.operations.table.version import Snapshot
@@ -19,8 +20,12 @@ if TYPE_CHECKING:
 _FILES_PER_PIECE = 32
 
 
-def with_dropped_columns(snapshot: Snapshot, live: LiveFiles, condition: Mask | None) -> LiveFiles:
-    """Return the files with those marked that hold columns which the table does not have. Reads their footers."""
+Find: TypeAlias = Task[Sequence[DataFile], list[bool]]
+"""Says of each file whether it holds what is to be purged; the shared value `CONFIG` is the table's configuration."""
+
+
+def with_named_files(snapshot: Snapshot, live: LiveFiles, condition: Mask | None, find: Find) -> LiveFiles:
+    """Return the files with those marked that hold what is to be purged, as `find` says from their footers."""
     import pyarrow as pa
 
     columns, table = live.columns, snapshot.table
@@ -30,9 +35,7 @@ def with_dropped_columns(snapshot: Snapshot, live: LiveFiles, condition: Mask | 
     pieces = chain.from_iterable(map(_pieces, adds))
     found: list[bool] = []
     with table.progress.step("reading footers", unit="files", total=len(places)) as step:
-        for answers in table.engine.spread(
-            FindDroppedColumns(), pieces, table.stores, shared={CONFIG: snapshot.config}, weigh=len
-        ):
+        for answers in table.engine.spread(find, pieces, table.stores, shared={CONFIG: snapshot.config}, weigh=len):
             found += answers
             step.advance(len(answers))
     named = pc.take(places, pc.indices_nonzero(pa.array(found, pa.bool_())))

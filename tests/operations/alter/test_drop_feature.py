@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from deltacli.api.table import Table
@@ -23,6 +25,7 @@ from tests.support.builder import LOG, TableBuilder
 from tests.support.committing import Rivals, commits, infos
 from tests.support.faulty import Fault, FaultyStorage
 from tests.support.reading import NOW_MS, open_at
+from tests.support.rows import parquet_bytes
 from tests.support.validating import validate_table
 
 LEGACY = ["appendOnly", "invariants"]
@@ -215,4 +218,31 @@ def test_vectors_of_a_real_table_are_purged_and_their_files_recorded(tmp_path: P
     assert after.protocol.min_reader_version == 1
     assert vectors
     assert set(vectors) <= {Path(path).name for path in tombstones}
+    assert [] == errors(storage)
+
+
+def test_files_with_older_types_are_rewritten(tmp_path: Path) -> None:
+    """8.42: without such files there is nothing to rewrite."""
+    rows = pa.table({"a": pa.array([1, None, 3], pa.int32()), "s": [{"x": 1}, None, {"x": 3}]})
+    fields = {
+        "a": "integer",
+        "s": {"type": "struct", "fields": [{"name": "x", "type": "long", "nullable": True, "metadata": {}}]},
+    }
+    schema = [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in fields.items()]
+    builder = table_of(schema, features=[*LEGACY, "typeWidening"], properties={"delta.enableTypeWidening": "true"})
+    data = parquet_bytes(rows)
+    builder.file("f", data).commit(commit_info(), add("f", size=len(data), records=3))
+    storage = open_storage(str(builder.write(tmp_path / "t")))
+    table = open_at(storage)
+    table.widen_type(("a", "bigint"))
+    before = [row for batch in table.snapshot().scan() for row in batch.to_pylist()]
+
+    assert "ok" == drop(storage, "typeWidening")
+    after = table.snapshot()
+    files = [path for batch in after.files() for path in batch.column("path").to_pylist()]
+    assert before == [row for batch in after.scan() for row in batch.to_pylist()]
+    assert "typeChanges" not in str(after.metadata.schema_string)
+    assert ["f"] != files
+    assert [pa.int64()] == [pq.read_schema(tmp_path / "t" / path).field("a").type for path in files]
+    assert (1, 7, sorted([*LEGACY, "checkpointProtection"])) == supported(storage)
     assert [] == errors(storage)
