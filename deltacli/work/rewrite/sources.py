@@ -62,7 +62,8 @@ class Sources:
             try:
                 batch = next(batches, None)
             except (DataUnreadable, PathExternal) as fault:
-                refused = RefusedFile(source.file.path, fault.code, fault.message)
+                why = fault.facts.get("reason")
+                refused = RefusedFile(source.file.path, fault.code, f"{fault.message}: {why}" if why else fault.message)
                 if is_passing:
                     raise SourceRefusedError(refused) from fault
                 self.refused.append(refused)

@@ -4,6 +4,7 @@ memory and size, and files that only their content shows to be impossible to cop
 
 from __future__ import annotations
 
+import base64
 import json
 import random
 from collections.abc import Sequence
@@ -16,6 +17,7 @@ import pytest
 
 from deltacli import open_table
 from deltacli.api.table import Table
+from deltacli.errors import Unreadable
 from tests.support.actions import Line, add, metadata, protocol
 from tests.support.builder import TableBuilder
 from tests.support.optimizing import live_paths
@@ -288,3 +290,46 @@ def test_a_commit_has_a_limited_number_of_bytes(tmp_path: Path, monkeypatch: pyt
 
     assert [2, 1] == [len(group) for group in done.plan.groups]
     assert 2 == len(done.versions)
+
+
+def encrypted(rows: pa.Table, *, plaintext_footer: bool) -> bytes:
+    """A file whose column is encrypted, and its footer, too, unless that is plain."""
+    encryption = pytest.importorskip("pyarrow.parquet.encryption")
+
+    class Keys(encryption.KmsClient):  # type: ignore[misc, name-defined]
+        def __init__(self, _: Any) -> None:
+            super().__init__()
+
+        def wrap_key(self, key: bytes, _: str) -> bytes:
+            return base64.b64encode(key)
+
+    how = encryption.EncryptionConfiguration("f", column_keys={"k": ["c"]}, plaintext_footer=plaintext_footer)
+    factory = encryption.CryptoFactory(Keys)
+    properties = factory.file_encryption_properties(encryption.KmsConnectionConfig(), how)
+    sink = pa.BufferOutputStream()
+    with pq.ParquetWriter(sink, rows.schema, encryption_properties=properties) as writer:
+        writer.write_table(rows)
+    return bytes(sink.getvalue())
+
+
+@pytest.mark.parametrize("plaintext_footer", [False, True])
+def test_an_encrypted_file_is_left_alone_and_named(plaintext_footer: bool, tmp_path: Path) -> None:
+    secret = encrypted(pa.table({"c": pa.array([1, 2], pa.int64())}), plaintext_footer=plaintext_footer)
+    path = table(tmp_path / "t", [column("c", "long")], one([3], pa.int64()), secret, one([4], pa.int64()))
+
+    (result,) = rewrite_at(path)
+
+    assert [("old-1.parquet", "data.not-parquet")] == [(each.path, each.code) for each in result.refused]
+    assert "crypt" in result.refused[0].reason
+    assert secret == (path / "old-1.parquet").read_bytes()
+
+
+def test_a_type_that_is_not_known_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    data = one([b"\x01"], pa.binary(), "g")
+    path = table(tmp_path / "t", [column("g", "geometry(OGC:CRS84)")], data, data)
+
+    with pytest.raises(Unreadable) as caught:
+        open_table(str(path)).optimize()
+
+    assert caught.value.code.startswith("schema.")
+    assert 2 == len(list(path.glob("*.parquet")))
