@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from tests.support.altering import MAPPED, Case, add, change, drop, flat, nested, partitioned, rename, table_of
 from tests.support.builder import TableBuilder
+from tests.support.reading import open_built
+from tests.support.rows import parquet_bytes, schema_of
+from tests.support.rows import table_of as rows_table
 
 
 def mapped(columns: str = "a int, b string", **table: Any) -> Callable[[], TableBuilder]:
@@ -208,3 +212,21 @@ MAPPING = [
 @pytest.mark.parametrize("case", MAPPING, ids=lambda case: case.id)
 def test_the_cases_of_the_reference_suites(case: Case) -> None:
     case.check()
+
+
+def test_versions_and_changes_before_a_rename_keep_their_names() -> None:
+    rows = pa.table({"a": [1, 2], "b": ["x", "y"]})
+    table = open_built(rows_table({"f.parquet": parquet_bytes(rows)}, schema_of(rows)))
+    for one in (MAPPED, rename("a", "n"), drop("b"), add("a", "string")):
+        table.alter([one], upgrade_protocol=True)
+
+    def names(version: int) -> list[Any]:
+        batches = table.snapshot(version=version).scan()
+        return [row for batch in batches for row in batch.to_pylist()]
+
+    assert [{"a": 1, "b": "x"}, {"a": 2, "b": "y"}] == names(0) == names(1)
+    assert [{"n": 1, "b": "x"}, {"n": 2, "b": "y"}] == names(2)
+    assert [{"n": 1, "a": None}, {"n": 2, "a": None}] == names(4)
+    assert [{"n": 1, "b": "x"}] == [
+        row for batch in table.snapshot(version=2).scan(where="n = 1") for row in batch.to_pylist()
+    ]
