@@ -53,7 +53,7 @@ _BLOCKS = re.compile(
 
 def render_help_topics(pages: Mapping[str, str]) -> str:
     """Return every topic as JSON, one a line; `pages` are those that are generated at the same time, by name."""
-    read = {page.name: page.read_text(encoding="utf-8") for page in sorted(DOCS.glob("*.md"))} | pages
+    read = {page.name: page.read_text(encoding="utf-8") for page in sorted(DOCS.glob("*.md"))} | dict(pages)
     topics = {**dict(_codes(read)), **dict(_properties()), **dict(_features()), **dict(_sections(read))}
     for name, meant in OTHER_NAMES.items():
         topics[name] = topics[meant]

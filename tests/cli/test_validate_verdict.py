@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from deltacli.cli.render.validate.report import CheckedTable
-from deltacli.cli.render.validate.verdict import judge
+from deltacli.cli.render.validate.report import CheckedTable, ValidationReport
+from deltacli.cli.render.validate.verdict import all_sentence, judge
 from deltacli.delta.log.log_path import Place
 from deltacli.delta.rules.framework.base import Finding, Severity
 from deltacli.delta.rules.framework.catalogue import CATALOGUE
 from deltacli.delta.rules.framework.risks import SAYS, Risk
+from deltacli.operations.validate.findings import COULD_NOT_BE_READ
 from deltacli.operations.validate.validate import Validation
 from tests.cli.conftest import Run
 from tests.cli.pty_session import Session
@@ -88,6 +90,18 @@ def test_the_verdict_leaves_out_skipped_unjudged_and_accepted_rules() -> None:
         judge(table(warned, accepted=1)).is_readable,
         judge(table((), is_rebuilt=False)).is_readable,
     ]
+
+
+def test_a_shared_table_that_could_not_be_read_is_not_one_without_problems() -> None:
+    server, read = table(())._replace(is_server=True), table(())
+    unread = read._replace(validation=replace(read.validation, skipped={"share.page-size": COULD_NOT_BE_READ}))
+
+    report = ValidationReport(
+        "footers", Severity.ERROR, (server, read, unread), (), tuple, None, left_out=("1 of 3 tables",)
+    )
+
+    assert f"not tested: {COULD_NOT_BE_READ}" in judge(unread).sentence
+    assert "2 without problems; 1 table could not be tested; not tested: 1 of 3 tables" == all_sentence(report)
 
 
 def test_a_rule_with_several_severities_is_reported_once() -> None:

@@ -65,7 +65,7 @@ FILE_OUTSIDE = Rule(
 )
 """As above."""
 
-UNREAD = "the table could not be read"
+COULD_NOT_BE_READ = "the table could not be read"
 """Why the rules of a shared table were not checked, where the server did not let it be read."""
 
 OWN_RULES = frozenset({CHECK_CRASHED.id, FILE_UNREADABLE.id, FILE_OUTSIDE.id})

@@ -10,7 +10,7 @@ from deltacli.delta.rules.framework.base import Area, Finding, Level, Rule
 from deltacli.errors import StorageFailed, Unreadable, UsageError
 from deltacli.hints import command, parameter
 from deltacli.memory_limit import stop_if_exhausted
-from deltacli.operations.validate.findings import CHECK_CRASHED, UNREAD
+from deltacli.operations.validate.findings import CHECK_CRASHED, COULD_NOT_BE_READ
 from deltacli.progress import SILENT, Progress
 from deltacli.sharing.conformance.framework import Suite
 from deltacli.sharing.conformance.rules import (
@@ -232,7 +232,7 @@ class ConformanceRun:
             for path, check, area in parts:
                 self._run(suite, path, check, area.rules)
                 step.advance()
-        suite.skip(UNREAD, () if table.whole is not None else _table_rules())
+        suite.skip(COULD_NOT_BE_READ, () if table.whole is not None else _table_rules())
         return suite
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -26,6 +27,7 @@ from deltacli.sharing.client.limits import AnswerLimits
 from deltacli.sharing.client.listing import list_shares
 from deltacli.sharing.client.tables.share_storage import ShareStorage
 from deltacli.sharing.protocol.capabilities import ResponseFormat
+from tests.cli.support import deltacli
 from tests.sharing.client.serving import Asked, Proxy, Sent, proxied
 from tests.sharing.served import shared
 from tests.support.rows import parquet_bytes, schema_of, table_of
@@ -447,3 +449,19 @@ def test_an_answer_of_another_version_is_an_error(proxy: Proxy) -> None:
 
     with pytest.raises(AnswerInvalid, match="another version"):
         Table(proxy.store()).snapshot(version=0)
+
+
+def test_a_server_that_refuses_connections_is_an_error_at_once(tmp_path: Path) -> None:
+    """It names the port. A server that has answered before may come back: there the request is repeated."""
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        port = listening.getsockname()[1]
+    profile = {"shareCredentialsVersion": 1, "endpoint": f"http://127.0.0.1:{port}/x", "bearerToken": "t"}
+    (tmp_path / "a.share").write_text(json.dumps(profile))
+
+    failed = deltacli("share", "ls", "a.share", cwd=tmp_path)
+
+    assert 7 == failed.code
+    assert f"connecting to 127.0.0.1 at port {port} failed" in failed.err
+    assert "retrying" not in failed.err
+    assert "tried" not in failed.err

@@ -17,7 +17,7 @@ from deltacli.delta.rules.framework.risks import (
     Risk,
     risk_of,
 )
-from deltacli.operations.validate.findings import UNREAD, SelectedRules
+from deltacli.operations.validate.findings import COULD_NOT_BE_READ, SelectedRules
 from deltacli.typing import Json
 from deltacli.units import plural
 
@@ -64,7 +64,7 @@ class TableVerdict(NamedTuple):
         elif self.remarks and not self.is_serious:
             parts.append(plural(self.remarks, "remark"))
         elif not self.is_serious:
-            parts.append(f"not tested: {UNREAD}" if self.is_untested else "nothing found")
+            parts.append(f"not tested: {COULD_NOT_BE_READ}" if self.is_untested else "nothing found")
         return "; ".join(parts)
 
     def _can_be_read(self) -> str:
@@ -106,7 +106,7 @@ def judge(table: CheckedTable) -> TableVerdict:
     is_paimon = table.validation.table_format == "paimon"
     level, unsupported = table.validation.level, table.validation.unsupported
     code = None if unsupported is None else unsupported.code
-    is_untested = not table.is_server and UNREAD in table.validation.skipped.values()
+    is_untested = not table.is_server and COULD_NOT_BE_READ in table.validation.skipped.values()
     count = len(others - at_stake - {code})
     return TableVerdict(level, code, present, count, len(remarks), readable, is_paimon, is_untested)
 
