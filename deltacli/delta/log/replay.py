@@ -14,8 +14,6 @@ from functools import reduce
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.delta.encoding.fingerprints import repeated
-from deltacli.delta.encoding.key_index import KeyIndex
 from deltacli.delta.log.action_fields import wrong_type
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.paths.path_decoding import canonical, canonical_column, decode_column
@@ -25,6 +23,8 @@ from deltacli.hints import command
 
 if TYPE_CHECKING:
     import pyarrow
+
+    from deltacli.delta.encoding.key_index import KeyIndex
 
 _VECTOR_MARK = "\0"
 "Between the path and the deletion vector id of a key; no path contains it."
@@ -123,6 +123,8 @@ def values_that_repeat(hashes: Iterable[array[int]]) -> frozenset[int]:
     """Return the hashes that occur more than once in all of the arrays together."""
     import pyarrow
 
+    from deltacli.delta.encoding.fingerprints import repeated
+
     every = [pyarrow.Array.from_buffers(pyarrow.int64(), len(each), [None, pyarrow.py_buffer(each)]) for each in hashes]
     return frozenset(repeated(pyarrow.concat_arrays([pyarrow.array([], pyarrow.int64()), *every])).to_pylist())
 
@@ -136,7 +138,11 @@ class TouchedFiles:
         import pyarrow
 
         encoded = _as_bytes(seen)
-        self._indexes = (*large, *([KeyIndex(encoded)] if len(seen) > _MANY else ()))
+        self._indexes = list(large)
+        if len(seen) > _MANY:
+            from deltacli.delta.encoding.key_index import KeyIndex
+
+            self._indexes.append(KeyIndex(encoded))
         self._few = encoded if len(seen) <= _MANY else encoded.slice(0, 0)
         mark = _VECTOR_MARK.encode()
         paths = {key.partition(mark)[0] for key in self._few.to_pylist()}

@@ -10,7 +10,6 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.delta.encoding.key_index import KeyIndex
 from deltacli.delta.log.commit_lines import Action, read_actions
 from deltacli.delta.log.file_actions import NarrowRows, action_schemas, whole_actions
 from deltacli.delta.log.replay import (
@@ -36,6 +35,7 @@ from deltacli.work.commits.reading import is_large, read_commit, stream_commit
 if TYPE_CHECKING:
     import pyarrow
 
+    from deltacli.delta.encoding.key_index import KeyIndex
     from deltacli.work.commits.blocks import NarrowBlock
 
 _ACTIONS_A_BATCH = 8_192
@@ -276,6 +276,7 @@ def _take_large(
     storage: Storage, engine: Engine, file: LogFile, tail: LogTail, *, remember: bool, progress: Progress
 ) -> list[tuple[str, Action]]:
     """Append a large commit's survivors to the tail, in columns, and return its small actions."""
+    from deltacli.delta.encoding.key_index import KeyIndex
     from deltacli.work.commits.blocks import plan_blocks, read_narrow_block
 
     read = partial(read_narrow_block, storage, touched=tail.touched)
