@@ -30,7 +30,7 @@ def sections_of(plan: UndeletePlan, restored: Journal | None) -> list[Section]:
         Section("version", [version + _before(plan)]),
         Section("needed", [_amount(plan.needed.files, plan.needed.size_bytes)]),
         Section(
-            verb, list(_kinds(plan)) if found.files else [_nothing(plan)], Style.GOOD if found.files else Style.PLAIN
+            verb, list(_kinds(plan)) if found.files else [nothing_of(plan)], Style.GOOD if found.files else Style.PLAIN
         ),
         Section("files", list(_returning_files(plan))),
         Section(replaced, list(_replaced_files(plan)), Style.WARNING),
@@ -142,5 +142,6 @@ def _amount(files: int, size_bytes: int) -> str:
     return f"{plural(files, 'file')}, {format_size(size_bytes)}"
 
 
-def _nothing(plan: UndeletePlan) -> str:
+def nothing_of(plan: UndeletePlan) -> str:
+    """Return the words for a plan that brings nothing back, and why where nothing is missing."""
     return "nothing" if plan.missing.files or plan.refusals else "nothing: no file is missing"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from deltacli.cli.render.terminal.console import Canvas
 from deltacli.cli.render.terminal.plans import PlanRow, draw_parts, plan_table, refusal_rows, section_rows
-from deltacli.cli.render.undelete_sections import by_kind, lost_files, sections_of
+from deltacli.cli.render.undelete_sections import by_kind, lost_files, nothing_of, sections_of
 from deltacli.operations.recover.plan import MISSING, PLANNED
 
 if TYPE_CHECKING:
@@ -38,7 +38,12 @@ def draw_undelete(canvas: Canvas, plan: UndeletePlan, restored: Journal | None) 
 def _rows(plan: UndeletePlan, verb: str) -> Iterator[PlanRow]:
     kinds = by_kind(plan, PLANNED)
     if len(kinds) != 1:
-        yield PlanRow(verb, "all" if kinds else "nothing", plan.found.files, plan.found.size_bytes if kinds else None)
+        yield PlanRow(
+            verb,
+            "all" if kinds else nothing_of(plan).partition(": ")[2] or "nothing",
+            plan.found.files,
+            plan.found.size_bytes if kinds else None,
+        )
     for (kind, source), (files, size_bytes) in kinds.items():
         yield PlanRow(verb, kind, files, size_bytes, source)
     for (kind, _), (files, size_bytes) in by_kind(plan, MISSING).items():
