@@ -46,6 +46,7 @@ _OPTIONS = {
     ("open_table", "storage_options"): "storage-option",
     ("log compact", "last"): "to",
     ("undelete", "sources"): "from",
+    ("repair", "sources"): "from",
     ("restore", "sources"): "from",
     ("vacuum", "keep_versions"): "keep-version",
     ("validate", "with_manifests"): "refs",

@@ -28,7 +28,12 @@ from tools.fish_completion import render_fish
 from tools.help_topics import render_help_topics, topic_rows
 from tools.known_words import with_known_words
 from tools.man_pages import render_man_pages
-from tools.rules_page import render_conformance_page, render_paimon_rules_page, render_rules_page
+from tools.rules_page import (
+    render_conformance_page,
+    render_paimon_rules_page,
+    render_rules_page,
+    repair_tables,
+)
 from tools.schemas import render_schemas
 from tools.screens import render_screens
 from tools.zsh_completion import render_zsh
@@ -134,6 +139,7 @@ def files() -> dict[str, str]:
         "deltacli/cli/help_pages.json": render_help_pages(),
         "deltacli/cli/help_topics.json": topics,
         "docs/commands.md": render_reference(root, environment),
+        "docs/repair.md": fill((ROOT / "docs" / "repair.md").read_text(encoding="utf-8"), repair_tables()),
         "docs/rules.md": render_rules_page(),
         "docs/paimon-rules.md": render_paimon_rules_page(),
         "docs/sharing-conformance.md": render_conformance_page(),

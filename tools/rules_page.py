@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 from deltacli.delta.rules.framework.base import Area, Rule
 from deltacli.delta.rules.framework.catalogue import CATALOGUE
+from deltacli.delta.rules.framework.repair_steps import row_of
 from deltacli.paimon.rules.catalogue import PAIMON_CATALOGUE
 from deltacli.paimon.rules.table_options import CHECKS as OPTION_CHECKS
 from deltacli.sharing.conformance.run import areas as conformance_areas
@@ -102,6 +103,22 @@ def render_rules_page() -> str:
     rules = list(CATALOGUE.rules.values())
     levels = Counter(rule.level.value for rule in rules)
     return _page(_HEAD, areas, f"; by level: {_counted(levels)}")
+
+
+def repair_tables() -> dict[str, list[str]]:
+    """Return the tables of docs/repair.md: the steps of each rule, and the rules without one by their reason."""
+    steps, reasons = ["| rule | steps | gives up |", "|---|---|---|"], dict[str, list[str]]()
+    for rule in CATALOGUE.rules.values():
+        row = row_of(rule.id)
+        anchor = re.sub(r"[^\w-]", "", rule.id)
+        link = f"[`{rule.id}`](rules.md#{anchor})"
+        if row.steps:
+            lost = "the rows of the file, if no source has it" if row.loses else "nothing"
+            steps.append(f"| {link} | {', '.join(row.steps)} | {lost} |")
+        else:
+            reasons.setdefault(row.reason, []).append(link)
+    without = [f"| {reason} | {', '.join(links)} |" for reason, links in reasons.items()]
+    return {"steps": steps, "reasons": ["| reason | rules |", "|---|---|", *without]}
 
 
 def render_paimon_rules_page() -> str:

@@ -47,6 +47,9 @@ _LINES = (
     "restore",
     "optimize",
     "diff",
+    "repair-step",
+    "repair",
+    "repair-undo",
     "widen-type",
     "property",
     "properties",
@@ -112,6 +115,7 @@ _WHOLE = (
     ("restore", "restore", "what a restore brought back, or would"),
     ("optimize", "optimize", "what was rewritten, or would be"),
     ("diff", "diff", "what differs between two versions"),
+    ("repair-undo", "repair-undo", "what a repair replaced, put back"),
     ("widen-type", "widen-type", "wider types, planned or committed"),
     ("share-pull", "share-pull", "what a pull did, or would do"),
 )
@@ -149,6 +153,8 @@ def render_schemas() -> dict[str, str]:
         "paimon-field": _paimon_line(documents["deltacli.schema.paimon"], "paimon-field"),
         "schema-change": _part_line(documents["deltacli.schema-diff"], "schema-change", ()),
         "schema-file": _paimon_line(documents["deltacli.vacuum.paimon"], "schema-file"),
+        "repair-step": _part_line(documents["deltacli.repair"], "repair-step", ()),
+        "repair": _last_line(documents["deltacli.repair"], "repair", "steps", "a repair, after its steps"),
         **_sharing_lines(documents),
         **_fleet_lines(documents),
         **_doctor_lines(documents),
@@ -257,7 +263,9 @@ def _last_line(document: Schema, kind: str, items: str, title: str) -> Schema:
     left_out = (*_ENVELOPE, items)
     properties = {_renamed(name): schema for name, schema in document["properties"].items() if name not in left_out}
     required = [_renamed(name) for name in document["required"] if name not in left_out]
-    return _line(kind, title, properties, required, additionalProperties=False)
+    parts = _parts_in(properties, document.get("$defs", {}))
+    line = _line(kind, title, properties, required, additionalProperties=False)
+    return line | ({"$defs": parts} if parts else {})
 
 
 def _renamed(name: str) -> str:

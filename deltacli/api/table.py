@@ -44,8 +44,6 @@ if TYPE_CHECKING:
     from deltacli.operations.optimize.request import OptimizeRequest
     from deltacli.operations.read.changes import Changes
     from deltacli.operations.read.history import History
-    from deltacli.operations.recover.request import UndeleteRequest
-    from deltacli.operations.restore.request import RestoreRequest
     from deltacli.operations.table.time_travel import VersionTime
     from deltacli.operations.vacuum.plan import VacuumResult
     from deltacli.operations.vacuum.request import VacuumRequest
@@ -58,9 +56,7 @@ if TYPE_CHECKING:
 else:
     CheckpointRequest = Lazy("deltacli.operations.checkpoint.plan", "CheckpointRequest")
     DiffRequest = Lazy("deltacli.operations.diff.request", "DiffRequest")
-    UndeleteRequest = Lazy("deltacli.operations.recover.request", "UndeleteRequest")
     OptimizeRequest = Lazy("deltacli.operations.optimize.request", "OptimizeRequest")
-    RestoreRequest = Lazy("deltacli.operations.restore.request", "RestoreRequest")
     VacuumRequest = Lazy("deltacli.operations.vacuum.request", "VacuumRequest")
     ValidateRequest = Lazy("deltacli.operations.validate.request", "ValidateRequest")
 

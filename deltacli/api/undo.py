@@ -1,4 +1,5 @@
-"""Taking changes back from Python: `restore`, `undelete`, and the purge of a quarantine, planned and executed apart."""
+"""Taking changes back from Python: `restore`, `undelete` and the purge of a quarantine, planned and executed apart,
+and `repair`."""
 
 from __future__ import annotations
 
@@ -13,10 +14,14 @@ if TYPE_CHECKING:
     from deltacli.operations.quarantine.purge import PurgeOutcome, PurgePlan
     from deltacli.operations.recover.plan import UndeletePlan, UndeleteResult
     from deltacli.operations.recover.request import UndeleteRequest
+    from deltacli.operations.repair.backup import PutBack
+    from deltacli.operations.repair.execute import RepairOutcome
+    from deltacli.operations.repair.request import RepairRequest
     from deltacli.operations.restore.execute import RestoreOutcome
     from deltacli.operations.restore.plan import RestorePlan
     from deltacli.operations.restore.request import RestoreRequest
 else:
+    RepairRequest = Lazy("deltacli.operations.repair.request", "RepairRequest")
     RestoreRequest = Lazy("deltacli.operations.restore.request", "RestoreRequest")
     UndeleteRequest = Lazy("deltacli.operations.recover.request", "UndeleteRequest")
 
@@ -146,6 +151,43 @@ class Undo(TableHandle):
         execute_purge(self, plan, outcome)
         require_purged(plan, outcome, again="")
         return PurgeResult(plan, outcome)
+
+    @named
+    @takes(RepairRequest)
+    def repair(self, request: RepairRequest) -> RepairOutcome:
+        """Recover, rebuild, and give up only what no source has; return what was done and what remains.
+
+        The parameters are the fields of `RepairRequest`. `level` and `select` choose the findings. `sources` are
+        `versions` or paths and URIs of copies. `accept_loss` allows to give up files, at most the share `max_missing`.
+        `allow_in_use`: even if others committed within the last hour. `quarantine` is a directory outside of all tables
+        for the backup and for readable rows of damaged files. `dry_run` only plans.
+
+        Raises Refused, with nothing changed, where guards object to every step (`repair.*`); PartlyDone where some
+        steps were refused or failed; what commits raise; NotATable where no log is found; and StorageFailed.
+        """
+        from deltacli.operations.repair.execute import RepairOutcome, execute_repair, refused, require_complete
+        from deltacli.operations.repair.planning import plan_repair
+
+        self.require_writable(dry_run=request.dry_run)
+        plan = plan_repair(self, request)
+        if request.dry_run:
+            return RepairOutcome(plan)
+        if not plan.planned and plan.refusals:
+            raise refused(plan)
+        outcome = execute_repair(plan)
+        require_complete(outcome)
+        return outcome
+
+    @named
+    def undo_repair(self, backup: str, *, dry_run: bool = False) -> PutBack:
+        """Put the files that a repair replaced or moved back from its backup, byte for byte.
+
+        Raises Refused (`repair.log-moved-on`) where others have committed since, Unreadable for a damaged backup.
+        """
+        from deltacli.operations.repair.backup import put_back
+
+        self.require_writable(dry_run=dry_run)
+        return put_back(self, backup, dry_run=dry_run)
 
     def _require_own(self, uri: str) -> None:
         if uri != self.uri:

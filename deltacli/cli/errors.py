@@ -31,6 +31,7 @@ INSTEAD: Mapping[str, str] = {
     "optimize": "an engine compacts a table: sys.compact",
     "properties": "deltacli snapshot TABLE shows options, deltacli alter TABLE set KEY=VALUE changes them",
     "read": "an engine, or the package pypaimon, reads rows",
+    "repair": "an engine returns to a snapshot or tag: sys.rollback_to; deltacli validate TABLE shows what is wrong",
     "restore": "an engine returns to a snapshot or tag: sys.rollback_to",
     "undelete": "an engine returns to a snapshot or tag: sys.rollback_to",
 }

@@ -22,7 +22,7 @@ _OPTIONS: Mapping[OptionHeading, str] = {
         --target-size --min-size --min-files --zorder --cluster --purge --purge-ratio --max-bytes
         --branch --schema-id --snapshot-id --tag --schemas
         --inventory --include-foreign --level --sample --select --ignore --profile --baseline --list-rules --verify
-        --apply --explain --full -c --grant --comment --all --max-tables --only --resume
+        --apply --undo --explain --full -c --grant --comment --all --max-tables --only --resume
     """,
     OptionHeading.EXECUTION: """
         --engine --master --remote --spark-conf --layout --parts --rows-per-file --v2-top --stats --if-behind --threads
@@ -42,7 +42,7 @@ _OPTIONS: Mapping[OptionHeading, str] = {
     OptionHeading.SAFETY: """
         --dry-run --yes --check --check-files --force --replace --allow-retention-below --max-delete --keep-version
         --protect-from --skip-nested-tables --keep-last --quarantine --purge-older --trust-listing --steal-leases
-        --allow-remote
+        --allow-remote --accept-loss --allow-in-use --max-missing
     """,
     OptionHeading.GLOBAL: """
         --now --storage-option --retry-budget --allow-external --table-format --config --color --progress --log-format

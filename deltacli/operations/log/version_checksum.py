@@ -197,6 +197,15 @@ def check_or_write_checksum(table: TableHandle, version: int | None, *, dry_run:
     return _compared(version, path, fields, table.storage.read_range(path, 0, _MAX_BYTES), computed)
 
 
+def proven_checksum(table: TableHandle, version: int) -> bytes:
+    """Return the checksum file that a version should have. Raises what `check_or_write_checksum` raises."""
+    snapshot = read_snapshot(table, version=version)
+    require_writable(snapshot.protocol, version)
+    computed = compute_checksum(snapshot)
+    _require_provable(table, snapshot, computed)
+    return _encode(computed)
+
+
 def _require_provable(table: TableHandle, snapshot: Snapshot, computed: Mapping[str, Any]) -> None:
     """Raise Refused where `validate` would report the checksum of this state."""
     is_stamped = "inCommitTimestampOpt" in computed

@@ -1,0 +1,133 @@
+"""A repair as text and documents: what is done, what it gives up, what is left and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from deltacli.cli.render.columns import item_columns
+from deltacli.cli.render.json import envelope
+from deltacli.cli.render.sections import Section
+from deltacli.cli.results import Listing, Outcome
+from deltacli.cli.terminal.shell import quoted, quoted_table
+from deltacli.cli.terminal.term import Style
+from deltacli.delta.rules.framework.base import Severity
+from deltacli.operations.repair.plan import StepState
+from deltacli.units import format_size, plural
+
+if TYPE_CHECKING:
+    from deltacli.operations.repair.backup import PutBack
+    from deltacli.operations.repair.execute import RepairOutcome
+    from deltacli.operations.repair.plan import Loss, RepairPlan, Step
+    from deltacli.typing import JsonObject
+
+_NAMED = 10
+_COLUMNS = ("rule", "path", "action", "what", "source", "rows", "state", "reason", "committedVersion")
+
+
+def repair_result(
+    plan: RepairPlan, outcome: RepairOutcome | None, name: str, *, is_plan: bool = False
+) -> Listing[JsonObject]:
+    """Return a plan, or what became of it, as a result. `name` is the table as the user wrote it."""
+    content = plan.as_json(dry_run=is_plan) if outcome is None else outcome.as_json()
+    steps: list[JsonObject] = content.pop("steps")
+    rows = [_row(step) for step in steps]
+    last = {"type": "repair", "table": plan.table.uri, **content}
+    fields = envelope("deltacli.repair", plan.table.uri, complete=True) | content
+    said = list(_sections(plan, outcome, name))
+    return Listing(
+        fields,
+        "repair-step",
+        steps,
+        item_columns(_COLUMNS),
+        rows,
+        items_name="steps",
+        last=last,
+        said=lambda _: said,
+        lists=False,
+    )
+
+
+def put_back_result(uri: str, backup: str, found: PutBack, *, dry_run: bool) -> Outcome:
+    """Return what was put back of a backup, or would be."""
+    content: JsonObject = {
+        "backup": backup,
+        "files": found.files,
+        "sizeBytes": found.size_bytes,
+        "unchanged": found.unchanged,
+        "dryRun": dry_run,
+    }
+    verb = "would put back" if dry_run else "put back"
+    said = [
+        Section("table", [uri]),
+        Section("backup", [backup]),
+        Section(verb, [f"{plural(found.files, 'file')}, {format_size(found.size_bytes)}"], Style.GOOD),
+        Section("unchanged", [plural(found.unchanged, "file")] if found.unchanged else []),
+    ]
+    return Outcome("repair-undo", uri, content, lambda: said, [content], tuple(content))
+
+
+def _row(step: JsonObject) -> JsonObject:
+    location, loses = step["location"], step["loses"]
+    assert isinstance(location, dict)
+    rows = loses["rows"] if isinstance(loses, dict) else None
+    return {**step, "path": location.get("path"), "rows": rows}
+
+
+def _sections(plan: RepairPlan, outcome: RepairOutcome | None, name: str) -> Iterator[Section]:
+    version = "unknown" if plan.version is None else str(plan.version)
+    if outcome is None and not plan.steps:
+        nothing = f"{plan.table.uri}, version {version}: no finding that a repair acts on"
+        yield Section("nothing to do", [nothing])
+    else:
+        yield Section("table", [plan.table.uri])
+        yield Section("version", [version])
+    if outcome is None:
+        yield Section("would repair", _changes(plan.planned), Style.GOOD)
+        yield Section("gives up", _loss(plan.loss), Style.PROBLEM)
+        later = ["the data files, once the newest version can be rebuilt"] if plan.is_partial else []
+        yield Section("planned later", later)
+    else:
+        yield Section("repaired", _changes(outcome.done) or ["nothing"], Style.GOOD)
+        yield Section("gave up", _loss(outcome.loss), Style.PROBLEM)
+        yield Section("committed", [", ".join(map(str, outcome.versions))] if outcome.versions else [])
+        yield Section("failed", [f"{step.what}: {step.reason}" for step in outcome.failed[:_NAMED]], Style.PROBLEM)
+        yield from _backup(outcome, name)
+    refused = [step for step in plan.steps if step.state is StepState.REFUSED]
+    yield Section("not done", _changes(refused), Style.WARNING)
+    yield Section("not repaired", list(_unrepaired(plan)), Style.WARNING)
+    yield Section("note", plan.notes, Style.WARNING)
+    yield Section("refused", [f"{one.message} [{one.code}]" for one in plan.refusals], Style.PROBLEM)
+
+
+def _changes(steps: Sequence[Step]) -> list[str]:
+    """Return what is done, each once, with its rules."""
+    rules: dict[str, dict[str, None]] = {}
+    for step in steps:
+        what = step.what if step.source is None else f"{step.what}, from {step.source}"
+        rules.setdefault(what, {})[step.rule] = None
+    lines = [f"{what} [{', '.join(found)}]" for what, found in list(rules.items())[:_NAMED]]
+    return [*lines, *([f"and {len(rules) - _NAMED:,} more: --json names all"] if len(rules) > _NAMED else [])]
+
+
+def _loss(loss: Loss) -> list[str]:
+    if not loss.files:
+        return []
+    rows = "an unknown number of rows" if loss.rows is None else plural(loss.rows, "row")
+    return [f"{plural(loss.files, 'file')}, {rows}, {format_size(loss.size_bytes)}"]
+
+
+def _unrepaired(plan: RepairPlan) -> Iterator[str]:
+    left = sorted(plan.unrepaired, key=lambda one: one.severity is not Severity.ERROR)
+    for one in left[:_NAMED]:
+        yield f"{one.severity} {one.rule}, {one.place.key or one.place.path}: {one.reason}"
+    if len(left) > _NAMED:
+        yield f"and {len(left) - _NAMED:,} more: --json names all"
+
+
+def _backup(outcome: RepairOutcome, name: str) -> Iterator[Section]:
+    uri = outcome.backup_uri
+    if uri is None or outcome.backup is None:
+        return
+    undo = f"deltacli repair {quoted_table(name)} --undo {quoted(uri)}"
+    yield Section("backup", [f"{plural(len(outcome.backup.kept), 'file')} in {uri}", f"to put them back: {undo}"])

@@ -1,0 +1,191 @@
+"""One run of `repair`: plan, ask, execute; or save or apply a plan, or put the files of a backup back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+from deltacli.cli.confirmation import require_confirmation
+from deltacli.cli.invocation import invocation
+from deltacli.cli.options.common_options import DryRunOption, YesOption
+from deltacli.cli.options.targets import require_target
+from deltacli.cli.terminal.interrupts import Interrupted
+from deltacli.cli.terminal.shell import again_without, quoted, quoted_table
+from deltacli.errors import EXIT_FINDINGS, DeltacliError, Refused
+from deltacli.units import format_size, plural
+
+if TYPE_CHECKING:
+    from deltacli.api.table import Table
+    from deltacli.cli.options.asked import Asked
+    from deltacli.cli.options.run import Run
+    from deltacli.operations.repair.execute import RepairOutcome
+    from deltacli.operations.repair.plan import RepairPlan
+    from deltacli.operations.repair.request import RepairRequest
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RepairOptions:
+    """What the command does with the plan."""
+
+    save_plan: Annotated[
+        str | None,
+        typer.Option(
+            "--save-plan", metavar="FILE", help="Write the plan to a file and change nothing.", show_default=False
+        ),
+    ] = None
+    apply: Annotated[
+        str | None,
+        typer.Option("--apply", metavar="FILE", help="Execute a saved plan, or resume it.", show_default=False),
+    ] = None
+    undo: Annotated[
+        str | None,
+        typer.Option(
+            "--undo",
+            metavar="BACKUP",
+            help="Put the files that a repair replaced back from its backup.",
+            show_default=False,
+        ),
+    ] = None
+    dry_run: DryRunOption = False
+    yes: YesOption = False
+
+
+class RepairCommand(NamedTuple):
+    """A run of the command: the table and the form of its output."""
+
+    run: Run
+    name: str
+    """The table as the user wrote it."""
+    table: Table
+    how: RepairOptions
+
+    def carry_out(self, asked: Asked[RepairRequest]) -> None:
+        """Run the mode that the options select."""
+        from deltacli.operations.repair.planning import plan_repair
+
+        if self.how.undo is not None:
+            self.undo(self.how.undo)
+        elif self.how.apply is not None:
+            self.apply(self.how.apply)
+        else:
+            plan = plan_repair(self.table, asked.request())
+            if self.how.save_plan is not None:
+                self.save(plan, self.how.save_plan)
+            else:
+                self.repair(plan)
+
+    def repair(self, plan: RepairPlan, may_follow: Callable[[RepairPlan], bool] | None = None) -> None:
+        """Ask, execute and report."""
+        if self.how.dry_run:
+            self._show_dry(plan)
+            if plan.planned:
+                self.run.say_next(again_without(invocation.arguments, "--dry-run"))
+            return
+        if not plan.planned:
+            self._show_dry(plan)
+            if plan.errors:
+                raise typer.Exit(EXIT_FINDINGS)
+            return
+        self._confirm(plan)
+        outcome = self._execute(plan, may_follow or self._agreed)
+        self._report(outcome)
+
+    def save(self, plan: RepairPlan, path: str) -> None:
+        """Save a plan. One with refused steps is saved as well, then Refused is raised."""
+        from deltacli.operations.repair.saved import save_plan
+
+        require_target(path, "--save-plan")
+        save_plan(plan, path)
+        self._show_dry(plan)
+        self.run.say_next(f"deltacli repair {quoted_table(self.name)} --apply {quoted(path)} --yes", also_in_pipe=True)
+
+    def apply(self, path: str) -> None:
+        """Execute a saved plan, as far as its steps are not done yet."""
+        from deltacli.operations.repair.planning import plan_repair
+        from deltacli.operations.repair.saved import read_plan
+
+        saved = read_plan(path)
+        plan = plan_repair(self.table, saved.request)
+        saved.require_covers(plan)
+        self.repair(plan, lambda _: saved.is_partial)
+
+    def undo(self, backup: str) -> None:
+        """Put the files of a backup back."""
+        from deltacli.cli.render.validate.repair import put_back_result
+        from deltacli.operations.repair.backup import put_back
+
+        found = put_back(self.table, backup, dry_run=True)
+        result = put_back_result(self.table.uri, backup, found, dry_run=self.how.dry_run or not found.files)
+        if self.how.dry_run or not found.files:
+            self.run.write(result)
+            return
+        what = f"put {plural(found.files, 'file')} ({format_size(found.size_bytes)}) back, as before the repair"
+        require_confirmation(self.run, what, yes=self.how.yes, show_plan=lambda: self.run.write(result))
+        done = put_back(self.table, backup)
+        self.run.write(put_back_result(self.table.uri, backup, done, dry_run=False))
+
+    def _agreed(self, plan: RepairPlan) -> bool:
+        """Ask about the steps that followed from those before."""
+        try:
+            self._confirm(plan)
+        except Refused:
+            return False
+        return True
+
+    def _confirm(self, plan: RepairPlan) -> None:
+        require_confirmation(
+            self.run, _question(plan), yes=self.how.yes, show_plan=lambda: self._show(plan, is_plan=True)
+        )
+
+    def _execute(self, plan: RepairPlan, agreed: Callable[[RepairPlan], bool]) -> RepairOutcome:
+        from deltacli.operations.repair.execute import RepairOutcome, execute_repair
+
+        outcome = RepairOutcome(plan)
+        try:
+            return execute_repair(plan, outcome, agreed=agreed)
+        except Interrupted as interruption:
+            notes = getattr(interruption, "__notes__", None)
+            again = "run the same command to continue"
+            interruption.outcome = "; ".join([outcome.summary, *(notes or ()), again])
+            raise
+        except DeltacliError:
+            if outcome.done:
+                self._show(plan, outcome)
+            raise
+
+    def _report(self, outcome: RepairOutcome) -> None:
+        from deltacli.operations.repair.execute import require_complete
+
+        self._show(outcome.plan, outcome)
+        require_complete(outcome)
+        if outcome.plan.errors:
+            raise typer.Exit(EXIT_FINDINGS)
+        self.run.say_next(f"deltacli validate {quoted_table(self.name)} --level {outcome.plan.request.level}")
+
+    def _show_dry(self, plan: RepairPlan) -> None:
+        """Show a plan. Raises Refused where a guard objects to one of its steps."""
+        from deltacli.operations.repair.execute import refused
+
+        is_plan = self.how.dry_run or self.how.save_plan is not None or bool(plan.refusals)
+        self._show(plan, is_plan=is_plan)
+        if plan.refusals:
+            raise refused(plan)
+
+    def _show(self, plan: RepairPlan, outcome: RepairOutcome | None = None, *, is_plan: bool = False) -> None:
+        from deltacli.cli.render.validate.repair import repair_result
+
+        self.run.write(repair_result(plan, outcome, self.name, is_plan=is_plan))
+
+
+def _question(plan: RepairPlan) -> str:
+    """Return what is to be agreed to, with its numbers."""
+    loss = plan.loss
+    changes = len({step.work for step in plan.planned})
+    what = f"make {plural(changes, 'change')} for {plural(len(plan.planned), 'finding')}"
+    if loss.files:
+        rows = "an unknown number of rows" if loss.rows is None else plural(loss.rows, "row")
+        what += f", giving up {plural(loss.files, 'file')} with {rows} ({format_size(loss.size_bytes)})"
+    return f"{what}, and what follows from them" if plan.is_partial else what

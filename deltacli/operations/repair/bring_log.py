@@ -1,0 +1,160 @@
+"""Steps for files of the log that are gone or cannot be read: they come from a source, never from a guess.
+
+What `undelete` does, with files that are damaged counted as gone, and kept before they are replaced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, cast
+
+from deltacli.delta.log.log_path import LOG_DIRECTORY, Place, commit_name
+from deltacli.delta.rules.framework.repair_steps import StepKind
+from deltacli.errors import FileMissing, NotATable
+from deltacli.operations.recover.execute import execute_undelete, refused
+from deltacli.operations.recover.needed import FileKind
+from deltacli.operations.recover.plan import PLANNED, UndeletePlan
+from deltacli.operations.recover.put import tag_of
+from deltacli.operations.recover.request import UndeleteRequest
+from deltacli.operations.recover.undelete import plan_undelete
+from deltacli.operations.repair.plan import Planned, Step, Unrepaired, left
+from deltacli.units import format_size, plural
+
+if TYPE_CHECKING:
+    from deltacli.delta.rules.framework.base import Finding
+    from deltacli.operations.repair.plan import Run
+    from deltacli.operations.repair.request import RepairRequest
+    from deltacli.operations.table.handle import TableHandle
+    from deltacli.storage import FileStat, PathKind, Storage
+
+_RULES = {FileKind.DATA.value: "data.file-missing", FileKind.VECTOR.value: "dv.file-missing"}
+_OF_LOG = "log.gap"
+_WHOLE = ("log.not-a-table", "log.start-missing")
+"""Findings about a log as a whole: any file of it that comes back helps."""
+
+
+class WithoutFiles:
+    """A store that hides some files, so that they count as missing."""
+
+    def __init__(self, storage: Storage, hidden: frozenset[str]) -> None:
+        self._storage, self._hidden = storage, hidden
+
+    def __getattr__(self, name: str) -> Any:  # Any: a member of the port
+        return getattr(self._storage, name)
+
+    def list_from(self, directory: str, start: str = "") -> Iterator[FileStat]:
+        prefix = f"{directory}/" if directory else ""
+        return (one for one in self._storage.list_from(directory, start) if f"{prefix}{one.name}" not in self._hidden)
+
+    def read(self, path: str) -> bytes:
+        return self._storage.read(self._there(path))
+
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        return self._storage.read_range(self._there(path), offset, length)
+
+    def open(self, path: str) -> Any:  # Any: as in the port
+        return self._storage.open(self._there(path))
+
+    def stat(self, path: str) -> FileStat:
+        return self._storage.stat(self._there(path))
+
+    def kind_of(self, path: str) -> PathKind:
+        from deltacli.storage import PathKind
+
+        return PathKind.MISSING if path in self._hidden else self._storage.kind_of(path)
+
+    def _there(self, path: str) -> str:
+        if path in self._hidden:
+            raise FileMissing(f"{path} is damaged", facts={"store": self._storage.uri})
+        return path
+
+
+@dataclass(frozen=True, eq=False)
+class BringLog:
+    """Puts files of the log back, and the data files that the version needs."""
+
+    plan: UndeletePlan
+    request: UndeleteRequest
+    hidden: frozenset[str]
+    is_sensitive: bool = False
+
+    @property
+    def name(self) -> str:
+        found = self.plan.found
+        return f"bring {plural(found.files, 'file')} back ({format_size(found.size_bytes)})"
+
+    def run(self, run: Run) -> None:
+        storage = run.table.storage
+        replaced = sorted({*self.hidden, *self.plan.log_tags, *self.plan.replaced["path"].to_pylist()})
+        run.backup.keep(replaced)
+        tags = {path: tag for path in self.hidden if (tag := tag_of(storage, path)) is not None}
+        plan = replace(self.plan, log_tags={**self.plan.log_tags, **tags})
+        execute_undelete(run.table, plan)
+
+
+def plan_log_files(
+    table: TableHandle, request: RepairRequest, findings: Sequence[Finding], stuck: frozenset[str], *, is_readable: bool
+) -> Planned:
+    """Return the steps for findings about missing and damaged files of the log. `stuck` are the names of checkpoint
+    files that only a source can replace.
+
+    Raises Refused where a source is not one of this table.
+    """
+    needed = f"the newest version {'can be read' if is_readable else 'cannot be rebuilt'} without it"
+    if not findings and not stuck:
+        return Planned()
+    if not request.sources:
+        return Planned(unrepaired=[left(one, f"no source was named; {needed}") for one in findings])
+    hidden = frozenset(one.place.path for one in findings if one.rule.id.startswith("commit.")) | {
+        f"{LOG_DIRECTORY}/{name}" for name in stuck
+    }
+    asked = UndeleteRequest(sources=request.sources)
+    without = table.over(cast("Storage", WithoutFiles(table.storage, hidden)))
+    plan = plan_undelete(without, asked)
+    if plan.refusals:
+        raise refused(plan)
+    found = {
+        path: (kind, source, size)
+        for path, kind, source, size, state in zip(
+            *(plan.items[name].to_pylist() for name in ("path", "kind", "source", "sizeBytes", "state")), strict=True
+        )
+        if state == PLANNED
+    }
+    if not found:
+        return Planned(unrepaired=[left(one, f"no source has it; {needed}") for one in findings])
+    work = BringLog(plan, asked, hidden)
+    steps: list[Step] = []
+    unrepaired: list[Unrepaired] = []
+    for finding in findings:
+        match = _file_for(finding, found)
+        if match is None:
+            unrepaired.append(left(finding, f"no source has it; {needed}"))
+            continue
+        what = f"bring {match} back"
+        steps.append(Step(finding.rule.id, finding.place, StepKind.RECOVER, 0, what, found[match][1]))
+    told = {step.what for step in steps}
+    for path, (kind, source, _) in found.items():
+        if (what := f"bring {path} back") not in told:
+            steps.append(Step(_RULES.get(kind, _OF_LOG), Place(path), StepKind.RECOVER, 0, what, source))
+    return Planned(steps, [work], unrepaired, plan.notes)
+
+
+def _file_for(finding: Finding, found: Mapping[str, object]) -> str | None:
+    """Return the file that repairs what a finding reports."""
+    place = finding.place
+    if finding.rule.id in _WHOLE:
+        return next((path for path in found if path.startswith(f"{LOG_DIRECTORY}/")), None)
+    commit = None if place.version is None else f"{LOG_DIRECTORY}/{commit_name(place.version)}"
+    return next((path for path in (place.path, commit) if path in found), None)
+
+
+def has_log(table: TableHandle) -> bool:
+    """Return True where the table has a log, complete or not."""
+    from deltacli.operations.table.find_log import list_log
+
+    try:
+        list_log(table.storage)
+    except NotATable:
+        return False
+    return True

@@ -1,0 +1,168 @@
+"""Executing a repair: change by change, each after what it replaces was kept; then another look at the table.
+
+A run ends with the plan that is made afterwards: nothing it acted on is found again, or it is said to have failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from deltacli.errors import ConflictLost, DeltacliError, OutcomeUnknown, PartlyDone, Refused
+from deltacli.hints import command
+from deltacli.operations.repair.backup import Backup, open_backup
+from deltacli.operations.repair.plan import Loss, RepairPlan, Run, Step, StepState
+from deltacli.operations.repair.planning import plan_repair
+from deltacli.units import plural
+
+if TYPE_CHECKING:
+    from deltacli.typing import Json
+
+_MOST_PASSES = 6
+"""A log that is brought back shows damages of data files, and their repair those of checkpoints."""
+
+
+@dataclass(eq=False)
+class RepairOutcome:
+    """What was done so far: the steps of all plans that were executed, and the plan that remains."""
+
+    plan: RepairPlan
+    steps: list[Step] = field(default_factory=list)
+    versions: list[int] = field(default_factory=list)
+    backup: Backup | None = None
+
+    @property
+    def done(self) -> list[Step]:
+        return [step for step in self.steps if step.state is StepState.DONE]
+
+    @property
+    def failed(self) -> list[Step]:
+        return [step for step in self.steps if step.state is StepState.FAILED]
+
+    @property
+    def backup_uri(self) -> str | None:
+        """Return where replaced files were kept, None where none was replaced."""
+        return self.backup.uri if self.backup is not None and self.backup.kept else None
+
+    @property
+    def loss(self) -> Loss:
+        """Return what was given up."""
+        given = {(step.committed_version, step.place.key): step.loses for step in self.done if step.loses is not None}
+        return Loss.total(given.values())
+
+    def as_json(self) -> dict[str, Json]:
+        """Return the content of the document `deltacli.repair`."""
+        left = [step for step in self.plan.steps if step.state is StepState.REFUSED]
+        content = self.plan.as_json(dry_run=False)
+        return content | {
+            "steps": [step.as_json() for step in (*self.steps, *left)],
+            "committedVersions": list(self.versions),
+            "backup": self.backup_uri,
+        }
+
+    @property
+    def summary(self) -> str:
+        """Return in words what was done."""
+        if not self.done:
+            return "nothing was changed"
+        kept = "" if self.backup_uri is None else f"; replaced files are kept in {self.backup_uri}"
+        return f"{plural(len(self.done), 'step')} done{kept}"
+
+
+def execute_repair(
+    plan: RepairPlan,
+    outcome: RepairOutcome | None = None,
+    *,
+    agreed: Callable[[RepairPlan], bool] = lambda _: True,
+) -> RepairOutcome:
+    """Execute a plan and those that follow from it, and return what was done and what remains.
+
+    `agreed` is asked before each further plan. Running it again continues an interrupted run.
+
+    Raises Refused where every step is refused (with nothing changed), what the changes raise where nothing was done
+    before, and OutcomeUnknown.
+    """
+    outcome = outcome or RepairOutcome(plan)
+    table, request = plan.table, plan.request
+    outcome.backup = outcome.backup or open_backup(table, plan.version, plan.table_id, request.quarantine)
+    run = Run(table, request, outcome.backup, outcome.versions)
+    tried: set[str] = set()
+    for _ in range(_MOST_PASSES):
+        fresh = {plan.work[step.work].name for step in plan.planned} - tried
+        if not fresh:
+            break
+        tried |= fresh
+        is_whole = _execute(plan, run, outcome, fresh)
+        plan = outcome.plan = plan_repair(table, request)
+        if not is_whole or not plan.planned or not agreed(plan):
+            break
+    _mark_found_again(outcome)
+    return outcome
+
+
+def _execute(plan: RepairPlan, run: Run, outcome: RepairOutcome, names: set[str]) -> bool:
+    """Make the planned changes of these names, in their order; return False after one that failed."""
+    begin = len(outcome.steps)
+    mine = [step for step in plan.planned if plan.work[step.work].name in names]
+    outcome.steps += mine
+    by_work: dict[int, list[int]] = {}
+    for position, step in enumerate(mine, begin):
+        by_work.setdefault(step.work, []).append(position)
+    is_whole = True
+    for number, positions in sorted(by_work.items()):
+        state, reason, version = StepState.DONE, None, None
+        try:
+            version = plan.work[number].run(run)
+        except OutcomeUnknown:
+            raise
+        except DeltacliError as fault:
+            is_whole = False
+            state, reason = StepState.FAILED, fault.message
+            if isinstance(fault, ConflictLost | Refused) and not outcome.done and len(by_work) == 1:
+                raise
+        if version is not None:
+            run.versions.append(version)
+            run.backup.note_commit(version)
+        for position in positions:
+            outcome.steps[position] = outcome.steps[position]._replace(
+                state=state, reason=reason, committed_version=version
+            )
+    return is_whole
+
+
+def _mark_found_again(outcome: RepairOutcome) -> None:
+    """Mark the steps as failed whose findings are found again."""
+    found = {(step.rule, step.place) for step in outcome.plan.steps}
+    for position, step in enumerate(outcome.steps):
+        if step.state is StepState.DONE and (step.rule, step.place) in found:
+            why = "it is found again"
+            outcome.steps[position] = step._replace(state=StepState.FAILED, reason=why)
+
+
+def refused(plan: RepairPlan) -> Refused:
+    """Return the error for a plan none of whose steps may be made."""
+    first, *others = plan.refusals
+    also = {"also": ", ".join(one.code for one in others)} if others else {}
+    return Refused(
+        f"nothing was changed: {first.message}", code=first.code, facts={**first.facts, **also}, hint=first.hint
+    )
+
+
+def require_complete(outcome: RepairOutcome) -> None:
+    """Raise PartlyDone where steps failed or were refused."""
+    plan = outcome.plan
+    left = [*outcome.failed, *(step for step in plan.steps if step.state is not StepState.DONE)]
+    if not left:
+        return
+    first = left[0]
+    raise PartlyDone(
+        f"{plural(len(left), 'step')} could not be made: {first.reason or first.what}",
+        code=plan.refusals[0].code if plan.refusals else "repair.step-failed",
+        facts={
+            "first": first.what,
+            "so far": outcome.summary,
+            **(dict(plan.refusals[0].facts) if plan.refusals else {}),
+        },
+        hint=command("validate", level=plan.request.level),
+    )

@@ -1,0 +1,427 @@
+"""Steps for data files and deletion vectors that are gone or cannot be read.
+
+Each is looked at before anything is planned: what a listing said is not enough. A source is trusted by size, footer,
+checksum and cardinality. What no source has is given up in one commit, with consent. Spec: Add File and Remove File.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from deltacli.arrow import compute as pc
+from deltacli.delta.log.body_lines import encoded_files
+from deltacli.delta.log.commit_content import CommitRequest, Slot
+from deltacli.delta.log.files_read import FilesAt
+from deltacli.delta.paths.locate_paths import text_of
+from deltacli.delta.rules.framework.base import Severity
+from deltacli.delta.rules.framework.repair_steps import StepKind
+from deltacli.delta.stats.record_counts import num_records_column
+from deltacli.delta.vacuum.keys import PathKeys
+from deltacli.delta.vectors.descriptor import unique_id_column
+from deltacli.operations.change.commit import Committed, commit
+from deltacli.operations.log.log_copy import list_whole_log
+from deltacli.operations.recover.needed import NeededFiles, needed_files, whole
+from deltacli.operations.recover.open_sources import data_sources, open_sources, require_usable
+from deltacli.operations.recover.presence import look_for
+from deltacli.operations.recover.put import tags_of
+from deltacli.operations.recover.sources import find_in
+from deltacli.operations.recover.verify import Problem, verify
+from deltacli.operations.repair.plan import Loss, Planned, Step, Unrepaired, left
+from deltacli.operations.repair.salvage import DamagedFile, salvage
+from deltacli.operations.restore.bring import Brought
+from deltacli.operations.table.keyed_files import Mask, file_keys, removes_of
+from deltacli.units import plural
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from deltacli.delta.rules.framework.base import Finding
+    from deltacli.operations.repair.plan import Run, Work
+    from deltacli.operations.repair.request import RepairRequest
+    from deltacli.operations.table.handle import TableHandle
+    from deltacli.operations.table.version import Snapshot
+    from deltacli.typing import ArrowArray, RecordBatch
+
+CONTENT = "content"
+"""A file whose size and footer are right, and whose rows cannot be read."""
+INTACT = "intact"
+"""A file of another size than in the log, whose content is complete."""
+_OF_VECTORS = "dv."
+_DIRECTORY = r"/?[^/]*$"
+
+
+class Named(NamedTuple):
+    """The live files that findings name: whole adds, with the keys of their data files and of the files of their
+    vectors below the root (null: elsewhere, inline, or none).
+
+    `live` is the number of all live files, `directories` that of live files per directory of a named one.
+    """
+
+    adds: pyarrow.Table
+    data: Sequence[bytes | None]
+    vectors: Sequence[bytes | None]
+    live: int
+    directories: Mapping[str, int]
+
+    @property
+    def paths(self) -> list[str]:
+        """Return the paths as in the log."""
+        found: list[str] = self.adds["path"].to_pylist()
+        return found
+
+
+class Looked(NamedTuple):
+    """What is wrong with files, by their keys, why, and the source that has each of them as it should be."""
+
+    problems: Mapping[bytes, str]
+    reasons: Mapping[bytes, str]
+    sources: Mapping[bytes, str]
+    brought: Brought | None
+    notes: Sequence[str]
+
+
+class FilesPlan(NamedTuple):
+    """The steps, and what guards need: the files that would be given up, the live ones, and whole directories."""
+
+    planned: Planned
+    lost: int = 0
+    live: int = 0
+    whole_directories: tuple[str, ...] = ()
+    returned: tuple[str, ...] = ()
+    """Files that the listing lacked and that are there when they are asked for."""
+
+
+@dataclass(frozen=True, eq=False)
+class BringFiles:
+    """Puts data files and files of vectors in their places."""
+
+    brought: Brought
+    is_sensitive: bool = False
+
+    @property
+    def name(self) -> str:
+        first = text_of(self.brought.found.needed.files["path"][0].as_py())
+        return f"bring {plural(self.brought.count, 'file')} back, first {first}"
+
+    def run(self, run: Run) -> None:
+        run.backup.keep(self.brought.damaged)
+        self.brought.put(run.table)
+
+
+@dataclass(frozen=True, eq=False)
+class RemoveFiles:
+    """Gives files up in one commit, after their rows that can still be read were kept."""
+
+    keys: ArrowArray
+    paths: tuple[str, ...]
+    gone: Mapping[str, frozenset[bytes]]
+    """Path -> the files that it lacks, where nothing else is wrong: an add whose files are back is not removed."""
+    unreadable: tuple[DamagedFile, ...]
+    """The data files of which parts may be readable."""
+    is_sensitive: bool = True
+
+    @property
+    def name(self) -> str:
+        more = f" and {plural(len(self.paths) - 1, 'more file')}" if len(self.paths) > 1 else ""
+        return f"remove {self.paths[0]}{more} in one commit"
+
+    def run(self, run: Run) -> int | None:
+        if run.request.quarantine is not None and self.unreadable:
+            salvage(run, self.unreadable)
+        done = commit(run.table, lambda now: self._request(run, now), commit_metadata=run.request.commit_metadata)
+        return done.version if isinstance(done, Committed) else None
+
+    def _request(self, run: Run, now: Snapshot) -> CommitRequest | None:
+        """Return the commit; None where none of the files is live and lost any more."""
+        wanted = _chosen(now, self._of_batch)
+        if wanted is None:
+            return None
+        adds = _still_lost(run.table, wanted, self.gone)
+        if not adds.num_rows:
+            return None
+        now_ms = run.table.clock()
+        batches = adds.combine_chunks().to_batches()
+
+        def body(slot: Slot) -> Iterator[bytes]:
+            return encoded_files(lambda: (("remove", removes_of(one, now_ms, is_change=True)) for one in batches), slot)
+
+        metrics = {"numRemovedFiles": adds.num_rows, "numRemovedBytes": pc.sum(adds["size"]).as_py() or 0}
+        return CommitRequest("FSCK", {}, metrics, body=body, reads=FilesAt(self.paths))
+
+    def _of_batch(self, adds: RecordBatch) -> ArrowArray:
+        return pc.is_in(file_keys(adds), value_set=self.keys)
+
+
+def plan_files(
+    table: TableHandle, request: RepairRequest, findings: Sequence[Finding], now: Snapshot, obstacle: str | None
+) -> FilesPlan:
+    """Return the steps for findings about data files and vectors of the newest version.
+
+    Raises Refused for the source of another table, and StorageFailed.
+    """
+    if not findings:
+        return FilesPlan(Planned())
+    named = _named(table, now, {one.place.key for one in findings if one.place.key is not None})
+    if named is None:
+        return FilesPlan(Planned(unrepaired=[_past(one) for one in findings]))
+    looked = _look(table, request, named, now, findings)
+    return _Steps(request, named, looked, obstacle).plan(findings)
+
+
+class _Steps:
+    """Decides, add by add, what becomes of it."""
+
+    def __init__(self, request: RepairRequest, named: Named, looked: Looked, obstacle: str | None) -> None:
+        self.request, self.named, self.looked, self.obstacle = request, named, looked, obstacle
+        self.steps: list[Step] = []
+        self.unrepaired: list[Unrepaired] = []
+        self.removed: dict[int, Loss] = {}
+        self.returned: set[str] = set()
+        self.uses_sources = False
+        by_path: dict[str, list[int]] = {}
+        for row, path in enumerate(named.paths):
+            by_path.setdefault(path, []).append(row)
+        self.by_path = by_path
+
+    def plan(self, findings: Sequence[Finding]) -> FilesPlan:
+        for finding in findings:
+            rows = self.by_path.get(finding.place.key or "", [])
+            if not rows:
+                self.unrepaired.append(_past(finding))
+            for row in rows:
+                self._decide(finding, row)
+        work: list[Work] = []
+        if self.uses_sources and self.looked.brought is not None:
+            work.append(BringFiles(self.looked.brought))
+        if self.removed:
+            work.append(self._removal())
+        steps = [step._replace(work=0 if step.action is StepKind.RECOVER else len(work) - 1) for step in self.steps]
+        planned = Planned(steps, work, self.unrepaired, self.looked.notes)
+        lost = {row for row in self.removed if self._problem(row)[0] == Problem.MISSING.value}
+        whole_ones = self._whole_directories(lost)
+        return FilesPlan(planned, len(self.removed), self.named.live, whole_ones, tuple(sorted(self.returned)))
+
+    def _decide(self, finding: Finding, row: int) -> None:
+        problem, reason = self._problem(row, finding)
+        if problem is None:
+            if finding.rule.id.endswith("file-missing"):
+                self.returned.add(finding.place.key or "")
+            self.unrepaired.append(left(finding, "the file is there, as the log describes it"))
+            return
+        if problem == INTACT:
+            why = "the file is complete, and only its size differs from the one in the log"
+            self.unrepaired.append(left(finding, why))
+            return
+        lost = self._lost_keys(row)
+        if lost and all(key in self.looked.sources for key in lost):
+            self.uses_sources = True
+            what = f"bring {', '.join(text_of(key) for key in lost)} back"
+            source = self.looked.sources[lost[0]]
+            self.steps.append(Step(finding.rule.id, finding.place, StepKind.RECOVER, 0, what, source))
+            return
+        if self.obstacle is not None:
+            self.unrepaired.append(left(finding, self.obstacle))
+            return
+        loss = self.removed.setdefault(row, self._loss(row))
+        what = f"remove {finding.place.key}: {reason or problem}"
+        self.steps.append(Step(finding.rule.id, finding.place, StepKind.REMOVE_REFERENCE, 1, what, None, loss))
+
+    def _lost_keys(self, row: int) -> list[bytes]:
+        keys = (self.named.data[row], self.named.vectors[row])
+        return [key for key in keys if key is not None and self.looked.problems.get(key) not in (None, INTACT)]
+
+    def _problem(self, row: int, finding: Finding | None = None) -> tuple[str | None, str | None]:
+        """Return what is wrong with an add, by its data file, else by its vector, else as a finding says."""
+        problems, reasons = self.looked.problems, self.looked.reasons
+        keys = [key for key in (self.named.data[row], self.named.vectors[row]) if key is not None]
+        for key in sorted(keys, key=lambda one: problems.get(one) == INTACT):
+            if key in problems:
+                return problems[key], reasons.get(key)
+        if finding is None:
+            return None, None
+        is_elsewhere = (self.named.vectors if _is_of_vector(finding) else self.named.data)[row] is None
+        if is_elsewhere and (_is_of_vector(finding) or not finding.rule.id.endswith("file-missing")):
+            return CONTENT, finding.message
+        return (Problem.MISSING.value, "it is outside the table") if is_elsewhere else (None, None)
+
+    def _loss(self, row: int) -> Loss:
+        adds = self.named.adds.slice(row, 1)
+        records = num_records_column(adds["stats"].combine_chunks())[0].as_py()
+        vector = adds["deletionVector"][0].as_py()
+        deleted = 0 if vector is None else vector.get("cardinality")
+        rows = None if records is None or deleted is None else max(records - deleted, 0)
+        return Loss(1, rows, adds["size"][0].as_py() or 0)
+
+    def _removal(self) -> RemoveFiles:
+        rows = sorted(self.removed)
+        adds = self.named.adds.take(rows)
+        paths = tuple(self.named.paths[row] for row in rows)
+        problems = self.looked.problems
+        gone, unreadable = dict[str, frozenset[bytes]](), list[DamagedFile]()
+        for row, path, vector in zip(rows, paths, adds["deletionVector"].to_pylist(), strict=True):
+            lost, key = self._lost_keys(row), self.named.data[row]
+            if lost and all(problems[one] == Problem.MISSING.value for one in lost):
+                gone[path] = frozenset(lost)
+            if key is not None and problems.get(key) in (Problem.SIZE.value, Problem.FOOTER.value, CONTENT):
+                unreadable.append(DamagedFile(path, vector and _without_nulls(vector)))
+        return RemoveFiles(whole(_keys_of(adds)), paths, gone, tuple(unreadable))
+
+    def _whole_directories(self, lost: set[int]) -> tuple[str, ...]:
+        """Return the directories of several live files that would lose all of them."""
+        counts: dict[str, int] = {}
+        for row in lost:
+            directory = self.named.paths[row].rpartition("/")[0]
+            counts[directory] = counts.get(directory, 0) + 1
+        live = self.named.directories
+        return tuple(sorted(name for name, count in counts.items() if 1 < count == live.get(name)))
+
+
+def _named(table: TableHandle, now: Snapshot, names: set[str]) -> Named | None:
+    """Return the live files with these paths, None if there are none."""
+    import pyarrow as pa
+
+    wanted = pa.array(sorted(names), pa.string())
+    directories = pc.unique(pc.replace_substring_regex(wanted, _DIRECTORY, ""))
+
+    def read(adds: RecordBatch) -> tuple[int, ArrowArray, RecordBatch | None]:
+        paths = pc.cast(adds.column("path"), pa.string())
+        chosen = pc.is_in(paths, value_set=wanted)
+        below = pc.replace_substring_regex(paths, _DIRECTORY, "")
+        near = pc.value_counts(pc.filter(below, pc.is_in(below, value_set=directories)))
+        return adds.num_rows, near, pc.filter(adds, chosen) if pc.any(chosen).as_py() else None
+
+    live, counts, parts = 0, dict[str, int](), []
+    for count, near, part in now.file_actions.map_actions("add", read):
+        live += count
+        for one in near.to_pylist():
+            counts[one["values"]] = counts.get(one["values"], 0) + one["counts"]
+        if part is not None:
+            parts.append(part)
+    if not parts:
+        return None
+    adds = pa.concat_tables([pa.Table.from_batches([part]) for part in parts]).combine_chunks()
+    keys = PathKeys((table.storage.uri, *table.storage.aliases))
+    vectors = keys.of_vectors(whole(unique_id_column(whole(adds["deletionVector"])))).keys
+    return Named(adds, keys.of_log(whole(adds["path"])).keys.to_pylist(), vectors.to_pylist(), live, counts)
+
+
+def _chosen(now: Snapshot, mask: Mask) -> pyarrow.Table | None:
+    """Return the whole adds of a version that a mask chooses."""
+    import pyarrow as pa
+
+    found = now.file_actions.map_actions("add", lambda adds: pc.filter(adds, mask(adds)))
+    parts = [pa.Table.from_batches([part]) for part in found if part.num_rows]
+    return pa.concat_tables(parts) if parts else None
+
+
+def _keys_of(adds: pyarrow.Table) -> ArrowArray:
+    import pyarrow as pa
+
+    return pa.concat_arrays([file_keys(batch) for batch in adds.combine_chunks().to_batches()])
+
+
+def _needed(table: TableHandle, adds: pyarrow.Table) -> NeededFiles:
+    columns = [whole(adds[name]) for name in ("path", "size", "stats", "deletionVector")]
+    paths, sizes, stats, vectors = columns
+    uris = (table.storage.uri, *table.storage.aliases)
+    return needed_files(uris, paths, sizes, num_records_column(stats), vectors)
+
+
+def _look(
+    table: TableHandle, request: RepairRequest, named: Named, now: Snapshot, findings: Sequence[Finding]
+) -> Looked:
+    """Look at the named files, and for those that cannot be used in the sources."""
+    import pyarrow as pa
+
+    needed = _needed(table, named.adds)
+    keys = whole(needed.files["path"]).to_pylist()
+    there, sizes = look_for(table.storage, needed, table.engine, table.progress)
+    stores = table.over(table.storage).stores
+    verified = verify(there, sizes, stores, table.engine, table.progress)
+    problems = dict(zip(keys, verified.problems.to_pylist(), strict=True))
+    reasons = {key: why for key, why in zip(keys, verified.reasons.to_pylist(), strict=True) if why is not None}
+    for key in _intact(table, there, sizes, keys, problems):
+        problems[key] = INTACT
+    for key, why in _unreadable_content(named, findings):
+        if problems.get(key) is None:
+            problems[key], reasons[key] = CONTENT, why
+    is_lost = pa.array([problems[key] not in (None, INTACT) for key in keys], pa.bool_())
+    found = {key: problem for key, problem in problems.items() if problem is not None}
+    if not request.sources or not pc.any(is_lost).as_py():
+        return Looked(found, reasons, {}, None, ())
+    present = list_whole_log(table.storage) or {}
+    opened = open_sources(table, request.sources, present, now.metadata.id)
+    notes = require_usable(opened)
+    lost = there.where(is_lost)
+    sources = data_sources(table, opened, lost, now.metadata.id)
+    elsewhere = find_in(sources, lost, table.engine, table.progress)
+    damaged = pc.filter(whole(lost.files["path"]), pc.is_valid(pc.filter(sizes, is_lost)))
+    lost_keys = pc.filter(pa.array(keys, pa.binary()), is_lost).to_pylist()
+    by_key = {
+        key: sources[number].name
+        for key, number in zip(lost_keys, elsewhere.sources.to_pylist(), strict=True)
+        if number is not None
+    }
+    brought = Brought(elsewhere, sources, tags_of(table.storage, damaged, table.engine)) if by_key else None
+    return Looked(found, reasons, by_key, brought, notes)
+
+
+def _intact(
+    table: TableHandle, needed: NeededFiles, sizes: ArrowArray, keys: Sequence[bytes], problems: Mapping[bytes, str]
+) -> Iterator[bytes]:
+    """Yield the keys of files of another size than in the log, whose footer and rows are as they should be."""
+    import pyarrow as pa
+
+    other = pa.array([problems[key] == Problem.SIZE.value for key in keys], pa.bool_())
+    if not pc.any(other).as_py():
+        return
+    column = needed.files.schema.get_field_index("sizeBytes")
+    as_found = needed._replace(files=needed.files.set_column(column, "sizeBytes", pa.chunked_array([sizes])))
+    chosen = as_found.where(other)
+    stores = table.over(table.storage).stores
+    found = verify(chosen, pc.filter(sizes, other), stores, table.engine, table.progress)
+    chosen_keys = pc.filter(pa.array(keys, pa.binary()), other).to_pylist()
+    yield from (key for key, sound in zip(chosen_keys, found.is_sound.to_pylist(), strict=True) if sound)
+
+
+def _unreadable_content(named: Named, findings: Sequence[Finding]) -> Iterator[tuple[bytes, str]]:
+    """Yield the keys of data files whose rows cannot be read, although their footers can, and of vectors that cannot be
+    applied, although their files are as they should be.
+    """
+    keys: dict[tuple[str, bool], list[bytes]] = {}
+    for path, data, vector in zip(named.paths, named.data, named.vectors, strict=True):
+        for is_vector, key in ((False, data), (True, vector)):
+            if key is not None:
+                keys.setdefault((path, is_vector), []).append(key)
+    for finding in findings:
+        is_vector = _is_of_vector(finding)
+        if (is_vector or finding.rule.id == "data.not-parquet") and not finding.rule.id.endswith("missing"):
+            yield from ((key, finding.message) for key in keys.get((finding.place.key or "", is_vector), ()))
+
+
+def _still_lost(table: TableHandle, adds: pyarrow.Table, gone: Mapping[str, frozenset[bytes]]) -> pyarrow.Table:
+    """Return the adds without those whose files were missing and are there by now."""
+    import pyarrow as pa
+
+    needed = _needed(table, adds)
+    names = whole(needed.files["path"]).to_pylist()
+    _, sizes = look_for(table.storage, needed, table.engine, table.progress)
+    there = {name for name, size in zip(names, sizes.to_pylist(), strict=True) if size is not None}
+    paths = adds["path"].to_pylist()
+    is_back = [path in gone and gone[path] <= there for path in paths]
+    return adds.filter(pa.array([not one for one in is_back], pa.bool_()))
+
+
+def _past(finding: Finding) -> Unrepaired:
+    """Return a finding about a file of older versions only, or about change data: no reader of the newest one fails."""
+    return left(finding, "the newest version does not have this file")._replace(severity=Severity.WARNING)
+
+
+def _without_nulls(vector: Mapping[str, object]) -> dict[str, object]:
+    return {name: value for name, value in vector.items() if value is not None}
+
+
+def _is_of_vector(finding: Finding) -> bool:
+    return finding.rule.id.startswith(_OF_VECTORS)

@@ -1,0 +1,247 @@
+"""Steps for what the commits determine: checkpoints, compactions, checksums, the hint.
+
+Spec: Checkpoints; Log Compaction Files; Version Checksum File; Last Checkpoint File.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from deltacli.delta.log.log_path import HINT_NAME, LOG_DIRECTORY, SIDECAR_DIRECTORY, LogFileKind, parse_log_path
+from deltacli.delta.rules.framework.repair_steps import StepKind
+from deltacli.errors import CommitCorrupt, Refused, Unreadable
+from deltacli.operations.checkpoint.execute import write_checkpoint
+from deltacli.operations.checkpoint.plan import CheckpointRequest, plan_checkpoint, plan_of
+from deltacli.operations.log.log_copy import list_whole_log, log_location, versioned
+from deltacli.operations.log.version_checksum import checksum_path, proven_checksum
+from deltacli.operations.repair.plan import Planned, Step, Unrepaired, left
+from deltacli.operations.table.find_log import Log
+from deltacli.operations.table.rebuild import rebuild
+
+if TYPE_CHECKING:
+    from deltacli.delta.log.segment import LogListing
+    from deltacli.delta.rules.framework.base import Finding
+    from deltacli.operations.log.log_copy import StoredFile
+    from deltacli.operations.repair.plan import Run, Work
+    from deltacli.operations.table.handle import TableHandle
+
+_CHECKPOINTS = (LogFileKind.CLASSIC_CHECKPOINT, LogFileKind.MULTI_PART_CHECKPOINT, LogFileKind.UUID_CHECKPOINT)
+
+
+@dataclass(frozen=True)
+class MoveAside:
+    """Moves files that nothing needs to the backup."""
+
+    paths: tuple[str, ...]
+    is_sensitive: bool = True
+
+    @property
+    def name(self) -> str:
+        return f"move {', '.join(path.rpartition('/')[2] for path in self.paths)} to the backup"
+
+    def run(self, run: Run) -> None:
+        run.backup.move(self.paths)
+
+
+@dataclass(frozen=True)
+class WriteCheckpoint:
+    """Writes the checkpoint of a version anew from the rest of the log, then moves the damaged files aside.
+
+    `damaged` are the names of all checkpoint files of the log from which nothing is taken.
+    """
+
+    version: int
+    replaced: tuple[str, ...]
+    damaged: frozenset[str]
+    is_sensitive: bool = False
+
+    @property
+    def name(self) -> str:
+        return f"write the checkpoint of version {self.version} from the rest of the log"
+
+    def run(self, run: Run) -> None:
+        storage = run.table.storage
+        names = [log_location(name) for name in self.replaced]
+        run.backup.keep([*names, log_location(HINT_NAME)])
+        listing = sound_listing(list_whole_log(storage) or {}, self.damaged)
+        snapshot = rebuild(run.table, Log(listing), self.version)
+        plan = plan_of(snapshot, listing, CheckpointRequest(version=self.version, force=True), was_parsed=False)
+        written = {file.path for file in write_checkpoint(plan).files}
+        run.backup.move([name for name in names if name not in written])
+
+
+@dataclass(frozen=True)
+class WriteChecksum:
+    """Writes the checksum file of a version anew; where the log does not prove one, it is moved aside."""
+
+    version: int
+    is_sensitive: bool = False
+
+    @property
+    def name(self) -> str:
+        return f"compute the checksum of version {self.version}"
+
+    def run(self, run: Run) -> None:
+        path = checksum_path(self.version)
+        try:
+            data = proven_checksum(run.table, self.version)
+        except (Refused, Unreadable, CommitCorrupt):
+            run.backup.move([path])
+            return
+        run.backup.keep([path])
+        run.table.storage.put(path, data)
+
+
+@dataclass(frozen=True)
+class WriteHint:
+    """Writes the hint for the newest complete checkpoint; without one the hint is moved aside."""
+
+    name: str = f"write {HINT_NAME} for the newest checkpoint"
+    is_sensitive: bool = False
+
+    def run(self, run: Run) -> None:
+        table = run.table
+        run.backup.move([log_location(HINT_NAME)])  # readers do without it
+        listing = versioned((list_whole_log(table.storage) or {}).values())
+        newest = max((one.version for one in listing.checkpoints), default=None)
+        if newest is None:
+            return
+        try:
+            write_checkpoint(plan_checkpoint(table, CheckpointRequest(version=newest)))
+        except (Refused, Unreadable):
+            return
+
+
+def sound_listing(files: Mapping[str, StoredFile], damaged: Iterable[str]) -> LogListing:
+    """Return the versions of a log without some files."""
+    without = set(damaged)
+    return versioned(file for name, file in files.items() if name not in without)
+
+
+def plan_checkpoints(
+    table: TableHandle, findings: Sequence[Finding], files: Mapping[str, StoredFile], obstacle: str | None
+) -> tuple[Planned, frozenset[str]]:
+    """Return the steps for damaged checkpoints, and the names of those that the rest of the log does not determine."""
+    by_version: dict[int, list[Finding]] = {}
+    for finding in findings:
+        version = finding.place.version
+        if version is None:
+            version = parse_log_path(finding.place.path.rpartition("/")[2]).version
+        by_version.setdefault(version, []).append(finding)
+    damaged = {version: _damaged_files(version, found, files) for version, found in by_version.items()}
+    every = frozenset(name for names in damaged.values() for name in names)
+    listing = sound_listing(files, every)
+    steps: list[Step] = []
+    work: list[Work] = []
+    unrepaired: list[Unrepaired] = []
+    stuck: set[str] = set()
+    for version, found in sorted(by_version.items()):
+        names = damaged[version]
+        change: Work
+        reason = obstacle
+        if any(one.version == version for one in listing.checkpoints) and names:
+            change, action, reason = MoveAside(tuple(map(log_location, names))), StepKind.QUARANTINE, None
+        else:
+            change, action = WriteCheckpoint(version, names, every), StepKind.REBUILD
+            reason = reason or _why_not(table, listing, version, names)
+        if reason is not None:
+            stuck.update(names)
+            unrepaired += [left(finding, reason) for finding in found]
+            continue
+        steps += [Step(one.rule.id, one.place, action, len(work), change.name) for one in found]
+        work.append(change)
+    return Planned(steps, work, unrepaired), frozenset(stuck)
+
+
+def _why_not(table: TableHandle, listing: LogListing, version: int, names: Sequence[str]) -> str | None:
+    """Return why a checkpoint cannot be written from the rest of the log; None where it can."""
+    if not names:
+        return "the log has no such checkpoint"
+    if version not in listing.commits:
+        return f"commit {version} is missing, and a checkpoint is written only beside its commit"
+    try:
+        rebuild(table, Log(listing), version)
+    except (Unreadable, CommitCorrupt) as fault:
+        return f"the rest of the log does not determine version {version}: {fault.message}"
+    return None
+
+
+def _damaged_files(version: int, findings: Sequence[Finding], files: Mapping[str, StoredFile]) -> tuple[str, ...]:
+    """Return the names of the checkpoint files of a version that findings are about: all parts of a multi-part one, and
+    every one of the version where a sidecar is at fault.
+    """
+    named = {finding.place.path.removeprefix(f"{LOG_DIRECTORY}/") for finding in findings}
+    of_sidecar = any(name.startswith(f"{SIDECAR_DIRECTORY}/") for name in named)
+    whole_sets = {
+        path.parts for name in named if (path := parse_log_path(name)).kind is LogFileKind.MULTI_PART_CHECKPOINT
+    }
+    found = []
+    for name, file in files.items():
+        path = file.path
+        if path.version != version or path.kind not in _CHECKPOINTS or "/" in name:
+            continue
+        is_part = path.kind is LogFileKind.MULTI_PART_CHECKPOINT and path.parts in whole_sets
+        if name in named or is_part or (of_sidecar and path.kind is not LogFileKind.MULTI_PART_CHECKPOINT):
+            found.append(name)
+    return tuple(sorted(found))
+
+
+def plan_compactions(findings: Sequence[Finding], listing: LogListing) -> Planned:
+    """Return the steps for compactions: they are moved aside where the commits have all their data."""
+    steps: list[Step] = []
+    work: list[Work] = []
+    unrepaired: list[Unrepaired] = []
+    starts = {one.version for one in listing.checkpoints}
+    for path, found in _by_path(findings).items():
+        name = parse_log_path(path.rpartition("/")[2])
+        needed = range(name.version, min(name.last_version, listing.newest_version) + 1)
+        if any(version not in listing.commits for version in needed) and not any(
+            start >= name.last_version for start in starts
+        ):
+            unrepaired += [left(one, "commits that it summarizes are missing") for one in found]
+            continue
+        change = MoveAside((path,))
+        steps += [Step(one.rule.id, one.place, StepKind.QUARANTINE, len(work), change.name) for one in found]
+        work.append(change)
+    return Planned(steps, work, unrepaired)
+
+
+def plan_checksums(findings: Sequence[Finding], listing: LogListing, obstacle: str | None) -> Planned:
+    """Return the steps for checksum files."""
+    steps: list[Step] = []
+    work: list[Work] = []
+    readable = set(listing.reconstructable)
+    for path, found in _by_path(findings).items():
+        version = parse_log_path(path.rpartition("/")[2]).version
+        is_computed = obstacle is None and version in readable and version in listing.commits
+        change: Work = WriteChecksum(version) if is_computed else MoveAside((path,))
+        action = StepKind.REBUILD if is_computed else StepKind.QUARANTINE
+        steps += [Step(one.rule.id, one.place, action, len(work), change.name) for one in found]
+        work.append(change)
+    return Planned(steps, work)
+
+
+def plan_hint(findings: Sequence[Finding], files: Mapping[str, StoredFile], obstacle: str | None) -> Planned:
+    """Return the step for the hint: it is written for a checkpoint beside its commit, else moved aside."""
+    if not findings:
+        return Planned()
+    listing = versioned(files.values())
+    newest = max((one.version for one in listing.checkpoints), default=None)
+    if newest is not None and newest not in listing.commits:
+        obstacle = obstacle or f"commit {newest}, that of the newest checkpoint, is missing"
+    change: Work = WriteHint()
+    if obstacle is not None:
+        if HINT_NAME not in files:
+            return Planned(unrepaired=[left(one, obstacle) for one in findings])
+        change = MoveAside((log_location(HINT_NAME),), is_sensitive=False)
+    action = StepKind.REBUILD if obstacle is None else StepKind.QUARANTINE
+    return Planned([Step(one.rule.id, one.place, action, 0, change.name) for one in findings], [change])
+
+
+def _by_path(findings: Sequence[Finding]) -> dict[str, list[Finding]]:
+    found: dict[str, list[Finding]] = {}
+    for finding in findings:
+        found.setdefault(finding.place.path, []).append(finding)
+    return found

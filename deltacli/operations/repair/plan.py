@@ -1,0 +1,222 @@
+"""What a repair would do, as data: a step for each finding that it acts on, and why it does not act on others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from deltacli.delta.log.log_path import Place
+from deltacli.delta.rules.framework.base import Finding, Severity
+from deltacli.delta.rules.framework.repair_steps import StepKind
+from deltacli.typing import Json
+
+if TYPE_CHECKING:
+    from deltacli.operations.repair.backup import Backup
+    from deltacli.operations.repair.request import RepairRequest
+    from deltacli.operations.table.handle import TableHandle
+
+
+class StepState(StrEnum):
+    """What became of a step. `skipped`: not tried, because one before it failed or the rest of the table changed."""
+
+    PLANNED = "planned"
+    DONE = "done"
+    FAILED = "failed"
+    REFUSED = "refused"
+    SKIPPED = "skipped"
+
+
+class Loss(NamedTuple):
+    """What a step gives up; rows are None where they are not known."""
+
+    files: int
+    rows: int | None
+    size_bytes: int
+
+    def as_json(self) -> dict[str, Json]:
+        return {"files": self.files, "rows": self.rows, "bytes": self.size_bytes}
+
+    @classmethod
+    def total(cls, losses: Iterable[Loss]) -> Loss:
+        """Return the sum of losses."""
+        found = list(losses)
+        rows = [one.rows for one in found if one.rows is not None]
+        known = len(rows) == len(found)
+        return cls(sum(one.files for one in found), sum(rows) if known else None, sum(one.size_bytes for one in found))
+
+
+class Work(Protocol):
+    """One change, for which several findings may ask."""
+
+    @property
+    def name(self) -> str:
+        """Return what is changed, in words; the same for the same change."""
+
+    @property
+    def is_sensitive(self) -> bool:
+        """Return True for a change that a concurrent writer could notice: it commits, or replaces what others made."""
+
+    def run(self, run: Run) -> int | None:
+        """Make the change, after what it replaces was kept, and return the version that it committed, if any.
+
+        Raises what storage and commits raise. Running it again is harmless.
+        """
+
+
+@dataclass(eq=False)
+class Run:
+    """The execution of plans: the table, the backup, and the versions that were committed."""
+
+    table: TableHandle
+    request: RepairRequest
+    backup: Backup
+    versions: list[int] = field(default_factory=list)
+
+
+class Step(NamedTuple):
+    """A step for one finding. `work` is the number of the change in the plan; `what` says in words what is done."""
+
+    rule: str
+    place: Place
+    action: StepKind
+    work: int
+    what: str
+    source: str | None = None
+    loses: Loss | None = None
+    state: StepState = StepState.PLANNED
+    reason: str | None = None
+    """Why it was refused, skipped, or failed."""
+    committed_version: int | None = None
+
+    def as_json(self) -> dict[str, Json]:
+        """Return the step as in the document `deltacli.repair`."""
+        return {
+            "rule": self.rule,
+            "location": location_of(self.place),
+            "action": self.action.value,
+            "what": self.what,
+            "source": self.source,
+            "loses": None if self.loses is None else self.loses.as_json(),
+            "state": self.state.value,
+            "reason": self.reason,
+            "committedVersion": self.committed_version,
+        }
+
+
+class Unrepaired(NamedTuple):
+    """A finding that a repair does not act on, and why."""
+
+    rule: str
+    severity: Severity
+    place: Place
+    reason: str
+
+    def as_json(self) -> dict[str, Json]:
+        return {
+            "rule": self.rule,
+            "severity": self.severity.value,
+            "location": location_of(self.place),
+            "action": "none",
+            "reason": self.reason,
+        }
+
+
+class Refusal(NamedTuple):
+    """A reason against steps: the code and the message, and for the error of it facts and a hint."""
+
+    code: str
+    message: str
+    facts: Mapping[str, str] = MappingProxyType({})
+    hint: str | None = None
+
+    def as_json(self) -> dict[str, Json]:
+        return {"code": self.code, "message": self.message}
+
+
+@dataclass(frozen=True, eq=False)
+class RepairPlan:
+    """The changes in the order in which they are made, and the steps that ask for them.
+
+    `is_partial`: more is planned once these steps are done, because the rest cannot be judged before. `refusals` stop
+    the steps that are `refused`.
+    """
+
+    table: TableHandle
+    request: RepairRequest
+    version: int | None
+    table_id: str | None
+    steps: tuple[Step, ...]
+    work: tuple[Work, ...]
+    unrepaired: tuple[Unrepaired, ...]
+    refusals: tuple[Refusal, ...] = ()
+    notes: tuple[str, ...] = ()
+    is_partial: bool = False
+    backup: str | None = None
+    """Where replaced files are kept; None where nothing is replaced."""
+
+    @property
+    def planned(self) -> tuple[Step, ...]:
+        """Return the steps that would be made."""
+        return tuple(step for step in self.steps if step.state is StepState.PLANNED)
+
+    @property
+    def errors(self) -> tuple[Unrepaired, ...]:
+        """Return the errors that remain."""
+        return tuple(one for one in self.unrepaired if one.severity is Severity.ERROR)
+
+    @property
+    def loss(self) -> Loss:
+        """Return what the planned steps give up; a file is counted once."""
+        of_work = {(step.work, step.place.key): step.loses for step in self.planned if step.loses is not None}
+        return Loss.total(of_work.values())
+
+    def as_json(self, *, dry_run: bool) -> dict[str, Json]:
+        """Return the content of the document `deltacli.repair`."""
+        return {
+            "version": self.version,
+            "level": str(self.request.level),
+            "steps": [step.as_json() for step in self.steps],
+            "unrepaired": [one.as_json() for one in self.unrepaired],
+            "more": self.is_partial,
+            "committedVersions": [],
+            "backup": self.backup,
+            "notes": list(self.notes),
+            "refusals": [one.as_json() for one in self.refusals],
+            "dryRun": dry_run,
+        }
+
+
+class Planned(NamedTuple):
+    """What one family of findings asks for; `work` of its steps counts from 0."""
+
+    steps: Sequence[Step] = ()
+    work: Sequence[Work] = ()
+    unrepaired: Sequence[Unrepaired] = ()
+    notes: Sequence[str] = ()
+
+
+def joined(parts: Iterable[Planned]) -> Planned:
+    """Return several families together, in the order in which their work is done."""
+    steps: list[Step] = []
+    work: list[Work] = []
+    unrepaired: list[Unrepaired] = []
+    notes: list[str] = []
+    for part in parts:
+        steps += [step._replace(work=step.work + len(work)) for step in part.steps]
+        work += part.work
+        unrepaired += part.unrepaired
+        notes += part.notes
+    return Planned(steps, work, unrepaired, notes)
+
+
+def left(finding: Finding, reason: str) -> Unrepaired:
+    """Return a finding that is not acted on."""
+    return Unrepaired(finding.rule.id, finding.severity, finding.place, reason)
+
+
+def location_of(place: Place) -> dict[str, Json]:
+    """Return a place as in documents."""
+    return {name: value for name, value in place._asdict().items() if value is not None}

@@ -1,0 +1,111 @@
+"""Saved plans of a repair: JSON with a digest. A plan is made again before it is executed, and must ask for no more."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
+
+from deltacli.documents import dumps
+from deltacli.errors import Refused, Unreadable
+from deltacli.operations.repair.plan import RepairPlan, Step, location_of
+from deltacli.operations.repair.request import RepairRequest
+from deltacli.storage.replacement import replacement
+
+if TYPE_CHECKING:
+    from deltacli.typing import Json
+
+KIND = "deltacli.repair-plan"
+_NOT_SAVED = ("dry_run",)
+
+
+@dataclass(frozen=True)
+class SavedPlan:
+    """What was agreed to: the request, the steps, and whether more follows from them."""
+
+    table_id: str | None
+    request: RepairRequest
+    steps: frozenset[str]
+    is_partial: bool
+
+    def require_covers(self, plan: RepairPlan) -> None:
+        """Raise Refused where a plan that was made now belongs to another table, or has steps that this one lacks."""
+        if None not in (self.table_id, plan.table_id) and self.table_id != plan.table_id:
+            raise Refused(
+                "the saved plan is of another table",
+                code="repair.plan-of-another",
+                facts={"table id of the plan": str(self.table_id), "table id of this table": str(plan.table_id)},
+            )
+        fresh = [step for step in plan.planned if _key(step) not in self.steps]
+        if fresh:
+            raise Refused(
+                f"nothing was changed: the table has changed since the plan was saved; {fresh[0].what} is new",
+                code="repair.plan-stale",
+                facts={"new steps": str(len(fresh)), "rule of the first": fresh[0].rule},
+                hint="save a plan again",
+            )
+
+
+def save_plan(plan: RepairPlan, path: str) -> None:
+    """Write a plan to a local file atomically, replacing an existing one. Raises StorageFailed."""
+    request = {
+        one.name: value
+        for one in fields(plan.request)
+        if one.name not in _NOT_SAVED and (value := getattr(plan.request, one.name)) is not None
+    }
+    content: dict[str, Json] = {
+        "kind": KIND,
+        "schemaVersion": 1,
+        "table": plan.table.uri,
+        "tableId": plan.table_id,
+        "version": plan.version,
+        "request": {name: _plain(value) for name, value in request.items()},
+        "more": plan.is_partial,
+        "steps": [
+            {"rule": step.rule, "location": location_of(step.place), "action": step.action.value, "what": step.what}
+            for step in plan.steps
+        ],
+    }
+    text = dumps({**content, "sha256": _digest(content)})
+    with replacement(path) as file:
+        file.write(text + b"\n")
+
+
+def read_plan(path: str) -> SavedPlan:
+    """Read a saved plan. Raises Unreadable for a file that is not one, or was changed."""
+    try:
+        with open(path, "rb") as file:
+            found = json.loads(file.read())
+        seen = found.pop("sha256")
+        if found["kind"] != KIND or seen != _digest(found):
+            raise ValueError("its digest does not match")
+        return SavedPlan(
+            found["tableId"],
+            RepairRequest(**found["request"]),
+            frozenset(_text(one["rule"], one["location"], one["action"]) for one in found["steps"]),
+            found["more"],
+        )
+    except FileNotFoundError:
+        raise Unreadable(f"there is no file {path}", code="repair.plan-missing") from None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as fault:
+        raise Unreadable(
+            f"{path} is not a saved plan of a repair", code="repair.plan-unreadable", facts={"reason": str(fault)[:200]}
+        ) from fault
+
+
+def _plain(value: object) -> Json:
+    found: Json = json.loads(json.dumps(value, default=dict))
+    return found
+
+
+def _digest(content: object) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def _key(step: Step) -> str:
+    return _text(step.rule, location_of(step.place), step.action.value)
+
+
+def _text(rule: str, location: object, action: str) -> str:
+    return json.dumps([rule, location, action], sort_keys=True)

@@ -1,0 +1,1 @@
+"""Repairs: what is brought back, written anew, given up, and what is never touched."""

@@ -1,0 +1,72 @@
+"""Damaged tables, and what must hold of any repair of one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from deltacli import open_table
+from deltacli.api.table import Table
+from deltacli.errors import DeltacliError
+from deltacli.operations.repair.backup import BACKUP_DIRECTORY, put_back
+from deltacli.operations.repair.execute import RepairOutcome, execute_repair
+from deltacli.operations.repair.plan import StepState
+from deltacli.operations.repair.planning import plan_repair
+from deltacli.operations.repair.request import RepairRequest
+from tests.rules.table_builder import NOW_MS
+from tests.support.small_types import plain
+
+Content = dict[str, bytes]
+Rows = Counter[Any]  # Any: plain values
+
+
+def content_of(root: Path) -> Content:
+    """Every file of a table except those of backups."""
+    return {
+        path.relative_to(root).as_posix(): path.read_bytes()
+        for path in sorted(root.rglob("*"))
+        if path.is_file() and BACKUP_DIRECTORY not in path.parts
+    }
+
+
+def open_damaged(root: Path, clock: Callable[[], int] = lambda: NOW_MS) -> Table:
+    return open_table(root, clock=clock, allow_external=["/"])
+
+
+def request(*, level: str = "data", sources: Sequence[Path] = (), **others: Any) -> RepairRequest:  # Any: its fields
+    """A request with every consent."""
+    consent = {"accept_loss": True, "max_missing": 1.0, "allow_in_use": True}
+    return RepairRequest(level=level, sources=[str(one) for one in sources], **(consent | others))
+
+
+def readable_rows(table: Table) -> Rows:
+    """The rows of all live files that can be read; none where the version cannot be rebuilt."""
+    try:
+        return Counter(plain(tuple(row.values())) for batch in table.snapshot().scan() for row in batch.to_pylist())
+    except DeltacliError:
+        return Counter()
+
+
+def repair_and_check(root: Path, asked: RepairRequest, clock: Callable[[], int] = lambda: NOW_MS) -> RepairOutcome:
+    """Repair a table, and check what must hold whatever is wrong with it."""
+    table = open_damaged(root, clock)
+    before = content_of(root)
+    done = execute_repair(plan_repair(table, asked))
+    assert [] == [(step.rule, step.reason) for step in done.steps if step.state is not StepState.DONE]
+    again = plan_repair(table, asked)
+    assert () == again.steps, "a second run has nothing to do"
+    after = content_of(root)
+    commits = {path for path in before if path.startswith("_delta_log/0") and path.endswith(".json")}
+    brought = {step.place.path for step in done.steps if step.rule.startswith("commit.")}
+    assert [] == [path for path in sorted(commits - brought) if ".c" not in path and after.get(path) != before[path]]
+    if done.backup_uri is not None:
+        put_back(table, done.backup_uri)
+    changed = {path for path, data in content_of(root).items() if before.get(path, data) != data}
+    assert set() == changed | (before.keys() - content_of(root).keys()), "what was replaced is put back, byte for byte"
+    for path, data in after.items():  # and as it was repaired
+        (root / path).write_bytes(data)
+    for path in content_of(root).keys() - after.keys():
+        (root / path).unlink()
+    return done
