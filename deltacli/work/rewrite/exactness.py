@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.schema.shredded_variants import TYPED
@@ -60,7 +60,11 @@ def require_exact(spec: RewriteSpec, opened: OpenDataFile) -> None:
 
 @dataclass(frozen=True, slots=True)
 class FindInexact:
-    """Opens files, and looks for what keeps a new file from being an exact copy. `SPEC` is the shared `RewriteSpec`."""
+    """Opens files, and looks for what keeps a new file from being an exact copy. `SPEC` is the shared `RewriteSpec`.
+    A cluster is not asked about the few files that usually decide.
+    """
+
+    is_light: ClassVar[bool] = True
 
     def __call__(self, piece: Sequence[DataFile], context: TaskContext) -> list[str | None]:
         """Return for each file the code by which it is refused; None also where it cannot be read."""
