@@ -93,7 +93,9 @@ def carried_package() -> Any:  # Any: an object of a class that is made here
             return import_module(name)
 
     content = json.dumps(dict(sorted(_texts()))).encode()
-    return Carried(zlib.compress(content, 9), sha256(content).hexdigest(), VERSION)
+    packing = zlib.compressobj(9, memLevel=9)
+    packed = packing.compress(content) + packing.flush()
+    return Carried(packed, sha256(content).hexdigest(), VERSION)
 
 
 def _texts() -> Iterator[tuple[str, str]]:
