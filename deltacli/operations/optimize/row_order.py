@@ -133,8 +133,7 @@ def _clustering_columns(snapshot: Snapshot) -> tuple[OrderColumn, ...]:
         raise UsageError(
             "the table has no clustering columns",
             code=NOT_CLUSTERED,
-            facts={"to set them": "ALTER TABLE … CLUSTER BY (…) of an engine"},
-            hint=command("optimize", zorder="COLUMN"),
+            hint=command("alter", "cluster", "COLUMN"),
         )
     if len(found) > _MOST_CLUSTERING_COLUMNS:
         raise _refused(f"the table has {len(found)} clustering columns, more than {_MOST_CLUSTERING_COLUMNS}")
