@@ -187,6 +187,9 @@ again;TEXT
             commands=''
             options='--from;TEXT;once;Version of TABLE, with OTHER.
 --to;TEXT;once;Version of OTHER.
+--rows;-;once;Compare the rows as well, by the key; reads both versions.
+--key;TEXT;again;Columns that identify a row.
+--temp-dir;DIRECTORY;once;Directory for temporary files of compared rows.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.

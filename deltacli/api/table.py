@@ -232,8 +232,10 @@ class Table(LogCare, Undo):
 
         The parameters are the fields of `DiffRequest`.
         `from_version` or `from_timestamp` choose the first version, `to_version` or `to_timestamp` the second one
-        (None: the newest), which is of the table `other` where that is given. `is_equal` of the result says whether
-        anything differs; `as_json` returns the document `deltacli.diff`, `file_rows` the files that differ.
+        (None: the newest), which is of the table `other` where that is given. With `rows`, rows are compared by the
+        columns `key`, and `rows` of the result has the counts and yields the keys that differ; where they do not fit in
+        memory they are in `temp_dir`. `is_equal` of the result says whether anything differs; `as_json` returns the
+        document `deltacli.diff`, `file_rows` the files that differ.
 
         Raises UsageError for a version that is compared with itself, and what `snapshot` raises.
         """

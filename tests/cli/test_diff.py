@@ -120,6 +120,21 @@ def test_csv_lists_the_files_that_differ(changed: Path) -> None:
     ] == done.out.splitlines()
 
 
+def test_rows_are_compared_by_key(home: Path) -> None:
+    done = diff(home, "tbl", "3", "7", "--rows", "--key", "trip", "--json")
+    listed = diff(home, "tbl", "3", "7", "--rows", "--key", "trip", "--format", "csv").out.splitlines()
+    lines = diff(home, "tbl", "3", "7", "--rows", "--key", "trip").out.splitlines()
+    same = diff(home, "tbl", "tbl", "--from", "4", "--to", "4", "--rows", "--key", "trip,day")
+
+    found = done.document
+    assert [] == faults(found, "deltacli.diff")
+    by_key = {"key": ["trip"], "added": 360, "removed": 120, "changed": 0, "unchanged": 660, "repeatedKeys": 0}
+    assert {**by_key, "columns": {}, "notCompared": []} == found["byKey"]
+    assert ("change,rowsFrom,rowsTo,columns,trip", 481) == (listed[0], len(listed))
+    assert "by trip     + 360 keys added" in lines
+    assert (0, True) == (same.code, "660" in same.out or "780 keys with the same values" in same.out)
+
+
 def test_points_are_numbers_times_dates_and_other_tables(home: Path) -> None:
     shutil.copytree(home / "tbl", home / "3")
     by_time = diff(home, "tbl", "2026-01-02", "2026-01-02T13:00:00Z", "--json").document
@@ -143,6 +158,10 @@ def test_points_are_numbers_times_dates_and_other_tables(home: Path) -> None:
         (("9" * 19,), 2, "is not a version"),
         (("2026-13-01",), 2, "'2026-13-01' is not a timestamp"),
         (("3", "--to", "4"), 2, "--from and --to are versions of two tables"),
+        (("3", "--rows"), 2, "--rows and --key COLUMNS belong together"),
+        (("3", "--key", "trip"), 2, "--rows and --key COLUMNS belong together"),
+        (("3", "--rows", "--key", "trp"), 2, "did you mean  trip"),
+        (("3", "--rows", "--key", "ride"), 2, "column ride cannot be a key"),
         (("nothing",), 3, "no such file or directory"),
         ((), 2, "V1|OTHER"),
     ],

@@ -7,10 +7,12 @@ from typing import Annotated, NamedTuple
 
 import typer
 
+from deltacli.cli.options.asked import Asked
 from deltacli.cli.options.common_options import TableArgument
 from deltacli.cli.options.moments import parse_timestamp
 from deltacli.cli.options.run import Run
 from deltacli.errors import EXIT_FINDINGS, UsageError
+from deltacli.operations.diff.request import DiffRequest
 
 EXIT_CODES = (0, 1, 2, 3, 7, 70)
 
@@ -41,7 +43,14 @@ class Point(NamedTuple):
 
 
 def diff(
-    run: Run, table: TableArgument, first: First, second: Second = None, *, begin: From = None, end: To = None
+    run: Run,
+    table: TableArgument,
+    first: First,
+    second: Second = None,
+    *,
+    begin: From = None,
+    end: To = None,
+    asked: Asked[DiffRequest],
 ) -> None:
     """Show what differs between two versions, or between two tables; exit 1 if something does.
 
@@ -51,7 +60,9 @@ def diff(
     the newest version then) or a date (midnight UTC). Files are compared by path
     and deletion vector, not by content; CSV lists those that differ. A copy of a
     table, and a shallow clone, have the files of their origin. A table whose name
-    is a number is written as ./3.
+    is a number is written as ./3. With --rows the rows are compared as well, by
+    the columns of --key: NaN equals NaN, 0.0 equals -0.0, and a null in a key
+    equals a null. CSV then lists the keys that differ.
 
     \b
     Examples:
@@ -60,22 +71,23 @@ def diff(
       deltacli diff ./tbl 2026-01-30 2026-01-31T12:00:00Z
       deltacli diff ./tbl ./copy
       deltacli diff ./tbl ./copy --from 3 --to 3
+      deltacli diff ./tbl 3 7 --rows --key id
       deltacli diff ./tbl 3 7 --format markdown  # for a pull request
       deltacli diff ./tbl 3 7 --format csv  # the files that differ
     """
     from deltacli.cli.render.diff import diff_result
-    from deltacli.operations.diff.request import DiffRequest
     from deltacli.operations.diff.tables import diff_tables
 
     points, other = _chosen(first, second, begin, end)
-    request = DiffRequest(
-        from_version=points[0].version,
-        from_timestamp_ms=points[0].timestamp_ms,
-        to_version=points[1].version,
-        to_timestamp_ms=points[1].timestamp_ms,
-        other=None if other is None else run.open_table(other),
-    )
-    found = diff_tables(run.open_table(table), request)
+    values = {
+        **asked.values,
+        "from_version": points[0].version,
+        "from_timestamp_ms": points[0].timestamp_ms,
+        "to_version": points[1].version,
+        "to_timestamp_ms": points[1].timestamp_ms,
+        "other": None if other is None else run.open_table(other),
+    }
+    found = diff_tables(run.open_table(table), Asked(DiffRequest, values).request())
     run.write(diff_result(found))
     if not found.is_equal:
         raise typer.Exit(EXIT_FINDINGS)

@@ -2,51 +2,72 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
-from deltacli.cli.render.json import dumps
+from deltacli.cli.render.json import dumps, envelope
 from deltacli.cli.render.sections import Section
-from deltacli.cli.results import Grid, Outcome, grid_of
+from deltacli.cli.results import Document, Emit, Grid, Result, draw_if_drawn, grid_of, line_of
 from deltacli.operations.schemas.diff import shown
 from deltacli.paimon.schema_changes import ChangeKind
-from deltacli.typing import Json, RecordBatch
+from deltacli.typing import Json
 from deltacli.units import format_count, format_moment, format_size, plural
 
 if TYPE_CHECKING:
     from deltacli.cli.render.terminal.console import Canvas
+    from deltacli.cli.terminal.term import Terminal
+    from deltacli.operations.diff.rows import RowDiff
     from deltacli.operations.diff.tables import Changed, TableDiff
     from deltacli.operations.restore.difference import Amount
     from deltacli.operations.table.version import Snapshot
     from deltacli.paimon.schema_changes import Change
 
+FIXED = ("change", "rowsFrom", "rowsTo", "columns")
 _COLUMNS = ("path", "change", "kind", "sizeBytes")
 _SIGNS = {ChangeKind.ADD_COLUMN: "+", ChangeKind.DROP_COLUMN: "-"}
 
 
-def diff_result(found: TableDiff) -> Outcome:
-    """Return a comparison as a result; its rows are the files that differ."""
-    said = list(diff_sections(found))
-
-    def draw(canvas: Canvas) -> None:
-        from deltacli.cli.render.terminal.diff import draw_diff
-
-        draw_diff(canvas, said)
-
-    return _Compared(
-        "diff", found.before.table.uri, found.as_json(), lambda: said, (), _COLUMNS, draw, batches=found.file_rows
-    )
+def diff_result(found: TableDiff) -> Result:
+    """Return a comparison as a result; its rows are the files that differ, or with rows the keys that do."""
+    return _Compared(found)
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
-class _Compared(Outcome):
-    """Its rows are those of `batches`, and there may be millions of them."""
+@dataclass(eq=False, repr=False)
+class _Compared(Result):
+    """Its rows may be millions; they are read, and counted, once where they alone are written."""
 
-    batches: Callable[[], Iterable[RecordBatch]]
+    found: TableDiff
+
+    def document(self) -> Document:
+        return Document(envelope("deltacli.diff", self._uri, complete=True) | self.found.as_json())
+
+    def lines(self, emit: Emit) -> bool:
+        emit(line_of({"table": self._uri, **self.found.as_json()}, "diff"))
+        return True
 
     def grid(self) -> Grid:
-        return grid_of(self.columns, (batch.select(list(self.columns)) for batch in self.batches()))
+        if (rows := self.found.rows) is not None:
+            return grid_of([*FIXED, *rows.key], rows.changes())
+        return grid_of(_COLUMNS, (batch.select(list(_COLUMNS)) for batch in self.found.file_rows()))
+
+    def sections(self, _terminal: Terminal) -> Sequence[Section]:
+        return [section for section in diff_sections(self.found) if section.lines]
+
+    def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
+        said = self.sections(terminal)
+
+        def draw(canvas: Canvas) -> None:
+            from deltacli.cli.render.terminal.diff import draw_diff
+
+            draw_diff(canvas, said)
+
+        if not draw_if_drawn(sink, terminal, draw):
+            super().draw(sink, terminal)
+
+    @property
+    def _uri(self) -> str:
+        return self.found.before.table.uri
 
 
 def diff_sections(found: TableDiff) -> Iterator[Section]:
@@ -73,6 +94,8 @@ def diff_sections(found: TableDiff) -> Iterator[Section]:
         signed = f"{'+' if change > 0 else '-'}{format_size(abs(change))}"
         yield Section("size", [f"{format_size(before.size_bytes)} -> {format_size(after.size_bytes)} ({signed})"])
     yield Section("rows", list(_rows(before, after)))
+    if found.rows is not None:
+        yield Section(f"by {', '.join(found.rows.key)}", list(_by_key(found.rows)))
 
 
 def _point(side: Snapshot, *, named: bool) -> str:
@@ -143,3 +166,18 @@ def _rows(before: Amount, after: Amount) -> Sequence[str]:
     change = after.rows - before.rows
     sign = "+" if change > 0 else "-"
     return [f"{format_count(before.rows)} -> {format_count(after.rows)} ({sign}{format_count(abs(change))})"]
+
+
+def _by_key(rows: RowDiff) -> Iterator[str]:
+    counts = rows.counts
+    for sign, what, count in (("+", "added", counts.added), ("-", "removed", counts.removed)):
+        if count:
+            yield f"{sign} {plural(count, 'key')} {what}"
+    if counts.changed:
+        names = ", ".join(f"{name} in {format_count(count)}" for name, count in counts.columns.most_common() if count)
+        yield f"~ {plural(counts.changed, 'key')} with other values{f': {names}' if names else ''}"
+    yield f"{plural(counts.unchanged, 'key')} with the same values"
+    if counts.repeated:
+        yield f"{plural(counts.repeated, 'key')} in more than one row of a version"
+    if rows.not_compared:
+        yield f"not compared: {', '.join(rows.not_compared)}"

@@ -35,7 +35,7 @@ class MultisetDigest:
     def take(self, batch: pyarrow.RecordBatch) -> None:
         """Add rows. Their columns matter by their order and values, not by their names."""
         if batch.num_rows:
-            prints = _combined([_prints(column) for column in batch.columns], batch.num_rows)
+            prints = combined([prints_of(column) for column in batch.columns], batch.num_rows)
             other = _mixed(pc.bit_wise_xor(prints, _number(_PLACE)))
             self.add((batch.num_rows, pc.sum(prints).as_py(), pc.sum(other).as_py()))
 
@@ -51,22 +51,25 @@ class MultisetDigest:
         return self._rows, self._first, self._second
 
 
-def _prints(values: ArrowArray) -> ArrowArray:
-    """Return 64 bits for each value (uint64, without nulls)."""
+def prints_of(values: ArrowArray, *, as_compared: bool = False) -> ArrowArray:
+    """Return 64 bits for each value (uint64, without nulls). `as_compared`: NaNs are equal, and so are 0.0 and -0.0."""
     import pyarrow as pa
 
     kind = values.type
     if pa.types.is_null(kind):
         return pa.repeat(_number(_NULL), len(values))
     if pa.types.is_struct(kind):
-        prints = _combined([_prints(part) for part in values.flatten()], len(values))
+        parts = [prints_of(part, as_compared=as_compared) for part in values.flatten()]
+        prints = combined(parts, len(values))
     elif pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_map(kind):
-        prints = _of_lists(values)
+        prints = _of_lists(values, as_compared=as_compared)
     elif pa.types.is_decimal(kind):
-        prints = _combined(_words_of_decimals(values), len(values))
+        prints = combined(_words_of_decimals(values), len(values))
     elif pa.types.is_boolean(kind):
         prints = _mixed(pc.cast(values, pa.uint64()))
     elif pa.types.is_primitive(kind):
+        if as_compared and pa.types.is_floating(kind):
+            values = plain_floats(values)
         unsigned = {8: pa.uint8(), 16: pa.uint16(), 32: pa.uint32(), 64: pa.uint64()}[kind.bit_width]
         prints = _mixed(pc.cast(values.view(unsigned), pa.uint64()))
     else:
@@ -76,12 +79,21 @@ def _prints(values: ArrowArray) -> ArrowArray:
     return pc.if_else(pc.is_valid(values), prints, _number(_NULL))
 
 
-def _combined(parts: Sequence[ArrowArray], rows: int) -> ArrowArray:
+def combined(parts: Sequence[ArrowArray], rows: int) -> ArrowArray:
     """Return one number for each row from the numbers of its parts, whose order matters."""
     import pyarrow as pa
 
     begin = pa.repeat(_number(_BEGIN), rows)
     return reduce(lambda prints, part: _mixed(pc.bit_wise_xor(prints, part)), parts, begin)
+
+
+def plain_floats(values: ArrowArray) -> ArrowArray:
+    """Return floating-point numbers with one NaN, and 0.0 for -0.0."""
+    import pyarrow as pa
+
+    zero, nan = pa.scalar(0.0, values.type), pa.scalar(float("nan"), values.type)
+    found = pc.if_else(pc.equal(values, zero), zero, values)
+    return pc.if_else(pc.is_nan(found), nan, found)
 
 
 def _mixed(numbers: ArrowArray) -> ArrowArray:
@@ -104,14 +116,14 @@ def _words_of_decimals(values: ArrowArray) -> list[ArrowArray]:
     return [_mixed(pc.list_element(pairs, place)) for place in range(width)]
 
 
-def _of_lists(values: ArrowArray) -> ArrowArray:
+def _of_lists(values: ArrowArray, *, as_compared: bool) -> ArrowArray:
     """Return the numbers of lists and maps, from those of their elements and the places of these."""
     import pyarrow as pa
 
     if pa.types.is_map(values.type):
         entry = pa.struct([values.type.key_field, values.type.item_field])
         values = values.view(pa.list_(pa.field("entries", entry, nullable=False)))
-    elements = _prints(pc.list_flatten(values))
+    elements = prints_of(pc.list_flatten(values), as_compared=as_compared)
     lengths = pc.cast(pc.coalesce(pc.list_value_length(values), 0), pa.int64())
     ends = pc.cumulative_sum(lengths)
     starts = pc.subtract(ends, lengths)
@@ -121,7 +133,7 @@ def _of_lists(values: ArrowArray) -> ArrowArray:
     placed = _mixed(pc.bit_wise_xor(elements, _mixed(pc.add(pc.cast(places, pa.uint64()), _number(_PLACE)))))
     sums = pa.concat_arrays([pa.array([0], pa.uint64()), pc.cumulative_sum(placed)])
     of_rows = pc.subtract(pc.take(sums, ends), pc.take(sums, starts))
-    return _combined([pc.cast(lengths, pa.uint64()), of_rows], len(values))
+    return combined([pc.cast(lengths, pa.uint64()), of_rows], len(values))
 
 
 def _of_texts(values: ArrowArray) -> ArrowArray:

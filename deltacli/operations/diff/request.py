@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import TYPE_CHECKING
 
 from deltacli.errors import UsageError
+from deltacli.hints import parameter
 from deltacli.operations.table.api_arguments import moment_ms, optional_version
-
-if TYPE_CHECKING:
-    from deltacli.operations.table.handle import TableHandle
+from deltacli.operations.table.handle import TableHandle
+from deltacli.request_fields import Kind, option
 
 ENDS = ("from", "to")
 
@@ -19,7 +19,8 @@ ENDS = ("from", "to")
 class DiffRequest:
     """The two versions to compare, each by its number or by a time at which it was the newest; None: the newest one.
 
-    `other` is the table of the second version, where that is another one.
+    `other` is the table of the second version, where that is another one. With `rows`, rows are compared by the columns
+    `key`.
     """
 
     from_version: int | None = None
@@ -29,6 +30,11 @@ class DiffRequest:
     to_timestamp: datetime | date | None = None
     to_timestamp_ms: int | None = None
     other: TableHandle | None = None
+    rows: bool = option("Compare the rows as well, by the key; reads both versions.", default=False)
+    key: Sequence[str] = option("Columns that identify a row.", "A,B,…", Kind.COLUMNS, default=())
+    temp_dir: str | None = option(
+        "Directory for temporary files of compared rows.  [default: that of the system]", "DIR", Kind.TEXT
+    )
 
     def __post_init__(self) -> None:
         """Raise UsageError for ends that are given twice, and for a comparison of a version with itself."""
@@ -41,6 +47,12 @@ class DiffRequest:
             if timestamp is not None:
                 object.__setattr__(self, f"{end}_timestamp_ms", moment_ms(timestamp, f"{end}_timestamp"))
                 object.__setattr__(self, f"{end}_timestamp", None)
+        if isinstance(self.key, str):
+            raise UsageError(f"{parameter('diff.key')} is a text, expected a list of columns")
+        object.__setattr__(self, "key", tuple(self.key))
+        if self.rows != bool(self.key):
+            names = parameter("diff.rows", True), parameter("diff.key", "COLUMNS")
+            raise UsageError(f"{names[0]} and {names[1]} belong together", code="usage.key")
         if self.other is None and self.begin == self.end:
             raise UsageError("the version is compared with itself", facts={"expected": "two versions, or two tables"})
 

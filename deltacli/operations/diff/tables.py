@@ -25,6 +25,7 @@ from deltacli.units import format_timestamp
 if TYPE_CHECKING:
     from deltacli.delta.log.state import Metadata
     from deltacli.operations.diff.request import DiffRequest
+    from deltacli.operations.diff.rows import RowDiff
     from deltacli.operations.schemas.diff import SchemaDiff
     from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.table.version import Snapshot
@@ -56,6 +57,8 @@ class TableDiff:
     after: Snapshot
     schema: SchemaDiff
     files: FileDiff
+    rows: RowDiff | None = None
+    """The rows by key, where they were asked for."""
 
     @cached_property
     def column_changes(self) -> list[Change]:
@@ -121,7 +124,9 @@ class TableDiff:
         """Whether nothing differs."""
         small = (self.schema_changes, self.properties, self.metadata, self.protocol, self.domains)
         files = self.files.added.files or self.files.removed.files or self.files.revectored.after.files
-        return not (any(small) or self.partitioning or files)
+        if any(small) or self.partitioning or files:
+            return False
+        return self.rows is None or self.rows.is_equal
 
     def as_json(self) -> dict[str, Json]:
         """Return the content of the document `deltacli.diff`."""
@@ -160,6 +165,7 @@ class TableDiff:
                 "removed": self.files.removed.rows,
                 "deletedByVectors": _less(changed.before.rows, changed.after.rows),
             },
+            "byKey": None if self.rows is None else self.rows.as_json(),
         }
 
     def file_rows(self) -> Iterator[RecordBatch]:
@@ -188,7 +194,12 @@ def diff_tables(table: TableHandle, request: DiffRequest) -> TableDiff:
     after = find_snapshot(other, version=request.end[0], timestamp_ms=request.end[1])
     schemas = (replace(describe_delta(side), properties={}) for side in (before, after))
     spelling = None if other.uri == table.uri else _below_either_root(table, other)
-    return TableDiff(before, after, diff_schemas(*schemas), compare_files(before, after, spelling))
+    rows = None
+    if request.rows:
+        from deltacli.operations.diff.rows import RowDiff
+
+        rows = RowDiff(before, after, request.key, request.temp_dir)
+    return TableDiff(before, after, diff_schemas(*schemas), compare_files(before, after, spelling), rows)
 
 
 def _below_either_root(first: TableHandle, second: TableHandle) -> Spelling:
