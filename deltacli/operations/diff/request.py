@@ -52,7 +52,7 @@ class DiffRequest:
         object.__setattr__(self, "key", tuple(self.key))
         if self.rows != bool(self.key):
             names = parameter("diff.rows", True), parameter("diff.key", "COLUMNS")
-            raise UsageError(f"{names[0]} and {names[1]} belong together", code="usage.key")
+            raise UsageError(f"{names[0]} and {names[1]} belong together")
         if self.other is None and self.begin == self.end:
             raise UsageError("the version is compared with itself", facts={"expected": "two versions, or two tables"})
 
