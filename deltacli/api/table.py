@@ -395,7 +395,7 @@ class Table(LogCare, Undo):
         Spec: Add File and Remove File.
         """
         from deltacli.operations.optimize.execute import OptimizeOutcome, execute_optimize, require_complete
-        from deltacli.operations.optimize.plan import plan_optimize
+        from deltacli.operations.optimize.planning import plan_optimize
 
         self.require_writable(dry_run=request.dry_run)
         plan = plan_optimize(self, request)

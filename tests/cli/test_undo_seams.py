@@ -28,7 +28,7 @@ def rows(table: Path, *version: str) -> list[str]:
     return sorted(done.out.splitlines())
 
 
-def ok(*command: object) -> Result:
+def ok(*command: str | Path) -> Result:
     done = deltacli(*command)
     assert 0 == done.code, (command, done.err)
     return done

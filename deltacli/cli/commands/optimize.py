@@ -65,7 +65,7 @@ def optimize(run: Run, table: TableArgument, *, asked: Asked[OptimizeRequest], h
       deltacli optimize ./tbl --purge --yes  # then vacuum removes the rows
       deltacli optimize ./tbl --check  # exit 1 if there is something to do
     """
-    from deltacli.operations.optimize.plan import plan_optimize
+    from deltacli.operations.optimize.planning import plan_optimize
 
     opened = run.open_table(table, writes=not (how.dry_run or how.check))
     plan = plan_optimize(opened, asked.request())

@@ -10,7 +10,6 @@ from deltacli.cli.render.sections import Section
 from deltacli.cli.results import Outcome
 from deltacli.cli.terminal.term import Style
 from deltacli.delta.protocol.intervals import deleted_file_retention_ms
-from deltacli.operations.optimize.estimate import estimate
 from deltacli.units import format_count, format_duration, format_moment, format_size, plural
 
 if TYPE_CHECKING:
@@ -107,14 +106,14 @@ def _vectors(count: int) -> Iterator[str]:
 
 
 def _per_query(plan: OptimizePlan) -> str:
-    before, after = (estimate(plan)[name] for name in ("filesPerQueryBefore", "filesPerQueryAfter"))
+    before, after = (plan.estimate[name] for name in ("filesPerQueryBefore", "filesPerQueryAfter"))
     whole = "" if plan.live.partitions <= 1 else " per partition"
     with_condition = "" if plan.order is None else " with a narrow condition on one of these columns"
     return f"{after} files{whole}{with_condition}, now {before}"
 
 
 def _time(plan: OptimizePlan) -> Iterator[str]:
-    seconds = estimate(plan)["seconds"]
+    seconds = plan.estimate["seconds"]
     if isinstance(seconds, float):
         unit_s = 1 if seconds < _MINUTES_FROM else 60 if seconds < _HOURS_FROM else 3_600
         yield f"about {format_duration(max(round(seconds / unit_s), 1) * unit_s * 1_000)} with two threads"

@@ -157,7 +157,7 @@ def _vacuum(table: TableHandle, policy: Policy, _: str) -> StepOutcome:
 
 def _optimize(table: TableHandle, policy: Policy, _: str) -> StepOutcome:
     from deltacli.operations.optimize.execute import execute_optimize, require_complete
-    from deltacli.operations.optimize.plan import plan_optimize
+    from deltacli.operations.optimize.planning import plan_optimize
     from deltacli.operations.read.file_sizes import file_sizes
     from deltacli.operations.table.rebuild import read_snapshot
 

@@ -234,7 +234,7 @@ class _Drop:
 
     def _purge(self, find: Find | None = None) -> None:
         from deltacli.operations.optimize.execute import execute_optimize, require_complete
-        from deltacli.operations.optimize.plan import plan_optimize
+        from deltacli.operations.optimize.planning import plan_optimize
         from deltacli.operations.optimize.request import OptimizeRequest
 
         request = OptimizeRequest(purge=True, commit_metadata=self._commit_metadata)

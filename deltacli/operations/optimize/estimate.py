@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.typing import Json
 
 if TYPE_CHECKING:
-    from deltacli.operations.optimize.plan import OptimizePlan
-    from deltacli.operations.optimize.select import Bin
+    from deltacli.operations.optimize.live import LiveFiles
+    from deltacli.operations.optimize.select import Bin, Selection
+    from deltacli.operations.table.handle import TableHandle
 
 _NEAR, _FAR = (1e-3, 2e-8), (3e-2, 3e-8)
 """Seconds per file and per byte of one thread: measured on a disk with 1,000 files of 3 kB to 90 kB and 20 of 4 MB, of
@@ -21,13 +22,23 @@ _SORTING = 2.5
 """What sorting adds: rows are written to temporary files twice."""
 
 
-def estimate(plan: OptimizePlan) -> dict[str, Json]:
+class Planned(NamedTuple):
+    """What the estimate of a plan depends on; `sort_columns` is 0 where rows keep their order."""
+
+    table: TableHandle
+    live: LiveFiles
+    selection: Selection
+    sort_columns: int
+    verify: bool
+
+
+def estimate(plan: Planned) -> dict[str, Json]:
     """Return the mean number of files of a partition, which a query of one partition opens, now and afterwards, in
     sorted files with a narrow condition on one of the columns; the bytes to read; and about how many seconds two
     threads take, null on a cluster.
     """
     files, partitions, chosen = len(plan.live.keys), max(plan.live.partitions, 1), plan.selection
-    after = files - chosen.files + sum(one.outputs ** _opened_share(plan) for one in chosen.bins)
+    after = files - chosen.files + sum(one.outputs ** _opened_share(plan.sort_columns) for one in chosen.bins)
     return {
         "filesPerQueryBefore": round(files / partitions, 2),
         "filesPerQueryAfter": round(after / partitions, 2),
@@ -36,25 +47,25 @@ def estimate(plan: OptimizePlan) -> dict[str, Json]:
     }
 
 
-def _opened_share(plan: OptimizePlan) -> float:
+def _opened_share(sort_columns: int) -> float:
     """Return the power of a number of files that such a query opens: of n files that are sorted by two columns, each
     has a range of one in √n in both.
     """
-    return 1.0 if plan.order is None else 1 - 1 / len(plan.order.columns)
+    return 1 - 1 / sort_columns if sort_columns else 1.0
 
 
-def _seconds(plan: OptimizePlan) -> float:
-    per_file, per_byte = _costs(plan)
+def _seconds(plan: Planned) -> float:
+    per_file, per_byte = _costs(plan.table)
     one_thread = plan.selection.files * per_file + plan.selection.size_bytes * per_byte
-    more = (_VERIFYING if plan.request.verify else 1) * (1 if plan.order is None else _SORTING)
+    more = (_VERIFYING if plan.verify else 1) * (_SORTING if plan.sort_columns else 1)
     return one_thread / max(min(len(plan.selection.bins), _THREADS), 1) * more
 
 
-def weight_of(plan: OptimizePlan, one: Bin) -> int:
+def weight_of(table: TableHandle, one: Bin) -> int:
     """Return the share of a bin in the time, in bytes."""
-    per_file, per_byte = _costs(plan)
+    per_file, per_byte = _costs(table)
     return one.size_bytes + round(one.files * per_file / per_byte)
 
 
-def _costs(plan: OptimizePlan) -> tuple[float, float]:
-    return _NEAR if plan.table.storage.capabilities.cheap_listing else _FAR
+def _costs(table: TableHandle) -> tuple[float, float]:
+    return _NEAR if table.storage.capabilities.cheap_listing else _FAR

@@ -176,7 +176,10 @@ class _Run:
     def run(self) -> None:
         """Rewrite the groups one after the other, several files at once, and commit each when it is complete."""
         table, plan = self._table, self._plan
-        sizes = {"total": plan.selection.files, "weight": sum(weight_of(plan, one) for one in plan.selection.bins)}
+        sizes = {
+            "total": plan.selection.files,
+            "weight": sum(weight_of(plan.table, one) for one in plan.selection.bins),
+        }
         self._require_space()
         shared = {SPEC: plan.spec, NAMED: self._named}
         results = table.engine.spread(RewriteFiles(), self._pieces(), table.stores, shared=shared, weigh=_weight)
@@ -185,7 +188,7 @@ class _Run:
                 for result in results:
                     done = self._opened[0][len(self._finished)].bin
                     self._finished.append(result)
-                    step.advance(done.files, weight=weight_of(plan, done))
+                    step.advance(done.files, weight=weight_of(table, done))
                     if len(self._finished) == len(self._opened[0]):
                         finished, self._finished = self._finished, []
                         self._commit(list(map(self._ready, self._opened.popleft(), finished)))

@@ -1,41 +1,26 @@
-"""Planning an optimization, which changes nothing: which files become how many, and what stands against it.
-
-Spec: Add File and Remove File.
-"""
+"""The plan of an optimization: which files become how many."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
-from deltacli.delta.log.commit_content import CommitRequest
-from deltacli.delta.log.commit_metadata import require_free
-from deltacli.delta.schema.readable_rows import require_readable_rows
-from deltacli.operations.change.commit import require_possible
-from deltacli.operations.optimize.estimate import estimate
-from deltacli.operations.optimize.inexact import without_inexact
-from deltacli.operations.optimize.live import LiveFiles, live_files
-from deltacli.operations.optimize.purge import Find, with_named_files
+from deltacli.operations.optimize.estimate import Planned, estimate
+from deltacli.operations.optimize.live import LiveFiles
 from deltacli.operations.optimize.request import OptimizeRequest
-from deltacli.operations.optimize.row_order import RowOrder, row_order
-from deltacli.operations.optimize.select import Bin, Rules, Selection, select, select_ordered
+from deltacli.operations.optimize.row_order import RowOrder
+from deltacli.operations.optimize.select import Bin, Rules, Selection
 from deltacli.operations.table.keyed_files import Mask
-from deltacli.operations.table.partition_condition import PartitionCondition
-from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.typing import Json
-from deltacli.units import parse_size
-from deltacli.work.rewrite.dropped_columns import FindDroppedColumns
 from deltacli.work.rewrite.spec import RewriteSpec
 
 if TYPE_CHECKING:
     from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.table.version import Snapshot
 
-TARGET_SIZE = "delta.targetFileSize"
-_DEFAULT_TARGET = 128 << 20
 _GROUP_BYTES, _GROUP_BINS = 1 << 30, 64
 """A commit has the bins of so many bytes, or so many bins."""
 
@@ -90,6 +75,12 @@ class OptimizePlan:
         """Return how many files are left alone, by reason."""
         return {**self.live.excluded, **self.selection.skipped}
 
+    @property
+    def estimate(self) -> dict[str, Json]:
+        """Return what the optimization is expected to take and to save."""
+        columns = 0 if self.order is None else len(self.order.columns)
+        return estimate(Planned(self.table, self.live, self.selection, columns, self.request.verify))
+
     def as_json(self) -> dict[str, Json]:
         """Return the content of the document `deltacli.optimize`."""
         chosen = self.selection
@@ -110,69 +101,10 @@ class OptimizePlan:
             "refused": [],
             "leftBehind": [],
             "verified": None,
-            "estimate": estimate(self),
+            "estimate": self.estimate,
             "refusals": [],
             "dryRun": True,
         }
-
-
-def plan_optimize(table: TableHandle, request: OptimizeRequest, *, find: Find | None = None) -> OptimizePlan:
-    """Choose the files to rewrite. Reads the log and a few data files, and with `purge` the footers of all. `find` says
-    what a purge is for besides deleted rows; dropped columns without it.
-
-    Raises what `read_snapshot` raises; Refused where the table cannot be written; Unreadable for a schema whose files
-    deltacli does not write; UsageError for a condition or an order that does not fit this table; DataUnreadable
-    (`partition.*`).
-    """
-    require_free(request.commit_metadata)
-    snapshot = read_snapshot(table)
-    require_possible(snapshot, CommitRequest("OPTIMIZE"))
-    require_readable_rows(snapshot.config, snapshot.version)
-    order = row_order(snapshot, request)
-    rules = rules_of(request, snapshot.properties)
-    condition = None if request.where is None else PartitionCondition(snapshot.config, request.where)
-    live = live_files(snapshot, condition)
-    if request.purge:
-        live = with_named_files(snapshot, live, condition, find or FindDroppedColumns())
-    choose = partial(_chosen, rules, order)
-    plan = OptimizePlan(table, request, snapshot, rules, condition, live, choose(live), order)
-    return plan if plan.is_noop else without_inexact(plan, choose)
-
-
-def _chosen(rules: Rules, order: RowOrder | None, live: LiveFiles) -> Selection:
-    if order is None:
-        return select(live.columns, rules)
-    return select_ordered(live.columns, rules, partial(order.choose, live))
-
-
-def rules_of(request: OptimizeRequest, properties: Mapping[str, str]) -> Rules:
-    """Return the sizes and shares of a request, else those of the table's properties."""
-    target = _bytes(request.target_size) or _target_of(properties) or _DEFAULT_TARGET
-    return Rules(
-        target_bytes=target,
-        min_bytes=_bytes(request.min_size) or -(-target // 2),
-        min_files=request.min_files,
-        purge_ratio=request.purge_ratio,
-        purge=request.purge,
-        max_bytes=_bytes(request.max_bytes),
-    )
-
-
-def _bytes(size: str | int | None) -> int | None:
-    assert not isinstance(size, str)  # requests settle them
-    return size
-
-
-def _target_of(properties: Mapping[str, str]) -> int | None:
-    """Return the property, which is bytes or has a binary unit as in `128mb`; None where it is absent or invalid."""
-    from deltacli.delta.protocol.known_properties import SIZE
-
-    text = str(properties.get(TARGET_SIZE) or "").strip()
-    if not SIZE.fullmatch(text):
-        return None
-    digits = text.rstrip("bBkKmMgGtTpPiI ")
-    unit = text[len(digits) :].strip().lower().removesuffix("b").removesuffix("i")
-    return parse_size(f"{digits}{unit}iB" if unit else digits) or None
 
 
 def _groups(bins: Sequence[Bin]) -> Iterator[Sequence[Bin]]:

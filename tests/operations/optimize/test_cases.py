@@ -11,7 +11,7 @@ from deltacli.api.table import Table
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.errors import DeltacliError, OutcomeUnknown, PartlyDone, UsageError
 from deltacli.operations.optimize.execute import execute_optimize
-from deltacli.operations.optimize.plan import plan_optimize
+from deltacli.operations.optimize.planning import plan_optimize
 from deltacli.operations.optimize.request import OptimizeRequest
 from tests.support.actions import Line, add, commit_info, metadata, remove
 from tests.support.faulty import Fault, FaultyStorage

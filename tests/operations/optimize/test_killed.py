@@ -16,7 +16,7 @@ from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.errors import PartlyDone, StorageFailed
 from deltacli.operations.optimize import plan as plans
 from deltacli.operations.optimize.execute import OptimizeOutcome, execute_optimize
-from deltacli.operations.optimize.plan import plan_optimize
+from deltacli.operations.optimize.planning import plan_optimize
 from deltacli.operations.optimize.request import OptimizeRequest
 from deltacli.storage import LocalStorage, Storage
 from deltacli.work.rewrite.rewrite_files import RewriteFiles

@@ -16,7 +16,7 @@ import pytest
 from deltacli.api.table import Table
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.errors import DataUnreadable, DeltacliError, NoSpace, OutcomeUnknown, Refused, StorageFailed, UsageError
-from deltacli.operations.optimize.plan import plan_optimize
+from deltacli.operations.optimize.planning import plan_optimize
 from deltacli.operations.optimize.request import OptimizeRequest
 from deltacli.storage import open_storage
 from deltacli.storage.location import StoreLocation

@@ -11,7 +11,7 @@ import pytest
 from deltacli.errors import DataUnreadable, StorageFailed
 from deltacli.operations.optimize.content import added_files
 from deltacli.operations.optimize.execute import OptimizeOutcome, execute_optimize
-from deltacli.operations.optimize.plan import plan_optimize
+from deltacli.operations.optimize.planning import plan_optimize
 from deltacli.operations.optimize.request import OptimizeRequest
 from deltacli.operations.optimize.verify import verify_rows
 from deltacli.operations.table.keyed_files import removes_of
