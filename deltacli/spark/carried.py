@@ -114,9 +114,21 @@ def _texts() -> Iterator[tuple[str, str]]:
             continue  # a class or a function of a module
         text = spec.loader.get_source(name)  # type: ignore[attr-defined]
         ending = ".py" if spec.submodule_search_locations is None else "/__init__.py"
-        yield name.replace(".", "/") + ending, text
+        tree = ast.parse(text)
+        yield name.replace(".", "/") + ending, _without_docstrings(text, tree)
         waiting += [parent] if parent else []
-        waiting += _imported(ast.parse(text))
+        waiting += _imported(tree)
+
+
+def _without_docstrings(text: str, tree: ast.AST) -> str:
+    """Return the text without strings that are statements, each line in its place, as tracebacks show them."""
+    lines = text.splitlines()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Expr(ast.Constant(str()), lineno=first, end_lineno=int() as last):
+                lines[first - 1] = " " * node.col_offset + '""'
+                lines[first:last] = [""] * (last - first)
+    return "\n".join(lines) + "\n"
 
 
 def _is_package(name: str) -> bool:
