@@ -182,6 +182,7 @@ SOAKS = {
     ),
     "contention": Soak(("tests/operations/test_file_contention.py",), "soak or not soak"),
     "accidents": Soak(("tests/operations/recover/test_accidents.py",), "soak or not soak"),
+    "repair": Soak(("tests/operations/repair",), "soak or not soak"),
     "matrix": Soak(("tests/corpus", "tests/differential", "tests/operations/test_log_*.py"), "soak or matrix"),
     "property": Soak(("tests/property", "tests/spark"), "soak or not soak"),
     "load": Soak(("tests/hostile", "tests/operations/test_load.py"), "soak"),

@@ -24,8 +24,9 @@ from deltacli.operations.checkpoint.rows import StateRows
 from deltacli.operations.log.checksum_guard import require_as_in_checksum
 from deltacli.operations.table.find_log import list_log
 from deltacli.operations.table.rebuild import without_checkpoint
+from deltacli.operations.table.version import Snapshot
 from deltacli.storage import Storage
-from deltacli.work.checkpoints.reading import CheckpointPiece
+from deltacli.work.checkpoints.reading import CheckpointPiece, open_checkpoint, sidecar_location
 from deltacli.work.checkpoints.sidecars import sidecar_pieces
 
 Counts = tuple[FileCounts, TombstoneCounts]
@@ -121,7 +122,7 @@ def _left_alone(plan: CheckpointPlan, *, dry_run: bool) -> CheckpointResult:
     if present == snapshot.segment.checkpoint and not dry_run:  # it could be read
         written = WrittenCheckpoint(
             snapshot.version,
-            files,
+            (*files, *_sidecar_files(snapshot)),
             _counted(plan, sidecars=snapshot.sidecars, with_expired=True),
             0,
             None,
@@ -130,6 +131,18 @@ def _left_alone(plan: CheckpointPlan, *, dry_run: bool) -> CheckpointResult:
         )
         hint = update_last_checkpoint(snapshot.table.storage, plan.listing, written)
     return CheckpointResult(plan, files, {}, 0, hint, skipped=True, dry_run=dry_run)
+
+
+def _sidecar_files(snapshot: Snapshot) -> tuple[CheckpointFile, ...]:
+    """Return the sidecars of the checkpoint that a version was rebuilt from, as it records them."""
+    if snapshot.segment.checkpoint is None or not snapshot.sidecars:
+        return ()
+    actions = open_checkpoint(snapshot.table.stores, snapshot.segment.checkpoint).small
+    return tuple(
+        CheckpointFile(sidecar_location(action), int(action["sizeInBytes"]), None)
+        for kind, action in actions
+        if kind == "sidecar"
+    )
 
 
 def _part_count(plan: CheckpointPlan) -> int:

@@ -86,9 +86,9 @@ class Backup:
             if isinstance(outcome, Failed):
                 raise StorageFailed(f"{path} could not be moved to the backup: {outcome.reason}")
 
-    def note_commit(self, version: int) -> None:
-        """Record a version of this run, which does not prevent that files are put back."""
-        self.committed.append(version)
+    def note_versions(self, versions: Iterable[int]) -> None:
+        """Record versions that this run committed or brought back: they do not prevent that files are put back."""
+        self.committed += versions
         if self.kept:
             self._write_manifest()
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
-from deltacli.delta.log.log_path import LOG_DIRECTORY, Place, commit_name
+from deltacli.delta.log.log_path import LOG_DIRECTORY, LogFileKind, Place, commit_name, parse_log_path
 from deltacli.delta.rules.framework.repair_steps import StepKind
 from deltacli.errors import FileMissing, NotATable
 from deltacli.operations.recover.execute import execute_undelete, refused
@@ -91,6 +91,13 @@ class BringLog:
         tags = {path: tag for path in self.hidden if (tag := tag_of(storage, path)) is not None}
         plan = replace(self.plan, log_tags={**self.plan.log_tags, **tags})
         execute_undelete(run.table, plan)
+        run.backup.note_versions(self._commits())
+
+    def _commits(self) -> list[int]:
+        """Return the versions whose commits come back."""
+        names = (path.removeprefix(f"{LOG_DIRECTORY}/") for path in self.plan.items["path"].to_pylist())
+        paths = (parse_log_path(name) for name in names)
+        return sorted(path.version for path in paths if path.kind is LogFileKind.COMMIT)
 
 
 def plan_log_files(

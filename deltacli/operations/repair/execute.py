@@ -123,7 +123,7 @@ def _execute(plan: RepairPlan, run: Run, outcome: RepairOutcome, names: set[str]
                 raise
         if version is not None:
             run.versions.append(version)
-            run.backup.note_commit(version)
+            run.backup.note_versions([version])
         for position in positions:
             outcome.steps[position] = outcome.steps[position]._replace(
                 state=state, reason=reason, committed_version=version

@@ -159,6 +159,20 @@ def test_files_of_the_log_are_not_put_back_under_the_commits_of_others(root: Pat
     assert (root / CHECKPOINT).read_bytes()
 
 
+def test_commits_that_a_repair_brought_back_are_not_those_of_others(root: Path, copy: Path) -> None:
+    commit = root / f"_delta_log/{LAST - 1:020d}.json"
+    (root / f"_delta_log/{LAST:020d}.json").unlink()
+    tear(commit)
+    damaged = commit.read_bytes()
+    done = execute_repair(plan_repair(open_damaged(root), request(level="log", sources=[copy])))
+    assert done.backup_uri is not None
+    assert LAST == open_damaged(root).snapshot().version
+
+    put_back(open_damaged(root), done.backup_uri)
+
+    assert damaged == commit.read_bytes()
+
+
 def test_a_damaged_or_foreign_backup_is_not_put_back(root: Path, copy: Path) -> None:
     (root / CHECKPOINT).write_bytes(b"")
     done = execute_repair(plan_repair(open_damaged(root), request(level="log")))
