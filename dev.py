@@ -174,6 +174,7 @@ SOAKS = {
             "tests/operations/**/test_*_races.py",
             "tests/operations/**/test_*_killed.py",
             "tests/operations/**/test_*_faults.py",
+            "tests/operations/vacuum/test_quarantine.py",
             "tests/paimon/test_*_races.py",
             "tests/storage/test_writing.py",
         ),

@@ -135,6 +135,14 @@ def test_a_cast_gives_what_pyarrow_gives(is_there: bool, monkeypatch: pytest.Mon
         pc.cast(pa.array([300]), pa.int8())
 
 
+@pytest.mark.parametrize("is_there", [True, False], ids=["found", "moved"])
+def test_random_numbers_are_those_of_pyarrow(is_there: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not is_there:
+        monkeypatch.setattr(pc, "_private", lambda _: None)
+
+    assert pyarrow.compute.random(3, initializer=5).equals(pc.random(3, initializer=5))
+
+
 def test_functions_come_from_pyarrow_where_a_release_keeps_them_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pc, "_private", lambda _: None)
 
@@ -145,7 +153,7 @@ def test_every_function_that_is_called_is_one_of_them() -> None:
     texts = [path.read_text() for path in (ROOT / "deltacli").rglob("*.py")]
     called = {name for text in texts if "import compute as pc" in text for name in re.findall(r"\bpc\.(\w+)", text)}
 
-    assert called == pc._FUNCTIONS.keys() | {"cast", "index"}
+    assert called == pc._FUNCTIONS.keys() | {"cast", "index", "random"}
 
 
 @pytest.mark.parametrize("is_there", [True, False], ids=["found", "moved"])

@@ -134,6 +134,16 @@ def index(values: Any, value: Any) -> Any:
     return _private("call_function")("index", [values], options(pyarrow.scalar(value, values.type)))
 
 
+def random(length: int, *, initializer: int) -> Any:
+    """Return so many random numbers from 0 to below 1, the same ones for the same initializer."""
+    options = _private("RandomOptions")
+    if options is None:
+        import pyarrow.compute
+
+        return pyarrow.compute.random(length, initializer=initializer)
+    return _private("call_function")("random", [], options(initializer=initializer), length=length)
+
+
 def _bound(name: str) -> Any:
     call, row = _private("call_function"), _FUNCTIONS.get(name)
     if call is None or row is None:

@@ -74,7 +74,6 @@ def _in_our_words(message: str) -> str:
             r"\1: this command has one format and takes no --format",
         ),
         (r"\. Did you mean '.*'\?$| \(Possible options: .*\)$", ""),
-        (r"invalid value for '\[add\]': ('.*') is not one of 'add'", r"features can only be added: \1 is not 'add'"),
         (r"invalid value for '\[(?:\w+\|?)+\]': ('.*') is not one of (.*)", r"\1 is not an action of this command: \2"),
     ):
         message = re.sub(theirs, ours, message)

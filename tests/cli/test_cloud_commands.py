@@ -44,6 +44,7 @@ LINES = (
     "widen-type {t} ride.fare decimal(10,2) --enable --upgrade-protocol --yes",
     "features {t} add columnMapping --yes",
     "optimize {t} --dry-run",
+    "repair {t} --from {b} --yes",
     "vacuum {t} --yes --max-delete 100%",
     "log expire {t} --yes",
     "log crc {t}",

@@ -467,7 +467,7 @@ def test_a_hint_is_the_same_command_corrected(line: str, hint: str, sample: Path
     [
         ("changes trips --from abc", "--from: 'abc' is neither a version number nor a time"),
         ("changes trips --from 9 --to 3", "--to 3 is before --from 9"),
-        ("features trips remove x", "features can only be added: 'remove' is not 'add'"),
+        ("features trips remove x", "'remove' is not an action of this command: 'add', 'drop'"),
         ("schema convert trips", "missing option '--to': delta, paimon, arrow, ddl"),
         ("read trips --limit x", "invalid value for '--limit': 'x' is not a whole number"),
         ("schema diff trips --from schema:0", "schema:N is a point of a Paimon table"),

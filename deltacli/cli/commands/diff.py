@@ -71,7 +71,7 @@ def diff(
       deltacli diff ./tbl 2026-01-30 2026-01-31T12:00:00Z
       deltacli diff ./tbl ./copy
       deltacli diff ./tbl ./copy --from 3 --to 3
-      deltacli diff ./tbl 3 7 --rows --key id
+      deltacli diff ./tbl 3 7 --rows --key trip
       deltacli diff ./tbl 3 7 --format markdown  # for a pull request
       deltacli diff ./tbl 3 7 --format csv  # the files that differ
     """

@@ -75,10 +75,11 @@ def steps_of(place: Path, quarantine: Path) -> int:
     return len(storage.calls)
 
 
-def test_a_killed_run_has_lost_nothing_and_the_next_one_ends_the_work(tmp_path: Path) -> None:
+@pytest.mark.parametrize("step", [5, pytest.param(1, marks=pytest.mark.soak)])
+def test_a_killed_run_has_lost_nothing_and_the_next_one_ends_the_work(step: int, tmp_path: Path) -> None:
     calls = steps_of(write_table(tmp_path / "counted"), tmp_path / "of the counted")
-    for fault, step in ((Fault.KILLED_BEFORE, 1), (Fault.KILLED_AFTER, 7)):
-        for at in range(1, calls + 1, step):
+    for fault, first in ((Fault.KILLED_BEFORE, 1), (Fault.KILLED_AFTER, 3)):
+        for at in range(first, calls + 1, step):
             place, quarantine = write_table(tmp_path / f"{at} {fault.name}"), tmp_path / f"q {at} {fault.name}"
             before = files_below(place)
             with pytest.raises(Killed):
