@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from deltacli.delta.log.log_path import LOG_DIRECTORY, LogFileKind, Place, commit_name, parse_log_path
 from deltacli.delta.rules.framework.repair_steps import StepKind
-from deltacli.errors import FileMissing, NotATable
+from deltacli.errors import FileMissing, NotATable, Unreadable
 from deltacli.operations.recover.execute import execute_undelete, refused
 from deltacli.operations.recover.needed import FileKind
 from deltacli.operations.recover.plan import PLANNED, UndeletePlan
@@ -118,7 +118,12 @@ def plan_log_files(
     }
     asked = UndeleteRequest(sources=request.sources)
     without = table.over(cast("Storage", WithoutFiles(table.storage, hidden)))
-    plan = plan_undelete(without, asked)
+    try:
+        plan = plan_undelete(without, asked)
+    except Unreadable as fault:
+        return Planned(
+            unrepaired=[left(one, f"the sources do not complete the log: {fault.message}") for one in findings]
+        )
     if plan.refusals:
         raise refused(plan)
     found = {

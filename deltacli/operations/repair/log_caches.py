@@ -19,6 +19,7 @@ from deltacli.operations.log.version_checksum import checksum_path, proven_check
 from deltacli.operations.repair.plan import Planned, Step, Unrepaired, left
 from deltacli.operations.table.find_log import Log
 from deltacli.operations.table.rebuild import rebuild
+from deltacli.storage import PathKind
 
 if TYPE_CHECKING:
     from deltacli.delta.log.segment import LogListing
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from deltacli.operations.table.handle import TableHandle
 
 _CHECKPOINTS = (LogFileKind.CLASSIC_CHECKPOINT, LogFileKind.MULTI_PART_CHECKPOINT, LogFileKind.UUID_CHECKPOINT)
+_DOUBTS = ("action.remove-of-unknown", "commit.unknown-action")
 
 
 @dataclass(frozen=True)
@@ -121,9 +123,16 @@ def sound_listing(files: Mapping[str, StoredFile], damaged: Iterable[str]) -> Lo
 
 
 def plan_checkpoints(
-    table: TableHandle, findings: Sequence[Finding], files: Mapping[str, StoredFile], obstacle: str | None
+    table: TableHandle,
+    findings: Sequence[Finding],
+    files: Mapping[str, StoredFile],
+    obstacle: str | None,
+    others: Sequence[Finding],
 ) -> tuple[Planned, frozenset[str]]:
-    """Return the steps for damaged checkpoints, and the names of those that the rest of the log does not determine."""
+    """Return the steps for damaged checkpoints, and the names of those that the rest of the log does not determine.
+
+    `others` are the findings without steps, which may raise doubts about commits.
+    """
     by_version: dict[int, list[Finding]] = {}
     for finding in findings:
         version = finding.place.version
@@ -145,7 +154,7 @@ def plan_checkpoints(
             change, action, reason = MoveAside(tuple(map(log_location, names))), StepKind.QUARANTINE, None
         else:
             change, action = WriteCheckpoint(version, names, every), StepKind.REBUILD
-            reason = reason or _why_not(table, listing, version, names)
+            reason = reason or _contradicted(table, found, others) or _why_not(table, listing, version, names)
         if reason is not None:
             stuck.update(names)
             unrepaired += [left(finding, reason) for finding in found]
@@ -153,6 +162,31 @@ def plan_checkpoints(
         steps += [Step(one.rule.id, one.place, action, len(work), change.name) for one in found]
         work.append(change)
     return Planned(steps, work, unrepaired), frozenset(stuck)
+
+
+def _contradicted(table: TableHandle, findings: Sequence[Finding], others: Sequence[Finding]) -> str | None:
+    """Return why the commits are not trusted more than a checkpoint that lacks files of theirs; None where they are.
+
+    A commit whose remove was damaged would bring deleted rows back, one whose add was damaged names no existing file.
+    """
+    lacking = [one.place.key for one in findings if one.rule.id == "checkpoint.missing-add" and one.place.key]
+    if not lacking:
+        return None
+    gone = next((key for key in lacking if not _is_there(table, key)), None)
+    if gone is not None:
+        return f"a commit may be damaged: it adds {gone}, which the checkpoint does not have, and which does not exist"
+    doubt = next((one for one in others if one.rule.id in _DOUBTS), None)
+    if doubt is not None:
+        return f"a commit may be damaged: {doubt.message}, and the checkpoint does not have {lacking[0]}"
+    return None
+
+
+def _is_there(table: TableHandle, path: str) -> bool:
+    """Return True if a file below the table exists, or is elsewhere."""
+    inside = table.files().inside(path)
+    return inside is None or any(
+        table.storage.kind_of(place) is not PathKind.MISSING for place in dict.fromkeys((inside, path))
+    )
 
 
 def _why_not(table: TableHandle, listing: LogListing, version: int, names: Sequence[str]) -> str | None:

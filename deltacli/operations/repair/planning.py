@@ -67,7 +67,7 @@ def plan_repair(table: TableHandle, request: RepairRequest) -> RepairPlan:
     files = list_whole_log(table.storage) or {}
     now = _snapshot(table) if validation is not None and validation.is_readable else None
     obstacle = _obstacle(now)
-    checkpoints, stuck = plan_checkpoints(table, by_family[Family.CHECKPOINT], files, obstacle)
+    checkpoints, stuck = plan_checkpoints(table, by_family[Family.CHECKPOINT], files, obstacle, others)
     if validation is None:
         log = plan_log_files(table, request, _no_log(), frozenset(), is_readable=False)
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -28,3 +29,19 @@ def test_no_row_is_lost_or_invented(first: int, tmp_path: Path) -> None:
         done = check(damaged)
         acted += done is not None and bool(done.steps)
     assert acted > AT_ONCE // 3
+
+
+def test_a_damaged_commit_does_not_replace_a_sound_checkpoint(tmp_path: Path) -> None:
+    damaged = damage(201, tmp_path)
+
+    assert check(damaged) is None, "the source has another commit"
+    done = check(replace(damaged, has_source=False))
+
+    assert done is not None
+    left = {one.rule: one.reason for one in done.plan.unrepaired}
+    assert "a commit may be damaged" in left["checkpoint.missing-add"]
+
+
+@pytest.mark.parametrize("seed", [232, 273])
+def test_commits_come_back_or_are_left_with_a_reason(seed: int, tmp_path: Path) -> None:
+    assert check(damage(seed, tmp_path)) is not None
