@@ -192,6 +192,8 @@ def _check_rows(damaged: DoubleDamage, before: Read, after: Read, done: RepairOu
     assert before.version is None or before.version <= base
     healthy = read_files(damaged.healthy, base)
     for path, rows in after.files.items():
+        if before.version is None and f"flip {path}" in damaged.named:
+            continue  # nobody knows how it read before
         assert rows in (healthy.files.get(path), before.files.get(path)), f"rows of {path}"
     if before.version == base:
         assert before.files.keys() <= after.files.keys(), "files that could be read"
