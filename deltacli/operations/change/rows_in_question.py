@@ -55,7 +55,7 @@ class RowsInQuestion:
     """Checks the live files of a table, each once: after the commit of another writer only its files are new."""
 
     def __init__(self) -> None:
-        self._demands: list[Demand] = []
+        self._asked: tuple[list[Demand], object] = ([], None)
         self._checked: set[int] = set()
 
     def checked(self, snapshot: Snapshot, evolution: Evolution) -> Evolution:
@@ -63,8 +63,11 @@ class RowsInQuestion:
         if evolution.refusals or evolution.is_noop or not asks_about_rows(evolution):
             return evolution
         without = _WithoutStatistics(evolution)
-        if (demands := new_demands_of(evolution)) != self._demands:
-            self._demands, self._checked = demands, set()
+        demands = new_demands_of(evolution)
+        # By another schema a name can stand for another column: one that was dropped and added again.
+        asked = (demands, evolution.before.metadata["schemaString"])
+        if asked != self._asked:
+            self._asked, self._checked = asked, set()
         table = snapshot.table
         check = DemandCheck(table, evolution.after.config, demands)
         with table.progress.step("checking rows", unit="files") as step:

@@ -12,7 +12,8 @@ import pytest
 from deltacli.errors import Refused
 from tests.support.actions import Line, commit_info
 from tests.support.actions import add as add_file
-from tests.support.altering import MAPPED, Altering, change, rename, table_of
+from tests.support.altering import MAPPED, Altering, change, drop, rename, table_of
+from tests.support.altering import add as add_column
 from tests.support.builder import TableBuilder
 from tests.support.committing import Rivals, commits
 from tests.support.reading import open_at
@@ -141,6 +142,18 @@ def test_rows_that_a_winner_adds_are_checked_before_the_next_try(rows: Mapping[s
 
     assert (3 if verdict is None else 4) == len(commits(storage))
     assert {"f": 1, "g": 1} == {path: reads.opened.count(path) for path in ("f", "g")}
+
+
+def test_rows_are_checked_again_where_a_winner_replaces_the_column() -> None:
+    storage = with_rows(added("f", ROWS)).in_memory()
+    Altering(storage).make(MAPPED)
+    Altering(storage).make(drop("num"), add_column("num", "int"))
+    path = f"_delta_log/{len(commits(storage)) - 1:020d}.json"
+    winner = storage.read(path)
+    list(storage.delete_many([path]))
+
+    with pytest.raises(Refused, match="3 nulls in 1 file violate column num"):
+        open_at(Rivals(storage, winner)).alter([change("not-null", "num")])
 
 
 class Reads:
