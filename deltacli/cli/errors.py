@@ -15,7 +15,7 @@ from deltacli.cli.render.json import dumps
 from deltacli.cli.terminal.shell import again, again_with, again_with_flags, fill_hint, quoted_table, with_files
 from deltacli.cli.terminal.term import say, say_json, visible
 from deltacli.errors import DeltacliError, NotATable, PaimonTable, PathExternal, UsageError, VersionAbsent
-from deltacli.hints import is_command, is_shared, nearest_name
+from deltacli.hints import TABLE, is_command, is_shared, nearest_name
 
 INSTEAD: Mapping[str, str] = {
     "changes": "an engine reads row changes from the system table $audit_log",
@@ -53,6 +53,9 @@ def report_error(error: DeltacliError, arguments: Sequence[str], table: str | No
     hint = _hint(error, arguments, table)
     if isinstance(error, PaimonTable):
         _name_what_works(error, arguments, table)
+    for name, value in error.facts.items():
+        if TABLE in value:  # a command
+            error.facts[name] = fill_hint(value, table)
     if wants_json(arguments):
         say_document(
             error.code, error.exit_code, error.message, table=error.table or table, details=error.facts, hint=hint

@@ -85,7 +85,7 @@ def test_changes_of_a_file_are_one_commit(home: Path) -> None:
     odd = alter(home, "--apply", "odd.json", "--yes", "--json")
     line, end = [json.loads(text) for text in done.out.splitlines()]
 
-    assert (1, 0, 4) == (due.code, done.code, again.code)  # the column exists now
+    assert (1, 0, 0) == (due.code, done.code, again.code)
     assert ("alteration", [], True) == (line["type"], line_faults(line), end["complete"])
     assert 15 == line["committedVersion"]
     assert ("usage.change", 2) == (odd.error["code"], odd.code)
@@ -113,6 +113,21 @@ def test_what_cannot_be_asked(words: tuple[str, ...], code: str, home: Path) -> 
     found = alter(home, *words, "--yes", "--json")
 
     assert (code, before) == (found.error["code"], versions(home))
+
+
+def test_the_two_commands_of_a_default_name_the_table(home: Path) -> None:
+    found = alter(home, "add", "n", "string", "--default", "'x y'", "--yes")
+
+    assert all(line in found.err for line in ("alter tbl add n string", "alter tbl default n"))
+
+
+def test_a_change_with_a_key_twice_is_not_guessed(home: Path) -> None:
+    (home / "twice.json").write_text('[{"change": "drop", "column": "trip", "column": "day"}]')
+
+    found = alter(home, "--apply", "twice.json", "--yes", "--json")
+
+    assert "usage.change" == found.error["code"]
+    assert "column" in found.error["message"]
 
 
 def test_a_plan_is_drawn_as_a_difference(home: Path) -> None:

@@ -44,6 +44,7 @@ from deltacli.delta.schema.types import (
     DataType,
     MapType,
     PrimitiveType,
+    StructField,
     StructType,
     type_json,
 )
@@ -65,6 +66,8 @@ def add_column(draft: Draft, change: AddColumn, settings: Settings) -> Changed:
     data_type = parse_sql_type(change.type)
     place_text = quoted_path((*names_of(parent), name))
     assert isinstance(parent.data_type, StructType)
+    if (known := next((field for field in parent.data_type.fields if field.name == name), None)) is not None:
+        return draft, _as_it_is(draft, change, parent, known, place_text)
     require_free_name(draft, parent, name, place_text)
     require_valid_names(draft, [name, *_names_within(data_type)], place_text)
     _require_nullable(data_type, place_text)
@@ -82,6 +85,29 @@ def add_column(draft: Draft, change: AddColumn, settings: Settings) -> Changed:
     changed = draft.with_schema(root).with_properties(recorded).needing(needed)
     shown = sql_text(data_type) if length is None else str(length[CHAR_VARCHAR_KEY])
     return changed, Effect(change, place_text, None, shown if words is None else f"{shown}, {words}", place_text, words)
+
+
+def _as_it_is(draft: Draft, change: AddColumn, parent: ColumnPlace, known: StructField, text: str) -> Effect:
+    """Return the effect of adding a column that is already there as requested: none. Raises Forbidden for another."""
+    wanted, has = (
+        sql_text(parse_sql_type(change.type)),
+        str(known.metadata.get(CHAR_VARCHAR_KEY) or sql_text(known.data_type)),
+    )
+    if wanted != has or not known.nullable:
+        forbid("alter.column-exists", f"{text} already exists, as {has}{'' if known.nullable else ' NOT NULL'}")
+    if change.comment and change.comment != known.metadata.get("comment"):
+        forbid("alter.column-exists", f"{text} already exists, with another comment", _way_to("comment", text))
+    if change.position is not None:
+        fields = at(draft.root(), parent.address)["fields"]
+        names = [field["name"] for field in fields]
+        move_to(fields, names.index(known.name), change.position, parent)
+        if names != [field["name"] for field in fields]:
+            forbid("alter.column-exists", f"{text} already exists, in another position", _way_to("move", text))
+    return Effect(change, text, has, has, text)
+
+
+def _way_to(verb: str, column: str) -> str:
+    return command("alter", verb, column, "…") or f"{verb} it instead"
 
 
 def _names_within(data_type: DataType) -> Iterator[str]:

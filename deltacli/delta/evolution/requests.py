@@ -5,6 +5,7 @@ A column is a path as `column_path` reads it. In JSON, `change` names the kind, 
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
@@ -156,11 +157,9 @@ def change_json(change: Change) -> dict[str, Json]:
 
 def read_changes(data: bytes) -> tuple[Change, ...]:
     """Return the changes in a JSON array. Raises UsageError (`usage.change`) that names the place."""
-    import orjson
-
     try:
-        found = orjson.loads(data)
-    except ValueError as fault:
+        found: Json = json.loads(data, object_pairs_hook=_with_each_key_once)
+    except (ValueError, RecursionError) as fault:
         raise UsageError(f"the changes are not JSON: {fault}", code=CODE) from None
     if not isinstance(found, list) or not found:
         raise UsageError(
@@ -169,6 +168,16 @@ def read_changes(data: bytes) -> tuple[Change, ...]:
             facts={"expected": '[{"change": "add", "column": "price", "type": "decimal(10,2)"}]'},
         )
     return tuple(read_change(one, f"[{number}]") for number, one in enumerate(found))
+
+
+def _with_each_key_once(pairs: list[tuple[str, Json]]) -> JsonObject:
+    """Return a JSON object. Raises UsageError where a key is there twice: which value is meant is not known."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise UsageError(f"the changes have the key {twice} twice in one object", code=CODE)
+    return found
 
 
 def as_changes(found: Iterable[Change | JsonObject]) -> tuple[Change, ...]:
@@ -190,7 +199,7 @@ def read_change(value: Json | JsonObject, place: str) -> Change:
     if made is None:
         raise _bad(place, f"change is {kind!r}", ", ".join(KINDS))
     known = {one.name: one for one in fields(made)}
-    if made is AddColumn and "default" in value:
+    if made is AddColumn and value.get("default") is not None:
         raise default_with_add(str(value.get("column")), str(value.get("type")), str(value["default"]))
     if odd := sorted(set(value) - set(known) - {"change"}):
         raise _bad(place, f"{kind} has no {odd[0]}", ", ".join(known))

@@ -7,7 +7,7 @@ from functools import wraps
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 from deltacli.errors import DeltacliError
-from deltacli.hints import spelling
+from deltacli.hints import TABLE, spelling
 
 Arguments = ParamSpec("Arguments")
 Item = TypeVar("Item")
@@ -56,3 +56,6 @@ def name_table(fault: DeltacliError, name: str | None) -> None:
     fault.table = fault.table or name
     if fault.hint is not None:
         fault.hint = spelling().fill(fault.hint, name)
+    for key, value in fault.facts.items():
+        if TABLE in value:  # a command
+            fault.facts[key] = spelling().fill(value, name)

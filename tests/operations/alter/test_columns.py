@@ -51,6 +51,14 @@ COLUMNS = [
     Case("5.20", flat, (add("n", "int", default="5"),), "alter.default-with-add"),
     Case("5.21", partitioned, (add("n", "int"),), "ok", names("v1", "p", "v2", "n")),
     Case("5.22", flat, (add("n", "int", comment="c"),), "ok", lambda t: t.schema[-1]["metadata"] == {"comment": "c"}),
+    Case("as it is", nested, (add("s.b", "string", position="after:a"),), "nothing"),
+    Case(
+        "as it was added", flat, (add("n", "varchar(9)", comment="c"), add("n", "varchar(9)", comment="c")), "nothing"
+    ),
+    Case("other type", flat, (add("v1", "bigint"),), "alter.column-exists"),
+    Case("other comment", flat, (add("v1", "int", comment="c"),), "alter.column-exists"),
+    Case("other place", flat, (add("v1", "int", position="last"),), "alter.column-exists"),
+    Case("no default", flat, (add("n", "int", default=None),), "usage.change"),
     Case("5.23", flat, (add("V1", "int"),), "alter.column-exists"),
     Case("5.23 nested", nested, (add("s.A", "int"),), "alter.column-exists"),
     Case("5.24", flat, (add("`a b`", "int"),), "alter.name"),
