@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from deltacli.operations.diff.tables import TableDiff
     from deltacli.operations.optimize.execute import OptimizeOutcome
     from deltacli.operations.optimize.request import OptimizeRequest
+    from deltacli.operations.reach.request import ReachRequest
+    from deltacli.operations.reach.table_reach import TableReach
     from deltacli.operations.read.changes import Changes
     from deltacli.operations.read.history import History
     from deltacli.operations.table.time_travel import VersionTime
@@ -57,6 +59,7 @@ else:
     CheckpointRequest = Lazy("deltacli.operations.checkpoint.plan", "CheckpointRequest")
     DiffRequest = Lazy("deltacli.operations.diff.request", "DiffRequest")
     OptimizeRequest = Lazy("deltacli.operations.optimize.request", "OptimizeRequest")
+    ReachRequest = Lazy("deltacli.operations.reach.request", "ReachRequest")
     VacuumRequest = Lazy("deltacli.operations.vacuum.request", "VacuumRequest")
     ValidateRequest = Lazy("deltacli.operations.validate.request", "ValidateRequest")
 
@@ -242,6 +245,22 @@ class Table(LogCare, Undo):
         from deltacli.operations.diff.tables import diff_tables
 
         return diff_tables(self, request)
+
+    @named
+    @takes(ReachRequest)
+    def reach(self, request: ReachRequest) -> TableReach:
+        """Return which versions can be read, by what, and until when; nothing is changed.
+
+        The parameters are the fields of `ReachRequest`.
+        With `retention_ms`, `retention` of the result says what a log expiry and a vacuum with this retention would
+        delete, and the versions that could no longer be read. `ranges` are versions with the same facts, `readable`
+        those that can be read; `as_json` returns the document `deltacli.reach`. What is damaged is part of the result.
+
+        Raises NotATable and StorageFailed.
+        """
+        from deltacli.operations.reach.table_reach import find_reach
+
+        return find_reach(self, request)
 
     @named
     @takes(ValidateRequest)

@@ -33,6 +33,7 @@ COMMANDS: Mapping[str, str] = {
     "log restore": "deltacli.cli.commands.log.backups",
     "optimize": "deltacli.cli.commands.optimize",
     "properties": "deltacli.cli.commands.properties",
+    "reach": "deltacli.cli.commands.reach",
     "read": "deltacli.cli.commands.rows",
     "repair": "deltacli.cli.commands.repair",
     "restore": "deltacli.cli.commands.restore",
@@ -72,7 +73,7 @@ Only the modules of the selected commands are imported. A command of a group is 
 """
 
 HEADINGS: Mapping[str, str] = {
-    "Look": "history snapshot read changes diff schema",
+    "Look": "history snapshot read changes diff reach schema",
     "Check": "validate doctor",
     "Change": "alter widen-type properties features",
     "Maintain": "optimize checkpoint vacuum log",

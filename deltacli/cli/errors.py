@@ -30,6 +30,7 @@ INSTEAD: Mapping[str, str] = {
     "log restore": "an engine returns to a snapshot or tag: sys.rollback_to",
     "optimize": "an engine compacts a table: sys.compact",
     "properties": "deltacli snapshot TABLE shows options, deltacli alter TABLE set KEY=VALUE changes them",
+    "reach": "deltacli history TABLE shows the snapshots that are kept",
     "read": "an engine, or the package pypaimon, reads rows",
     "repair": "an engine returns to a snapshot or tag: sys.rollback_to; deltacli validate TABLE shows what is wrong",
     "restore": "an engine returns to a snapshot or tag: sys.rollback_to",

@@ -38,6 +38,7 @@ LINES = (
     "log backup {t} {b} --full",
     "undelete {t} --from {b} --dry-run",
     "diff {t} 3 11",
+    "reach {t} --retention 7d",
     "restore {t} --version 11 --yes",
     "properties {t} set kept=yes --yes",
     "checkpoint {t}",

@@ -111,6 +111,12 @@ def test_commands_that_write_are_refused(proxy: Proxy, command: Run, command_lin
     assert [] == proxy.asked
 
 
+def test_reach_is_refused_because_a_share_has_no_log(proxy: Proxy, command: Run) -> None:
+    found = command("reach", proxy.address())
+
+    assert (2, True) == (found.code, "Delta tables only" in found.err), found
+
+
 def test_ls_lists_tables_and_its_document_is_that_of_the_schema(proxy: Proxy, command: Run) -> None:
     table = command("share", "ls", f"{proxy.profile}#sales")
     document = json.loads(command("share", "ls", f"{proxy.profile}#Sales.Main", "--json").out)

@@ -1,0 +1,33 @@
+"""`deltacli reach TABLE`."""
+
+from __future__ import annotations
+
+from deltacli.cli.options.common_options import TableArgument
+from deltacli.cli.options.run import Run
+from deltacli.operations.reach.request import ReachRequest
+
+EXIT_CODES = (0, 2, 3, 7, 70)
+
+
+def reach(run: Run, table: TableArgument, *, request: ReachRequest) -> None:
+    """Show which versions can be read, by what, and until when.
+
+    \b
+    For each range of versions: whether the log can be replayed, and whether data
+    files, deletion vectors and recorded change data are there; when the next
+    log expire or vacuum may take them, by the retentions of the table; and
+    whether Delta-Spark reads versions of that age. Files are looked for, not read.
+    With --retention, also what a log expire and a vacuum with this retention
+    would free, and the versions that it would cost. Nothing is changed.
+
+    \b
+    Examples:
+      deltacli reach ./tbl
+      deltacli reach ./tbl --retention 7d  # what would it free and cost?
+      deltacli reach ./tbl --format markdown  # for a pull request
+      deltacli reach ./tbl --json
+    """
+    from deltacli.cli.render.reach import reach_result
+    from deltacli.operations.reach.table_reach import find_reach
+
+    run.write(reach_result(find_reach(run.open_table(table), request)))

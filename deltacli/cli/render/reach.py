@@ -1,0 +1,110 @@
+"""How far back a table can be read, as text: a line for each range of versions, then what the next cleanups take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from deltacli.cli.render.sections import Section
+from deltacli.cli.results import Document, Emit, Outcome
+from deltacli.operations.reach.versions import Part
+from deltacli.units import (
+    format_count,
+    format_duration,
+    format_moment,
+    format_ranges,
+    format_size,
+    format_spans,
+    plural,
+)
+
+if TYPE_CHECKING:
+    from deltacli.operations.reach.table_reach import Cleanup, Reached, ReachRange, TableReach
+    from deltacli.operations.vacuum.plan import Amount
+
+COLUMNS = (
+    *("first", "last", "readable", "log", "dataFiles", "vectors", "changeData"),
+    *("readableUntilMs", "readableUntil", "readableUntilBy", "sparkAllows", "why"),
+)
+
+
+def reach_result(found: TableReach) -> Outcome:
+    """Return the reach of a table as a result; its rows are the ranges."""
+    content = found.as_json()
+    kind = Outcome if found.is_complete else _Incomplete
+    return kind("reach", found.table.uri, content, lambda: list(_sections(found)), content["ranges"], COLUMNS)
+
+
+class _Incomplete(Outcome):
+    """The reach of a log that has gaps or damaged files, or of files that could not be looked for."""
+
+    def document(self) -> Document:
+        return Document({**super().document().fields, "complete": False})
+
+    def lines(self, emit: Emit) -> bool:
+        super().lines(emit)
+        return False
+
+
+def _sections(found: TableReach) -> Iterator[Section]:
+    """Yield the sections; those with nothing to say are left out."""
+    yield Section("table", [found.table.uri])
+    yield Section("now", [f"{format_moment(found.now_ms)} UTC"])
+    readable = found.readable
+    count = f"{format_count(len(readable))} of {plural(found.newest_version + 1, 'version')}"
+    yield Section("readable", [count if not readable else f"{count}, from version {readable[0]}"])
+    names = [format_spans([(one.first, one.last)]) for one in found.ranges]
+    width = max(map(len, names))
+    lines = [f"{name:<{width}}  {_said(one, found.now_ms)}" for name, one in zip(names, found.ranges, strict=True)]
+    yield Section("versions", lines)
+    if not found.is_complete:
+        yield Section("incomplete", ["the log has gaps or damage, or files could not be looked for"])
+    if found.next is not None:
+        yield Section("next", list(_cleanup(found.next)))
+    if found.retention is not None:
+        name = format_duration(found.retention.log_retention_ms)
+        yield Section(f"with {name}", list(_cleanup(found.retention)))
+
+
+def _said(found: ReachRange, now_ms: int) -> str:
+    one = found.reached
+    said = _readable(one, now_ms) if one.is_readable else f"not readable: {_reason(one)}"
+    more = []
+    if one.is_readable and one.change_data is not Part.THERE:
+        more.append(f"change data {one.change_data}")
+    if one.is_readable and one.spark_allows is False:
+        more.append("too old for Spark")
+    return "; ".join([said, *more])
+
+
+def _readable(one: Reached, now_ms: int) -> str:
+    if one.until_ms is None:
+        return "readable"
+    if one.until_ms <= now_ms:
+        return f"readable until the next {one.until_by}"
+    return f"readable until {format_moment(one.until_ms)} UTC ({one.until_by})"
+
+
+def _reason(one: Reached) -> str:
+    if one.why is not None:
+        return one.why
+    parts = (("data files", one.data_files), ("deletion vectors", one.vectors))
+    named = [f"{name} {part}" for name, part in parts if part is not Part.THERE]
+    return ", ".join(named) or f"log {one.log}"
+
+
+def _cleanup(found: Cleanup) -> Iterator[str]:
+    yield f"log expire  {_amount(found.log, found.log_retention_ms)}"
+    yield f"vacuum      {_amount(found.files, found.file_retention_ms)}"
+    if found.lost:
+        yield f"then no longer readable: {format_ranges(found.lost)}"
+    yield from found.notes
+
+
+def _amount(amount: Amount | None, retention_ms: int) -> str:
+    kept = f"(keeps {format_duration(retention_ms)})"
+    if amount is None:
+        return f"unknown {kept}"
+    if not amount.files:
+        return f"nothing {kept}"
+    return f"{plural(amount.files, 'file')}, {format_size(amount.size_bytes)} {kept}"

@@ -1,0 +1,21 @@
+"""The request for the reach of a table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from deltacli.operations.table.api_arguments import optional_count
+from deltacli.request_fields import Kind, option
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReachRequest:
+    """What is asked: with `retention_ms` also what a log expiry and a vacuum with this retention would delete."""
+
+    retention_ms: int | None = option(
+        "Show as well what a retention of the log and of removed files would free and cost.", "7d", Kind.DURATION
+    )
+
+    def __post_init__(self) -> None:
+        """Raise UsageError for what is no duration."""
+        object.__setattr__(self, "retention_ms", optional_count(self.retention_ms, "retention_ms"))

@@ -1,0 +1,118 @@
+"""`reach` on the command line, and its times against what vacuum and log expire then do."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deltacli import open_table
+from deltacli.cli.terminal.term import cells
+from deltacli.errors import DeltacliError
+from deltacli.operations.reach.versions import Part
+from deltacli.units import DAY_MS
+from tests.cli.support import Result, deltacli
+from tests.docs.test_schemas import faults, line_faults
+
+Json = dict[str, Any]  # Any: JSON values
+
+
+@pytest.fixture
+def home(sample: Path, tmp_path: Path) -> Path:
+    shutil.copytree(sample, tmp_path / "tbl")
+    return tmp_path
+
+
+def reach(home: Path, *arguments: str) -> Result:
+    return deltacli("reach", "./tbl", *arguments, cwd=home)
+
+
+def document(home: Path, *arguments: str) -> Json:
+    found = reach(home, *arguments, "--json")
+    assert found.code == 0, found.err
+    parsed: Json = json.loads(found.out)
+    assert not faults(parsed, "deltacli.reach")
+    return parsed
+
+
+def test_every_form_tells_the_same_ranges(home: Path) -> None:
+    whole = document(home, "--retention", "7d")
+    lines = reach(home, "--format", "ndjson").out.splitlines()
+    rows = reach(home, "--format", "csv").out.splitlines()
+    text = reach(home).out
+
+    assert whole["retention"]["fileRetentionMs"] == 7 * DAY_MS
+    assert [line_faults(json.loads(line)) for line in lines] == [[], []]
+    assert json.loads(lines[1])["complete"] is whole["complete"] is True
+    assert json.loads(lines[0])["ranges"] == whole["ranges"]
+    assert len(rows) == 1 + len(whole["ranges"])
+    assert [one["first"] for one in whole["ranges"][1:]] == [one["last"] + 1 for one in whole["ranges"][:-1]]
+    assert all(cells(line) <= 80 for line in text.splitlines() if "file://" not in line)
+    assert "with 7d" in reach(home, "--retention", "7d", "--format", "markdown").out
+
+
+def test_a_lost_commit_and_a_far_version_are_ranges_of_an_incomplete_answer(home: Path) -> None:
+    log = home / "tbl/_delta_log"
+    newest = open_table(home / "tbl").snapshot().version
+    (log / f"{10**15:020}.json").write_bytes((log / f"{newest:020}.json").read_bytes())
+
+    found = document(home)
+
+    assert found["complete"] is False
+    assert found["snapshotVersion"] == 10**15
+    assert [found["ranges"][-2][name] for name in ("first", "last", "log")] == [newest + 1, 10**15 - 1, "missing"]
+    assert found["next"] is None
+    assert json.loads(reach(home, "--format", "ndjson").out.splitlines()[-1])["complete"] is False
+
+
+def test_lost_files_are_told_apart(home: Path) -> None:
+    table = open_table(home / "tbl")
+    before = table.reach()
+    paths = [path for batch in table.snapshot().files() for path in batch.column("path").to_pylist()]
+    (home / "tbl" / paths[0]).unlink()
+
+    after = open_table(home / "tbl").reach()
+
+    newest = after.newest_version
+    assert before.versions[newest].is_readable
+    assert after.versions[newest].data_files is Part.MISSING
+    assert after.versions[newest].log is Part.THERE
+    assert not after.versions[newest].is_readable
+    assert "not readable: data files missing" in reach(home).out
+
+
+def is_read(path: Path, version: int) -> bool:
+    try:
+        list(open_table(path).snapshot(version=version).scan())
+    except DeltacliError:
+        return False
+    return True
+
+
+def test_versions_go_when_it_says(home: Path) -> None:
+    path = home / "tbl"
+    found = open_table(path).reach()
+    ends = {version: one for version, one in found.versions.items() if one.is_readable and one.until_by == "vacuum"}
+    moments = sorted({one.until_ms for one in ends.values() if one.until_ms is not None})
+    assert moments
+    for number, moment in enumerate(moments[:3]):
+        copy = home / f"copy{number}"
+        shutil.copytree(path, copy)
+        open_table(copy, clock=partial(int, moment + 1)).vacuum(max_delete="100%")
+        gone = {version for version, one in ends.items() if one.until_ms is not None and one.until_ms <= moment}
+        assert {version for version in found.readable if not is_read(copy, version)} == gone
+
+
+@pytest.mark.parametrize("arguments", [("--retention", "soon"), ("--retention", "-1d")])
+def test_a_retention_that_is_none_is_an_error(home: Path, arguments: tuple[str, ...]) -> None:
+    assert reach(home, *arguments).code == 2
+
+
+def test_a_paimon_table_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "tbl/schema").mkdir(parents=True)
+    (tmp_path / "tbl/schema/schema-0").write_text('{"version": 3, "id": 0, "fields": []}')
+    assert reach(tmp_path).code == 2
