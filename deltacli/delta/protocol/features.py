@@ -84,7 +84,9 @@ _ELSEWHERE = Obstacle(
 )
 _OTHER_NAME = Obstacle("it is another name of {stable}", None)
 _DROPPING = Obstacle("it is useful only while another feature is dropped", "ALTER TABLE … DROP FEATURE")
-_CLUSTERED = Obstacle("a clustered table names its columns", "ALTER TABLE … CLUSTER BY (…) in an engine")
+_CLUSTERED = Obstacle(
+    "a clustered table names its columns", "set the clustering columns with alter, which adds the feature"
+)
 _PAST_USE = Obstacle(
     "whether columns were dropped or renamed before would have to be known", "an engine that creates tables with it"
 )

@@ -155,7 +155,7 @@ def require_legal(before: TableConfiguration, after: TableConfiguration, due: Ma
             raise Refused(
                 f"{_CHANGE_FEED} requires that no column is named {', '.join(taken)}, which the change data uses",
                 code="properties.reserved-column",
-                facts={"fix": "rename the column in an engine"},
+                facts={"fix": command("alter", "rename", taken[0], "NAME") or "rename the column first"},
             )
     if {LOG_RETENTION, DELETED_FILE_RETENTION} & due.keys():
         _require_order(after)

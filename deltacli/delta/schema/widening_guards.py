@@ -189,7 +189,7 @@ def _iceberg_way_out(change: Widened) -> str:
 
 
 _DEPENDENT = {
-    StoredKind.CONSTRAINT: ("widen.check-constraint", "ALTER TABLE … DROP CONSTRAINT {name}, widen, add it again"),
+    StoredKind.CONSTRAINT: ("widen.check-constraint", "drop the constraint {name}, widen, add it again"),
     StoredKind.INVARIANT: ("widen.invariant", "commit a metaData without delta.invariants of {name}, widen, add it"),
     StoredKind.GENERATION: ("widen.generated-column", "rewrite the table without the expression of {name}"),
 }
@@ -242,7 +242,7 @@ def _default(change: Widened, _ground: Ground) -> Iterator[WideningRefusal]:
         if root is None or not _fits(root, change.to_type if is_own else None):
             shown = " ".join(str(text).split())[:120]
             message = f"{change.place.text} cannot become {change.to_type}: the default {shown} may not fit"
-            way_out = f"ALTER TABLE … ALTER COLUMN {field.name} DROP DEFAULT, widen, set the default again"
+            way_out = f"drop the default of {field.name}, widen, set the default again"
             yield WideningRefusal("widen.default", message, way_out)
 
 

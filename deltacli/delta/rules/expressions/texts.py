@@ -7,6 +7,7 @@ Spec: CHECK Constraints; Column Invariants; Generated Columns; Default Columns.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 from deltacli.arrow import compute as pc
@@ -30,6 +31,7 @@ from deltacli.delta.sql.stored import (
     json_object,
 )
 from deltacli.delta.stats.columns import StatsBlock
+from deltacli.hints import Worded, command
 
 AREA = Area("expressions")
 
@@ -38,7 +40,9 @@ CONSTRAINT_BAD_SQL = AREA.error(
     "A CHECK constraint is not SQL, names a missing column, or is not a condition.",
     spec="CHECK Constraints",
     broken="every write to the table fails",
-    repair="drop the constraint, then add it again: ALTER TABLE … DROP CONSTRAINT …",
+    repair=Worded(
+        "drop the constraint, then add it again: {}", partial(command, "alter", "constraint", "drop", "NAME")
+    ),
     example='"delta.constraints.positive":"id >"',
 )
 INVARIANT_BAD_JSON = AREA.error(
@@ -62,7 +66,7 @@ DEFAULT_BAD_SQL = AREA.warning(
     "The default of a column is not SQL, or refers to a column; that of a variant is not null.",
     spec="Default Columns",
     broken="inserts that leave the column out fail",
-    repair="set the default again: ALTER TABLE … ALTER COLUMN … SET DEFAULT …",
+    repair=Worded("set the default again: {}", partial(command, "alter", "default", "COLUMN", "VALUE")),
     example='"CURRENT_DEFAULT":"unknown" where \'unknown\' was meant',
 )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from deltacli.delta.clustering.clustering_columns import (
     DOMAIN,
@@ -16,6 +17,7 @@ from deltacli.delta.rules.framework.base import Area, Finding
 from deltacli.delta.rules.framework.views import StateView, TableConfigurationView
 from deltacli.delta.rules.schema.schema_walk import fresh
 from deltacli.delta.schema.types import PrimitiveType, simple_name
+from deltacli.hints import Worded, command
 
 AREA = Area("clustering")
 
@@ -24,7 +26,7 @@ DOMAIN_MISSING = AREA.warning(
     "The table supports clustering, but no domain names its clustering columns.",
     spec="Clustered Table: Writer Requirements for Clustered Table",
     broken="engines do not know by which columns to cluster files",
-    repair="set the clustering columns with an engine: ALTER TABLE … CLUSTER BY (…), or CLUSTER BY NONE",
+    repair=Worded("set the clustering columns, or none: {}", partial(command, "alter", "cluster", "COLUMNS")),
     example='{"protocol":{…,"writerFeatures":["clustering","domainMetadata"]}} without a domain delta.clustering',
 )
 BAD_CONFIG = AREA.error(
@@ -32,7 +34,7 @@ BAD_CONFIG = AREA.error(
     "The clustering domain is malformed, or names a column that does not exist in the table under that name.",
     spec="Clustered Table: Writer Requirements for Clustered Table",
     broken="engines refuse to cluster the table or to read its description",
-    repair="set the clustering columns again with an engine: ALTER TABLE … CLUSTER BY (…)",
+    repair=Worded("set the clustering columns again: {}", partial(command, "alter", "cluster", "COLUMNS")),
     example='{"domainMetadata":{"domain":"delta.clustering","configuration":"{\\"clusteringColumns\\":[[\\"gone\\"]]}",…}}',
 )
 PARTITIONED = AREA.error(
@@ -49,7 +51,7 @@ TYPE = AREA.warning(
     "A clustering column has a type for which files keep no minimum and maximum.",
     spec="Clustered Table: Writer Requirements for Clustered Table",
     broken="clustering by the column lets no reader skip a file, and some engines refuse it",
-    repair="choose other clustering columns with an engine: ALTER TABLE … CLUSTER BY (…)",
+    repair=Worded("choose other clustering columns: {}", partial(command, "alter", "cluster", "COLUMNS")),
     example='"clusteringColumns":[["tags"]], and tags is a map',
 )
 VARIANT = AREA.error(
