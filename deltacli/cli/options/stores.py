@@ -16,11 +16,12 @@ if TYPE_CHECKING:
 
 _READING = frozenset(
     {
-        *((name,) for name in ("changes", "features", "history", "properties", "read", "snapshot", "validate")),
+        *((name,) for name in ("changes", "features", "history", "properties", "reach", "read", "snapshot")),
+        ("validate",),
         *(("share", name) for name in ("changes", "head", "pull", "schema")),
     }
 )
-"""Commands that read shared tables. Others write to them, or plan to."""
+"""Commands that read shared tables, or say themselves why they cannot. Others write to them, or plan to."""
 
 
 class Stores:
