@@ -85,6 +85,27 @@ def test_lost_files_are_told_apart(home: Path) -> None:
     assert "not readable: data files missing" in reach(home).out
 
 
+def paths_of(path: Path, version: int) -> set[str]:
+    files = open_table(path).snapshot(version=version).files()
+    return {name for batch in files for name in batch.column("path").to_pylist()}
+
+
+def test_a_hole_takes_no_version_before_it_with_it(home: Path) -> None:
+    path = home / "tbl"
+    before = open_table(path).reach()
+    readable = [version for version, one in before.versions.items() if one.is_readable]
+    ends = paths_of(path, readable[0]) | paths_of(path, readable[-1])
+    hole = next(name for version in readable for name in sorted(paths_of(path, version) - ends))
+    (path / hole).unlink()
+
+    after = open_table(path).reach()
+
+    assert before.next is not None
+    assert after.next is not None
+    assert after.versions[readable[0]].is_readable
+    assert set(after.next.lost) <= set(before.next.lost)
+
+
 def is_read(path: Path, version: int) -> bool:
     try:
         list(open_table(path).snapshot(version=version).scan())

@@ -45,6 +45,8 @@ class Reached(NamedTuple):
     spark_allows: bool | None
     until_ms: int | None = None
     until_by: str | None = None
+    files_until_ms: int = NEVER
+    """When a vacuum may delete the first of its files, whatever happens to the log."""
     why: str | None = None
     """Why it cannot be replayed."""
 
@@ -221,7 +223,8 @@ def _reached(step: Step, files: VersionFiles, log_until_ms: int, spark_allows: b
     is_there = step.run is not None and step.fault is None
     log = Part.THERE if is_there else Part.UNKNOWN if step.is_unsupported else Part.MISSING
     data, vectors = (files.data_files, files.vectors) if is_there else (Part.UNKNOWN, Part.UNKNOWN)
-    found = Reached(log, data, vectors, files.change_data, spark_allows, why=step.fault)
+    until = files.needed_until_ms
+    found = Reached(log, data, vectors, files.change_data, spark_allows, files_until_ms=until, why=step.fault)
     until_ms = min(files.needed_until_ms, log_until_ms)
     if not found.is_readable or until_ms == NEVER:
         return found
@@ -272,8 +275,7 @@ def _cleanup(
         )
         notes += [f"vacuum is refused: {one.message}" for one in vacuum.refusals]
         files = Amount(vacuum.files, vacuum.size_bytes)
-        first = vacuum.reach.first_version
-        lost |= {version for version in readable if first is not None and version < first}
+        lost |= {version for version in readable if versions[version].files_until_ms - of_files < vacuum.cutoff_ms}
     except (Unreadable, CommitCorrupt, Refused) as fault:
         notes.append(f"vacuum is not possible: {fault.message}")
     retentions = (of_log, of_files) if retention_ms is None else (retention_ms, retention_ms)

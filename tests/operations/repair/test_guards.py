@@ -65,6 +65,31 @@ def test_nothing_is_given_up_without_consent_and_the_rest_is_done(root: Path) ->
         require_complete(done)
 
 
+@pytest.mark.parametrize("loss", ["line", "size"])
+def test_a_sound_checkpoint_is_kept_where_a_commit_lost_an_add_of_it(root: Path, loss: str) -> None:
+    before = readable_rows(open_damaged(root))
+    live = {path for batch in open_damaged(root).snapshot().files() for path in batch.column("path").to_pylist()}
+    for commit in sorted((root / "_delta_log").glob("0*.json")):
+        if int(commit.name[:20]) > int(Path(CHECKPOINT).name[:20]):
+            continue
+        lines = [json.loads(line) for line in commit.read_text().splitlines()]
+        if not any("add" in line and line["add"]["path"] in live for line in lines):
+            continue
+        if loss == "line":
+            lines = [line for line in lines if line.get("add", {}).get("path") not in live]
+        else:
+            for line in lines:
+                line.get("add", {})["size"] = 10**6
+        commit.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+        break
+
+    done = execute_repair(plan_repair(open_damaged(root), request(level="log")))
+
+    rule = "checkpoint.extra-add" if loss == "line" else "checkpoint.add-differs"
+    assert "a commit may be damaged" in {one.rule: one.reason for one in done.plan.unrepaired}[rule]
+    assert before == readable_rows(open_damaged(root))
+
+
 def test_a_table_in_use_is_only_repaired_where_no_writer_notices(root: Path) -> None:
     (root / ADDED).unlink()
     (root / CHECKPOINT).write_bytes(b"")
