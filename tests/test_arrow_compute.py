@@ -82,6 +82,8 @@ CALLS: dict[str, tuple[tuple[object, ...], dict[str, object]]] = {
     "match_substring": ((TEXT, "b"), {}),
     "match_substring_regex": ((TEXT, "^a"), {}),
     "max": ((NUMBERS,), {}),
+    "max_element_wise": ((NUMBERS, 2), {}),
+    "min_element_wise": ((NUMBERS, 2), {}),
     "min": ((NUMBERS,), {}),
     "min_max": ((NUMBERS,), {}),
     "multiply": ((NUMBERS, 2), {}),

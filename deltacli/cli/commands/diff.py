@@ -75,7 +75,7 @@ def diff(
       deltacli diff ./tbl 3 7 --format markdown  # for a pull request
       deltacli diff ./tbl 3 7 --format csv  # the files that differ
     """
-    from deltacli.cli.render.diff import diff_result
+    from deltacli.cli.render.versions.diff import diff_result
     from deltacli.operations.diff.tables import diff_tables
 
     points, other = _chosen(first, second, begin, end)

@@ -27,7 +27,7 @@ def reach(run: Run, table: TableArgument, *, request: ReachRequest) -> None:
       deltacli reach ./tbl --format markdown  # for a pull request
       deltacli reach ./tbl --json
     """
-    from deltacli.cli.render.reach import reach_result
+    from deltacli.cli.render.versions.reach import reach_result
     from deltacli.operations.reach.table_reach import find_reach
 
     run.write(reach_result(find_reach(run.open_table(table), request)))

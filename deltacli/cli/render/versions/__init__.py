@@ -1,0 +1,1 @@
+"""What `diff` and `reach` show of the versions of a table."""
