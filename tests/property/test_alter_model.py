@@ -44,6 +44,14 @@ def edited(value: Any, way: tuple[str, ...], edit: Any) -> Any:
     return {name: edited(one, way[1:], edit) if name == way[0] else one for name, one in value.items()}
 
 
+def was_added(rows: list[Row], way: tuple[str, ...], name: str) -> bool:
+    """Whether a column is one that was added: it has no value. To add it again changes nothing."""
+    found: list[Any] = []
+    for row in rows:
+        edited(row, way, lambda one: found.append(one[name]))
+    return not any(value is not None for value in found)
+
+
 def renamed(row: Row, old: str, new: str) -> Row:
     return {new if name == old else name: value for name, value in row.items()}
 
@@ -73,7 +81,8 @@ def test_columns_keep_their_values(steps: list[tuple[str, int, str]]) -> None:
         is_kept = not way and chosen in ("s", "xs")  # nested changes go on
         match kind.split()[0]:
             case "add":
-                asked, is_possible = add(quoted(*prefix, name), "int"), not is_taken
+                is_same = name in known and was_added(rows, way, name)
+                asked, is_possible = add(quoted(*prefix, name), "int"), is_same or not is_taken
                 after = [edited(row, way, lambda one, name=name: {**one, name: None}) for row in rows]
             case "rename":
                 asked, is_possible = rename(quoted(*prefix, chosen), name), not is_taken
