@@ -20,11 +20,15 @@ PARALLEL_READS = 16
 
 
 class FileStat(NamedTuple):
-    """One file of a listing: its name in the directory, its size, and when it was last written."""
+    """One file of a listing: its name in the directory, its size, and when it was last written.
+
+    `tag` is what an object store calls the content, where a single file was asked for.
+    """
 
     name: str
     size_bytes: int
     modified_ms: int
+    tag: str = ""
 
 
 class PathKind(StrEnum):

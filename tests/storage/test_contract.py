@@ -109,7 +109,7 @@ def test_an_empty_file_is_empty(storage: Storage) -> None:
 def test_a_file_has_its_size(storage: Storage) -> None:
     listed = {stat.name: stat for stat in storage.list_from("p=a b%20c")}
 
-    assert listed["😀.parquet"] == storage.stat("p=a b%20c/😀.parquet")
+    assert listed["😀.parquet"] == storage.stat("p=a b%20c/😀.parquet")._replace(tag="")
     assert 256 == listed["😀.parquet"].size_bytes
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import hashlib
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from deltacli.errors import CredentialsMissing, FileMissing, PermissionRefused, Refused
-from deltacli.operations.quarantine.layout import MANIFEST, Manifest, manifest_of, require_name
+from deltacli.delta.paths.locate_paths import text_of
+from deltacli.errors import CredentialsMissing, FileMissing, PermissionRefused, Refused, StorageFailed
+from deltacli.operations.quarantine.checksums import Checksum, rows_of, write_checksums
+from deltacli.operations.quarantine.layout import OWN_NAMES, Manifest, manifest_of, require_name
 from deltacli.operations.recover.copy_file import copy_file, copy_within_store, same_content
+from deltacli.operations.recover.digests import sha256_of
 from deltacli.operations.vacuum.surroundings.other_tables import stores_around, table_at
 from deltacli.storage import Created, Creation, PathKind, Storage, Unknown, is_inside
 from deltacli.storage.base import PARALLEL_READS, require_writable
@@ -18,9 +22,6 @@ if TYPE_CHECKING:
     from deltacli.operations.vacuum.plan import VacuumPlan
 
 _FILES_A_PART = 1_000
-
-Copy = Callable[[str, str], Creation]
-"""Copies a file of the table to a path below the quarantine."""
 
 
 def open_quarantine(table: TableHandle, uri: str, table_id: str | None = None) -> Storage:
@@ -61,12 +62,13 @@ class Quarantine:
 
     def __init__(self, table: TableHandle, plan: VacuumPlan, uri: str) -> None:
         """Raises what `open_quarantine` raises, and Refused for files that it cannot hold."""
-        if MANIFEST.encode() in plan.candidates.column("path").to_pylist():
-            raise Refused(f"the plan deletes a file with the name of the {MANIFEST}", code="vacuum.quarantine-name")
+        for own in set(OWN_NAMES) & {text_of(path) for path in plan.candidates.column("path").to_pylist()}:
+            raise Refused(f"the plan deletes a file with the name of the {own}", code="vacuum.quarantine-name")
         self._table, self._plan = table, plan
         self._storage = open_quarantine(table, uri, plan.table_id)
         self._directory = f"{plan.table_id}/{plan.plan_id}"
-        self._copy = _copier(table, self._storage)
+        self._within = copy_within_store(table, table.open_other(table.uri), self._storage)
+        self._is_on_disk = self._storage.capabilities.has_directories
 
     @property
     def uri(self) -> str:
@@ -74,48 +76,77 @@ class Quarantine:
         return f"{self._storage.uri}/{self._directory}"
 
     def fill(self, pending: Sequence[range]) -> None:
-        """Copy these rows of the plan. Without an error, every file of them is in the quarantine, or was gone before.
+        """Copy these rows of the plan, and note their checksums. Without an error, every file of them is in the
+        quarantine, or was gone before.
 
         Raises Refused where the quarantine has another file of the name, and StorageFailed.
         """
         self._write_manifest(is_complete=False)
-        paths = self._plan.candidates.column("path")
+        paths = self._plan.candidates.column("path").combine_chunks()
+        noted = []
         at_once = PARALLEL_READS if not self._table.storage.capabilities.cheap_listing else None
         with self._table.progress.step("copying", unit="files", total=sum(map(len, pending))) as step:
             for rows in pending:
                 for begin in range(rows.start, rows.stop, _FILES_A_PART):
-                    part = paths.slice(begin, min(_FILES_A_PART, rows.stop - begin)).to_pylist()
-                    names = [path.decode("utf-8", "surrogateescape") for path in part]
-                    for _ in self._table.engine.run(self._keep, names, at_once=at_once):
+                    part = paths.slice(begin, min(_FILES_A_PART, rows.stop - begin))
+                    names = [text_of(path) for path in part.to_pylist()]
+                    found = []
+                    for checksum in self._table.engine.run(self._keep, names, at_once=at_once):
+                        found.append(checksum)
                         step.advance(1)
+                    noted.append(rows_of(part, found))
+        write_checksums(self._storage, self._directory, noted)
 
     def complete(self) -> None:
         """Note that the files were deleted from the table."""
         self._write_manifest(is_complete=True)
 
-    def _keep(self, path: str) -> None:
-        """Copy a file, and raise unless the copy is there: one that was there before has the same bytes."""
-        origin = self._table.storage
+    def _keep(self, path: str) -> Checksum | None:
+        """Copy a file, and raise unless the copy is there with the same bytes. None: the file is gone."""
+        origin, there = self._table.storage, f"{self._directory}/{path}"
         try:
-            outcome = self._copy(path, f"{self._directory}/{path}")
-            if isinstance(outcome, Created):
-                return
-            expected = origin.stat(path).size_bytes
+            size_bytes = origin.stat(path).size_bytes
+            digest = hashlib.sha256()
+            outcome = self._copy(path, there, size_bytes, digest)
+            if isinstance(outcome, Created) and not self._is_on_disk:
+                # what passes through this process is sent with its digest; of its own copy a store has a tag
+                if self._within is None:
+                    return Checksum(size_bytes, digest.digest())
+                return Checksum(size_bytes, tag=self._storage.stat(there).tag or None)
+            return Checksum(size_bytes, self._require_same(path, there, size_bytes, outcome, digest.digest()))
         except FileMissing:
             if origin.kind_of(path) is PathKind.MISSING:
-                return
+                return None
             raise
-        cause = outcome.cause if isinstance(outcome, Unknown) else "the name exists"
-        found = self._size(f"{self._directory}/{path}")
-        if found != expected or not same_content(origin, path, self._storage, f"{self._directory}/{path}", expected):
-            raise Refused(
-                f"{path} cannot be copied to {self.uri}: {cause}",
-                code="vacuum.quarantine-differs",
-                facts={
-                    "in the table": f"{expected:,} bytes",
-                    "in the quarantine": "missing" if found is None else f"{found:,} bytes, other ones",
-                },
-            )
+
+    def _copy(self, path: str, there: str, size_bytes: int, digest: Any) -> Creation:  # Any: as hashlib makes them
+        """Copy a file by the store itself where both are in one, else through this process, with its digest."""
+        if self._within is not None:
+            return self._within(path, there)
+        return copy_file(self._table.storage, path, size_bytes, self._storage, target=there, digest=digest)
+
+    def _require_same(self, path: str, there: str, size_bytes: int, outcome: Creation, sent: bytes) -> bytes:
+        """Return the SHA-256 of a copy that has the bytes of the file. Raises Refused where it was there before and is
+        another file, StorageFailed where it was written wrongly.
+        """
+        if isinstance(outcome, Created) and self._within is None:
+            same = sent if sha256_of(self._storage, there, size_bytes) == sent else None
+        else:
+            is_long_enough = self._size(there) == size_bytes
+            same = same_content(self._table.storage, path, self._storage, there, size_bytes) if is_long_enough else None
+        if same is not None:
+            return same
+        if isinstance(outcome, Created):
+            raise StorageFailed(f"the copy of {path} in {self.uri} has other bytes than the file; nothing was deleted")
+        cause, found = outcome.cause if isinstance(outcome, Unknown) else "the name exists", self._size(there)
+        raise Refused(
+            f"{path} cannot be copied to {self.uri}: {cause}",
+            code="vacuum.quarantine-differs",
+            facts={
+                "in the table": f"{size_bytes:,} bytes",
+                "in the quarantine": "missing" if found is None else f"{found:,} bytes, other ones",
+            },
+        )
 
     def _size(self, path: str) -> int | None:
         try:
@@ -125,7 +156,7 @@ class Quarantine:
 
     def _write_manifest(self, *, is_complete: bool) -> None:
         plan, now_ms = self._plan, self._table.clock()  # of a saved plan, long after it was made
-        paths = [path.decode("utf-8", "surrogateescape") for path in plan.candidates.column("path").to_pylist()]
+        paths = [text_of(path) for path in plan.candidates.column("path").to_pylist()]
         manifest = Manifest(
             self._table.uri,
             plan.table_id,
@@ -137,12 +168,3 @@ class Quarantine:
             plan.size_bytes,
         )
         self._storage.put(manifest_of(self._directory), manifest.encode())
-
-
-def _copier(table: TableHandle, quarantine: Storage) -> Copy:
-    """Return how files are copied: by the store itself where both are in one, else through this process."""
-    within = copy_within_store(table, table.open_other(table.uri), quarantine)
-    origin = table.storage
-    return within or (
-        lambda path, target: copy_file(origin, path, origin.stat(path).size_bytes, quarantine, target=target)
-    )

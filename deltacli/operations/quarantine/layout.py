@@ -1,7 +1,7 @@
 """How a quarantine is laid out: `<table id>/<plan id>/<path in the table>`, and a manifest beside the files of a plan.
 
 The manifest names the files. It is written before they are copied; at the end it says that they were deleted from the
-table.
+table. The file of checksums is written in between, before the first deletion.
 """
 
 from __future__ import annotations
@@ -15,6 +15,9 @@ from deltacli.storage import Storage
 from deltacli.units import format_timestamp
 
 MANIFEST = "manifest.json"
+CHECKSUMS = "manifest.checksums.parquet"
+OWN_NAMES = (CHECKSUMS, MANIFEST)
+"""Files of the quarantine itself, in the order in which they are deleted."""
 
 
 class UnfitManifestError(Exception):
@@ -60,6 +63,11 @@ def manifest_of(directory: str) -> str:
     return f"{directory}/{MANIFEST}"
 
 
+def checksums_of(directory: str) -> str:
+    """Return the path of the checksums of a directory."""
+    return f"{directory}/{CHECKSUMS}"
+
+
 def require_name(table_id: str) -> None:
     """Raise Refused for the id of a table that cannot name a directory."""
     if "/" in table_id or table_id in ("", ".", ".."):
@@ -97,7 +105,7 @@ def read_manifest(data: bytes, directory: str, table_id: str) -> Manifest:
 
 
 def _is_below(path: object) -> bool:
-    return isinstance(path, str) and path != MANIFEST and {"", ".", ".."}.isdisjoint(path.split("/"))
+    return isinstance(path, str) and path not in OWN_NAMES and {"", ".", ".."}.isdisjoint(path.split("/"))
 
 
 def newest_first(storage: Storage, table_id: str) -> list[str]:

@@ -6,7 +6,7 @@ stays, and a manifest that is not plainly one of this table is refused with its 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,6 +14,7 @@ from deltacli.errors import FileMissing, PartlyDone, PathExternal, Refused
 from deltacli.operations.quarantine.fill import open_quarantine
 from deltacli.operations.quarantine.layout import (
     MANIFEST,
+    OWN_NAMES,
     UnfitManifestError,
     manifest_of,
     plan_directories,
@@ -147,7 +148,7 @@ def plan_purge(table: TableHandle, uri: str, older_ms: int) -> PurgePlan:
                 refusals.append((directory, str(unfit)))
             else:
                 if held is None:
-                    unnamed += _with_files(storage, HeldPlan(directory, 0, is_complete=False), set()).unnamed
+                    unnamed += _with_files(storage, HeldPlan(directory, 0, is_complete=False), set(), own=()).unnamed
                 elif held.timestamp_ms >= cutoff_ms:
                     young += 1
                 else:
@@ -207,15 +208,16 @@ def require_purged(plan: PurgePlan, outcome: PurgeOutcome, *, again: str) -> Non
 
 
 def _end(storage: Storage, held: HeldPlan, outcome: PurgeOutcome) -> None:
-    """Delete the manifest of a plan whose files are gone, and the empty directories."""
+    """Delete the checksums and the manifest of a plan whose files are gone, and the empty directories."""
     parents = {held.directory}
     for path in held.paths:
         while len(path := path.rpartition("/")[0]) > len(held.directory):
             parents.add(path)
-    for path, deletion in storage.delete_many([manifest_of(held.directory)]):
-        if isinstance(deletion, Failed):
-            _note(outcome, path, deletion)
-            return
+    for name in OWN_NAMES:  # one after the other: without the manifest nobody would know the rest
+        for path, deletion in storage.delete_many([f"{held.directory}/{name}"]):
+            if isinstance(deletion, Failed):
+                _note(outcome, path, deletion)
+                return
     outcome.plans += 1
     if storage.capabilities.has_directories:
         for parent in sorted(parents, key=len, reverse=True):
@@ -244,7 +246,7 @@ def _look(storage: Storage, directory: str, table_id: str, cutoff_ms: int) -> He
     return held if held.timestamp_ms >= cutoff_ms else _with_files(storage, held, set(manifest.paths))
 
 
-def _with_files(storage: Storage, held: HeldPlan, named: set[str]) -> HeldPlan:
+def _with_files(storage: Storage, held: HeldPlan, named: set[str], *, own: Sequence[str] = OWN_NAMES) -> HeldPlan:
     """Return a plan with the files that are there. Links are not followed."""
     below = f"{held.directory}/"
     paths, unnamed, links, total = list[str](), list[str](), list[str](), 0
@@ -252,7 +254,7 @@ def _with_files(storage: Storage, held: HeldPlan, named: set[str]) -> HeldPlan:
         above = f"{walked.directory}/".removeprefix(below)
         found = [(f"{above}{name}", index) for index, name in enumerate(walked.names)]
         chosen = [(path, index) for path, index in found if path in named]
-        unnamed += [f"{below}{path}" for path, _ in found if path not in named and path != MANIFEST]
+        unnamed += [f"{below}{path}" for path, _ in found if path not in named and path not in own]
         links += [f"{above}{name}" for name in walked.special if name and not name.endswith("/")]
         here = [f"{below}{path}" for path, _ in chosen]
         sizes = walked.sizes

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
-import shutil
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote_to_bytes
 
 from deltacli.errors import StorageFailed
@@ -20,23 +20,35 @@ _BYTES_AT_ONCE = 8 << 20
 
 
 def copy_file(
-    origin: Storage, path: str, size_bytes: int, to: Storage, *, replace: bool = False, target: str | None = None
+    origin: Storage,
+    path: str,
+    size_bytes: int,
+    to: Storage,
+    *,
+    replace: bool = False,
+    target: str | None = None,
+    digest: Any = None,  # Any: as hashlib makes them
 ) -> Creation:
     """Copy a file with its time, which stores other than local disks do not keep, to the same path or a `target`.
-    Raises StorageFailed.
+    A `digest` is updated with the bytes. Raises StorageFailed.
     """
     target = path if target is None else target
     modified_ms = origin.stat(path).modified_ms
     if size_bytes <= _LARGEST_IN_MEMORY:
         data = origin.read(path)
         _require_size(origin, path, len(data), size_bytes)
+        if digest is not None:
+            digest.update(data)
         if not replace:
             return to.put_if_absent(target, data, modified_ms=modified_ms)
         to.put(target, data, modified_ms=modified_ms)
         return Created()
     with to.draft(target) as draft, origin.open(path) as reader:
         with writing_faults(draft.place, path), open(draft.place, "wb") as writer:
-            shutil.copyfileobj(reader, writer, _BYTES_AT_ONCE)
+            while data := reader.read(_BYTES_AT_ONCE):
+                writer.write(data)
+                if digest is not None:
+                    digest.update(data)
             _require_size(origin, path, writer.tell(), size_bytes)
         os.utime(draft.place, ns=(modified_ms * 1_000_000,) * 2)
         return draft.publish(replace=replace)
@@ -50,13 +62,17 @@ def _require_size(origin: Storage, path: str, seen: int, expected: int) -> None:
         )
 
 
-def same_content(origin: Storage, path: str, other: Storage, there: str, size_bytes: int) -> bool:
-    """Return whether two files of this size have the same bytes. Raises FileMissing and StorageFailed."""
-    begins = range(0, size_bytes, _BYTES_AT_ONCE)
-    return all(
-        origin.read_range(path, begin, _BYTES_AT_ONCE) == other.read_range(there, begin, _BYTES_AT_ONCE)
-        for begin in begins
-    )
+def same_content(origin: Storage, path: str, other: Storage, there: str, size_bytes: int) -> bytes | None:
+    """Return the SHA-256 of two files of this size, None unless they have the same bytes. Raises FileMissing and
+    StorageFailed.
+    """
+    digest = hashlib.sha256()
+    for begin in range(0, size_bytes, _BYTES_AT_ONCE):
+        data = origin.read_range(path, begin, _BYTES_AT_ONCE)
+        if data != other.read_range(there, begin, _BYTES_AT_ONCE):
+            return None
+        digest.update(data)
+    return digest.digest()
 
 
 def copy_within_store(table: TableHandle, origin: Storage, to: Storage) -> Callable[[str, str], Creation] | None:

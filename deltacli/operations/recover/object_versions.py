@@ -93,6 +93,7 @@ class VersionsSource:
     current: Mapping[str, ObjectVersion]
     is_readable: bool = True
     name: str = VERSIONS
+    digests: None = None
 
     def keeps_time(self, path: str, to: Storage) -> bool:  # noqa: ARG002
         return self.chosen[path].keeps_time

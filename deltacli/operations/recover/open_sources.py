@@ -12,6 +12,7 @@ from deltacli.errors import Refused
 from deltacli.hints import parameter
 from deltacli.operations.log.backup_list import read_list
 from deltacli.operations.log.log_copy import StoredFile, find_table_id, list_whole_log
+from deltacli.operations.quarantine.checksums import NotedChecksums
 from deltacli.operations.quarantine.layout import manifest_of, newest_first, plan_directories
 from deltacli.operations.recover.copy_file import copy_within_store
 from deltacli.operations.recover.log_files import cut_commits, require_same_commits
@@ -140,7 +141,8 @@ def _has_manifest(storage: Storage, directory: str) -> bool:
 
 
 def _below(table: TableHandle, copy: CopySource, path: str) -> CopySource:
-    return _with_copier(table, CopySource(copy.name, table.open_other(f"{copy.name.rstrip('/')}/{path}")))
+    below = CopySource(copy.name, table.open_other(f"{copy.name.rstrip('/')}/{path}"))
+    return _with_copier(table, below._replace(digests=NotedChecksums(copy.files, path)))
 
 
 def _with_copier(table: TableHandle, copy: CopySource) -> CopySource:

@@ -11,12 +11,14 @@ from deltacli.engine.base import Engine
 from deltacli.errors import Unreadable, UsageError
 from deltacli.hints import parameter
 from deltacli.operations.recover.copy_file import copy_file
+from deltacli.operations.recover.digests import Digests, compare_digests
 from deltacli.operations.recover.needed import NeededFiles, whole
 from deltacli.operations.recover.presence import look_for
-from deltacli.operations.recover.verify import Problem, verify
+from deltacli.operations.recover.verify import Problem, Verified, verify
 from deltacli.progress import SILENT, Progress
 from deltacli.storage import Creation, PathKind, Storage, is_inside
 from deltacli.typing import ArrowArray
+from deltacli.units import plural
 from deltacli.work.task import TableStores
 
 
@@ -26,6 +28,10 @@ class Source(Protocol):
     @property
     def name(self) -> str:
         """Return the source as the caller wrote it."""
+
+    @property
+    def digests(self) -> Digests | None:
+        """Return what was noted of the files when they were copied there, None where nothing is."""
 
     @property
     def files(self) -> Storage:
@@ -50,6 +56,8 @@ class CopySource(NamedTuple):
     within: Callable[[str, str], Creation] | None = None
     """Copies a file by the store that has both places."""
     is_readable: bool = True
+    digests: Digests | None = None
+    """What was noted of the files when they were copied there."""
 
     def keeps_time(self, path: str, to: Storage) -> bool:  # noqa: ARG002
         return to.capabilities.has_directories
@@ -71,11 +79,22 @@ class FoundFiles(NamedTuple):
     sizes: ArrowArray
     problems: ArrowArray
     reasons: ArrowArray
+    unproven: int = 0
+    """Found files of a quarantine that has no checksum of them."""
 
     @property
     def is_found(self) -> ArrowArray:
         """Return which files are in one of the sources."""
         return pc.is_valid(self.sources)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Return what is to be said of files that no checksum proves."""
+        if not self.unproven:
+            return ()
+        have, were = ("has", "was") if self.unproven == 1 else ("have", "were")
+        why = f"{have} no checksum in the quarantine, or {were} written there again since"
+        return (f"{plural(self.unproven, 'file')} {why}: compared by size, footer and number of rows",)
 
 
 def open_copy(name: str, storage: Storage, table: Storage) -> CopySource:
@@ -125,11 +144,27 @@ def find_in(
         if not len(left):
             break
         wanted, sizes = look_for(source.files, needed.where(is_left), engine, progress)
-        verified = verify(
-            wanted, sizes, TableStores(source.files), engine, progress, contents=contents and source.is_readable
-        )
+        reads = contents and source.is_readable
+        verified = verify(wanted, sizes, TableStores(source.files), engine, progress, contents=reads)
+        if reads and source.digests is not None:
+            verified, unproven = _with_digests(source.digests, source.files, wanted, sizes, verified, engine, progress)
+            found = found._replace(unproven=found.unproven + unproven)
         found = _with(found, is_left, number, wanted, sizes, verified.problems, verified.reasons)
     return found
+
+
+def _with_digests(
+    digests: Digests,
+    files: Storage,
+    wanted: NeededFiles,
+    sizes: ArrowArray,
+    verified: Verified,
+    engine: Engine,
+    progress: Progress,
+) -> tuple[Verified, int]:
+    """Add which sound files have other bytes than was noted; return the number of those of which nothing is noted."""
+    faults, unproven = compare_digests(digests, files, wanted, sizes, verified.is_sound, engine, progress)
+    return verified.with_faults(faults), len(unproven)
 
 
 def _with(
@@ -152,10 +187,10 @@ def _with(
     paths = pc.replace_with_mask(whole(found.needed.files["path"]), is_left, whole(wanted.files["path"]))
     column = found.needed.files.schema.get_field_index("path")
     files = found.needed.files.set_column(column, "path", pa.chunked_array([paths]))
-    return FoundFiles(
-        found.needed._replace(files=files),
-        pc.replace_with_mask(found.sources, is_left, numbers),
-        pc.replace_with_mask(found.sizes, is_left, sizes),
-        pc.replace_with_mask(found.problems, is_left, problems),
-        pc.replace_with_mask(found.reasons, is_left, reasons),
+    return found._replace(
+        needed=found.needed._replace(files=files),
+        sources=pc.replace_with_mask(found.sources, is_left, numbers),
+        sizes=pc.replace_with_mask(found.sizes, is_left, sizes),
+        problems=pc.replace_with_mask(found.problems, is_left, problems),
+        reasons=pc.replace_with_mask(found.reasons, is_left, reasons),
     )

@@ -349,7 +349,8 @@ def _with_data(
     sources = data_sources(table, opened, lost, snapshot.metadata.id) if lost.files.num_rows else []
     found = find_in(sources, lost, table.engine, table.progress)
     tags = tags_of(table.storage, pc.filter(whole(lost.files["path"]), damaged), table.engine)
-    plan = replace(plan, notes=(*plan.notes, *_notes_on_version(table, plan, snapshot, needed, found)))
+    of_version = _notes_on_version(table, plan, snapshot, needed, found)
+    plan = replace(plan, notes=(*plan.notes, *found.notes, *of_version))
     data = DataPlan(found, damaged, tags, sources)
     import pyarrow as pa
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.paths.locate_paths import text_of
@@ -41,6 +41,7 @@ class Problem(StrEnum):
     SIZE = "size"
     FOOTER = "footer"
     VECTOR = "vector"
+    CHECKSUM = "checksum"
 
 
 Fault = tuple[Problem, str]
@@ -57,6 +58,18 @@ class Verified(NamedTuple):
     def is_sound(self) -> ArrowArray:
         """Return which files are what the log says."""
         return pc.is_null(self.problems)
+
+    def with_faults(self, faults: Mapping[int, Fault]) -> Self:
+        """Return it with what else is wrong, by the rows of files."""
+        import pyarrow as pa
+
+        mask = pc.is_in(pa.array(range(len(self.problems)), pa.int64()), value_set=pa.array(list(faults), pa.int64()))
+        in_order = [faults[row] for row in sorted(faults)]
+        columns = (
+            pc.replace_with_mask(column, mask, pa.array([fault[part] for fault in in_order], pa.string()))
+            for part, column in enumerate(self)
+        )
+        return type(self)(*columns)
 
 
 def verify(
@@ -85,11 +98,7 @@ def verify(
     )
     if contents is not False:
         found = _within(needed, sizes, pc.and_(pc.is_null(problems), contents), stores, engine, progress)
-        rows = list(found)
-        mask = pc.is_in(pa.array(range(len(sizes)), pa.int64()), value_set=pa.array(rows, pa.int64()))
-        in_order = [found[row] for row in sorted(rows)]
-        problems = pc.replace_with_mask(problems, mask, pa.array([one[0].value for one in in_order], text))
-        reasons = pc.replace_with_mask(reasons, mask, pa.array([one[1] for one in in_order], text))
+        return Verified(problems, reasons).with_faults(found)
     return Verified(problems, reasons)
 
 

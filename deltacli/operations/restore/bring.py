@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -11,7 +11,7 @@ from deltacli.arrow import compute as pc
 from deltacli.delta.paths.locate_paths import text_of
 from deltacli.errors import StorageFailed
 from deltacli.operations.log.log_copy import list_whole_log
-from deltacli.operations.recover.needed import whole
+from deltacli.operations.recover.needed import NeededFiles, whole
 from deltacli.operations.recover.open_sources import data_sources, open_sources, require_usable
 from deltacli.operations.recover.presence import look_for
 from deltacli.operations.recover.put import put_found, tags_of
@@ -39,7 +39,7 @@ class Brought:
     @cached_property
     def size_bytes(self) -> int:
         """Their bytes."""
-        return pc.sum(self.found.sizes).as_py() or 0
+        return pc.sum(pc.filter(self.found.sizes, self.found.is_found)).as_py() or 0
 
     @property
     def names(self) -> list[str]:
@@ -78,11 +78,23 @@ def look_elsewhere(
     there, sizes = look_for(table.storage, needed, table.engine, table.progress)
     sources = data_sources(table, opened, there, table_id)
     found = find_in(sources, there, table.engine, table.progress)
+    told = tuple(_told(checked.problems, needed, found, sources))
     if not pc.any(found.is_found).as_py():
-        return checked.problems, None, notes
-    columns = (whole(needed.files["path"]), whole(needed.files["kind"]), found.sources)
-    of_needed = zip(*(column.to_pylist() for column in columns), strict=True)
-    source_of = {(text_of(path), kind): sources[number].name for path, kind, number in of_needed if number is not None}
+        return told, None, notes
     damaged = tags_of(table.storage, pc.filter(whole(there.files["path"]), pc.is_valid(sizes)), table.engine)
-    told = tuple(one._replace(source=source_of.get((one.path, one.kind))) for one in checked.problems)
-    return told, Brought(found, sources, damaged), notes
+    return told, Brought(found, sources, damaged), (*notes, *found.notes)
+
+
+def _told(
+    problems: Sequence[ProblemFile], needed: NeededFiles, found: FoundFiles, sources: Sequence[Source]
+) -> Iterator[ProblemFile]:
+    """Yield the problems with the source of each file, or with why the copy that there is cannot be used."""
+    columns = (whole(needed.files["path"]), whole(needed.files["kind"]), found.sources, found.reasons)
+    of_needed = zip(*(column.to_pylist() for column in columns), strict=True)
+    known = {(text_of(path), kind): (number, reason) for path, kind, number, reason in of_needed}
+    for one in problems:
+        number, reason = known.get((one.path, one.kind), (None, None))
+        if number is not None:
+            yield one._replace(source=sources[number].name)
+        else:
+            yield one if reason is None else one._replace(why=f"{one.why}; its copy: {reason}")

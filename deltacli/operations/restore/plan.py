@@ -256,7 +256,7 @@ class _Planning:
         from deltacli.operations.restore.bring import look_elsewhere
 
         problems, brought, notes = look_elsewhere(self._table, checked, from_elsewhere, self._now.metadata.id)
-        return checked._replace(problems=problems, notes=notes), brought
+        return checked._replace(problems=problems, notes=(*checked.notes, *notes)), brought
 
     def _due(self, found: Difference) -> tuple[Iterable[tuple[RecordBatch, ArrowArray]], int]:
         """Return the files to be checked with which of them come back, and how many they are."""

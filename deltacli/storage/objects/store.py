@@ -196,8 +196,8 @@ class ObjectStorage:
         return PathKind.DIRECTORY if self._holds_any(prefix) or not prefix else PathKind.MISSING
 
     def stat(self, path: str) -> FileStat:
-        entry, _ = self._ask(lambda: self._calls.look(self._key(path)), path, "read")
-        return FileStat(path.rsplit("/", 1)[-1], entry.size_bytes, entry.modified_ms)
+        entry, tag = self._ask(lambda: self._calls.look(self._key(path)), path, "read")
+        return FileStat(path.rsplit("/", 1)[-1], entry.size_bytes, entry.modified_ms, tag)
 
     def stat_many(self, paths: Sequence[str]) -> tuple[list[int], list[int]]:
         def look(path: str) -> tuple[int, int]:

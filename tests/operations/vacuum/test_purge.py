@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from deltacli.errors import PartlyDone, Refused
+from deltacli.operations.quarantine.layout import OWN_NAMES
 from deltacli.operations.quarantine.purge import PurgeOutcome, PurgePlan, execute_purge, plan_purge, require_purged
 from deltacli.storage import Deletion, Failed, LocalStorage, Storage, open_storage
 from tests.cli.support import deltacli
@@ -64,7 +65,7 @@ def test_old_plans_alone_are_deleted_and_the_table_stays(place: Path) -> None:
     kept = tree(quarantine)
     plan = purge(place)
 
-    assert (0, 1, 1 + len(GARBAGE)) == (young.files, young.young, len(kept))
+    assert (0, 1, 2 + len(GARBAGE)) == (young.files, young.young, len(kept))
     assert (len(GARBAGE), len(GARBAGE), ()) == (plan.files, plan.size_bytes, plan.unnamed)
     assert (set(), before) == (tree(quarantine), tree(place))
     assert [] == list(quarantine.glob("*/*"))
@@ -86,7 +87,7 @@ def test_the_age_of_copies_is_that_of_the_run_and_not_of_a_saved_plan(tmp_path: 
 
 
 def test_a_killed_run_leaves_the_manifest_until_the_next_one_ends_the_work(tmp_path: Path) -> None:
-    for at in range(1, len(GARBAGE) + 2):
+    for at in range(1, len(GARBAGE) + 3):
         for fault in (Fault.KILLED_BEFORE, Fault.KILLED_AFTER):
             place = write_table(tmp_path / f"{at} {fault.name}" / "table")
             quarantine = place.parent / "quarantine"
@@ -130,7 +131,7 @@ def test_the_manifest_stays_as_long_as_a_file_that_it_names(place: Path) -> None
 
     purge(place)
 
-    assert ({"manifest.json", GARBAGE[3]}, set()) == (left, tree(place.parent / "quarantine"))
+    assert ({*OWN_NAMES, GARBAGE[3]}, set()) == (left, tree(place.parent / "quarantine"))
 
 
 BROKEN: dict[str, dict[str, Any]] = {
