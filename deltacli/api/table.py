@@ -482,8 +482,9 @@ class Table(LogCare, Undo):
         commit_metadata: Mapping[str, str] = NO_METADATA,
         dry_run: bool = False,
     ) -> FeatureDrop:
-        """Drop a feature from the protocol in several commits, after what uses it: its property, and deletion vectors
-        by rewriting their files. Return the steps and the versions that were committed.
+        """Drop a feature from the protocol in several commits, after what uses it: its property, deletion vectors,
+        older types and other names of columns by rewriting their files, and row ids. Return the steps and the versions
+        that were committed.
 
         A feature that older versions need is dropped behind new checkpoints, which are protected from then on;
         `truncate_history` deletes these versions instead, once they are a day old. `dry_run` only plans.

@@ -59,7 +59,8 @@ def features(
     depend on are added with them. A supported feature is not yet active: most are
     enabled by a property.
     A feature is dropped in several commits. What uses it goes first: its property,
-    and deletion vectors by rewriting their files. A feature that older versions
+    deletion vectors, older types and other names of columns by rewriting their
+    files, row ids by adding files again without them. A feature that older versions
     need is dropped behind new checkpoints, which are protected from then on.
     Clients without it read the newest version afterwards. --truncate-history deletes
     these versions instead, a day later: run it again then.
@@ -70,6 +71,7 @@ def features(
       deltacli features ./tbl add deletionVectors --dry-run
       deltacli features ./tbl add v2Checkpoint rowTracking --yes
       deltacli features ./tbl drop deletionVectors --dry-run
+      deltacli features ./tbl drop columnMapping --yes
     """
     from deltacli.delta.log.commit_metadata import parse_commit_metadata
 

@@ -6,12 +6,21 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from deltacli.delta.clustering.clustering_columns import find_column
 from deltacli.delta.evolution.draft import Draft, Effect, Root, Settings, fields_within, forbid
+from deltacli.delta.evolution.names import FORBIDDEN
 from deltacli.delta.evolution.requests import SetMapping
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.read_property import parse_integer
 from deltacli.delta.protocol.upgrade import upgraded
-from deltacli.delta.schema.names import ID, MAX_COLUMN_ID, MODE, NESTED_IDS, PHYSICAL_NAME, ways_to_parts
+from deltacli.delta.schema.names import (
+    ID,
+    MAX_COLUMN_ID,
+    MODE,
+    NESTED_IDS,
+    PHYSICAL_NAME,
+    ways_to_parts,
+)
 from deltacli.delta.schema.type_changes import named_fields
 from deltacli.delta.schema.types import StructType, parse_schema
 from deltacli.delta.schema.widened_schema import write_exactly
@@ -21,6 +30,7 @@ from deltacli.hints import command
 FEATURE = "columnMapping"
 _LARGEST_ID = 2**31 - 1
 _NEEDS_NESTED_IDS = ("delta.enableIcebergCompatV2", "delta.enableIcebergCompatV3")
+_PREFIX = "delta.columnMapping."
 _NEEDS_PLAIN_NAMES = ("delta.enableIcebergWriterCompatV1", "delta.enableIcebergWriterCompatV3")
 
 
@@ -57,7 +67,38 @@ def enable_mapping(draft: Draft, change: SetMapping, _: Settings) -> tuple[Draft
 
 
 def _is_mapped(metadata: Any) -> bool:
-    return any(key.startswith("delta.columnMapping.") for key in metadata)
+    return any(key.startswith(_PREFIX) for key in metadata)
+
+
+def uses_mapping(config: TableConfiguration) -> bool:
+    """Return True if the metadata of a table has anything of column mapping."""
+    if str(config.properties.get(MODE) or "none").lower() != "none":
+        return True
+    return any(_is_mapped(one.field.metadata) for one in named_fields(config.schema or StructType(())))
+
+
+def without_mapping(draft: Draft) -> Draft:
+    """Return the table without column mapping, for which files need to have the columns under their names.
+
+    Raises Forbidden for names that columns in files cannot have.
+    """
+    wrong = [one.path for one in named_fields(draft.schema) if any(mark in FORBIDDEN for mark in one.field.name)]
+    if wrong:
+        forbid(
+            "alter.name",
+            f"column mapping cannot be removed: without it, names have no spaces and none of ,;{{}}()=, as "
+            f"{', '.join(map(repr, wrong))} {'does' if len(wrong) == 1 else 'do'}",
+            command("alter", "rename", f"`{wrong[0]}`", "NAME") or "rename these columns first",
+        )
+    root = draft.root()
+    for field in fields_within(root):
+        known = field.get("metadata")
+        if isinstance(known, dict):
+            field["metadata"] = {key: value for key, value in known.items() if not key.startswith(_PREFIX)}
+    dropped = dict.fromkeys(key for key in draft.configuration if key.startswith(_PREFIX))
+    found = [find_column(draft.config, draft.schema, path) for path in draft.clustering]
+    clustering = tuple(tuple(field.name for field in one.fields) or one.path for one in found)
+    return replace(draft.with_schema(root).with_properties(dropped), clustering=clustering)
 
 
 def _number(root: Root, highest: int, name_of: Callable[[str, int], str]) -> int:

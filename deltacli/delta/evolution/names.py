@@ -17,7 +17,8 @@ from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveT
 from deltacli.delta.schema.widening_guards import CHAR_VARCHAR_KEY
 from deltacli.hints import command
 
-_FORBIDDEN = " ,;{}()\n\t="
+FORBIDDEN = " ,;{}()\n\t="
+"""The characters that names of columns in files cannot have."""
 _CHANGE_FEED = "delta.enableChangeDataFeed"
 
 
@@ -42,7 +43,7 @@ def require_valid_names(draft: Draft, names: Sequence[str], text: str) -> None:
     """Raise Forbidden for characters that names of columns in files cannot have."""
     if draft.config.mapping_mode != "none":
         return
-    wrong = [name for name in names if any(character in _FORBIDDEN for character in name)]
+    wrong = [name for name in names if any(character in FORBIDDEN for character in name)]
     if wrong:
         listed = ", ".join(map(repr, wrong))
         forbid(

@@ -217,7 +217,7 @@ def require_allowed(request: CommitRequest, base: Base) -> None:
         raise ValueError("a commit must have at most one action per domain")
     if len(set(request.app_ids)) != len(request.app_ids):
         raise ValueError("a commit must have at most one transaction per application")
-    if DOMAIN in names:
+    if DOMAIN in names and FEATURE not in request.drops:
         raise ValueError("the high-water mark of row ids is not set by a request")
     if names and "domainMetadata" not in protocol.supported_features:
         raise Refused(

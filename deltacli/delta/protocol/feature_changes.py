@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.protocol.feature_drops import REMOVALS
 from deltacli.delta.protocol.feature_use import constraint_uses, property_uses, schema_uses
 from deltacli.delta.protocol.features import FEATURES, TYPE_WIDENING, stable_name
 from deltacli.delta.protocol.upgrade import upgraded
@@ -169,7 +170,7 @@ def _require_addable(name: str, config: TableConfiguration) -> None:
         raise Refused(
             f"the table already supports {name}, under the name {preview}",
             code="features.preview",
-            facts={"fix": "an engine that upgrades the preview"},
+            hint=command("features drop", preview) if preview in REMOVALS else None,
         )
     use = next((use for use in property_uses(config.properties) if use.feature == name), None)
     if use is not None and feature.constrains_files:

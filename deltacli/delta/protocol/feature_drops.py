@@ -9,20 +9,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from deltacli.delta.log.commit_lines import Action
+from deltacli.delta.log.row_ids import ENABLED, MATERIALIZED_NAMES, SUSPENDED
 from deltacli.delta.log.state import read_protocol
 from deltacli.delta.log.table_configuration import TableConfiguration
-from deltacli.delta.protocol.feature_use import constraint_uses
-from deltacli.delta.protocol.features import FEATURES, FeatureKind, stable_name
+from deltacli.delta.protocol.feature_use import constraint_uses, schema_uses
+from deltacli.delta.protocol.features import CATALOG_FEATURES, FEATURES, FeatureKind, stable_name
 from deltacli.delta.protocol.known_properties import kind_of
 from deltacli.delta.protocol.protocol_action import READER_FEATURES_VERSION, WRITER_FEATURES_VERSION
 from deltacli.delta.protocol.read_property import CHECKPOINT_PROTECTION
-from deltacli.delta.schema.names import MODE
 from deltacli.delta.schema.type_changes import TYPE_CHANGES_KEY, named_fields
 from deltacli.delta.schema.types import StructType
 from deltacli.errors import Refused, UsageError
 from deltacli.hints import command, nearest_name
 
 PROTECTION = "checkpointProtection"
+MAPPING = "columnMapping"
+ROW_IDS = "rowTracking"
 VECTORS = "deletionVectors"
 WIDENINGS = ("typeWidening", "typeWidening-preview")
 
@@ -37,17 +39,25 @@ class Removal(NamedTuple):
     unset: tuple[str, ...] = ()
     forget: tuple[str, ...] = ()
 
+    def rewrites_types(self, name: str) -> bool:
+        """Return True if files with older types of widened columns have to be rewritten first."""
+        return name in WIDENINGS and self.protects_history
+
 
 REMOVALS: Mapping[str, Removal] = {
     "checkConstraints": Removal(),
-    "columnMapping": Removal(protects_history=True),
+    MAPPING: Removal(protects_history=True),
+    "columnMappingUsageTracking": Removal(forget=("delta.columnMapping.hasDroppedOrRenamed",)),
     VECTORS: Removal(protects_history=True, unset=("delta.enableDeletionVectors",)),
     "v2Checkpoint": Removal(protects_history=True, unset=("delta.checkpointPolicy",)),
     "typeWidening": Removal(protects_history=True, unset=("delta.enableTypeWidening",)),
     "typeWidening-preview": Removal(protects_history=True, unset=("delta.enableTypeWidening",)),
     "vacuumProtocolCheck": Removal(protects_history=True),
     "inCommitTimestamp": Removal(unset=("delta.enableInCommitTimestamps",)),
+    ROW_IDS: Removal(forget=(ENABLED, SUSPENDED, *MATERIALIZED_NAMES)),
     "domainMetadata": Removal(),
+    "geospatial": Removal(protects_history=True),
+    "geospatial-dev": Removal(protects_history=True),
     PROTECTION: Removal(protects_history=True, forget=(CHECKPOINT_PROTECTION,)),
     "materializePartitionColumns": Removal(forget=("delta.enableMaterializePartitionColumnsFeature",)),
 }
@@ -71,9 +81,9 @@ def require_droppable(config: TableConfiguration, name: str) -> Removal:
     removal = REMOVALS.get(name)
     if removal is None:
         raise Refused(
-            f"the feature {name} cannot be dropped: no writer knows whether older files and versions need it",
+            f"the feature {name} cannot be dropped: {_why_kept(name)}",
             code="features.not-removable",
-            facts={"removable": ", ".join(sorted(REMOVALS))},
+            facts={"removable": ", ".join(sorted(config.features & REMOVALS.keys())) or "none of this table"},
         )
     users = sorted(
         user for user in config.features if user in FEATURES and stable_name(name) in FEATURES[user].requires
@@ -87,6 +97,14 @@ def require_droppable(config: TableConfiguration, name: str) -> Removal:
     return removal
 
 
+def _why_kept(name: str) -> str:
+    if name in CATALOG_FEATURES:
+        return "the catalog has commits that the table does not have, and only it can hand them over"
+    if name.startswith("redirect"):
+        return "only the engine that redirects the table knows when it ends"
+    return "no engine removes it, because rows and versions that were written with it may need it"
+
+
 def uses_left(config: TableConfiguration, name: str, domains: Sequence[str]) -> Iterator[str]:
     """Yield what in the metadata still uses a feature and is not removed with it."""
     schema = config.schema or StructType(())
@@ -94,10 +112,10 @@ def uses_left(config: TableConfiguration, name: str, domains: Sequence[str]) -> 
         case "checkConstraints":
             for use in constraint_uses(config.properties):
                 yield f"the constraint {use.key.partition('.')[2].partition('.')[2]}"
-        case "columnMapping":
-            mapped = [one.path for one in named_fields(schema) if _is_mapped(one.field.metadata)]
-            if str(config.properties.get(MODE) or "none").lower() != "none" or mapped:
-                yield f"{MODE} is {config.properties.get(MODE, 'none')}, and files have physical names"
+        case "geospatial" | "geospatial-dev":
+            for use in schema_uses(schema):
+                if use.feature == "geospatial":
+                    yield use.what
         case "domainMetadata":
             for domain in domains:
                 yield f"the domain {domain}"
@@ -107,10 +125,6 @@ def widened_columns(config: TableConfiguration) -> list[str]:
     """Return the columns whose types were changed, so that files can have older ones."""
     schema = config.schema or StructType(())
     return [one.path for one in named_fields(schema) if TYPE_CHANGES_KEY in one.field.metadata]
-
-
-def _is_mapped(metadata: Mapping[str, object]) -> bool:
-    return any(key.startswith("delta.columnMapping.") for key in metadata)
 
 
 def without_feature(raw_protocol: Action, name: str, *, protected: bool) -> Action:

@@ -83,7 +83,7 @@ _ELSEWHERE = Obstacle(
     "readers and writers would be redirected to another table, which only its engine can name", "that engine"
 )
 _OTHER_NAME = Obstacle("it is another name of {stable}", None)
-_DROPPING = Obstacle("it is useful only while another feature is dropped", "ALTER TABLE … DROP FEATURE")
+_DROPPING = Obstacle("it is useful only once another feature is dropped", "drop a feature, which adds it")
 _CLUSTERED = Obstacle(
     "a clustered table names its columns", "set the clustering columns with alter, which adds the feature"
 )

@@ -15,6 +15,7 @@ from deltacli.units import DAY_MS, LONGEST_MS, UNITS_MS
 DELETED_FILE_RETENTION = "delta.deletedFileRetentionDuration"
 TRANSACTION_RETENTION = "delta.setTransactionRetentionDuration"
 LOG_RETENTION = "delta.logRetentionDuration"
+TRUNCATION_RETENTION = "delta.dropFeatureTruncateHistory.retentionDuration"
 
 DEFAULT_LOG_RETENTION_MS = 30 * DAY_MS
 DEFAULT_DELETED_FILE_RETENTION_MS = 7 * DAY_MS
@@ -51,6 +52,13 @@ def log_retention_ms(configuration: Mapping[str, str | None]) -> int:
     text = configuration.get(LOG_RETENTION)
     parsed = parse_interval(text) if text else None
     return DEFAULT_LOG_RETENTION_MS if parsed is None else parsed
+
+
+def truncation_retention_ms(configuration: Mapping[str, str | None]) -> int:
+    """Return how long versions are kept that a dropped feature needs: the property if it is valid, else a day."""
+    text = configuration.get(TRUNCATION_RETENTION)
+    parsed = parse_interval(text) if text else None
+    return DAY_MS if parsed is None else min(parsed, LONGEST_MS)
 
 
 def retentions_out_of_order(configuration: Mapping[str, str | None]) -> tuple[str, str] | None:

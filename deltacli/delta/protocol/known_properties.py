@@ -138,6 +138,10 @@ MEANINGS: Mapping[str, tuple[str, str | None]] = {
     "delta.dataSkippingNumIndexedCols": ("leading columns that get statistics", "32"),
     "delta.dataSkippingStatsColumns": ("columns that get statistics", None),
     DELETED_FILE_RETENTION: ("how long removed files are kept", DEFAULT_RETENTIONS[DELETED_FILE_RETENTION]),
+    "delta.dropFeatureTruncateHistory.retentionDuration": (
+        "how old versions that a dropped feature needs must be before they are deleted",
+        "interval 24 hours",
+    ),
     "delta.enableChangeDataFeed": ("writers record row changes", "false"),
     "delta.enableDeletionVectors": ("writers may mark rows as deleted", "false"),
     "delta.enableExpiredLogCleanup": ("engines delete commits after their retention", "true"),

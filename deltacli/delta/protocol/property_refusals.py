@@ -121,8 +121,12 @@ def _require_same_mapping(config: TableConfiguration, value: str | None) -> None
     if now == "none":
         why, way = "existing files have no field ids", "a new table"
     elif then == "none":
-        why = "existing files have the columns under other names"
-        way = f"ALTER TABLE … SET TBLPROPERTIES ('{_MAPPING_MODE}' = 'none') in an engine that rewrites them"
+        raise Refused(
+            f"{_MAPPING_MODE} cannot be changed from {now} to {then} by itself: existing files have the columns under "
+            "other names and are rewritten",
+            code="properties.column-mapping",
+            hint=command("features drop", "columnMapping"),
+        )
     else:
         why = "existing files were written for the other mode"
         way = "a new table"

@@ -182,7 +182,7 @@ def alteration_refused(refusals: Sequence[WideningRefusal]) -> Refused:
 
 
 def _evolved(snapshot: Snapshot, request: AlterationRequest) -> Evolution:
-    before = _draft_of(snapshot)
+    before = draft_of(snapshot)
     settings = Settings(
         snapshot.version + 1,
         lambda: str(uuid.uuid4()),
@@ -192,11 +192,12 @@ def _evolved(snapshot: Snapshot, request: AlterationRequest) -> Evolution:
     )
     evolution = evolve(before, request.changes, settings)
     if not evolution.refusals and not evolution.is_noop:
-        evolution = replace(evolution, refusals=tuple(_broken_rules(snapshot, evolution)))
+        evolution = replace(evolution, refusals=tuple(broken_rules(snapshot, evolution.before, evolution.after)))
     return replace(evolution, refusals=_addressed(evolution.refusals, snapshot.table.uri))
 
 
-def _draft_of(snapshot: Snapshot) -> Draft:
+def draft_of(snapshot: Snapshot) -> Draft:
+    """Return a version as a table to be changed. Raises Unreadable for one without a schema."""
     metadata = plain_metadata(snapshot.raw_metadata)
     if not isinstance(metadata.get("schemaString"), str):
         raise Unreadable("the table has no schema to change", code="schema.bad-json", hint=command("validate"))
@@ -213,7 +214,7 @@ def _addressed(refusals: Iterable[WideningRefusal], uri: str) -> tuple[WideningR
     return tuple(one._replace(way_out=one.way_out.replace("{table}", shlex.quote(uri))) for one in refusals)
 
 
-def _broken_rules(snapshot: Snapshot, evolution: Evolution) -> Iterator[WideningRefusal]:
+def broken_rules(snapshot: Snapshot, before: Draft, after: Draft) -> Iterator[WideningRefusal]:
     """Yield the errors that `validate` would report for the new metadata and not for that of now."""
     from deltacli.delta.rules.framework.base import Severity
     from deltacli.delta.rules.framework.catalogue import CATALOGUE
@@ -223,7 +224,7 @@ def _broken_rules(snapshot: Snapshot, evolution: Evolution) -> Iterator[Widening
     memory: dict[str, Any] = {}
     known: set[tuple[str, str]] = set()
     previous = None
-    for draft, version in ((evolution.before, snapshot.version), (evolution.after, snapshot.version + 1)):
+    for draft, version in ((before, snapshot.version), (after, snapshot.version + 1)):
         place = Place(f"{LOG_DIRECTORY}/{commit_name(version)}", None, version)
         config = replace(draft.config, metadata_place=place, metadata_version=version, protocol_version=version)
         views = {

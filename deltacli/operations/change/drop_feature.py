@@ -8,16 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from deltacli.delta.evolution.draft import fields_within
+from deltacli.delta.evolution.mapping import uses_mapping
 from deltacli.delta.log.commit_content import CommitRequest, Slot, encode_line
 from deltacli.delta.log.commit_metadata import NO_METADATA, require_free
-from deltacli.delta.log.files_read import EveryFile
+from deltacli.delta.log.files_read import EveryFile, FilesAt
+from deltacli.delta.log.row_ids import ENABLED, SUSPENDED
 from deltacli.delta.log.state import plain_action, plain_metadata
 from deltacli.delta.protocol.feature_drops import (
+    MAPPING,
     PROTECTION,
+    ROW_IDS,
     VECTORS,
     WIDENINGS,
     Removal,
@@ -27,28 +30,30 @@ from deltacli.delta.protocol.feature_drops import (
     widened_columns,
     without_feature,
 )
+from deltacli.delta.protocol.intervals import truncation_retention_ms
 from deltacli.delta.protocol.property_changes import plan_unset
 from deltacli.delta.schema.type_changes import TYPE_CHANGES_KEY
 from deltacli.delta.schema.widened_schema import read_exactly, write_exactly
 from deltacli.errors import PartlyDone, Refused
 from deltacli.hints import command
 from deltacli.operations.change.commit import Committed, commit, require_possible
+from deltacli.operations.change.feature_files import file_with_older_type, files_with_vectors, vector_files
 from deltacli.operations.change.feature_history import has_checkpoint_after, newest_trace, truncate_history
+from deltacli.operations.change.remove_mapping import files_to_rename, remove_mapping
+from deltacli.operations.change.remove_row_ids import OPERATION as UNBACKFILL
+from deltacli.operations.change.remove_row_ids import adds_without_ids, domain_removed, files_with_ids, suspended
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.version import Snapshot
 from deltacli.typing import Json
-from deltacli.units import format_timestamp, plural
-from deltacli.work.vector_facts import file_of_vector
+from deltacli.units import format_duration, format_size, format_timestamp, plural
 
 if TYPE_CHECKING:
-    import pyarrow
-
     from deltacli.operations.optimize.purge import Find
 
+_DROP = "DROP FEATURE"
 _BARRIERS = 3
 """Checkpoints before a drop: a reader that lists the log while the feature goes finds one behind which it is gone."""
-_FILES_PER_PIECE = 32
 
 
 @dataclass
@@ -96,7 +101,7 @@ def plan_drop(
     require_free(commit_metadata)
     snapshot = read_snapshot(table)
     removal = _required(snapshot, name, truncates=truncate_history)
-    require_possible(snapshot, CommitRequest("DROP FEATURE"))
+    require_possible(snapshot, CommitRequest(_DROP))
     before = plain_action(snapshot.raw_protocol)
     after = without_feature(before, name, protected=removal.protects_history and not truncate_history)
     steps = list(_steps(snapshot, name, removal, truncates=truncate_history))
@@ -104,20 +109,11 @@ def plan_drop(
 
 
 def _steps(snapshot: Snapshot, name: str, removal: Removal, *, truncates: bool) -> Iterator[str]:
-    for key in removal.unset:
-        if key in snapshot.properties:
-            yield f"unset {key}"
-    if name == VECTORS:
-        if files := _files_with_vectors(snapshot):
-            yield f"rewrite {plural(files, 'file')} with deletion vectors"
-        if tombstones := len(_vector_files(snapshot)):
-            yield f"record {plural(tombstones, 'file')} of vectors as removed, for vacuum"
-    if name in WIDENINGS and (columns := widened_columns(snapshot.config)):
-        yield f"rewrite the files with older types of {', '.join(columns[:5])}"
-        yield "remove the type changes from the schema"
+    yield from _preparations(snapshot, name, removal)
     if truncates:
         if (trace := newest_trace(snapshot, name)) is not None:
-            yield f"delete the versions of the log up to {trace} or later, once they are a day old"
+            age = format_duration(truncation_retention_ms(snapshot.properties))
+            yield f"delete the versions of the log up to {trace} or later, once they are {age} old"
         yield f"drop {name} from the protocol"
         return
     if removal.protects_history:
@@ -125,6 +121,31 @@ def _steps(snapshot: Snapshot, name: str, removal: Removal, *, truncates: bool) 
     yield f"drop {name} from the protocol"
     if removal.protects_history:
         yield "write a checkpoint, and protect older ones"
+
+
+def _preparations(snapshot: Snapshot, name: str, removal: Removal) -> Iterator[str]:
+    """Yield what has to go before the feature."""
+    for key in removal.unset:
+        if key in snapshot.properties:
+            yield f"unset {key}"
+    if removal.rewrites_types(name) and (columns := widened_columns(snapshot.config)):
+        yield f"rewrite the files with older types of {', '.join(columns[:5])}"
+        yield "remove the type changes from the schema"
+    if name == VECTORS:
+        if files := files_with_vectors(snapshot):
+            yield f"rewrite {plural(files, 'file')} with deletion vectors"
+        if tombstones := len(vector_files(snapshot)):
+            yield f"record {plural(tombstones, 'file')} of vectors as removed, for vacuum"
+    if name == MAPPING and (renamed := files_to_rename(snapshot)) is not None:
+        count, size_bytes = renamed
+        if count:
+            yield f"rewrite {plural(count, 'file')} ({format_size(size_bytes)}) with the names of the columns"
+        yield "remove the column mapping from the schema"
+    if name == ROW_IDS:
+        if snapshot.properties.get(SUSPENDED) != "true":
+            yield f"set {ENABLED} to false and {SUSPENDED} to true"
+        if files := len(files_with_ids(snapshot)):
+            yield f"take the row ids of {plural(files, 'file')} out of the log"
 
 
 def drop_feature(plan: FeatureDrop, *, commit_metadata: Mapping[str, str] = NO_METADATA) -> FeatureDrop:
@@ -167,11 +188,16 @@ class _Drop:
             for _ in range(2):  # writers that began before the property was unset can still add vectors
                 self._purge()
             self._commit(self._tombstones)
-        if plan.name in WIDENINGS and widened_columns(read_snapshot(self._table).config):
+        if plan.removal.rewrites_types(plan.name) and widened_columns(read_snapshot(self._table).config):
             from deltacli.work.rewrite.older_types import FindOlderTypes
 
             self._purge(FindOlderTypes())
             self._commit(self._without_type_changes)
+        if plan.name == MAPPING and (version := remove_mapping(self._table, self._commit_metadata)) is not None:
+            plan.versions.append(version)
+        if plan.name == ROW_IDS:
+            self._commit(self._suspended)
+            self._commit(self._without_row_ids)
         if plan.truncates:
             self._truncate()
             self._commit(self._dropped)
@@ -247,7 +273,7 @@ class _Drop:
         columns = widened_columns(snapshot.config)
         if not columns:
             return None
-        if (path := _file_with_older_type(snapshot)) is not None:
+        if (path := file_with_older_type(snapshot)) is not None:
             raise Refused(
                 f"{path} still has an older type, or cannot be read",
                 code="features.in-use",
@@ -258,17 +284,35 @@ class _Drop:
         for one in fields_within(root):
             (one.get("metadata") or {}).pop(TYPE_CHANGES_KEY, None)
         return CommitRequest(
-            "DROP FEATURE",
+            _DROP,
             {"featureName": self._plan.name, "columns": columns},
             metadata=metadata | {"schemaString": write_exactly(root)},
             reads=EveryFile(),
         )
 
+    def _suspended(self, snapshot: Snapshot) -> CommitRequest | None:
+        """Stop writers from giving ids to new rows."""
+        metadata = plain_metadata(snapshot.raw_metadata)
+        configuration = metadata.get("configuration") or {}
+        wanted = suspended(configuration)
+        if wanted == configuration:
+            return None
+        changed = {key: wanted[key] for key in (ENABLED, SUSPENDED)}
+        return CommitRequest(
+            "SET TBLPROPERTIES", {"properties": changed}, metadata=metadata | {"configuration": wanted}
+        )
+
+    def _without_row_ids(self, snapshot: Snapshot) -> CommitRequest | None:
+        paths = files_with_ids(snapshot)
+        if not paths:
+            return None
+        return CommitRequest(UNBACKFILL, {"batchId": "0"}, body=adds_without_ids(snapshot), reads=FilesAt(paths))
+
     def _tombstones(self, snapshot: Snapshot) -> CommitRequest | None:
         """Record the files of vectors that older versions need: vacuum of a client without vectors would not know
         them.
         """
-        files = _vector_files(snapshot)
+        files = vector_files(snapshot)
         if not files:
             return None
         now_ms = self._table.clock()
@@ -286,17 +330,19 @@ class _Drop:
 
     def _dropped(self, snapshot: Snapshot) -> CommitRequest:
         name, removal = self._plan.name, self._removal(snapshot)
-        if name == VECTORS and (files := _files_with_vectors(snapshot)):
+        if name == VECTORS and (files := files_with_vectors(snapshot)):
             raise Refused(
                 f"{plural(files, 'file')} got deletion vectors meanwhile",
                 code="features.in-use",
                 hint=command("features drop", name),
             )
-        if name in WIDENINGS and (columns := widened_columns(snapshot.config)):
+        if removal.rewrites_types(name) and (columns := widened_columns(snapshot.config)):
             raise Refused(f"the type of {columns[0]} was changed meanwhile", code="features.in-use")
         if (left := [key for key in removal.unset if key in snapshot.properties]) or _has_v2_checkpoint(snapshot, name):
             what = f"{left[0]} is set again" if left else "the newest checkpoint has the form of the feature"
             raise Refused(f"{name} came into use meanwhile: {what}", code="features.in-use")
+        if name == MAPPING and uses_mapping(snapshot.config):
+            raise Refused("column mapping was enabled meanwhile", code="features.in-use")
         protects = removal.protects_history and not self._plan.truncates
         protocol = without_feature(plain_action(snapshot.raw_protocol), name, protected=protects)
         metadata = plain_metadata(snapshot.raw_metadata)
@@ -305,11 +351,13 @@ class _Drop:
         )
         changed = properties != (metadata.get("configuration") or {})
         return CommitRequest(
-            "DROP FEATURE",
+            _DROP,
             {"featureName": name, "truncateHistory": self._plan.truncates},
             protocol=protocol,
             metadata=metadata | {"configuration": properties} if changed else None,
-            reads=EveryFile() if name == VECTORS else None,
+            domains=domain_removed(snapshot) if name == ROW_IDS else (),
+            body=adds_without_ids(snapshot) if name == ROW_IDS else None,  # files of writers that began before
+            reads=EveryFile() if name in (VECTORS, ROW_IDS) else None,
             drops=(name,),
             names_version=protects,
         )
@@ -318,6 +366,8 @@ class _Drop:
 def _required(snapshot: Snapshot, name: str, *, truncates: bool) -> Removal:
     """Return how a feature is dropped. Raises Refused where something that stays uses it."""
     removal = require_droppable(snapshot.config, name)
+    if name in WIDENINGS and snapshot.config.features.issuperset(WIDENINGS):
+        removal = Removal()  # the other name stays, and with it everything that uses the feature
     if truncates and not removal.protects_history:
         raise Refused(
             f"older versions do not need the feature {name}, so their history is not deleted",
@@ -343,60 +393,9 @@ def _required(snapshot: Snapshot, name: str, *, truncates: bool) -> Removal:
 
 _FIXES = {
     "checkConstraints": "drop the constraints first",
-    "columnMapping": "an engine that rewrites all files under their logical names",
     "domainMetadata": "remove the domains with the applications that own them",
 }
 
 
 def _has_v2_checkpoint(snapshot: Snapshot, name: str) -> bool:
     return name == "v2Checkpoint" and snapshot.checkpoint_layout == "v2"
-
-
-def _files_with_vectors(snapshot: Snapshot) -> int:
-    def counted(adds: pyarrow.RecordBatch) -> int:
-        vectors = adds.column("deletionVector")
-        return int(len(vectors) - vectors.null_count)
-
-    return sum(snapshot.file_actions.map_actions("add", counted, fields=["deletionVector"]))
-
-
-def _file_with_older_type(snapshot: Snapshot) -> str | None:
-    """Return a live file that does not have the types of the table. Reads the footers of all."""
-    from deltacli.work.rewrite.dropped_columns import CONFIG
-    from deltacli.work.rewrite.older_types import FindOlderTypes
-    from deltacli.work.rows.data_files import DataFile
-
-    def files(adds: pyarrow.RecordBatch) -> list[DataFile]:
-        pairs = zip(adds.column("path").to_pylist(), adds.column("size").to_pylist(), strict=True)
-        return [DataFile(path, size) for path, size in pairs]
-
-    table = snapshot.table
-    every = [file for part in snapshot.file_actions.map_actions("add", files, fields=["path", "size"]) for file in part]
-    pieces = [every[begin : begin + _FILES_PER_PIECE] for begin in range(0, len(every), _FILES_PER_PIECE)]
-    answers = table.engine.spread(FindOlderTypes(), pieces, table.stores, shared={CONFIG: snapshot.config}, weigh=len)
-    found = [is_older for part in answers for is_older in part]
-    return next((file.path for file, is_older in zip(every, found, strict=True) if is_older), None)
-
-
-def _vector_files(snapshot: Snapshot) -> list[str]:
-    """Return the files of vectors within the table that tombstones name and no tombstone of their own covers."""
-    files = snapshot.table.files()
-
-    def of_batch(removes: pyarrow.RecordBatch, known: set[str]) -> list[str]:
-        found = []
-        paths, vectors = removes.column("path").to_pylist(), removes.column("deletionVector").to_pylist()
-        for path, vector in zip(paths, vectors, strict=True):
-            known.add(path)
-            if vector is not None and vector.get("storageType") == "u":
-                place = file_of_vector(files, {key: value for key, value in vector.items() if value is not None})
-                found += [] if place is None else [place]
-        return found
-
-    known: set[str] = set()
-    read = partial(of_batch, known=known)
-    named = [
-        path
-        for found in snapshot.file_actions.map_actions("remove", read, fields=["path", "deletionVector"])
-        for path in found
-    ]
-    return [path for path in dict.fromkeys(named) if path not in known]

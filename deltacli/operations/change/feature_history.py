@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.protocol.feature_drops import PROTECTION, VECTORS
-from deltacli.delta.protocol.intervals import log_retention_ms
+from deltacli.delta.protocol.intervals import log_retention_ms, truncation_retention_ms
 from deltacli.delta.protocol.read_property import CHECKPOINT_PROTECTION, parse_integer
 from deltacli.delta.schema.names import MODE
 from deltacli.delta.schema.type_changes import TYPE_CHANGES_KEY
@@ -15,11 +15,9 @@ from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.version import Snapshot
 from deltacli.operations.validate.inspect_storage import list_log_whole
-from deltacli.units import DAY_MS
 from deltacli.work.commits.reading import stream_commit
 
-RETENTION_MS = DAY_MS
-"""How long older versions are kept for readers that run while a feature is dropped."""
+_MINUTE_MS = 60_000
 
 
 def _has_vector(kind: str, action: Action) -> bool:
@@ -87,9 +85,9 @@ def truncate_history(table: TableHandle, trace: int) -> int | None:
     guard of the log objects, and PartlyDone.
     """
     snapshot = read_snapshot(table)
-    own = log_retention_ms(snapshot.properties)
-    request = ExpiryRequest(retention_ms=RETENTION_MS, allow_retention_below_ms=max(own, RETENTION_MS))
-    plan = plan_expiry(table, request)
+    own, retention = log_retention_ms(snapshot.properties), truncation_retention_ms(snapshot.properties)
+    request = ExpiryRequest(retention_ms=retention, allow_retention_below_ms=max(own, retention))
+    plan = plan_expiry(table, request, cut_ms=_MINUTE_MS)
     if plan.boundary is not None and plan.boundary > trace:
         require_not_refused(plan)
         require_done(execute_expiry(table, plan))
@@ -98,7 +96,7 @@ def truncate_history(table: TableHandle, trace: int) -> int | None:
     first = min((one.version for one in listing.checkpoints if one.version > trace), default=snapshot.version)
     time = read_snapshot(table, version=first).time
     begun = table.clock() if time is None else time.timestamp_ms
-    return (begun // DAY_MS + 1) * DAY_MS + RETENTION_MS  # the log is cut at the beginning of a day
+    return (begun // _MINUTE_MS + 1) * _MINUTE_MS + retention
 
 
 def has_checkpoint_after(table: TableHandle, version: int) -> bool:

@@ -135,8 +135,9 @@ class ExpiryPlan:
         }
 
 
-def plan_expiry(table: TableHandle, request: ExpiryRequest) -> ExpiryPlan:
-    """Determine which files can be deleted. Refusals are part of the plan; nothing is verified or deleted yet.
+def plan_expiry(table: TableHandle, request: ExpiryRequest, *, cut_ms: int = DAY_MS) -> ExpiryPlan:
+    """Determine which files can be deleted. Refusals are part of the plan; nothing is verified or deleted yet. The log
+    is cut at a multiple of `cut_ms`.
 
     Raises what `read_snapshot` raises for the newest version: a damaged log is not changed.
     """
@@ -144,7 +145,7 @@ def plan_expiry(table: TableHandle, request: ExpiryRequest) -> ExpiryPlan:
     now_ms = table.clock()
     own_retention = log_retention_ms(snapshot.properties)
     retention = own_retention if request.retention_ms is None else request.retention_ms
-    cutoff = (now_ms - retention) // DAY_MS * DAY_MS
+    cutoff = (now_ms - retention) // cut_ms * cut_ms
     whole = list_log_whole(table.storage, table.progress)
     listing = whole.listing
     limit, notes = _limit(table, listing, cutoff, request.keep_versions)

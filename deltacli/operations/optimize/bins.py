@@ -97,8 +97,8 @@ def _open(plan: OptimizePlan, one: Bin, number: int, adds: RecordBatch) -> OpenB
         SourceFile(DataFile(path, sizes[row], {}, vectors[row]), ids[row], versions[row])
         for row, path in enumerate(paths)
     )
-    piece = RewritePiece(number, sources, values, _directory(config, values))
-    return OpenBin(one, piece, adds, _own_fields(adds) if plan.order is None else plan.order.fields_of_a_bin())
+    piece = RewritePiece(number, sources, values, new_directory(config, values))
+    return OpenBin(one, piece, adds, own_fields(adds) if plan.order is None else plan.order.fields_of_a_bin())
 
 
 def _partition_values(config: TableConfiguration, adds: RecordBatch) -> Mapping[str, str | None]:
@@ -110,7 +110,7 @@ def _partition_values(config: TableConfiguration, adds: RecordBatch) -> Mapping[
     return {name: known.get(name) or None for name in names}
 
 
-def _own_fields(adds: RecordBatch) -> Action:
+def own_fields(adds: RecordBatch) -> Action:
     """Return the fields that all files of a bin have in common because they are grouped by them."""
     tags = dict(adds.column("tags")[0].as_py() or ())
     kept = {name: tags[name] for name in ORDER_TAGS if tags.get(name) is not None}
@@ -118,7 +118,7 @@ def _own_fields(adds: RecordBatch) -> Action:
     return {**({"tags": kept} if kept else {}), **({} if provider is None else {"clusteringProvider": provider})}
 
 
-def _directory(config: TableConfiguration, values: Mapping[str, str | None]) -> str:
+def new_directory(config: TableConfiguration, values: Mapping[str, str | None]) -> str:
     """Return the directory of new files: that of their partition, or a random one, as the reference implementation
     does with column mapping and for `delta.randomizeFilePrefixes`.
     """

@@ -17,6 +17,7 @@ from deltacli.delta.log.row_ids import FEATURE as ROW_IDS
 from deltacli.delta.log.row_ids import MATERIALIZED_NAMES
 from deltacli.delta.log.state import DomainMetadata, SetTransaction
 from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.protocol.feature_drops import REMOVALS
 from deltacli.delta.protocol.features import FEATURES
 from deltacli.delta.protocol.intervals import (
     DELETED_FILE_RETENTION,
@@ -138,7 +139,7 @@ class _Settlement:
                 "restore.features",
                 f"version {self._target.version} needs the feature {name}, which excludes {other}, and the table has "
                 f"{other} by now",
-                f"drop {other} in an engine (ALTER TABLE … DROP FEATURE)",
+                command("features drop", other) if other in REMOVALS else f"write the rows to a table without {other}",
             )
 
     def _require_mapping(self) -> None:

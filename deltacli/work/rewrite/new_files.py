@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -110,6 +110,7 @@ def read_back(
 
     It is read as every data file of the table, by the rules of the table.
     """
+    spec = spec if spec.reading_back is None else replace(spec, reading=spec.reading_back)
     file = DataFile(name, written.size_bytes)
     found: Digest = RowDigest(spec.schema) if of_all is None else of_all
     with data_faults(file), open(place, "rb") as source:

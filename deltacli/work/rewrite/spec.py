@@ -57,6 +57,8 @@ class RewriteSpec:
     """Most rows and bytes in memory of a row group of a new file."""
     most_group_bytes: int = 256 << 20
     """A source with a row group of more bytes, without compression, is refused."""
+    reading_back: ReadSpec | None = None
+    """How new files are read, if they have other names than their sources."""
 
     @classmethod
     def make(
@@ -68,18 +70,21 @@ class RewriteSpec:
         level: int | None = None,
         order: Ordering | None = None,
         reads_back: bool = True,
+        written_by: TableConfiguration | None = None,
     ) -> RewriteSpec:
-        """Describe a rewrite of files of a table. `codec` replaces that of the table's property.
+        """Describe a rewrite of files of a table. `codec` replaces that of the table's property. `written_by`: the
+        configuration by which sources have other names of the same columns.
 
         Raises Unreadable (`schema.not-writable`, `schema.unknown-type`) where files of the schema cannot be written.
         """
         columns = stored_columns(config)
         rows = _row_columns(config)
         schema = file_schema(config, columns)
+        reading = _reading(config, columns, rows)
         named = (codec or str(config.properties.get(CODEC) or _DEFAULT_CODEC)).lower()
         return cls(
             config,
-            _reading(config, columns, rows),
+            reading if written_by is None else _reading(written_by, stored_columns(written_by), rows),
             schema if rows is None else _with_row_columns(schema, rows, config),
             target_bytes,
             named if named in _ENDINGS else _DEFAULT_CODEC,
@@ -87,6 +92,7 @@ class RewriteSpec:
             rows,
             order,
             reads_back,
+            reading_back=None if written_by is None else reading,
         )
 
     @property

@@ -19,7 +19,7 @@ from deltacli.operations.change.drop_feature import drop_feature, plan_drop
 from deltacli.storage import Storage, open_storage
 from deltacli.units import DAY_MS
 from tests.support import corpus
-from tests.support.actions import add, commit_info, metadata
+from tests.support.actions import add, commit_info, domain, metadata
 from tests.support.altering import table_of
 from tests.support.builder import LOG, TableBuilder
 from tests.support.committing import Rivals, commits, infos
@@ -116,8 +116,6 @@ REFUSED = [
     ("8.22", ["rowTracking", "domainMetadata"], {}, "domainMetadata", False, "features.required"),
     ("8.23", ["inCommitTimestamp"], {}, "inCommitTimestamp", True, "features.history-not-needed"),
     ("7.21", ["checkConstraints"], {"delta.constraints.c1": "a > 0"}, "checkConstraints", False, "features.in-use"),
-    ("mapping", ["columnMapping"], {"delta.columnMapping.mode": "name"}, "columnMapping", False, "features.in-use"),
-    ("rows", ["rowTracking", "domainMetadata"], {}, "rowTracking", False, "features.not-removable"),
 ]
 
 
@@ -130,6 +128,60 @@ def test_what_cannot_be_dropped(
     storage = built(features, properties).in_memory()
 
     assert (code, 2) == (drop(storage, name, truncate=truncate), len(commits(storage))), case
+
+
+TRACKED = {
+    "delta.enableRowTracking": "true",
+    "delta.rowTracking.materializedRowIdColumnName": "_ids",
+    "delta.rowTracking.materializedRowCommitVersionColumnName": "_versions",
+}
+
+
+def tracked() -> Storage:
+    builder = table_of("a int", features=[*LEGACY, "rowTracking", "domainMetadata"], properties=TRACKED)
+    mark = domain("delta.rowTracking", '{"rowIdHighWaterMark":4}')
+    files = [add(name, records=2, baseRowId=first, defaultRowCommitVersion=1) for name, first in (("f", 0), ("g", 2))]
+    return builder.commit(commit_info(), mark, *files).in_memory()
+
+
+def with_ids(storage: Storage) -> list[str]:
+    rows = [row for batch in open_at(storage).snapshot().files() for row in batch.to_pylist()]
+    return sorted(
+        row["path"] for row in rows if row["baseRowId"] is not None or row["defaultRowCommitVersion"] is not None
+    )
+
+
+def test_row_ids_go_with_their_feature() -> None:
+    storage = tracked()
+    before = open_at(storage).snapshot().counts()[0]
+
+    assert "features.required" == drop(storage, "domainMetadata")
+    assert ["f", "g"] == with_ids(storage)
+    assert "ok" == drop(storage, "rowTracking")
+
+    after = open_at(storage).snapshot()
+    assert (before, []) == (after.counts()[0], with_ids(storage))
+    assert not any("rowTracking" in key.lower() for key in after.properties)
+    assert [] == list(after.domains)
+    assert (1, 7, sorted([*LEGACY, "domainMetadata"])) == supported(storage)
+    names = ["SET TBLPROPERTIES", "ROW TRACKING UNBACKFILL", "DROP FEATURE"]
+    assert names == [info["operation"] for info in infos(storage)[2:]]
+    assert [] == errors(storage)
+    assert ["ok", (1, 2, [])] == [drop(storage, "domainMetadata"), supported(storage)]
+
+
+@pytest.mark.parametrize("place", [1, 2, 3])
+def test_files_of_a_writer_that_still_gives_ids_lose_them_too(place: int) -> None:
+    """The winner of each of the commits adds a file with ids and takes one away."""
+    storage = tracked()
+    late = add("h", records=1, baseRowId=5, defaultRowCommitVersion=1 + place)
+    gone = {"remove": {"path": "f", "dataChange": True, "deletionTimestamp": 0}}
+    rivals = Rivals(storage, *[[commit_info()]] * (place - 1), [commit_info(), late, gone])
+
+    assert "ok" == drop(rivals, "rowTracking")
+
+    found = [row["path"] for batch in open_at(storage).snapshot().files() for row in batch.to_pylist()]
+    assert (["g", "h"], []) == (sorted(found), with_ids(storage))
 
 
 def test_a_second_drop_moves_the_protection() -> None:
@@ -185,7 +237,7 @@ def test_a_drop_that_fails_goes_on_when_it_is_run_again() -> None:
     counting = FaultyStorage(built([*LEGACY, "vacuumProtocolCheck"]).in_memory())
     assert "ok" == drop(counting, "vacuumProtocolCheck")
 
-    for at in range(1, len(counting.calls) + 1, 3):
+    for at in range(1, len(counting.calls) + 1, 9):
         storage = built([*LEGACY, "vacuumProtocolCheck"]).in_memory()
         verdict = drop(FaultyStorage(storage, at, Fault.BEFORE), "vacuumProtocolCheck")
         has_it = "vacuumProtocolCheck" in open_at(storage).snapshot().protocol.supported_features

@@ -46,7 +46,7 @@ SUPPORTED_NOT_USED = AREA.info(
     "The protocol lists a feature that no visible version uses.",
     spec="Supported Features",
     broken="engines without support for the feature refuse the table unnecessarily",
-    repair="drop the feature with an engine that supports it (ALTER TABLE … DROP FEATURE)",
+    repair=Worded("drop the feature, if it is one that can go: {}", partial(command, "features drop", "NAME")),
     loss=LOST_BY_DROPPING,
     example='"writerFeatures":["changeDataFeed"], but delta.enableChangeDataFeed was never true',
 )

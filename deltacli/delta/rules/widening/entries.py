@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import pairwise
 
 from deltacli.delta.protocol.features import NTZ_FEATURES
@@ -32,6 +33,7 @@ from deltacli.delta.schema.type_changes import (
     type_at,
 )
 from deltacli.delta.schema.types import PrimitiveType
+from deltacli.hints import Worded, command
 
 AREA = Area("widening")
 
@@ -120,7 +122,7 @@ BOTH_FEATURES = AREA.info(
     "The table lists both the stable type widening feature and its preview.",
     spec="Delta-Spark: TypeWideningTableFeature",
     broken="nothing; readers must support both names",
-    repair="drop typeWidening-preview with an engine",
+    repair=Worded("drop one of the names: {}", partial(command, "features drop", "typeWidening-preview")),
     loss=LOST_BY_DROPPING,
     example='"readerFeatures":["typeWidening","typeWidening-preview"]',
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.rules.files.data_types import is_final, match_of
@@ -10,6 +11,7 @@ from deltacli.delta.rules.framework.base import LOST_BY_DROPPING, Area, Finding,
 from deltacli.delta.rules.framework.file_views import AllFootersView, FileSchemaView
 from deltacli.delta.rules.widening.entries import changes_of
 from deltacli.delta.schema.readable_rows import changed_fields
+from deltacli.hints import Worded, command
 from deltacli.units import plural
 
 AREA = Area("widening", Level.FOOTERS)
@@ -19,7 +21,7 @@ REMOVABLE = AREA.info(
     "Type changes are recorded, but no data file needs them any more.",
     spec="Type Widening: Writer Requirements for Type Widening",
     broken="nothing: the table requires a feature from its readers that it does not need",
-    repair="drop the feature typeWidening with an engine",
+    repair=Worded("drop the feature: {}", partial(command, "features drop", "typeWidening")),
     loss=LOST_BY_DROPPING,
     example="delta.typeChanges of a column whose files were all rewritten since",
 )

@@ -1,0 +1,69 @@
+"""The files of a version that a feature is about, which have to change before it can be dropped.
+
+Spec: Deletion Vectors; Type Widening.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from deltacli.operations.table.version import Snapshot
+from deltacli.work.vector_facts import file_of_vector
+
+if TYPE_CHECKING:
+    import pyarrow
+
+_FILES_PER_PIECE = 32
+
+
+def files_with_vectors(snapshot: Snapshot) -> int:
+    """Return how many live files have deleted rows in vectors."""
+
+    def counted(adds: pyarrow.RecordBatch) -> int:
+        vectors = adds.column("deletionVector")
+        return int(len(vectors) - vectors.null_count)
+
+    return sum(snapshot.file_actions.map_actions("add", counted, fields=["deletionVector"]))
+
+
+def file_with_older_type(snapshot: Snapshot) -> str | None:
+    """Return a live file that does not have the types of the table. Reads the footers of all."""
+    from deltacli.work.rewrite.dropped_columns import CONFIG
+    from deltacli.work.rewrite.older_types import FindOlderTypes
+    from deltacli.work.rows.data_files import DataFile
+
+    def files(adds: pyarrow.RecordBatch) -> list[DataFile]:
+        pairs = zip(adds.column("path").to_pylist(), adds.column("size").to_pylist(), strict=True)
+        return [DataFile(path, size) for path, size in pairs]
+
+    table = snapshot.table
+    every = [file for part in snapshot.file_actions.map_actions("add", files, fields=["path", "size"]) for file in part]
+    pieces = [every[begin : begin + _FILES_PER_PIECE] for begin in range(0, len(every), _FILES_PER_PIECE)]
+    answers = table.engine.spread(FindOlderTypes(), pieces, table.stores, shared={CONFIG: snapshot.config}, weigh=len)
+    found = [is_older for part in answers for is_older in part]
+    return next((file.path for file, is_older in zip(every, found, strict=True) if is_older), None)
+
+
+def vector_files(snapshot: Snapshot) -> list[str]:
+    """Return the files of vectors within the table that tombstones name and no tombstone of their own covers."""
+    files = snapshot.table.files()
+
+    def of_batch(removes: pyarrow.RecordBatch, known: set[str]) -> list[str]:
+        found = []
+        paths, vectors = removes.column("path").to_pylist(), removes.column("deletionVector").to_pylist()
+        for path, vector in zip(paths, vectors, strict=True):
+            known.add(path)
+            if vector is not None and vector.get("storageType") == "u":
+                place = file_of_vector(files, {key: value for key, value in vector.items() if value is not None})
+                found += [] if place is None else [place]
+        return found
+
+    known: set[str] = set()
+    read = partial(of_batch, known=known)
+    named = [
+        path
+        for found in snapshot.file_actions.map_actions("remove", read, fields=["path", "deletionVector"])
+        for path in found
+    ]
+    return [path for path in dict.fromkeys(named) if path not in known]

@@ -1,0 +1,293 @@
+"""Removing column mapping: every file is copied with the names of the columns of the table, in one commit with the
+schema. Rows keep their order and their ids; deleted ones are left out.
+
+Spec: Column Mapping; Delta-Spark: REMOVE COLUMN MAPPING.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from deltacli.delta.evolution.clustering import clustering_action
+from deltacli.delta.evolution.draft import Draft, Forbidden
+from deltacli.delta.evolution.mapping import uses_mapping, without_mapping
+from deltacli.delta.log.body_lines import encoded_files
+from deltacli.delta.log.commit_content import CommitRequest, Slot
+from deltacli.delta.log.file_actions import action_schemas, whole_actions
+from deltacli.delta.log.files_read import EveryFile
+from deltacli.delta.partitions.values import with_spelled_keys
+from deltacli.delta.paths.path_decoding import decode
+from deltacli.errors import DeltacliError, OutcomeUnknown, Refused
+from deltacli.hints import command
+from deltacli.operations.change.alter import alteration_refused, broken_rules, draft_of
+from deltacli.operations.change.commit import Committed, commit, jittered_pause
+from deltacli.operations.optimize.bins import new_directory, own_fields
+from deltacli.operations.optimize.planning import rules_of
+from deltacli.operations.optimize.request import OptimizeRequest
+from deltacli.operations.table.handle import TableHandle
+from deltacli.operations.table.keyed_files import file_keys, removes_of
+from deltacli.operations.table.version import Snapshot
+from deltacli.storage import Failed
+from deltacli.typing import RecordBatch
+from deltacli.units import plural
+from deltacli.work.rewrite.exactness import SPEC
+from deltacli.work.rewrite.pieces import NamedFiles, NewFile, RefusedFile, RewritePiece, SourceFile
+from deltacli.work.rewrite.rewrite_files import NAMED, RewriteFiles
+from deltacli.work.rewrite.spec import RewriteSpec
+from deltacli.work.rows.data_files import DataFile
+
+if TYPE_CHECKING:
+    from deltacli.delta.log.table_configuration import TableConfiguration
+
+OPERATION = "REMOVE COLUMN MAPPING"
+_MAX_ATTEMPTS, _LONGEST_PAUSE = 400, 2
+"""Every attempt copies only what came since the last one, so writers that commit without a break are outlasted."""
+
+
+def files_to_rename(snapshot: Snapshot) -> tuple[int, int] | None:
+    """Return the number and the bytes of the files to copy; None without a mapping. Raises Refused where names or rules
+    forbid the change.
+    """
+    if not uses_mapping(snapshot.config):
+        return None
+    _drafts(snapshot)
+    if snapshot.config.mapping_mode == "none":
+        return 0, 0
+    sizes = [size for part in snapshot.file_actions.map_actions("add", _sizes, fields=["size"]) for size in part]
+    return len(sizes), sum(sizes)
+
+
+def _sizes(adds: RecordBatch) -> list[int]:
+    return [size or 0 for size in adds.column("size").to_pylist()]
+
+
+def remove_mapping(table: TableHandle, commit_metadata: Mapping[str, str]) -> int | None:
+    """Commit a version without column mapping, and return it; None if there is none to remove.
+
+    Raises Refused, also for a file that cannot be copied exactly; what `commit` raises; StorageFailed. New files are
+    deleted where their commit certainly did not happen; OutcomeUnknown names them.
+    """
+    run = _Removal(table)
+    try:
+        done = commit(
+            table,
+            run.request,
+            commit_metadata=commit_metadata,
+            max_attempts=_MAX_ATTEMPTS,
+            pause=lambda repetition: jittered_pause(min(repetition, _LONGEST_PAUSE)),
+        )
+    except OutcomeUnknown as fault:
+        fault.facts |= {f"new file {number}": path for number, path in enumerate(run.new_paths()[:10], 1)}
+        raise
+    except DeltacliError:
+        run.delete(run.new_paths())
+        raise
+    except BaseException:
+        if not run.may_be_committed:
+            run.delete(run.new_paths())
+        raise
+    run.delete(run.unused)
+    return done.version if isinstance(done, Committed) else None
+
+
+def _drafts(snapshot: Snapshot) -> tuple[Draft, Draft]:
+    """Return a version and what it is without mapping. Raises Refused."""
+    before = draft_of(snapshot)
+    try:
+        after = without_mapping(before)
+    except Forbidden as forbidden:
+        raise alteration_refused(forbidden.refusals) from None
+    if broken := list(broken_rules(snapshot, before, after)):
+        raise alteration_refused(broken)
+    return before, after
+
+
+_NARROW = ("path", "size", "deletionVector")
+
+
+def _with_keys(adds: RecordBatch) -> tuple[RecordBatch, list[bytes]]:
+    return adds, file_keys(adds).to_pylist()
+
+
+@dataclass
+class _Copies:
+    """The copies of the live files of one schema, by the keys of the files."""
+
+    schema: object
+    of: dict[bytes, tuple[NewFile, ...]]
+
+
+class _Removal:
+    def __init__(self, table: TableHandle) -> None:
+        self._table = table
+        self._copies = _Copies(None, {})
+        self._named = NamedFiles()
+        self.unused: list[str] = []
+        """New files that the commit does not have: another writer removed what they were copied from."""
+        self.may_be_committed = False
+
+    def new_paths(self) -> list[str]:
+        """Return the paths of all new files, also of those of tasks whose results were not read."""
+        of_copies = [decode(file.path) for files in self._copies.of.values() for file in files]
+        return list(dict.fromkeys([*self.unused, *of_copies, *self._named.paths]))
+
+    def delete(self, paths: Sequence[str]) -> None:
+        """Delete new files that no version has. What cannot be deleted is for vacuum."""
+        try:
+            for _, answer in self._table.storage.delete_many(paths) if paths else ():
+                if isinstance(answer, Failed):
+                    return
+        except DeltacliError:
+            return
+
+    def request(self, snapshot: Snapshot) -> CommitRequest | None:
+        """Return the commit after a version, with a copy of every file; None without a mapping."""
+        self.may_be_committed = False
+        if not uses_mapping(snapshot.config):
+            return None
+        before, after = _drafts(snapshot)
+        shape = (
+            before.metadata["schemaString"],
+            before.metadata.get("partitionColumns"),
+            sorted(before.config.features),
+        )
+        if shape != self._copies.schema:
+            self._copies = _Copies(shape, {})
+        if before.config.mapping_mode != "none":
+            self._copy(snapshot, before, after)
+        body, rows, metrics = None, 0, _NOTHING
+        if self._copies.of:
+            body, rows, metrics = self._replacement(snapshot, after.config)
+        self.may_be_committed = True
+        domains = () if after.clustering == before.clustering else (clustering_action(after.clustering),)
+        return CommitRequest(
+            OPERATION,
+            {},
+            metrics,
+            metadata=after.metadata,
+            domains=domains,
+            body=body,
+            new_rows=rows,
+            reads=EveryFile(),
+        )
+
+    def _copy(self, snapshot: Snapshot, before: Draft, after: Draft) -> None:
+        """Copy the files that have no copy yet. Raises Refused for one that cannot be copied exactly."""
+        table, copies = self._table, self._copies.of
+        fresh = [
+            (key, size or 0)
+            for adds, keys in snapshot.file_actions.map_actions("add", _with_keys, fields=_NARROW)
+            for key, size in zip(keys, adds.column("size").to_pylist(), strict=True)
+            if key not in copies
+        ]
+        if not fresh:
+            return
+        rules = rules_of(OptimizeRequest(), snapshot.properties)
+        target = max(rules.target_bytes, *(size for _, size in fresh))
+        spec = RewriteSpec.make(after.config, target_bytes=target, written_by=before.config)
+        pieces = _pieces(snapshot, before.config, after.config, frozenset(key for key, _ in fresh), len(copies))
+        shared = {SPEC: spec, NAMED: self._named}
+        refused: list[RefusedFile] = []
+        with table.progress.step("rewriting files", unit="files", total=len(fresh)) as step:
+            results = table.engine.spread(RewriteFiles(), pieces, table.stores, shared=shared, weigh=_weight)
+            for (key, _), result in zip(fresh, results, strict=True):
+                copies[key] = result.files
+                refused += result.refused
+                step.advance(1)
+        if refused:
+            raise Refused(
+                f"{plural(len(refused), 'file')} cannot be copied with the names of the columns",
+                code=refused[0].code,
+                facts={"first": refused[0].path, "why": refused[0].reason},
+                hint=command("validate", level="data"),
+            )
+
+    def _replacement(
+        self, snapshot: Snapshot, config: TableConfiguration
+    ) -> tuple[Callable[[Slot], Iterable[bytes]], int, Mapping[str, int]]:
+        """Return the body that replaces every file of a version, the rows that it adds, and its metrics."""
+        copies, now_ms = self._copies.of, self._table.clock()
+        live = [
+            (key, size or 0, vector is not None)
+            for adds, keys in snapshot.file_actions.map_actions("add", _with_keys, fields=_NARROW)
+            for key, size, vector in zip(
+                keys, adds.column("size").to_pylist(), adds.column("deletionVector").to_pylist(), strict=True
+            )
+        ]
+        copied = [file for key, _, _ in live for file in copies[key]]
+        used = {decode(file.path) for file in copied}
+        self.unused = [path for path in self.new_paths() if path not in used]
+
+        def batches() -> Iterator[tuple[str, RecordBatch]]:
+            for adds, keys in snapshot.file_actions.map_actions("add", _with_keys):
+                yield "remove", removes_of(adds, now_ms, is_change=False)
+                new = _adds(snapshot.config, config, adds, [copies[key] for key in keys])
+                if new is not None:
+                    yield "add", new
+
+        rows = sum(file.rows for file in copied)
+        metrics = {
+            "numRewrittenFiles": len(live),
+            "numOutputBytes": sum(file.size_bytes for file in copied),
+            "numRemovedBytes": sum(size for _, size, _ in live),
+            "numCopiedRows": rows,
+            "numDeletionVectorsRemoved": sum(has_vector for _, _, has_vector in live),
+        }
+        return lambda slot: encoded_files(batches, slot), rows, metrics
+
+
+_NOTHING: Mapping[str, int] = {}
+
+
+def _weight(piece: RewritePiece) -> int:
+    return piece.weight
+
+
+def _pieces(
+    snapshot: Snapshot, before: TableConfiguration, after: TableConfiguration, wanted: frozenset[bytes], number: int
+) -> Iterator[RewritePiece]:
+    """Yield the wanted files, each as a piece of its own, with the values of its partition under their new names."""
+    fields = (*_NARROW, "partitionValues", "baseRowId", "defaultRowCommitVersion")
+    for adds, keys in snapshot.file_actions.map_actions("add", _with_keys, fields=fields):
+        values = _partition_values(before, after, adds)
+        columns = [adds.column(name).to_pylist() for name in (*_NARROW, "baseRowId", "defaultRowCommitVersion")]
+        for row, (key, path, size, vector, first, version) in enumerate(zip(keys, *columns, strict=True)):
+            if key in wanted:
+                source = SourceFile(DataFile(path, size, {}, vector), first, version)
+                yield RewritePiece(number, (source,), values[row], new_directory(after, values[row]))
+                number += 1
+
+
+def _partition_values(
+    before: TableConfiguration, after: TableConfiguration, adds: RecordBatch
+) -> list[Mapping[str, str | None]]:
+    """Return the values of each file by the names of columns; empty text is null."""
+    old, new = list(before.partition_columns), list(after.partition_columns)
+    if not old:
+        return [{}] * adds.num_rows
+    known = [dict(one or ()) for one in with_spelled_keys(adds.column("partitionValues"), old).to_pylist()]
+    return [{name: one.get(stored) or None for stored, name in zip(old, new, strict=True)} for one in known]
+
+
+def _adds(
+    before: TableConfiguration, after: TableConfiguration, replaced: RecordBatch, copies: Sequence[Sequence[NewFile]]
+) -> RecordBatch | None:
+    """Return the adds of the copies of some files."""
+    values = _partition_values(before, after, replaced)
+    actions = [
+        {
+            "path": file.path,
+            "partitionValues": dict(values[row]),
+            "size": file.size_bytes,
+            "modificationTime": file.modification_ms,
+            "dataChange": False,
+            "stats": file.stats,
+            **own,
+        }
+        for row, files in enumerate(copies)
+        for own in [own_fields(replaced.slice(row, 1))]
+        for file in files
+    ]
+    return whole_actions(actions, action_schemas().add, "") if actions else None
