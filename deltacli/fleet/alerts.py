@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, ClassVar, NamedTuple
 
-from deltacli.delta.rules.framework.repairs import undelete_command
+from deltacli.delta.rules.framework.repairs import recover_command
 from deltacli.delta.rules.framework.risks import RULES, UNREADABLE, Risk
 from deltacli.errors import Unreadable
 from deltacli.fleet.policy_file.keys import StepPolicy, parameters_of
@@ -150,7 +150,7 @@ def advice_for(step: StepStatus, table: str, run_command: str, policy: StepPolic
         case "consent.missing", _:
             return f"{run_command} {parameter('fleet run.yes')}"
         case (("data.file-missing" | "dv.file-missing"), "validate"):
-            return undelete_command(table=table, dry_run=True) or command("validate", table=table, level="storage")
+            return recover_command(table)
         case "fleet.findings", _:
             return command("validate", table=table)
         case _, "validate":

@@ -13,6 +13,7 @@ import pytest
 from deltacli.cli.app import run
 from deltacli.delta.rules.framework.base import LOST_BY_VACUUM
 from deltacli.delta.rules.framework.catalogue import CATALOGUE
+from deltacli.delta.rules.framework.repair_steps import row_of
 from deltacli.delta.rules.framework.repairs import repair_command, repair_to_try
 from deltacli.hints import ShellSpelling, spelled
 from deltacli.units import DAY_MS, format_timestamp
@@ -23,8 +24,11 @@ from tests.rules.test_corruptions import inspect, rules_of
 load_all()
 with spelled(ShellSpelling()):
     REPAIRED_BY_COMMANDS = {rule.id for rule in CATALOGUE.rules.values() if repair_command(rule, "t")}
-STAYS_IN_THE_LOG = {"checkpoint.multipart-one", "checkpoint.v2-without-feature", "history.vacuum-start-without-end"}
+STAYS_IN_THE_LOG = {"history.vacuum-start-without-end"}
 """What these report is superseded by the repair, and reported until the log is cleaned up."""
+BY_REPAIR = [damage for damage in DAMAGES if row_of(damage.rule).steps and damage.rule in REPAIRED_BY_COMMANDS]
+FIRST = {row_of(damage.rule).family: damage for damage in reversed(BY_REPAIR)}
+"""`tests/operations/repair` has all of them."""
 LATER = format_timestamp(NOW_MS + 8 * DAY_MS)
 """When files that are young now can be deleted."""
 
@@ -37,8 +41,15 @@ def shell() -> Iterator[None]:
 
 @pytest.mark.parametrize(
     "damage",
-    [damage for damage in DAMAGES if damage.rule in REPAIRED_BY_COMMANDS],
-    ids=lambda damage: f"{damage.rule}-{damage.name}",
+    [
+        pytest.param(
+            damage,
+            id=f"{damage.rule}-{damage.name}",
+            marks=pytest.mark.long if damage in BY_REPAIR and damage not in FIRST.values() else (),
+        )
+        for damage in DAMAGES
+        if damage.rule in REPAIRED_BY_COMMANDS
+    ],
 )
 def test_the_command_repairs_what_the_rule_reports(
     damage: Damage, tmp_path: Path, capfd: pytest.CaptureFixture[str]
@@ -97,7 +108,7 @@ def test_a_finding_has_the_command_in_every_document(
 ) -> None:
     root = Path(shutil.copytree(sample, tmp_path / "my table"))
     (root / "_delta_log" / "_last_checkpoint").write_text("{")
-    if is_broken:  # so no command can write a checkpoint
+    if is_broken:  # so only a copy can repair it
         (root / "_delta_log" / f"{15:020d}.json").write_text("{")
     arguments = ["validate", str(root), "--select", "hint.bad-json,commit.bad-json"]
     run([*arguments, "--json"])
@@ -108,7 +119,7 @@ def test_a_finding_has_the_command_in_every_document(
     commands = {finding["rule"]: finding["fix"]["command"] for finding in document["tables"][0]["findings"]}
 
     assert {
-        "hint.bad-json": None if is_broken else f"deltacli checkpoint file://{root}".replace(" t", "%20t"),
+        "hint.bad-json": f"deltacli repair file://{root}".replace(" t", "%20t"),
         **({"commit.bad-json": None} if is_broken else {}),
     } == commands
     assert commands == {line["rule"]: line["fix"]["command"] for line in lines if line["type"] == "finding"}

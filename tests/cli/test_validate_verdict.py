@@ -169,7 +169,7 @@ def test_a_narrow_terminal_gets_whole_words_and_errors_first_in_what_to_run_next
 
     at = lines.index("lake/bad: rows can be lost")
     assert "    (data.file-missing)" == lines[at + 1][:23]
-    assert "next: deltacli help data.file-missing" == lines[-1]
+    assert "next: deltacli repair lake/bad --dry-run" == lines[-1]
 
 
 def test_the_page_quotes_the_names_of_the_classes() -> None:

@@ -212,7 +212,10 @@ def test_rows_that_are_lost_come_before_whatever_else_costs_time(status: Status)
     _, document = status("--now", "1970-01-08T00:00:01Z")
 
     first = document["tables"][0]
-    assert ("s3://lake/lost", ["deltacli undelete s3://lake/lost --dry-run", "deltacli validate s3://lake/lost"]) == (
+    assert (
+        "s3://lake/lost",
+        ["deltacli repair s3://lake/lost --from versions --dry-run", "deltacli validate s3://lake/lost"],
+    ) == (
         first["table"],
         first["next"],
     )

@@ -177,7 +177,7 @@ def check(damaged: DoubleDamage) -> RepairOutcome | None:
     assert [] == [(step.rule, step.place, step.reason) for step in done.steps if step.state is not StepState.DONE]
     after = read_files(root)
     _check_rows(damaged, before, after, done)
-    again = plan_repair(table_at(root), asked).steps
+    again = plan_repair(table_at(root), asked).planned
     assert [] == [(step.rule, step.place, step.what) for step in again], "a second run has nothing to do"
     _check_undo(damaged, content, done)
     return done

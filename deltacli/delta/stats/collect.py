@@ -48,16 +48,16 @@ class StatisticsCollector:
         for column in self._columns:
             column.take(rows)
 
-    def text(self) -> str:
-        """Return the statistics as JSON."""
+    def text(self, *, is_tight: bool = True) -> str:
+        """Return the statistics as JSON; not `is_tight` for a file some of whose rows are deleted."""
         parts = [f'"numRecords":{self._rows}']
         for number, name in enumerate(BOUNDS):
             bounds = [(column.path, column.bounds()[number]) for column in self._columns]
             parts.append(f'"{name}":{_nested((path, text) for path, text in bounds if text is not None)}')
         counts = _nested((column.path, str(column.nulls)) for column in self._columns)
         parts.append(f'"{NULL_COUNT}":{counts}')
-        if self._claims_exactness:
-            parts.append('"tightBounds":true')
+        if self._claims_exactness or not is_tight:
+            parts.append(f'"tightBounds":{"true" if is_tight else "false"}')
         return "{" + ",".join(parts) + "}"
 
 

@@ -108,14 +108,27 @@ def _require_one_history(sources: Sequence[Source], offers: Sequence[Mapping[str
                 )
 
 
+class DivergedError(Refused):
+    """Two logs have different commits of the same `versions`; `source` is the name of the other log."""
+
+    def __init__(self, name: str, source: str, versions: Sequence[int]) -> None:
+        super().__init__(
+            f"commit {max(versions)} in {name} differs from the one in {source}: their histories have diverged",
+            code="recover.diverged",
+            facts={"why": "a mixture of both would be a state that never existed"},
+        )
+        self.source, self.versions = source, tuple(versions)
+
+
 def require_same_commits(
     one: tuple[str, Storage, Iterable[StoredFile]], other: tuple[str, Storage, Iterable[StoredFile]]
 ) -> None:
-    """Raise Refused where a commit differs between two logs: together they would be a state that never was. The bytes
-    of the newest commits are compared, of all others the sizes.
+    """Raise DivergedError where commits differ between two logs: together they would be a state that never was. The
+    bytes of the newest commits are compared, of all others the sizes.
     """
     (name, files, named), (name_there, files_there, named_there) = one, other
     ours, theirs = versioned(named).commits, versioned(named_there).commits
+    differing = []
     for number, version in enumerate(sorted(set(ours) & set(theirs), reverse=True)):
         path = log_location(ours[version].name)
         try:
@@ -125,11 +138,9 @@ def require_same_commits(
         except FileMissing:
             continue
         if not is_same:
-            raise Refused(
-                f"commit {version} in {name} differs from the one in {name_there}: their histories have diverged",
-                code="recover.diverged",
-                facts={"why": "a mixture of both would be a state that never existed"},
-            )
+            differing.append(version)
+    if differing:
+        raise DivergedError(name, name_there, differing)
 
 
 def cut_commits(

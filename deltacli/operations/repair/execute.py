@@ -6,19 +6,28 @@ A run ends with the plan that is made afterwards: nothing it acted on is found a
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from deltacli.errors import ConflictLost, DeltacliError, OutcomeUnknown, PartlyDone, Refused
+from deltacli.errors import (
+    ConflictLost,
+    DeltacliError,
+    OutcomeUnknown,
+    PartlyDone,
+    Refused,
+    StorageFailed,
+    Unreadable,
+)
 from deltacli.hints import command
 from deltacli.operations.repair.backup import Backup, open_backup
-from deltacli.operations.repair.plan import Loss, RepairPlan, Run, Step, StepState
+from deltacli.operations.repair.plan import Loss, Refusal, RepairPlan, Run, Step, StepState
 from deltacli.operations.repair.planning import plan_repair
 from deltacli.units import plural
 
 if TYPE_CHECKING:
     from deltacli.typing import Json
 
+NOTHING = "nothing was changed: "
 _MOST_PASSES = 6
 """A log that is brought back shows damages of data files, and their repair those of checkpoints."""
 
@@ -94,11 +103,23 @@ def execute_repair(
             break
         tried |= fresh
         is_whole = _execute(plan, run, outcome, fresh)
-        plan = outcome.plan = plan_repair(table, request)
+        plan = outcome.plan = _planned_again(plan, outcome)
         if not is_whole or not plan.planned or not agreed(plan):
             break
     _mark_found_again(outcome)
     return outcome
+
+
+def _planned_again(plan: RepairPlan, outcome: RepairOutcome) -> RepairPlan:
+    """Return the plan for what is left. Where none can be made although something was done, it has the reason."""
+    try:
+        return plan_repair(plan.table, plan.request)
+    except (Refused, Unreadable, StorageFailed) as fault:
+        if not outcome.done:
+            raise
+        message = fault.message.removeprefix(NOTHING)
+        refusal = Refusal(str(fault.code), message, {key: str(value) for key, value in fault.facts.items()}, fault.hint)
+        return replace(plan, steps=(), unrepaired=(), refusals=(refusal,), is_partial=False)
 
 
 def _execute(plan: RepairPlan, run: Run, outcome: RepairOutcome, names: set[str]) -> bool:
@@ -144,23 +165,25 @@ def refused(plan: RepairPlan) -> Refused:
     """Return the error for a plan none of whose steps may be made."""
     first, *others = plan.refusals
     also = {"also": ", ".join(one.code for one in others)} if others else {}
-    return Refused(
-        f"nothing was changed: {first.message}", code=first.code, facts={**first.facts, **also}, hint=first.hint
-    )
+    return Refused(f"{NOTHING}{first.message}", code=first.code, facts={**first.facts, **also}, hint=first.hint)
 
 
 def require_complete(outcome: RepairOutcome) -> None:
     """Raise PartlyDone where steps failed or were refused."""
     plan = outcome.plan
     left = [*outcome.failed, *(step for step in plan.steps if step.state is not StepState.DONE)]
-    if not left:
+    if not left and not plan.refusals:
         return
-    first = left[0]
+    said = (
+        f"what is left could not be planned: {plan.refusals[0].message}"
+        if not left
+        else (f"{plural(len(left), 'step')} could not be made: {left[0].reason or left[0].what}")
+    )
     raise PartlyDone(
-        f"{plural(len(left), 'step')} could not be made: {first.reason or first.what}",
+        said,
         code=plan.refusals[0].code if plan.refusals else "repair.step-failed",
         facts={
-            "first": first.what,
+            **({"first": left[0].what} if left else {}),
             "so far": outcome.summary,
             **(dict(plan.refusals[0].facts) if plan.refusals else {}),
         },

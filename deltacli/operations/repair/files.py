@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
@@ -28,7 +29,8 @@ from deltacli.operations.recover.presence import look_for
 from deltacli.operations.recover.put import tags_of
 from deltacli.operations.recover.sources import find_in
 from deltacli.operations.recover.verify import Problem, verify
-from deltacli.operations.repair.plan import Loss, Planned, Step, Unrepaired, left
+from deltacli.operations.repair.plan import Loss, Planned, Step, StepState, Unrepaired, left
+from deltacli.operations.repair.renamed import find_renamed
 from deltacli.operations.repair.salvage import DamagedFile, salvage
 from deltacli.operations.restore.bring import Brought
 from deltacli.operations.table.keyed_files import Mask, file_keys, removes_of
@@ -72,14 +74,19 @@ class Named(NamedTuple):
         return found
 
 
+NOTHING: Mapping[bytes, str] = MappingProxyType({})
+
+
 class Looked(NamedTuple):
     """What is wrong with files, by their keys, why, and the source that has each of them as it should be."""
 
     problems: Mapping[bytes, str]
     reasons: Mapping[bytes, str]
-    sources: Mapping[bytes, str]
-    brought: Brought | None
-    notes: Sequence[str]
+    sources: Mapping[bytes, str] = NOTHING
+    brought: Brought | None = None
+    notes: Sequence[str] = ()
+    renamed: Mapping[bytes, str] = NOTHING
+    """Missing files that are there under names that no log has."""
 
 
 class FilesPlan(NamedTuple):
@@ -91,6 +98,8 @@ class FilesPlan(NamedTuple):
     whole_directories: tuple[str, ...] = ()
     returned: tuple[str, ...] = ()
     """Files that the listing lacked and that are there when they are asked for."""
+    renamed: Mapping[str, str] = MappingProxyType({})
+    """Live files that are missing, and the files under other names that are what the log says of them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,9 +164,15 @@ class RemoveFiles:
 
 
 def plan_files(
-    table: TableHandle, request: RepairRequest, findings: Sequence[Finding], now: Snapshot, obstacle: str | None
+    table: TableHandle,
+    request: RepairRequest,
+    findings: Sequence[Finding],
+    now: Snapshot,
+    obstacle: str | None,
+    strangers: Sequence[str],
 ) -> FilesPlan:
-    """Return the steps for findings about data files and vectors of the newest version.
+    """Return the steps for findings about data files and vectors of the newest version. `strangers` are the files that
+    no log names.
 
     Raises Refused for the source of another table, and StorageFailed.
     """
@@ -166,7 +181,7 @@ def plan_files(
     named = _named(table, now, {one.place.key for one in findings if one.place.key is not None})
     if named is None:
         return FilesPlan(Planned(unrepaired=[_past(one) for one in findings]))
-    looked = _look(table, request, named, now, findings)
+    looked = _look(table, request, named, now, findings, strangers)
     return _Steps(request, named, looked, obstacle).plan(findings)
 
 
@@ -179,6 +194,7 @@ class _Steps:
         self.unrepaired: list[Unrepaired] = []
         self.removed: dict[int, Loss] = {}
         self.returned: set[str] = set()
+        self.renamed: dict[int, str] = {}
         self.uses_sources = False
         by_path: dict[str, list[int]] = {}
         for row, path in enumerate(named.paths):
@@ -199,9 +215,15 @@ class _Steps:
             work.append(self._removal())
         steps = [step._replace(work=0 if step.action is StepKind.RECOVER else len(work) - 1) for step in self.steps]
         planned = Planned(steps, work, self.unrepaired, self.looked.notes)
-        lost = {row for row in self.removed if self._problem(row)[0] == Problem.MISSING.value}
-        whole_ones = self._whole_directories(lost)
-        return FilesPlan(planned, len(self.removed), self.named.live, whole_ones, tuple(sorted(self.returned)))
+        lost = {row for row in (*self.removed, *self.renamed) if self._problem(row)[0] == Problem.MISSING.value}
+        return FilesPlan(
+            planned,
+            len(self.removed) + len(self.renamed),
+            self.named.live,
+            self._whole_directories(lost),
+            tuple(sorted(self.returned)),
+            {self.named.paths[row]: other for row, other in sorted(self.renamed.items())},
+        )
 
     def _decide(self, finding: Finding, row: int) -> None:
         problem, reason = self._problem(row, finding)
@@ -224,9 +246,16 @@ class _Steps:
         if self.obstacle is not None:
             self.unrepaired.append(left(finding, self.obstacle))
             return
-        loss = self.removed.setdefault(row, self._loss(row))
         what = f"remove {finding.place.key}: {reason or problem}"
-        self.steps.append(Step(finding.rule.id, finding.place, StepKind.REMOVE_REFERENCE, 1, what, None, loss))
+        step = Step(finding.rule.id, finding.place, StepKind.REMOVE_REFERENCE, 1, what, None, self._loss(row))
+        other = next((self.looked.renamed[key] for key in lost if key in self.looked.renamed), None)
+        if other is None:
+            self.removed[row] = self._loss(row)
+        else:
+            self.renamed[row] = other
+            why = f"{other}, which no log names, is what the log says of it: a path in a commit may be damaged"
+            step = step._replace(state=StepState.REFUSED, reason=why)
+        self.steps.append(step)
 
     def _lost_keys(self, row: int) -> list[bytes]:
         keys = (self.named.data[row], self.named.vectors[row])
@@ -330,7 +359,12 @@ def _needed(table: TableHandle, adds: pyarrow.Table) -> NeededFiles:
 
 
 def _look(
-    table: TableHandle, request: RepairRequest, named: Named, now: Snapshot, findings: Sequence[Finding]
+    table: TableHandle,
+    request: RepairRequest,
+    named: Named,
+    now: Snapshot,
+    findings: Sequence[Finding],
+    strangers: Sequence[str],
 ) -> Looked:
     """Look at the named files, and for those that cannot be used in the sources."""
     import pyarrow as pa
@@ -348,9 +382,11 @@ def _look(
         if problems.get(key) is None:
             problems[key], reasons[key] = CONTENT, why
     is_lost = pa.array([problems[key] not in (None, INTACT) for key in keys], pa.bool_())
+    is_gone = pa.array([problems[key] == Problem.MISSING.value for key in keys], pa.bool_())
     found = {key: problem for key, problem in problems.items() if problem is not None}
+    looked = Looked(found, reasons, renamed=find_renamed(table, needed.where(is_gone), strangers))
     if not request.sources or not pc.any(is_lost).as_py():
-        return Looked(found, reasons, {}, None, ())
+        return looked
     present = list_whole_log(table.storage) or {}
     opened = open_sources(table, request.sources, present, now.metadata.id)
     notes = require_usable(opened)
@@ -365,7 +401,7 @@ def _look(
         if number is not None
     }
     brought = Brought(elsewhere, sources, tags_of(table.storage, damaged, table.engine)) if by_key else None
-    return Looked(found, reasons, by_key, brought, notes)
+    return looked._replace(sources=by_key, brought=brought, notes=notes)
 
 
 def _intact(

@@ -5,35 +5,30 @@ Spec: Checkpoints; Log Compaction Files; Version Checksum File; Last Checkpoint 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from deltacli.arrow import compute as pc
 from deltacli.delta.log.log_path import HINT_NAME, LOG_DIRECTORY, SIDECAR_DIRECTORY, LogFileKind, parse_log_path
-from deltacli.delta.rules.actions.commit_contents import REMOVE_OF_UNKNOWN, UNKNOWN_ACTION
-from deltacli.delta.rules.checkpoints.contents import ADD_DIFFERS, EXTRA_ADD, MISSING_ADD
 from deltacli.delta.rules.framework.repair_steps import StepKind
 from deltacli.errors import CommitCorrupt, Refused, Unreadable
 from deltacli.operations.checkpoint.execute import write_checkpoint
 from deltacli.operations.checkpoint.plan import CheckpointRequest, plan_checkpoint, plan_of
 from deltacli.operations.log.log_copy import list_whole_log, log_location, versioned
 from deltacli.operations.log.version_checksum import checksum_path, proven_checksum
+from deltacli.operations.repair.doubts import why_doubted
 from deltacli.operations.repair.plan import Planned, Step, Unrepaired, left
 from deltacli.operations.table.find_log import Log
 from deltacli.operations.table.rebuild import rebuild
 
 if TYPE_CHECKING:
     from deltacli.delta.log.segment import LogListing
-    from deltacli.delta.rules.framework.base import Finding, Rule
+    from deltacli.delta.rules.framework.base import Finding
     from deltacli.operations.log.log_copy import StoredFile
     from deltacli.operations.repair.plan import Run, Work
     from deltacli.operations.table.handle import TableHandle
-    from deltacli.operations.table.version import Snapshot
-    from deltacli.typing import RecordBatch
 
 _CHECKPOINTS = (LogFileKind.CLASSIC_CHECKPOINT, LogFileKind.MULTI_PART_CHECKPOINT, LogFileKind.UUID_CHECKPOINT)
-_DOUBTS = (REMOVE_OF_UNKNOWN.id, UNKNOWN_ACTION.id)
 
 
 @dataclass(frozen=True)
@@ -168,59 +163,6 @@ def plan_checkpoints(
     return Planned(steps, work, unrepaired), frozenset(stuck)
 
 
-def _contradicted(
-    table: TableHandle, snapshot: Snapshot, findings: Sequence[Finding], others: Sequence[Finding]
-) -> str | None:
-    """Return why the commits are not trusted more than a checkpoint that differs from them; None where they are.
-
-    A commit whose remove was damaged would bring deleted rows back, and one whose add was damaged would lose rows or
-    name a file that does not exist.
-    """
-    lacking, extra, differing = (_keys_of(findings, rule) for rule in (MISSING_ADD, EXTRA_ADD, ADD_DIFFERS))
-    gone = next((key for key in lacking if not _sizes(table, key)), None)
-    if gone is not None:
-        return f"a commit may be damaged: it adds {gone}, which the checkpoint does not have, and which does not exist"
-    doubt = next((one for one in others if one.rule.id in _DOUBTS), None)
-    if doubt is not None and (lacking or extra):
-        return f"a commit may be damaged: {doubt.message}, and the checkpoint does not agree on {[*lacking, *extra][0]}"
-    named = dict(_named(snapshot, "add", [*extra, *differing])) | dict(_named(snapshot, "remove", extra))
-    unnamed = next((key for key in extra if key not in named and _sizes(table, key)), None)
-    if unnamed is not None:
-        return f"a commit may be damaged: none removes {unnamed}, which the checkpoint has, and which exists"
-    found = {key: _sizes(table, key) for key in differing}
-    other = next((key for key, sizes in found.items() if sizes and not {named.get(key), None} & sizes), None)
-    if other is not None:
-        return f"a commit may be damaged: {other} does not have the size that the commits record"
-    return None
-
-
-def _keys_of(findings: Sequence[Finding], rule: Rule) -> list[str]:
-    return [one.place.key for one in findings if one.rule.id == rule.id and one.place.key]
-
-
-def _named(snapshot: Snapshot, kind: str, paths: Sequence[str]) -> Iterator[tuple[str, int | None]]:
-    """Yield the paths among these of the adds or the removes of a version, with their sizes."""
-    import pyarrow as pa
-
-    wanted = pa.array(paths, pa.string())
-
-    def chosen(rows: RecordBatch) -> RecordBatch:
-        return rows.filter(pc.is_in(rows.column("path"), value_set=wanted))
-
-    if paths:
-        for rows in snapshot.file_actions.map_actions(kind, chosen, fields=("path", "size")):
-            yield from zip(rows.column("path").to_pylist(), rows.column("size").to_pylist(), strict=True)
-
-
-def _sizes(table: TableHandle, path: str) -> set[int | None]:
-    """Return the sizes of a file that the table may mean, one or none below the table; None if it is elsewhere."""
-    inside = table.files().inside(path)
-    if inside is None:
-        return {None}
-    sizes, _ = table.storage.stat_many(list(dict.fromkeys((inside, path))))
-    return {size for size in sizes if size >= 0}
-
-
 def _why_not(
     table: TableHandle,
     listing: LogListing,
@@ -235,7 +177,7 @@ def _why_not(
     if version not in listing.commits:
         return f"commit {version} is missing, and a checkpoint is written only beside its commit"
     try:
-        return _contradicted(table, rebuild(table, Log(listing), version), findings, others)
+        return why_doubted(table, rebuild(table, Log(listing), version), findings, others)
     except (Unreadable, CommitCorrupt) as fault:
         return f"the rest of the log does not determine version {version}: {fault.message}"
 

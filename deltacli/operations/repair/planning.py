@@ -10,14 +10,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from deltacli.delta.log.log_path import LOG_DIRECTORY, Place
 from deltacli.delta.protocol.protocol_action import require_committable
 from deltacli.delta.rules.framework.base import Severity
 from deltacli.delta.rules.framework.repair_steps import Family, row_of
-from deltacli.errors import DeltacliError, NotATable, Refused, Unreadable
-from deltacli.hints import parameter
+from deltacli.errors import NotATable, Refused, Unreadable
 from deltacli.operations.log.log_copy import find_table_id, list_whole_log, versioned
+from deltacli.operations.recover.log_files import DivergedError
+from deltacli.operations.recover.open_sources import open_sources
 from deltacli.operations.repair.bring_log import has_log, plan_log_files
+from deltacli.operations.repair.doubts import DOUBTS
 from deltacli.operations.repair.files import FilesPlan, plan_files
+from deltacli.operations.repair.guards import guarded
 from deltacli.operations.repair.log_caches import plan_checkpoints, plan_checksums, plan_compactions, plan_hint
 from deltacli.operations.repair.plan import (
     Planned,
@@ -29,16 +33,15 @@ from deltacli.operations.repair.plan import (
     joined,
     left,
 )
-from deltacli.operations.table.find_log import list_log, missing_log, refuse_paimon
+from deltacli.operations.repair.renamed import STRANGERS
+from deltacli.operations.table.find_log import missing_log, refuse_paimon
 from deltacli.operations.table.rebuild import read_snapshot
-from deltacli.operations.validate.request import ValidateRequest
+from deltacli.operations.validate.findings import RuleChoice
+from deltacli.operations.validate.request import LevelChoice, ValidateRequest
 from deltacli.operations.validate.validate import validate_table
 from deltacli.storage.base import require_writable
-from deltacli.units import format_size, plural
-from deltacli.work.commits.provenance import read_provenance
 
 if TYPE_CHECKING:
-    from deltacli.delta.log.segment import LogListing
     from deltacli.delta.rules.framework.base import Finding
     from deltacli.operations.repair.request import RepairRequest
     from deltacli.operations.table.handle import TableHandle
@@ -63,15 +66,42 @@ def plan_repair(table: TableHandle, request: RepairRequest) -> RepairPlan:
         if not request.sources:
             raise missing_log(table.storage)
     validation = _validated(table, request)
+    sources, diverged = request.sources, list[DivergedError]()
+    while True:
+        try:
+            return _planned(table, request, sources, validation, diverged)
+        except DivergedError as fault:
+            if fault.source not in sources:
+                raise
+            diverged.append(fault)
+            sources = tuple(one for one in sources if one != fault.source)
+
+
+def _planned(
+    table: TableHandle,
+    request: RepairRequest,
+    sources: Sequence[str],
+    validation: Validation | None,
+    diverged: Sequence[DivergedError],
+) -> RepairPlan:
+    """Return the plan with some of the sources. The logs of others are `diverged`: nothing comes from there, and what
+    depends on one of the commits that differ is refused.
+    """
+    asked = replace(request, sources=sources)
     by_family, others = _sorted(() if validation is None else validation.findings)
+    strangers = tuple(one.place.path for one in others if one.rule.id in STRANGERS)
     files = list_whole_log(table.storage) or {}
     now = _snapshot(table) if validation is not None and validation.is_readable else None
     obstacle = _obstacle(now)
     checkpoints, stuck = plan_checkpoints(table, by_family[Family.CHECKPOINT], files, obstacle, others)
     if validation is None:
-        log = plan_log_files(table, request, _no_log(), frozenset(), is_readable=False)
+        log = plan_log_files(table, asked, _no_log(), frozenset(), is_readable=False)
     else:
-        log = plan_log_files(table, request, by_family[Family.LOG], stuck, is_readable=now is not None)
+        log = plan_log_files(table, asked, by_family[Family.LOG], stuck, is_readable=now is not None)
+    if sources and not log.work and (by_family[Family.CHECKPOINT] or by_family[Family.CHECKSUM]):
+        damaged = {one.place.path.removeprefix(f"{LOG_DIRECTORY}/") for one in by_family[Family.LOG]}
+        sound = {name: file for name, file in files.items() if name not in damaged}
+        open_sources(table, sources, sound, None if now is None else now.metadata.id)
     is_partial = bool(log.work) or now is None
     data = FilesPlan(Planned())
     if log.work:
@@ -79,7 +109,7 @@ def plan_repair(table: TableHandle, request: RepairRequest) -> RepairPlan:
     elif now is None:
         parts = [log, checkpoints, plan_hint(by_family[Family.HINT], files, obstacle)]
     else:
-        data = plan_files(table, request, by_family[Family.FILES], now, obstacle)
+        data = plan_files(table, asked, by_family[Family.FILES], now, obstacle, strangers)
         listing = versioned(files.values())
         parts = [
             log,
@@ -90,7 +120,11 @@ def plan_repair(table: TableHandle, request: RepairRequest) -> RepairPlan:
             plan_hint(by_family[Family.HINT], files, obstacle),
         ]
     found = joined(parts)
-    unrepaired = [*found.unrepaired, *(left(one, row_of(one.rule.id).reason) for one in others)]
+    choice = RuleChoice(request.level, request.select)
+    unrepaired = [
+        *found.unrepaired,
+        *(left(one, row_of(one.rule.id).reason) for one in others if choice.names(one.rule.id)),
+    ]
     unrepaired += _waiting(by_family, found, unrepaired, is_readable=now is not None)
     plan = RepairPlan(
         table,
@@ -103,19 +137,45 @@ def plan_repair(table: TableHandle, request: RepairRequest) -> RepairPlan:
         notes=tuple(found.notes),
         is_partial=is_partial and bool(found.work),
     )
-    return _guarded(plan, data, table)
+    return guarded(_without(plan, diverged), data, table)
+
+
+def _without(plan: RepairPlan, diverged: Sequence[DivergedError]) -> RepairPlan:
+    """Return a plan without what depends on sources that have other commits: what they may have is not given up, and
+    nothing is written from commits of which there are two contents.
+    """
+    if not diverged:
+        return plan
+    first = min(version for one in diverged for version in one.versions)
+    reason = diverged[0].message
+
+    def judged(step: Step) -> Step:
+        version = getattr(plan.work[step.work], "version", None)
+        is_written = isinstance(version, int) and version >= first
+        if step.loses is None and not is_written and not step.rule.startswith("compaction."):
+            return step
+        return step._replace(state=StepState.REFUSED, reason=reason)
+
+    refusals = tuple(Refusal(str(one.code), one.message, one.facts, one.hint) for one in diverged)
+    unrepaired = tuple(
+        one._replace(reason=reason) if row_of(one.rule).family is Family.LOG else one for one in plan.unrepaired
+    )
+    return replace(plan, steps=tuple(map(judged, plan.steps)), unrepaired=unrepaired, refusals=refusals)
 
 
 def _no_log() -> Sequence[Finding]:
-    from deltacli.delta.log.log_path import LOG_DIRECTORY, Place
     from deltacli.delta.rules.framework.catalogue import CATALOGUE
 
     return [CATALOGUE.rules["log.not-a-table"].at(Place(LOG_DIRECTORY), "the directory has no log")]
 
 
 def _validated(table: TableHandle, request: RepairRequest) -> Validation | None:
-    """Return the validation, None where there is nothing at the path."""
-    asked = ValidateRequest(level=request.level, select=request.select, max_findings=0)
+    """Return the validation, None where there is nothing at the path. Findings that raise doubts are among those of
+    each selection.
+    """
+    needed = STRANGERS + DOUBTS if request.select and request.level != LevelChoice.LOG else DOUBTS
+    select = (*request.select, *needed) if request.select else ()
+    asked = ValidateRequest(level=request.level, select=select, max_findings=0)
     try:
         return validate_table(table, asked)
     except NotATable:
@@ -160,92 +220,3 @@ def _waiting(
     for finding in (one for group in findings.values() for one in group):
         if (finding.rule.id, finding.place) not in known:
             yield left(finding, "it can be judged only once the newest version can be rebuilt")
-
-
-def _guarded(plan: RepairPlan, data: FilesPlan, table: TableHandle) -> RepairPlan:
-    """Return a plan with the steps refused that a guard objects to."""
-    refusals = list(_refusals(plan, data))
-    in_use = _in_use(plan, table)
-    if in_use is not None:
-        refusals.append(in_use)
-    stops_all = any(one.code in ("repair.too-much-missing", "repair.listing-differs") for one in refusals)
-    codes = {one.code: one.message for one in refusals}
-
-    def judged(step: Step) -> Step:
-        reason = None
-        if stops_all:
-            reason = refusals[0].message
-        elif step.loses is not None and "repair.loss-not-accepted" in codes:
-            reason = codes["repair.loss-not-accepted"]
-        elif in_use is not None and plan.work[step.work].is_sensitive:
-            reason = in_use.message
-        return step if reason is None else step._replace(state=StepState.REFUSED, reason=reason)
-
-    return replace(plan, steps=tuple(map(judged, plan.steps)), refusals=tuple(refusals))
-
-
-def _refusals(plan: RepairPlan, data: FilesPlan) -> Iterator[Refusal]:
-    if data.returned and data.lost:
-        yield Refusal(
-            "repair.listing-differs",
-            f"{plural(len(data.returned), 'file')} that the listing lacks are there when they are asked for",
-            {"first": data.returned[0], "why": "what else is missing may be there, too"},
-        )
-    if not data.lost:
-        return
-    loss = plan.loss
-    limit = plan.request.max_missing
-    if data.lost > limit * data.live or (data.whole_directories and limit < 1):
-        whole_ones = f", all of {data.whole_directories[0] or 'the table'}" if data.whole_directories else ""
-        yield Refusal(
-            "repair.too-much-missing",
-            f"{data.lost:,} of {plural(data.live, 'live file')} cannot be read{whole_ones}: the wrong directory may be "
-            f"mounted, or a prefix be missing",
-            {"limit": f"{limit:.0%}", "to give them up nevertheless": parameter("repair.max_missing", "100%")},
-        )
-    if not plan.request.accept_loss:
-        rows = "an unknown number of rows" if loss.rows is None else plural(loss.rows, "row")
-        what = f"{plural(loss.files, 'file')} with {rows} ({format_size(loss.size_bytes)})"
-        yield Refusal(
-            "repair.loss-not-accepted",
-            f"{what} would be given up, because no source has {'it' if loss.files == 1 else 'them'}",
-            {
-                "to look elsewhere": parameter("repair.sources", "COPY"),
-                "to give them up": parameter("repair.accept_loss", True),
-            },
-        )
-
-
-def _in_use(plan: RepairPlan, table: TableHandle) -> Refusal | None:
-    """Return the refusal for a table to which others committed within the last hour."""
-    if plan.request.allow_in_use or not any(plan.work[step.work].is_sensitive for step in plan.steps):
-        return None
-    try:
-        listing = list_log(table.storage)
-    except NotATable:
-        return None
-    newest = _newest_of_others(table, listing)
-    if newest is None:
-        return None
-    return Refusal(
-        "repair.table-in-use",
-        f"version {newest} was committed within the last hour, so a writer may be active",
-        {"to repair nevertheless": parameter("repair.allow_in_use", True)},
-    )
-
-
-def _newest_of_others(table: TableHandle, listing: LogListing) -> int | None:
-    """Return the newest version of the last hour that no repair made."""
-    since = table.clock() - _IN_USE_MS
-    for version in sorted(listing.commits, reverse=True):
-        file = listing.commits[version]
-        if file.modified_ms < since:
-            return None
-        try:
-            info = read_provenance(table.storage, file).commit_info or {}
-        except DeltacliError:
-            info = {}
-        is_own = info.get("operation") == _OWN_OPERATION and str(info.get("engineInfo")).startswith("deltacli/")
-        if not is_own:
-            return version
-    return None

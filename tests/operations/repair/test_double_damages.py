@@ -34,8 +34,11 @@ def test_no_row_is_lost_or_invented(first: int, tmp_path: Path) -> None:
 def test_a_damaged_commit_does_not_replace_a_sound_checkpoint(tmp_path: Path) -> None:
     damaged = damage(201, tmp_path)
 
-    assert check(damaged) is None, "the source has another commit"
+    refused = check(damaged)
     done = check(replace(damaged, has_source=False))
+
+    assert refused is not None
+    assert ["recover.diverged"] == [one.code for one in refused.plan.refusals], "the source has another commit"
 
     assert done is not None
     left = {one.rule: one.reason for one in done.plan.unrepaired}

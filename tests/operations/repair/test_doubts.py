@@ -1,0 +1,178 @@
+"""Commits that were damaged and can still be parsed: nothing is given up, and nothing written, for what they say."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deltacli.errors import PartlyDone
+from deltacli.operations.repair.execute import execute_repair, require_complete
+from deltacli.operations.repair.plan import StepState
+from deltacli.operations.repair.planning import plan_repair
+from tests.support.damaged_tables import ADDED, ADDITION, CHECKPOINT, HINT, LAST, DamagedTable, tear
+from tests.support.repairing import content_of, open_damaged, readable_rows, request
+
+Action = dict[str, Any]  # Any: JSON values
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return DamagedTable().write(tmp_path / "t")
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    return DamagedTable().write(tmp_path / "copy")
+
+
+def edit(root: Path, version: int, change: Callable[[Action], None], kind: str = "add") -> None:
+    commit = root / f"_delta_log/{version:020d}.json"
+    lines = [json.loads(line) for line in commit.read_text().splitlines()]
+    for line in lines:
+        if kind in line:
+            change(line[kind])
+    commit.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+
+
+def left(root: Path, **asked: Any) -> dict[str, str]:  # Any: fields of the request
+    done = execute_repair(plan_repair(open_damaged(root), request(**asked)))
+    return {one.rule: one.reason for one in done.plan.unrepaired}
+
+
+@pytest.mark.parametrize("selected", [(), ("data.file-missing",)])
+def test_a_file_that_is_there_under_another_name_is_not_given_up(root: Path, selected: tuple[str, ...]) -> None:
+    wrong = ADDED.replace("part", "part".upper())
+    edit(root, ADDITION, lambda add: add.update(path=wrong))
+    before = content_of(root)
+
+    done = execute_repair(plan_repair(open_damaged(root), request(level="storage", select=selected)))
+
+    assert before == content_of(root)
+    assert ["repair.file-renamed"] == [one.code for one in done.plan.refusals]
+    assert [("data.file-missing", StepState.REFUSED)] == [(step.rule, step.state) for step in done.plan.steps]
+    assert wrong in done.plan.refusals[0].message
+    assert ADDED in done.plan.refusals[0].message
+
+
+def test_another_file_without_a_name_stops_nothing(root: Path) -> None:
+    data = (root / ADDED).read_bytes()
+    (root / ADDED).rename(root / "p=b/other.parquet")
+    (root / "p=b/other.parquet").write_bytes(data[::-1])
+
+    done = execute_repair(plan_repair(open_damaged(root), request(level="storage")))
+
+    assert [LAST + 1] == done.versions
+
+
+def test_a_vector_that_is_there_under_another_name_is_not_given_up(tmp_path: Path) -> None:
+    from tests.operations.recover.test_find_and_put import table_at
+
+    table_at(tmp_path / "t")
+    (vector,) = (tmp_path / "t" / "ab").iterdir()
+    vector.rename(vector.parent.parent / vector.name.replace("deletion_vector_", "deletion_vector_0"))
+
+    done = execute_repair(plan_repair(open_damaged(tmp_path / "t"), request(level="storage")))
+
+    assert [] == done.versions
+    assert "repair.file-renamed" in [one.code for one in done.plan.refusals]
+
+
+def test_a_source_with_other_commits_stops_what_depends_on_it(root: Path, copy: Path) -> None:
+    (root / ADDED).unlink()
+    (root / HINT).write_bytes(b"{")
+    edit(copy, LAST, lambda add: add.update(size=add["size"] + 1))
+
+    plan = plan_repair(open_damaged(root), request(level="storage", sources=[copy]))
+    done = execute_repair(plan)
+
+    assert ["recover.diverged"] == [one.code for one in plan.refusals]
+    assert {"hint.bad-json": StepState.PLANNED, "data.file-missing": StepState.REFUSED} == {
+        step.rule: step.state for step in plan.steps
+    }
+    assert {"hint.bad-json"} == {step.rule for step in done.steps}
+    with pytest.raises(PartlyDone, match="differs from the one in"):
+        require_complete(done)
+
+
+def test_nothing_is_written_from_a_commit_of_which_there_are_two(root: Path, copy: Path) -> None:
+    tear(root / CHECKPOINT)
+    edit(copy, 6, lambda add: add.update(size=add["size"] + 1000))
+
+    plan = plan_repair(open_damaged(root), request(level="log", sources=[copy]))
+
+    assert {"checkpoint.unreadable": StepState.REFUSED} == {
+        step.rule: step.state for step in plan.steps if step.rule.startswith("checkpoint")
+    }
+
+
+def test_what_was_done_is_not_denied_where_no_further_plan_can_be_made(
+    root: Path, copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from deltacli.errors import Refused
+    from deltacli.operations.repair import execute
+
+    (root / HINT).write_bytes(b"{")
+    plan = plan_repair(open_damaged(root), request(level="log"))
+
+    def refuse(*_: object) -> None:
+        raise Refused("nothing was changed: the copy has other files", code="recover.other-table")
+
+    monkeypatch.setattr(execute, "plan_repair", refuse)
+    done = execute_repair(plan)
+
+    assert ["hint.bad-json"] == [step.rule for step in done.steps if step.state is StepState.DONE]
+    with pytest.raises(PartlyDone, match="what is left could not be planned: the copy has other files") as fault:
+        require_complete(done)
+    assert "recover.other-table" == fault.value.code
+    assert "1 step done" in str(fault.value.facts["so far"])
+
+
+def moved(add: Action) -> None:
+    add["partitionValues"] = {"p": "c"}
+
+
+def counted(add: Action) -> None:
+    add["stats"] = add["stats"].replace('"numRecords":10', '"numRecords":11')
+
+
+@pytest.mark.parametrize("change", [moved, counted])
+def test_a_checkpoint_is_kept_where_the_commits_have_other_values(root: Path, change: Callable[[Action], None]) -> None:
+    before = (root / CHECKPOINT).read_bytes()
+    edit(root, 6, change)
+
+    assert "a commit may be damaged" in left(root, level="log")["checkpoint.add-differs"]
+    assert before == (root / CHECKPOINT).read_bytes()
+
+
+def test_a_checkpoint_with_wrong_statistics_is_written_anew(tmp_path: Path) -> None:
+    def count(rows: list[Action]) -> None:
+        for row in rows:
+            if row.get("add"):
+                counted(row["add"])
+
+    table = DamagedTable()
+    table.edit_rows(count)
+    root = table.write(tmp_path / "t")
+    rows = readable_rows(open_damaged(root))
+
+    done = execute_repair(plan_repair(open_damaged(root), request(level="log")))
+
+    assert {"checkpoint.add-differs"} == {step.rule for step in done.steps}
+    assert rows == readable_rows(open_damaged(root))
+
+
+def test_a_checkpoint_is_kept_where_a_commit_has_another_schema(root: Path) -> None:
+    before = (root / CHECKPOINT).read_bytes()
+    edit(
+        root,
+        0,
+        lambda data: data.update(schemaString=data["schemaString"].replace('"name": "name"', '"name": "nama"')),
+        "metaData",
+    )
+
+    assert "no checksum" in left(root, level="log")["checkpoint.metadata-differs"]
+    assert before == (root / CHECKPOINT).read_bytes()
