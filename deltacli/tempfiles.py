@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
 from pathlib import Path
 
 _present: set[Path] = set()
@@ -23,6 +22,8 @@ def remove_all() -> None:
     """Remove everything registered. Errors are ignored, because the process is about to end."""
     for path in list(_present):
         if path.is_dir():
+            import shutil
+
             shutil.rmtree(path, ignore_errors=True)
         else:
             with contextlib.suppress(OSError):

@@ -1,8 +1,14 @@
-"""Keep pyarrow from importing optional packages."""
+"""Keep libraries from importing what a run does not need: pyarrow optional packages, typer what few programs use."""
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from types import ModuleType
+from typing import Any
 
 _LEFT_OUT = ("numpy", "dateutil", "pytz")
 
@@ -39,3 +45,40 @@ class _NoPandas:
     def find_spec(name: str, _path: object = None, _target: object = None) -> None:
         if name == "pandas":
             raise ModuleNotFoundError("pandas is left out", name=name)
+
+
+@contextmanager
+def imported_when_used(*names: str) -> Iterator[None]:
+    """Let modules that are imported meanwhile import some others only when they use them.
+
+    What they take from them by name meanwhile can only be called.
+    """
+    later = [ImportedWhenUsed(name) for name in names if name not in sys.modules]
+    sys.modules.update({module.__name__: module for module in later})
+    try:
+        yield
+    finally:
+        for module in later:
+            module.is_needed = True
+            if sys.modules.get(module.__name__) is module:
+                del sys.modules[module.__name__]
+
+
+class ImportedWhenUsed(ModuleType):
+    """The stand-in for a module."""
+
+    is_needed = False
+
+    def __getattr__(self, name: str) -> Any:  # Any: whatever a module has
+        if self.is_needed:
+            return getattr(import_module(self.__name__), name)
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if (self.__name__, name) == ("platform", "system"):  # asked for by `uuid` while it is imported
+            return lambda: os.uname().sysname
+
+        def call(*arguments: object, **settings: object) -> object:
+            found: object = getattr(import_module(self.__name__), name)(*arguments, **settings)
+            return found
+
+        return call

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from collections.abc import Callable
 
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.shell import again_with
-from deltacli.cli.terminal.term import close_live_line, for_screen, write_stderr
+from deltacli.cli.terminal.term import close_live_line, columns, for_screen, write_stderr
 from deltacli.cli.terminal.waiting import read_line
 from deltacli.clock import system_clock
 from deltacli.errors import Refused
@@ -97,7 +96,7 @@ def _ask(what: str) -> bool:
 
 
 def _wrapped(question: str) -> str:
-    width = shutil.get_terminal_size((80, 24)).columns - 1
+    width = columns() - 1
     if len(question) <= width:
         return question
     import textwrap

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
+from deltacli.arrow.startup import imported_when_used
 from tests.support.builder import TableBuilder
 
 
@@ -71,3 +72,45 @@ def test_a_command_starts_with_few_modules_patterns_and_classes(command: str, tm
 
     counts = zip(Start._fields, found, MOST[command], strict=True)
     assert (0, {}) == (code, {field: (count, most) for field, count, most in counts if count > most})
+
+
+STANDING_IN = """
+import sys
+import deltacli.__main__ as command_line
+
+def leave(code):
+    from deltacli.arrow.startup import ImportedWhenUsed
+    holders = sorted(
+        {name.partition(".")[0] for name, module in sys.modules.items() for value in vars(module or sys).values()
+         if isinstance(value, ImportedWhenUsed)}
+    )
+    sys.stderr.write(" ".join([str(code), *holders, "|", *sorted({"difflib", "platform", "shutil"} & {*sys.modules})]))
+
+command_line._leave = leave
+command_line.main()
+"""
+
+
+def test_a_start_does_not_import_what_typer_rarely_uses(tmp_path: Path) -> None:
+    table = str(TableBuilder().commits(2).write(tmp_path))
+
+    standing_in = [sys.executable, "-c", STANDING_IN, "history", table]
+    done = subprocess.run(standing_in, capture_output=True, text=True, check=True)
+
+    # Only these modules have stand-ins, and were seen to use no more of them than functions while they are imported.
+    assert "0 inspect typer urllib uuid |" == done.stderr.splitlines()[-1].strip()
+
+
+def test_a_stand_in_becomes_its_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    import colorsys
+
+    monkeypatch.delitem(sys.modules, "colorsys")
+    with imported_when_used("colorsys"):
+        import colorsys as later
+        from colorsys import rgb_to_hls
+
+        assert "ImportedWhenUsed" == type(sys.modules["colorsys"]).__name__
+
+    assert "colorsys" not in sys.modules
+    assert colorsys.rgb_to_hls(0.1, 0.2, 0.3) == rgb_to_hls(0.1, 0.2, 0.3)
+    assert colorsys.ONE_THIRD == later.ONE_THIRD

@@ -54,7 +54,7 @@ class Stores:
 
         if "#" in uri and (share := self._open_share(uri, writes=writes)) is not None:
             return share
-        if "://" not in uri:
+        if "://" not in uri or uri.lower().startswith("file:"):
             storage = open_storage(uri, self._options, self._allowed)
         else:
             from deltacli.cli.terminal.libraries import capture_logging

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 import unicodedata
 from collections.abc import Callable
@@ -102,8 +101,15 @@ def detect_terminal(colour: str, *, to_file: bool) -> Terminal:
     )
     wanted = is_forced or (colour == "auto" and is_terminal and may_colour and environment.get("TERM") != "dumb")
     if is_terminal:
-        return Terminal(is_terminal, max(shutil.get_terminal_size((80, 24)).columns, 20), wanted)
+        return Terminal(is_terminal, max(columns(), 20), wanted)
     return Terminal(is_terminal, _forced_width(environment.get("COLUMNS", "")) if is_forced else None, wanted)
+
+
+def columns() -> int:
+    """Return the width of the terminal, 80 where it is unknown."""
+    import shutil
+
+    return shutil.get_terminal_size((80, 24)).columns
 
 
 def colours_stderr(colour: str) -> bool:
@@ -221,7 +227,7 @@ def say(text: str, paint: Callable[[str], str] = str) -> None:
 
     text = without_secrets(text)
     if sys.stderr is not None and sys.stderr.isatty():
-        text = _folded(text, shutil.get_terminal_size((80, 24)).columns)
+        text = _folded(text, columns())
     line = live_line()
     with nullcontext() if line is None else line.hidden():
         write_stderr(paint(text) + "\n")

@@ -11,8 +11,11 @@ import contextlib
 import os
 import select
 import signal
-import subprocess
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import subprocess
 
 _BLOCK = 4096
 """Bytes per read: the longest line that a terminal delivers at once."""
