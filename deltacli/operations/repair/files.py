@@ -19,18 +19,24 @@ from deltacli.delta.paths.locate_paths import text_of
 from deltacli.delta.rules.framework.base import Severity
 from deltacli.delta.rules.framework.repair_steps import StepKind
 from deltacli.delta.stats.record_counts import num_records_column
-from deltacli.delta.vacuum.keys import PathKeys
-from deltacli.delta.vectors.descriptor import unique_id_column
 from deltacli.operations.change.commit import Committed, commit
-from deltacli.operations.log.log_copy import list_whole_log
-from deltacli.operations.recover.needed import NeededFiles, needed_files, whole
-from deltacli.operations.recover.open_sources import data_sources, open_sources, require_usable
+from deltacli.operations.recover.needed import whole
 from deltacli.operations.recover.presence import look_for
-from deltacli.operations.recover.put import tags_of
-from deltacli.operations.recover.sources import find_in
-from deltacli.operations.recover.verify import Problem, verify
+from deltacli.operations.recover.verify import Problem
+from deltacli.operations.repair.amend import AddAgain, Amendment
+from deltacli.operations.repair.looked import (
+    CONTENT,
+    INTACT,
+    Looked,
+    Named,
+    is_of_vector,
+    look_at,
+    named_files,
+    needed_of,
+    right_descriptors,
+    without_nulls,
+)
 from deltacli.operations.repair.plan import Loss, Planned, Step, StepState, Unrepaired, left
-from deltacli.operations.repair.renamed import find_renamed
 from deltacli.operations.repair.salvage import DamagedFile, salvage
 from deltacli.operations.restore.bring import Brought
 from deltacli.operations.table.keyed_files import Mask, file_keys, removes_of
@@ -45,48 +51,6 @@ if TYPE_CHECKING:
     from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.table.version import Snapshot
     from deltacli.typing import ArrowArray, RecordBatch
-
-CONTENT = "content"
-"""A file whose size and footer are right, and whose rows cannot be read."""
-INTACT = "intact"
-"""A file of another size than in the log, whose content is complete."""
-_OF_VECTORS = "dv."
-_DIRECTORY = r"/?[^/]*$"
-
-
-class Named(NamedTuple):
-    """The live files that findings name: whole adds, with the keys of their data files and of the files of their
-    vectors below the root (null: elsewhere, inline, or none).
-
-    `live` is the number of all live files, `directories` that of live files per directory of a named one.
-    """
-
-    adds: pyarrow.Table
-    data: Sequence[bytes | None]
-    vectors: Sequence[bytes | None]
-    live: int
-    directories: Mapping[str, int]
-
-    @property
-    def paths(self) -> list[str]:
-        """Return the paths as in the log."""
-        found: list[str] = self.adds["path"].to_pylist()
-        return found
-
-
-NOTHING: Mapping[bytes, str] = MappingProxyType({})
-
-
-class Looked(NamedTuple):
-    """What is wrong with files, by their keys, why, and the source that has each of them as it should be."""
-
-    problems: Mapping[bytes, str]
-    reasons: Mapping[bytes, str]
-    sources: Mapping[bytes, str] = NOTHING
-    brought: Brought | None = None
-    notes: Sequence[str] = ()
-    renamed: Mapping[bytes, str] = NOTHING
-    """Missing files that are there under names that no log has."""
 
 
 class FilesPlan(NamedTuple):
@@ -178,10 +142,11 @@ def plan_files(
     """
     if not findings:
         return FilesPlan(Planned())
-    named = _named(table, now, {one.place.key for one in findings if one.place.key is not None})
+    named = named_files(table, now, {one.place.key for one in findings if one.place.key is not None})
     if named is None:
         return FilesPlan(Planned(unrepaired=[_past(one) for one in findings]))
-    looked = _look(table, request, named, now, findings, strangers)
+    looked = look_at(table, request, named, now, findings, strangers)
+    looked = looked._replace(descriptors=dict(right_descriptors(table, named, now, looked, findings)))
     return _Steps(request, named, looked, obstacle).plan(findings)
 
 
@@ -195,6 +160,7 @@ class _Steps:
         self.removed: dict[int, Loss] = {}
         self.returned: set[str] = set()
         self.renamed: dict[int, str] = {}
+        self.amended: dict[int, Amendment] = {}
         self.uses_sources = False
         by_path: dict[str, list[int]] = {}
         for row, path in enumerate(named.paths):
@@ -208,13 +174,16 @@ class _Steps:
                 self.unrepaired.append(_past(finding))
             for row in rows:
                 self._decide(finding, row)
-        work: list[Work] = []
+        work: dict[StepKind, Work] = {}
         if self.uses_sources and self.looked.brought is not None:
-            work.append(BringFiles(self.looked.brought))
+            work[StepKind.RECOVER] = BringFiles(self.looked.brought)
+        if self.amended:
+            work[StepKind.REBUILD] = self._amendment()
         if self.removed:
-            work.append(self._removal())
-        steps = [step._replace(work=0 if step.action is StepKind.RECOVER else len(work) - 1) for step in self.steps]
-        planned = Planned(steps, work, self.unrepaired, self.looked.notes)
+            work[StepKind.REMOVE_REFERENCE] = self._removal()
+        numbers = {action: number for number, action in enumerate(work)}
+        steps = [step._replace(work=numbers.get(step.action, 0)) for step in self.steps]
+        planned = Planned(steps, list(work.values()), self.unrepaired, self.looked.notes)
         lost = {row for row in (*self.removed, *self.renamed) if self._problem(row)[0] == Problem.MISSING.value}
         return FilesPlan(
             planned,
@@ -233,8 +202,7 @@ class _Steps:
             self.unrepaired.append(left(finding, "the file is there, as the log describes it"))
             return
         if problem == INTACT:
-            why = "the file is complete, and only its size differs from the one in the log"
-            self.unrepaired.append(left(finding, why))
+            self._record_size(finding, row)
             return
         lost = self._lost_keys(row)
         if lost and all(key in self.looked.sources for key in lost):
@@ -246,6 +214,11 @@ class _Steps:
         if self.obstacle is not None:
             self.unrepaired.append(left(finding, self.obstacle))
             return
+        if row in self.looked.descriptors:
+            self.amended[row] = Amendment(vector=self.looked.descriptors[row])
+            what = f"record the deletion vector of {finding.place.key} as it is in its file"
+            self.steps.append(Step(finding.rule.id, finding.place, StepKind.REBUILD, 0, what))
+            return
         what = f"remove {finding.place.key}: {reason or problem}"
         step = Step(finding.rule.id, finding.place, StepKind.REMOVE_REFERENCE, 1, what, None, self._loss(row))
         other = next((self.looked.renamed[key] for key in lost if key in self.looked.renamed), None)
@@ -256,6 +229,28 @@ class _Steps:
             why = f"{other}, which no log names, is what the log says of it: a path in a commit may be damaged"
             step = step._replace(state=StepState.REFUSED, reason=why)
         self.steps.append(step)
+
+    def _record_size(self, finding: Finding, row: int) -> None:
+        key = self.named.data[row]
+        size = None if key is None else self.looked.sizes.get(key)
+        reason = self.obstacle or (
+            "the file is complete, but the log does not say how many rows it had" if size is None else None
+        )
+        if reason is not None or size is None:
+            self.unrepaired.append(left(finding, str(reason)))
+            return
+        self.amended[row] = Amendment(size=size)
+        what = f"record the size of {finding.place.key}, which has all its rows: {size:,} bytes"
+        self.steps.append(Step(finding.rule.id, finding.place, StepKind.REBUILD, 0, what))
+
+    def _amendment(self) -> AddAgain:
+        import pyarrow as pa
+
+        rows = sorted(self.amended)
+        keys = _keys_of(self.named.adds.take(rows))
+        by_key = dict(zip(whole(keys).to_pylist(), (self.amended[row] for row in rows), strict=True))
+        paths = tuple(self.named.paths[row] for row in rows)
+        return AddAgain(pa.array(list(by_key), pa.binary()), by_key, paths, "what is true")
 
     def _lost_keys(self, row: int) -> list[bytes]:
         keys = (self.named.data[row], self.named.vectors[row])
@@ -270,8 +265,8 @@ class _Steps:
                 return problems[key], reasons.get(key)
         if finding is None:
             return None, None
-        is_elsewhere = (self.named.vectors if _is_of_vector(finding) else self.named.data)[row] is None
-        if is_elsewhere and (_is_of_vector(finding) or not finding.rule.id.endswith("file-missing")):
+        is_elsewhere = (self.named.vectors if is_of_vector(finding) else self.named.data)[row] is None
+        if is_elsewhere and (is_of_vector(finding) or not finding.rule.id.endswith("file-missing")):
             return CONTENT, finding.message
         return (Problem.MISSING.value, "it is outside the table") if is_elsewhere else (None, None)
 
@@ -294,7 +289,7 @@ class _Steps:
             if lost and all(problems[one] == Problem.MISSING.value for one in lost):
                 gone[path] = frozenset(lost)
             if key is not None and problems.get(key) in (Problem.SIZE.value, Problem.FOOTER.value, CONTENT):
-                unreadable.append(DamagedFile(path, vector and _without_nulls(vector)))
+                unreadable.append(DamagedFile(path, vector and without_nulls(vector)))
         return RemoveFiles(whole(_keys_of(adds)), paths, gone, tuple(unreadable))
 
     def _whole_directories(self, lost: set[int]) -> tuple[str, ...]:
@@ -305,35 +300,6 @@ class _Steps:
             counts[directory] = counts.get(directory, 0) + 1
         live = self.named.directories
         return tuple(sorted(name for name, count in counts.items() if 1 < count == live.get(name)))
-
-
-def _named(table: TableHandle, now: Snapshot, names: set[str]) -> Named | None:
-    """Return the live files with these paths, None if there are none."""
-    import pyarrow as pa
-
-    wanted = pa.array(sorted(names), pa.string())
-    directories = pc.unique(pc.replace_substring_regex(wanted, _DIRECTORY, ""))
-
-    def read(adds: RecordBatch) -> tuple[int, ArrowArray, RecordBatch | None]:
-        paths = pc.cast(adds.column("path"), pa.string())
-        chosen = pc.is_in(paths, value_set=wanted)
-        below = pc.replace_substring_regex(paths, _DIRECTORY, "")
-        near = pc.value_counts(pc.filter(below, pc.is_in(below, value_set=directories)))
-        return adds.num_rows, near, pc.filter(adds, chosen) if pc.any(chosen).as_py() else None
-
-    live, counts, parts = 0, dict[str, int](), []
-    for count, near, part in now.file_actions.map_actions("add", read):
-        live += count
-        for one in near.to_pylist():
-            counts[one["values"]] = counts.get(one["values"], 0) + one["counts"]
-        if part is not None:
-            parts.append(part)
-    if not parts:
-        return None
-    adds = pa.concat_tables([pa.Table.from_batches([part]) for part in parts]).combine_chunks()
-    keys = PathKeys((table.storage.uri, *table.storage.aliases))
-    vectors = keys.of_vectors(whole(unique_id_column(whole(adds["deletionVector"])))).keys
-    return Named(adds, keys.of_log(whole(adds["path"])).keys.to_pylist(), vectors.to_pylist(), live, counts)
 
 
 def _chosen(now: Snapshot, mask: Mask) -> pyarrow.Table | None:
@@ -351,97 +317,11 @@ def _keys_of(adds: pyarrow.Table) -> ArrowArray:
     return pa.concat_arrays([file_keys(batch) for batch in adds.combine_chunks().to_batches()])
 
 
-def _needed(table: TableHandle, adds: pyarrow.Table) -> NeededFiles:
-    columns = [whole(adds[name]) for name in ("path", "size", "stats", "deletionVector")]
-    paths, sizes, stats, vectors = columns
-    uris = (table.storage.uri, *table.storage.aliases)
-    return needed_files(uris, paths, sizes, num_records_column(stats), vectors)
-
-
-def _look(
-    table: TableHandle,
-    request: RepairRequest,
-    named: Named,
-    now: Snapshot,
-    findings: Sequence[Finding],
-    strangers: Sequence[str],
-) -> Looked:
-    """Look at the named files, and for those that cannot be used in the sources."""
-    import pyarrow as pa
-
-    needed = _needed(table, named.adds)
-    keys = whole(needed.files["path"]).to_pylist()
-    there, sizes = look_for(table.storage, needed, table.engine, table.progress)
-    stores = table.over(table.storage).stores
-    verified = verify(there, sizes, stores, table.engine, table.progress)
-    problems = dict(zip(keys, verified.problems.to_pylist(), strict=True))
-    reasons = {key: why for key, why in zip(keys, verified.reasons.to_pylist(), strict=True) if why is not None}
-    for key in _intact(table, there, sizes, keys, problems):
-        problems[key] = INTACT
-    for key, why in _unreadable_content(named, findings):
-        if problems.get(key) is None:
-            problems[key], reasons[key] = CONTENT, why
-    is_lost = pa.array([problems[key] not in (None, INTACT) for key in keys], pa.bool_())
-    is_gone = pa.array([problems[key] == Problem.MISSING.value for key in keys], pa.bool_())
-    found = {key: problem for key, problem in problems.items() if problem is not None}
-    looked = Looked(found, reasons, renamed=find_renamed(table, needed.where(is_gone), strangers))
-    if not request.sources or not pc.any(is_lost).as_py():
-        return looked
-    present = list_whole_log(table.storage) or {}
-    opened = open_sources(table, request.sources, present, now.metadata.id)
-    notes = require_usable(opened)
-    lost = there.where(is_lost)
-    sources = data_sources(table, opened, lost, now.metadata.id)
-    elsewhere = find_in(sources, lost, table.engine, table.progress)
-    damaged = pc.filter(whole(lost.files["path"]), pc.is_valid(pc.filter(sizes, is_lost)))
-    lost_keys = pc.filter(pa.array(keys, pa.binary()), is_lost).to_pylist()
-    by_key = {
-        key: sources[number].name
-        for key, number in zip(lost_keys, elsewhere.sources.to_pylist(), strict=True)
-        if number is not None
-    }
-    brought = Brought(elsewhere, sources, tags_of(table.storage, damaged, table.engine)) if by_key else None
-    return looked._replace(sources=by_key, brought=brought, notes=notes)
-
-
-def _intact(
-    table: TableHandle, needed: NeededFiles, sizes: ArrowArray, keys: Sequence[bytes], problems: Mapping[bytes, str]
-) -> Iterator[bytes]:
-    """Yield the keys of files of another size than in the log, whose footer and rows are as they should be."""
-    import pyarrow as pa
-
-    other = pa.array([problems[key] == Problem.SIZE.value for key in keys], pa.bool_())
-    if not pc.any(other).as_py():
-        return
-    column = needed.files.schema.get_field_index("sizeBytes")
-    as_found = needed._replace(files=needed.files.set_column(column, "sizeBytes", pa.chunked_array([sizes])))
-    chosen = as_found.where(other)
-    stores = table.over(table.storage).stores
-    found = verify(chosen, pc.filter(sizes, other), stores, table.engine, table.progress)
-    chosen_keys = pc.filter(pa.array(keys, pa.binary()), other).to_pylist()
-    yield from (key for key, sound in zip(chosen_keys, found.is_sound.to_pylist(), strict=True) if sound)
-
-
-def _unreadable_content(named: Named, findings: Sequence[Finding]) -> Iterator[tuple[bytes, str]]:
-    """Yield the keys of data files whose rows cannot be read, although their footers can, and of vectors that cannot be
-    applied, although their files are as they should be.
-    """
-    keys: dict[tuple[str, bool], list[bytes]] = {}
-    for path, data, vector in zip(named.paths, named.data, named.vectors, strict=True):
-        for is_vector, key in ((False, data), (True, vector)):
-            if key is not None:
-                keys.setdefault((path, is_vector), []).append(key)
-    for finding in findings:
-        is_vector = _is_of_vector(finding)
-        if (is_vector or finding.rule.id == "data.not-parquet") and not finding.rule.id.endswith("missing"):
-            yield from ((key, finding.message) for key in keys.get((finding.place.key or "", is_vector), ()))
-
-
 def _still_lost(table: TableHandle, adds: pyarrow.Table, gone: Mapping[str, frozenset[bytes]]) -> pyarrow.Table:
     """Return the adds without those whose files were missing and are there by now."""
     import pyarrow as pa
 
-    needed = _needed(table, adds)
+    needed = needed_of(table, adds)
     names = whole(needed.files["path"]).to_pylist()
     _, sizes = look_for(table.storage, needed, table.engine, table.progress)
     there = {name for name, size in zip(names, sizes.to_pylist(), strict=True) if size is not None}
@@ -453,11 +333,3 @@ def _still_lost(table: TableHandle, adds: pyarrow.Table, gone: Mapping[str, froz
 def _past(finding: Finding) -> Unrepaired:
     """Return a finding about a file of older versions only, or about change data: no reader of the newest one fails."""
     return left(finding, "the newest version does not have this file")._replace(severity=Severity.WARNING)
-
-
-def _without_nulls(vector: Mapping[str, object]) -> dict[str, object]:
-    return {name: value for name, value in vector.items() if value is not None}
-
-
-def _is_of_vector(finding: Finding) -> bool:
-    return finding.rule.id.startswith(_OF_VECTORS)

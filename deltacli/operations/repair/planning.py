@@ -18,6 +18,7 @@ from deltacli.errors import NotATable, Refused, Unreadable
 from deltacli.operations.log.log_copy import find_table_id, list_whole_log, versioned
 from deltacli.operations.recover.log_files import DivergedError
 from deltacli.operations.recover.open_sources import open_sources
+from deltacli.operations.repair.amend import plan_statistics
 from deltacli.operations.repair.bring_log import has_log, plan_log_files
 from deltacli.operations.repair.doubts import DOUBTS
 from deltacli.operations.repair.files import FilesPlan, plan_files
@@ -114,6 +115,7 @@ def _planned(
         parts = [
             log,
             data.planned,
+            plan_statistics(table, by_family[Family.STATISTICS], now, listing, obstacle),
             plan_compactions(by_family[Family.COMPACTION], listing),
             checkpoints,
             plan_checksums(by_family[Family.CHECKSUM], listing, obstacle),

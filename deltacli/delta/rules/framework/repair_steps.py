@@ -25,6 +25,7 @@ class Family(StrEnum):
 
     LOG = "log"
     FILES = "files"
+    STATISTICS = "statistics"
     CHECKPOINT = "checkpoint"
     COMPACTION = "compaction"
     CHECKSUM = "checksum"
@@ -56,9 +57,23 @@ _STEPS: tuple[tuple[Family, tuple[StepKind, ...], str], ...] = (
     (
         Family.FILES,
         (_RECOVER, _REMOVE),
-        """data.file-missing data.not-parquet dv.file-missing dv.file-too-short dv.file-version dv.size-mismatch
-        dv.crc-mismatch dv.magic dv.bitmap-corrupt dv.cardinality-mismatch dv.row-out-of-range data.size-mismatch
-        dv.bad-descriptor dv.bad-z85""",
+        """data.file-missing data.not-parquet dv.file-missing dv.file-version dv.bitmap-corrupt dv.row-out-of-range
+        dv.bad-z85""",
+    ),
+    (
+        Family.FILES,
+        (_RECOVER, _REBUILD, _REMOVE),
+        """data.size-mismatch dv.file-too-short dv.size-mismatch dv.crc-mismatch dv.magic dv.cardinality-mismatch
+        dv.bad-descriptor""",
+    ),
+    (
+        Family.STATISTICS,
+        (_REBUILD,),
+        """stats.bad-json stats.num-records-missing stats.num-records-negative stats.cardinality-exceeds
+        stats.null-count-range stats.unknown-column stats.partition-column stats.type-mismatch stats.interval-bounds
+        stats.variant-encoding stats.tight-with-dv stats.min-greater-max stats.num-records-mismatch
+        stats.null-count-mismatch stats.bounds-not-covering stats.bounds-not-tight stats.clustering-missing
+        typewidening.float-bounds iceberg.num-records dv.num-records-missing mapping.stats-key-logical""",
     ),
     (
         Family.CHECKPOINT,
@@ -170,15 +185,10 @@ _NO_STEP: tuple[tuple[str, str], ...] = (
         """action.missing-required action.wrong-type domain.configuration-not-string action.negative-size
         action.bad-modification-time action.path-empty action.tags-null-value path.bad-encoding path.not-encoded
         path.escapes-root path.not-normalised path.absolute-inside-root path.double-encoded
-        mapping.partition-key-logical mapping.stats-key-logical partition.key-missing partition.key-extra
-        partition.key-case partition.unparsable partition.empty-string partition.timestamp-zoneless
-        partition.noncanonical partition.hive-default partition.values-on-unpartitioned partition.ntz-date-only
-        stats.bad-json stats.num-records-missing stats.num-records-negative stats.cardinality-exceeds
-        stats.null-count-range stats.unknown-column stats.partition-column stats.type-mismatch stats.interval-bounds
-        stats.variant-encoding stats.tight-with-dv stats.min-greater-max stats.num-records-mismatch
-        stats.null-count-mismatch stats.bounds-not-covering stats.bounds-not-tight stats.clustering-missing
-        typewidening.float-bounds iceberg.num-records dv.inline-with-offset dv.absolute-not-absolute
-        dv.offset-zero-vs-null dv.empty dv.num-records-missing dv.random-prefix-dir dv.absolute-in-root
+        mapping.partition-key-logical partition.key-missing partition.key-extra partition.key-case
+        partition.unparsable partition.empty-string partition.timestamp-zoneless partition.noncanonical
+        partition.hive-default partition.values-on-unpartitioned partition.ntz-date-only dv.inline-with-offset
+        dv.absolute-not-absolute dv.offset-zero-vs-null dv.empty dv.random-prefix-dir dv.absolute-in-root
         rowtracking.commit-version rowtracking.base-row-id-changed rowtracking.base-row-id-missing
         rowtracking.high-water-mark rowtracking.high-water-mark-decreased""",
     ),

@@ -1,0 +1,255 @@
+"""What is wrong with the live files that findings name, and where else they are as the log describes them.
+
+Each file is looked at: what a listing said is not enough. A source is trusted by size, footer, checksum and
+cardinality.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from deltacli.arrow import compute as pc
+from deltacli.delta.stats.record_counts import num_records_column
+from deltacli.delta.vacuum.keys import PathKeys
+from deltacli.delta.vectors.descriptor import unique_id_column
+from deltacli.operations.log.log_copy import list_whole_log
+from deltacli.operations.recover.needed import NeededFiles, needed_files, whole
+from deltacli.operations.recover.open_sources import data_sources, open_sources, require_usable
+from deltacli.operations.recover.presence import look_for
+from deltacli.operations.recover.put import tags_of
+from deltacli.operations.recover.sources import find_in
+from deltacli.operations.recover.verify import Problem, verify
+from deltacli.operations.repair.renamed import find_renamed
+from deltacli.operations.repair.true_vectors import true_descriptor
+from deltacli.operations.restore.bring import Brought
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from deltacli.delta.rules.framework.base import Finding
+    from deltacli.operations.repair.request import RepairRequest
+    from deltacli.operations.table.handle import TableHandle
+    from deltacli.operations.table.version import Snapshot
+    from deltacli.typing import ArrowArray, RecordBatch
+
+CONTENT = "content"
+"""A file whose size and footer are right, and whose rows cannot be read."""
+INTACT = "intact"
+"""A file of another size than in the log, whose content is complete."""
+_OF_VECTORS = "dv."
+_DIRECTORY = r"/?[^/]*$"
+
+
+class Named(NamedTuple):
+    """The live files that findings name: whole adds, with the keys of their data files and of the files of their
+    vectors below the root (null: elsewhere, inline, or none).
+
+    `live` is the number of all live files, `directories` that of live files per directory of a named one.
+    """
+
+    adds: pyarrow.Table
+    data: Sequence[bytes | None]
+    vectors: Sequence[bytes | None]
+    live: int
+    directories: Mapping[str, int]
+
+    @property
+    def paths(self) -> list[str]:
+        """Return the paths as in the log."""
+        found: list[str] = self.adds["path"].to_pylist()
+        return found
+
+
+NOTHING: Mapping[bytes, str] = MappingProxyType({})
+
+
+class Looked(NamedTuple):
+    """What is wrong with files, by their keys, why, and the source that has each of them as it should be."""
+
+    problems: Mapping[bytes, str]
+    reasons: Mapping[bytes, str]
+    sources: Mapping[bytes, str] = NOTHING
+    brought: Brought | None = None
+    notes: Sequence[str] = ()
+    renamed: Mapping[bytes, str] = NOTHING
+    """Missing files that are there under names that no log has."""
+    sizes: Mapping[bytes, int] = MappingProxyType({})
+    """The bytes of the files of which only the size differs from the log."""
+    descriptors: Mapping[int, Mapping[str, Any]] = MappingProxyType({})  # Any: as in the log
+    """The vectors of adds as their bitmaps are, where only the descriptors differ."""
+
+
+def named_files(table: TableHandle, now: Snapshot, names: set[str]) -> Named | None:
+    """Return the live files with these paths, None if there are none."""
+    import pyarrow as pa
+
+    wanted = pa.array(sorted(names), pa.string())
+    directories = pc.unique(pc.replace_substring_regex(wanted, _DIRECTORY, ""))
+
+    def read(adds: RecordBatch) -> tuple[int, ArrowArray, RecordBatch | None]:
+        paths = pc.cast(adds.column("path"), pa.string())
+        chosen = pc.is_in(paths, value_set=wanted)
+        below = pc.replace_substring_regex(paths, _DIRECTORY, "")
+        near = pc.value_counts(pc.filter(below, pc.is_in(below, value_set=directories)))
+        return adds.num_rows, near, pc.filter(adds, chosen) if pc.any(chosen).as_py() else None
+
+    live, counts, parts = 0, dict[str, int](), []
+    for count, near, part in now.file_actions.map_actions("add", read):
+        live += count
+        for one in near.to_pylist():
+            counts[one["values"]] = counts.get(one["values"], 0) + one["counts"]
+        if part is not None:
+            parts.append(part)
+    if not parts:
+        return None
+    adds = pa.concat_tables([pa.Table.from_batches([part]) for part in parts]).combine_chunks()
+    keys = PathKeys((table.storage.uri, *table.storage.aliases))
+    vectors = keys.of_vectors(whole(unique_id_column(whole(adds["deletionVector"])))).keys
+    return Named(adds, keys.of_log(whole(adds["path"])).keys.to_pylist(), vectors.to_pylist(), live, counts)
+
+
+def needed_of(table: TableHandle, adds: pyarrow.Table) -> NeededFiles:
+    columns = [whole(adds[name]) for name in ("path", "size", "stats", "deletionVector")]
+    paths, sizes, stats, vectors = columns
+    uris = (table.storage.uri, *table.storage.aliases)
+    return needed_files(uris, paths, sizes, num_records_column(stats), vectors)
+
+
+def look_at(
+    table: TableHandle,
+    request: RepairRequest,
+    named: Named,
+    now: Snapshot,
+    findings: Sequence[Finding],
+    strangers: Sequence[str],
+) -> Looked:
+    """Look at the named files, and for those that cannot be used in the sources."""
+    import pyarrow as pa
+
+    needed = needed_of(table, named.adds)
+    keys = whole(needed.files["path"]).to_pylist()
+    there, sizes = look_for(table.storage, needed, table.engine, table.progress)
+    stores = table.over(table.storage).stores
+    verified = verify(there, sizes, stores, table.engine, table.progress)
+    problems = dict(zip(keys, verified.problems.to_pylist(), strict=True))
+    reasons = {key: why for key, why in zip(keys, verified.reasons.to_pylist(), strict=True) if why is not None}
+    intact = frozenset(_intact(table, there, sizes, keys, problems))
+    problems |= dict.fromkeys(intact, INTACT)
+    known = zip(keys, sizes.to_pylist(), needed.files["rows"].to_pylist(), strict=True)
+    seen = {key: size for key, size, rows in known if key in intact and rows is not None}
+    for key, why in _unreadable_content(named, findings):
+        if problems.get(key) is None:
+            problems[key], reasons[key] = CONTENT, why
+    is_lost = pa.array([problems[key] not in (None, INTACT) for key in keys], pa.bool_())
+    is_gone = pa.array([problems[key] == Problem.MISSING.value for key in keys], pa.bool_())
+    found = {key: problem for key, problem in problems.items() if problem is not None}
+    looked = Looked(found, reasons, renamed=find_renamed(table, needed.where(is_gone), strangers), sizes=seen)
+    if not request.sources or not pc.any(is_lost).as_py():
+        return looked
+    present = list_whole_log(table.storage) or {}
+    opened = open_sources(table, request.sources, present, now.metadata.id)
+    notes = require_usable(opened)
+    lost = there.where(is_lost)
+    sources = data_sources(table, opened, lost, now.metadata.id)
+    elsewhere = find_in(sources, lost, table.engine, table.progress)
+    damaged = pc.filter(whole(lost.files["path"]), pc.is_valid(pc.filter(sizes, is_lost)))
+    lost_keys = pc.filter(pa.array(keys, pa.binary()), is_lost).to_pylist()
+    by_key = {
+        key: sources[number].name
+        for key, number in zip(lost_keys, elsewhere.sources.to_pylist(), strict=True)
+        if number is not None
+    }
+    brought = Brought(elsewhere, sources, tags_of(table.storage, damaged, table.engine)) if by_key else None
+    return looked._replace(sources=by_key, brought=brought, notes=notes)
+
+
+def right_descriptors(
+    table: TableHandle, named: Named, now: Snapshot, looked: Looked, findings: Sequence[Finding]
+) -> Iterator[tuple[int, Mapping[str, Any]]]:  # Any: as in the log
+    """Yield the rows of adds of which only the descriptor of the vector is wrong, with the right one."""
+    wrong = {one.place.key for one in findings if is_of_vector(one)}
+    stated = [vector and without_nulls(vector) for vector in named.adds["deletionVector"].to_pylist()]
+    rows = [
+        row
+        for row, vector in enumerate(stated)
+        if vector
+        and named.paths[row] in wrong
+        and looked.problems.get(named.data[row] or b"") is None
+        and looked.problems.get(named.vectors[row] or b"") != Problem.MISSING.value
+    ]
+    if not rows:
+        return
+    files, live = table.files(), _vectors_in(now, {str(stated[row].get("pathOrInlineDv")) for row in rows})
+    records = num_records_column(whole(named.adds["stats"])).to_pylist()
+    for row in rows:
+        place = str(stated[row].get("pathOrInlineDv"))
+        taken = {offset for path, offset in live.get(place, ()) if path != named.paths[row] and offset is not None}
+        found = true_descriptor(files, stated[row], records[row], taken)
+        if found is not None and dict(found) != stated[row]:
+            yield row, found
+
+
+def _vectors_in(now: Snapshot, places: set[str]) -> Mapping[str, Sequence[tuple[str, int | None]]]:
+    """Return the live files whose vectors are in some files, and the offsets of these."""
+    import pyarrow as pa
+
+    wanted = pa.array(sorted(places), pa.string())
+
+    def read(adds: RecordBatch) -> list[tuple[str, str, int | None]]:
+        vectors = adds.column("deletionVector")
+        if vectors.null_count == len(vectors):
+            return []
+        chosen = adds.filter(pc.is_in(pc.struct_field(vectors, ["pathOrInlineDv"]), value_set=wanted))
+        return [
+            (vector["pathOrInlineDv"], path, vector.get("offset"))
+            for path, vector in zip(*(chosen.column(n).to_pylist() for n in ("path", "deletionVector")), strict=True)
+        ]
+
+    found: dict[str, list[tuple[str, int | None]]] = {}
+    for part in now.file_actions.map_actions("add", read):
+        for place, path, offset in part:
+            found.setdefault(place, []).append((path, offset))
+    return found
+
+
+def _intact(
+    table: TableHandle, needed: NeededFiles, sizes: ArrowArray, keys: Sequence[bytes], problems: Mapping[bytes, str]
+) -> Iterator[bytes]:
+    """Yield the keys of files of another size than in the log, whose footer and rows are as they should be."""
+    import pyarrow as pa
+
+    other = pa.array([problems[key] == Problem.SIZE.value for key in keys], pa.bool_())
+    if not pc.any(other).as_py():
+        return
+    column = needed.files.schema.get_field_index("sizeBytes")
+    as_found = needed._replace(files=needed.files.set_column(column, "sizeBytes", pa.chunked_array([sizes])))
+    chosen = as_found.where(other)
+    stores = table.over(table.storage).stores
+    found = verify(chosen, pc.filter(sizes, other), stores, table.engine, table.progress)
+    chosen_keys = pc.filter(pa.array(keys, pa.binary()), other).to_pylist()
+    yield from (key for key, sound in zip(chosen_keys, found.is_sound.to_pylist(), strict=True) if sound)
+
+
+def _unreadable_content(named: Named, findings: Sequence[Finding]) -> Iterator[tuple[bytes, str]]:
+    """Yield the keys of data files whose rows cannot be read, although their footers can, and of vectors that cannot be
+    applied, although their files are as they should be.
+    """
+    keys: dict[tuple[str, bool], list[bytes]] = {}
+    for path, data, vector in zip(named.paths, named.data, named.vectors, strict=True):
+        for is_vector, key in ((False, data), (True, vector)):
+            if key is not None:
+                keys.setdefault((path, is_vector), []).append(key)
+    for finding in findings:
+        is_vector = is_of_vector(finding)
+        if (is_vector or finding.rule.id == "data.not-parquet") and not finding.rule.id.endswith("missing"):
+            yield from ((key, finding.message) for key in keys.get((finding.place.key or "", is_vector), ()))
+
+
+def without_nulls(vector: Mapping[str, object]) -> dict[str, object]:
+    return {name: value for name, value in vector.items() if value is not None}
+
+
+def is_of_vector(finding: Finding) -> bool:
+    return finding.rule.id.startswith(_OF_VECTORS)
