@@ -20,6 +20,7 @@ from deltacli.cli.help_page import command_page, group_page
 from deltacli.cli.options.sections import OptionHeading
 from deltacli.errors import EXIT_CODES
 from deltacli.hints import ShellSpelling, spelled
+from deltacli.spark.fact_rows import FACTS, TABLE
 from deltacli.typing import JsonObject
 from tools.bash_completion import render_bash
 from tools.command_tree import Command, Option, read_commands, read_tree
@@ -109,6 +110,18 @@ def environment_rows(environment: Mapping[str, str]) -> list[str]:
     ]
 
 
+def fact_tables() -> dict[str, list[str]]:
+    """Return the columns of each frame of facts as a table, by its name."""
+    return {
+        name: [
+            f"| `{name}` | type | meaning |",
+            "|---|---|---|",
+            *(f"| `{column.name}` | {column.kind} | {_cell(column.meaning)} |" for column in (TABLE, *fact.columns)),
+        ]
+        for name, fact in FACTS.items()
+    }
+
+
 def fill(text: str, tables: Mapping[str, list[str]]) -> str:
     """Return a page with each table between `<!-- generated: NAME -->` and `<!-- end -->` replaced."""
     for name, rows in tables.items():
@@ -144,6 +157,7 @@ def files() -> dict[str, str]:
         "docs/paimon-rules.md": render_paimon_rules_page(),
         "docs/sharing-conformance.md": render_conformance_page(),
         "docs/scripting.md": scripting,
+        "docs/spark-facts.md": fill((ROOT / "docs" / "spark-facts.md").read_text(encoding="utf-8"), fact_tables()),
         **{f"docs/man/{name}": page for name, page in pages.items()},
         **{f"docs/schemas/{name}": text for name, text in render_schemas().items()},
     }

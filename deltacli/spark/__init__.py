@@ -1,5 +1,6 @@
 """Delta tables as DataFrames of PySpark, without a jar: `read_table`, `plan_table`, `read_changes`, and `read_share`
-for shared tables; `register` for `readStream`.
+for shared tables; `register` for `readStream`; facts of many tables, such as `history`; and their maintenance by
+`DeltaTable` and `maintain`.
 
 >>> from deltacli.spark import read_table                                        # doctest: +SKIP
 >>> read_table(spark, "s3a://lake/events", where="day >= '2026-01-01'").show()   # doctest: +SKIP
@@ -13,19 +14,48 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from deltacli.spark.data_source import register
+    from deltacli.spark.delta_table import DeltaTable, maintain, register_tables
+    from deltacli.spark.facts import detail, files, findings, fleet_facts, history, tombstones, vacuum_plan
     from deltacli.spark.planner import plan_table, read_changes, read_table
     from deltacli.spark.shares.read_share import read_share
     from deltacli.spark.table_plan import TablePlan
 
-__all__ = ["TablePlan", "plan_table", "read_changes", "read_share", "read_table", "register"]
+__all__ = [
+    "DeltaTable",
+    "TablePlan",
+    "detail",
+    "files",
+    "findings",
+    "fleet_facts",
+    "history",
+    "maintain",
+    "plan_table",
+    "read_changes",
+    "read_share",
+    "read_table",
+    "register",
+    "register_tables",
+    "tombstones",
+    "vacuum_plan",
+]
 
 _HOMES = {
+    "DeltaTable": "deltacli.spark.delta_table",
     "TablePlan": "deltacli.spark.table_plan",
+    "detail": "deltacli.spark.facts",
+    "files": "deltacli.spark.facts",
+    "findings": "deltacli.spark.facts",
+    "fleet_facts": "deltacli.spark.facts",
+    "history": "deltacli.spark.facts",
+    "maintain": "deltacli.spark.delta_table",
     "plan_table": "deltacli.spark.planner",
     "read_changes": "deltacli.spark.planner",
     "read_share": "deltacli.spark.shares.read_share",
     "read_table": "deltacli.spark.planner",
     "register": "deltacli.spark.data_source",
+    "register_tables": "deltacli.spark.delta_table",
+    "tombstones": "deltacli.spark.facts",
+    "vacuum_plan": "deltacli.spark.facts",
 }
 
 

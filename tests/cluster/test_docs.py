@@ -1,4 +1,4 @@
-"""The examples of docs/spark-tables.md run on a session, and print what they show."""
+"""The examples of docs/spark-tables.md and docs/spark-facts.md run on a session, and print what they show."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ import pytest
 from deltacli.spark.source_options import has_limits
 from tests.cli.support import ROOT, make_sample
 
-PAGE = (ROOT / "docs" / "spark-tables.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"```python spark\n(.*?)```", PAGE, re.DOTALL)
+PAGES = "".join((ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("spark-tables.md", "spark-facts.md"))
+BLOCKS = re.findall(r"```python spark\n(.*?)```", PAGES, re.DOTALL)
 
 
 @pytest.fixture(scope="module")
 def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("docs")
     make_sample(place / "tbl")
+    make_sample(place / "lake" / "trips")
     return place
 
 
-@pytest.mark.parametrize("number", range(4))
+@pytest.mark.parametrize("number", range(7))
 def test_smoke_examples_of_the_page_print_the_shown_output(
     number: int, session: Any, sample: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -33,4 +34,4 @@ def test_smoke_examples_of_the_page_print_the_shown_output(
     exec(BLOCKS[number], {"spark": session})
 
     assert re.findall(r"^# -> (.*)$", BLOCKS[number], re.MULTILINE) == capsys.readouterr().out.splitlines()
-    assert 4 == len(BLOCKS)
+    assert 7 == len(BLOCKS)

@@ -38,7 +38,7 @@ def widening(table: Table, name: str, request: WidenRequest) -> SchemaEdit[Widen
         is_noop=lambda planned: planned.plan.is_noop,
         refusal=lambda planned: refusal_error(planned.refusals) if planned.refusals else None,
         question=_question,
-        result=_result,
+        result=widening_result,
         next=lambda made: None if made.committed_version is None else f"deltacli checkpoint {quoted_table(name)}",
     )
 
@@ -49,7 +49,8 @@ def _question(planned: WideningOutcome) -> str:
     return f"widen {plural(len(due), 'column')} of {planned.table.uri}: {listed}"
 
 
-def _result(outcome: WideningOutcome, dry_run: bool) -> Outcome:
+def widening_result(outcome: WideningOutcome, dry_run: bool) -> Outcome:
+    """Return a plan, or what was committed, as a result."""
     content = outcome.as_json(dry_run=dry_run)
     return Outcome(
         "widen-type",

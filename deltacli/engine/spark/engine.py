@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -19,7 +20,7 @@ from deltacli.engine.spark.cluster import Cluster, JobFailedError
 from deltacli.engine.spark.faults import explain, is_too_large, missing_module
 from deltacli.engine.spark.jobs import PROBLEM, RESULT, run_job
 from deltacli.engine.spark.worker import BUG, FAULT, Fingerprint, Job, Row, SeenFile
-from deltacli.errors import DeltacliError, Refused, UsageError
+from deltacli.errors import DeltacliError, FileMissing, Refused, UsageError
 from deltacli.hints import spelling
 from deltacli.progress import SILENT, Progress
 from deltacli.storage.location import StoreLocation, may_be_sent
@@ -216,10 +217,11 @@ class SparkEngine(EmbeddedEngine):
         other = None
         for start in [known.name, "0"] if known is not None else ["0"]:
             newest = None
-            for file in storage.list_from(LOG_DIRECTORY, start):
-                if file.name[:1].isdigit():
-                    other = SeenFile(file.name, file.size_bytes)
-                    newest = other if file.name.endswith(".json") else newest
+            with suppress(FileMissing):  # a table that is not there, for whoever looks at many
+                for file in storage.list_from(LOG_DIRECTORY, start):
+                    if file.name[:1].isdigit():
+                        other = SeenFile(file.name, file.size_bytes)
+                        newest = other if file.name.endswith(".json") else newest
             if newest is not None:
                 return newest
         return other

@@ -70,6 +70,8 @@ class FleetSession:
     progress: Progress = SILENT
     ticks: Callable[[], float] = time.monotonic
     note: Callable[[str], None] = lambda _: None
+    is_part: bool = False
+    """The file has only some tables of its groups: the others are not gone, and not judged."""
     report: FleetReport | None = field(default=None, init=False)
 
     def run(self, *, resume: bool = False) -> FleetReport:
@@ -166,7 +168,7 @@ class FleetSession:
             read=None if self.cluster is None else self.cluster.read_facts,
         )
         groups = {group.name for group in choose_groups(self.file, self.only)}
-        record_facts(plan, groups, journal, writer, self.clock())
+        record_facts(plan, set() if self.is_part else groups, journal, writer, self.clock())
         done = {key: state for key, state in (ended or {}).items() if state in FINAL}
         report = FleetReport(writer.run, plan, is_resumed=ended is not None, earlier=done)
         self.report = report
@@ -200,7 +202,7 @@ class FleetSession:
         report.alerts = {
             table.name: exceeded
             for table in read_status(self.state, self.only, self.file, self.clock()).tables
-            if (exceeded := table.exceeded)
+            if (exceeded := table.exceeded) and (not self.is_part or table.name in report.plan.found)
         }
 
 

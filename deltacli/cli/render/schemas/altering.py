@@ -39,7 +39,7 @@ def alteration(table: Table, name: str, request: AlterationRequest) -> SchemaEdi
         is_noop=lambda planned: planned.is_noop,
         refusal=lambda planned: alteration_refused(planned.refusals) if planned.refusals else None,
         question=_question,
-        result=_result,
+        result=alteration_result,
         next=lambda made: None if made.committed_version is None else history,
     )
 
@@ -51,7 +51,8 @@ def _question(planned: AlterationOutcome) -> str:
     return f"make {plural(len(due), 'change')} of {planned.table.uri}: {listed}{more}"
 
 
-def _result(outcome: AlterationOutcome, dry_run: bool) -> Outcome:
+def alteration_result(outcome: AlterationOutcome, dry_run: bool) -> Outcome:
+    """Return a plan, or what was committed, as a result."""
     content = outcome.as_json(dry_run=dry_run)
     return Outcome(
         "alter",

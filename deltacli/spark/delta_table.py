@@ -1,0 +1,297 @@
+"""A table of a Spark session with its maintenance as methods, named like the class of delta-spark, and what is due for
+one table at the end of a job.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from deltacli.api.table import Table, open_table
+from deltacli.clock import Clock, fixed_clock, system_clock
+from deltacli.errors import DeltacliError, UsageError
+from deltacli.hints import command
+from deltacli.operations.table.api_arguments import moment_ms
+from deltacli.spark import facts
+from deltacli.spark.planner import read_table
+from deltacli.spark.python_rows import engine_of
+from deltacli.spark.session_settings import require_session
+from deltacli.storage import open_storage
+from deltacli.storage.secrets import without_secrets
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from deltacli.fleet.policy_file.model import FleetFile, Group
+    from deltacli.fleet.running.runner import FleetReport
+    from deltacli.operations.change.alter import AlterationOutcome
+    from deltacli.operations.change.widen_type import WideningOutcome
+    from deltacli.operations.checkpoint.execute import CheckpointResult
+    from deltacli.operations.optimize.execute import OptimizeOutcome
+    from deltacli.operations.repair.execute import RepairOutcome
+    from deltacli.operations.restore.execute import RestoreOutcome
+    from deltacli.operations.vacuum.plan import VacuumResult
+    from deltacli.operations.validate.validate import Validation
+
+Outcome = TypeVar("Outcome")
+
+
+class Shown(Generic[Outcome]):
+    """The result of an operation, with its attributes, and `show`, which prints what the command prints."""
+
+    def __init__(self, result: Outcome, name: str) -> None:
+        self.result, self._name = result, name
+
+    def __getattr__(self, attribute: str) -> Any:  # Any: of the result
+        return getattr(self.result, attribute)
+
+    def __repr__(self) -> str:
+        return repr(self.result)
+
+    def show(self) -> None:
+        """Print the result."""
+        from deltacli.cli.render.shown import shown
+
+        print(shown(self.result, self._name), end="")
+
+
+class DeltaTable:
+    """A Delta table at a path, of a classic session or of Spark Connect; `forPath` makes one.
+
+    Methods that change the table take the parameters of `deltacli.Table`, commit as it does and raise what it raises.
+    The steps of large tables run on the executors of the session.
+    """
+
+    def __init__(self, spark: SparkSession, table: Table, options: Mapping[str, Any]) -> None:
+        self._spark, self._table, self._options = spark, table, options
+
+    @classmethod
+    def forPath(
+        cls,
+        spark: SparkSession,
+        path: str | os.PathLike[str],
+        *,
+        storage_options: Mapping[str, str] | None = None,
+        allow_external: Sequence[str] = (),
+        now: datetime | None = None,
+    ) -> DeltaTable:
+        """Return the table at a path or URI, without reading anything yet.
+
+        The arguments are those of `open_table`; `now` replaces the clock. Raises UsageError for a session or a path
+        that cannot be used.
+        """
+        require_session(spark)
+        options: dict[str, Any] = {"storage_options": storage_options, "allow_external": allow_external}
+        table = open_table(path, engine=engine_of(spark), clock=_clock(now), **options)
+        return cls(spark, table, options)
+
+    def __repr__(self) -> str:
+        return f"DeltaTable({without_secrets(self._table.uri)!r})"
+
+    def toDF(self, *, version: int | None = None, timestamp: datetime | date | None = None) -> DataFrame:
+        """Return the rows of the newest version, of `version`, or of the newest one until `timestamp`."""
+        return read_table(self._spark, self._table.uri, version=version, timestamp=timestamp, **self._options)
+
+    def history(self, limit: int | None = None) -> DataFrame:
+        """Return the newest `limit` commits as a frame, newest first (None: all)."""
+        frame = facts.history(self._spark, self._table.uri, limit=limit or 0, storage_options=self._store)
+        return frame.orderBy(frame["version"].desc())
+
+    def detail(self) -> DataFrame:
+        """Return one row about the newest version: protocol, properties, rows, files, bytes, checkpoint."""
+        return facts.detail(self._spark, self._table.uri, storage_options=self._store)
+
+    def vacuum(self, **request: Any) -> Shown[VacuumResult]:  # Any: the fields of the request, here and below
+        """Delete the files that no retained version needs. The parameters are those of `Table.vacuum`."""
+        return self._shown(self._table.vacuum(**request))
+
+    def checkpoint(self, **request: Any) -> Shown[CheckpointResult]:
+        """Write a checkpoint. The parameters are those of `Table.checkpoint`."""
+        return self._shown(self._table.checkpoint(**request))
+
+    def validate(self, **request: Any) -> Shown[Validation]:
+        """Check the table against the rules of a level. The parameters are those of `Table.validate`."""
+        return self._shown(self._table.validate(**request))
+
+    def widenType(self, *changes: tuple[str, str], **request: Any) -> Shown[WideningOutcome]:
+        """Widen the types of columns in one commit. The parameters are those of `Table.widen_type`."""
+        return self._shown(self._table.widen_type(*changes, **request))
+
+    def optimize(self, **request: Any) -> Shown[OptimizeOutcome]:
+        """Compact small files and purge deleted rows. The parameters are those of `Table.optimize`."""
+        return self._shown(self._table.optimize(**request))
+
+    def restore(self, **request: Any) -> Shown[RestoreOutcome]:
+        """Bring the table back to an earlier version. The parameters are those of `Table.restore`."""
+        return self._shown(self._table.restore(**request))
+
+    def repair(self, **request: Any) -> Shown[RepairOutcome]:
+        """Repair what `validate` finds. The parameters are those of `Table.repair`."""
+        return self._shown(self._table.repair(**request))
+
+    def alter(self, changes: Sequence[Any], **request: Any) -> Shown[AlterationOutcome]:
+        """Make changes of the schema in one commit. The parameters are those of `Table.alter`."""
+        return self._shown(self._table.alter(changes, **request))
+
+    @property
+    def _store(self) -> Mapping[str, str] | None:
+        found: Mapping[str, str] | None = self._options["storage_options"]
+        return found
+
+    def _shown(self, result: Outcome) -> Shown[Outcome]:
+        return Shown(result, self._table.name or self._table.uri)
+
+
+class Maintenance:
+    """What `maintain` did: the `report` of its steps, None after an `error`."""
+
+    def __init__(self, report: FleetReport | None, error: DeltacliError | None) -> None:
+        self.report, self.error = report, error
+
+    @property
+    def steps(self) -> tuple[tuple[str, str, str], ...]:
+        """Return each due step: its kind, the state it ended in, and a message."""
+        tables = self.report.tables if self.report is not None else ()
+        return tuple((one.step.kind, one.outcome.state, one.outcome.message) for table in tables for one in table.steps)
+
+    @property
+    def is_done(self) -> bool:
+        """Return True if every due step was carried out."""
+        return self.report is not None and self.report.exit_code == 0
+
+    def __repr__(self) -> str:
+        return f"Maintenance(steps={self.steps!r}, error={None if self.error is None else self.error.message!r})"
+
+    def show(self) -> None:
+        """Print what was done, as `deltacli fleet run` does, or the error."""
+        from deltacli.cli.render.shown import shown
+
+        if self.report is not None:
+            print(shown(self.report, ""), end="")
+        elif self.error is not None:
+            print(f"error: {without_secrets(self.error.message)}")
+
+
+def maintain(
+    spark: SparkSession,
+    path: str | os.PathLike[str],
+    policy: str | os.PathLike[str],
+    *,
+    time_budget: timedelta | None = None,
+    yes: bool = False,
+    raises: bool = False,
+    state: str | os.PathLike[str] | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    now: datetime | None = None,
+) -> Maintenance:
+    """Do what is due for one table by a policy file of `deltacli fleet`, at the end of a job.
+
+    The policy is that of the first group that includes the table. No step is started after `time_budget`, nor one that
+    is expected to end later. `yes` allows steps that delete, where their policy has consent. `state` is the directory
+    of the journal (default: that of the policy file), which `fleet run` may share: a table that another run works on is
+    left to it. The job does not fail: an error is part of the result, unless `raises` is set.
+
+    Raises UsageError for a session that cannot be used, and with `raises` whatever a run raises.
+    """
+    require_session(spark)
+    try:
+        return Maintenance(_maintained(spark, path, policy, time_budget, yes, state, storage_options, now), None)
+    except DeltacliError as fault:
+        if raises:
+            raise
+        return Maintenance(None, fault)
+
+
+def _maintained(
+    spark: SparkSession,
+    path: str | os.PathLike[str],
+    policy: str | os.PathLike[str],
+    time_budget: timedelta | None,
+    yes: bool,
+    state: str | os.PathLike[str] | None,
+    storage_options: Mapping[str, str] | None,
+    now: datetime | None,
+) -> FleetReport:
+    from deltacli.fleet.policy_file.reading import require_fleet_file
+    from deltacli.fleet.running.cluster import FleetCluster
+    from deltacli.fleet.running.runner import RunOptions
+    from deltacli.fleet.running.session import FleetSession
+
+    file, clock, engine = require_fleet_file(os.fspath(policy)), _clock(now), engine_of(spark)
+    table = open_table(path, storage_options=storage_options)
+    name = str(path) if "://" in str(path) else str(Path(path).absolute())
+
+    def opened(of: str) -> Table:
+        return open_table(of, storage_options=storage_options, engine=engine, clock=clock)
+
+    session = FleetSession(
+        _only(file, _group_of(file, name, table), name),
+        Path(state or file.settings.state),
+        partial(open_storage, options=storage_options),
+        opened,
+        engine,
+        clock,
+        RunOptions(1, None if time_budget is None else time_budget.total_seconds(), yes),
+        FleetCluster(engine, lambda of: opened(of).stores, lambda _: True, clock, 1),
+        is_part=True,
+    )
+    return session.run()
+
+
+def _group_of(file: FleetFile, name: str, table: Table) -> Group:
+    """Return the first group of a policy file that includes a table. Raises UsageError where none does."""
+    from deltacli.fleet.planning.discovery import exclusion
+
+    names = {name, os.path.realpath(name) if "://" not in name else name, table.uri}
+    for group in file.groups:
+        excluded = exclusion(group.exclude)
+        if excluded is not None and any(map(excluded.fullmatch, names)):
+            continue
+        if names & {_plain(entry.text) for entry in group.tables}:
+            return group
+        included = exclusion((*group.globs, *group.prefixes))
+        if included is not None and any(map(included.fullmatch, names)):
+            return group
+    raise UsageError(
+        f"no group of {file.path} includes {without_secrets(name)}",
+        code="fleet.group",
+        facts={"groups": ", ".join(group.name for group in file.groups)},
+        hint=command("fleet check", file.path),
+    )
+
+
+def _plain(text: str) -> str:
+    return text if "://" in text else str(Path(text).absolute())
+
+
+def _only(file: FleetFile, group: Group, name: str) -> FleetFile:
+    """Return a policy file whose only group has only one table."""
+    from dataclasses import replace
+
+    from deltacli.fleet.policy_file.model import Entry
+
+    one = replace(group, globs=(), prefixes=(), exclude=(), tables=(Entry(name, group.line),))
+    return replace(file, groups=(one,))
+
+
+def _clock(now: datetime | None) -> Clock:
+    return system_clock if now is None else fixed_clock(moment_ms(now, "now"))
+
+
+def register_tables(
+    spark: SparkSession,
+    tables: Mapping[str, str | os.PathLike[str]],
+    *,
+    storage_options: Mapping[str, str] | None = None,
+) -> None:
+    """Make the newest versions of tables known to the session as temporary views: a name and a path or URI each.
+
+    A view stays at its version until it is registered again. Raises what `read_table` raises.
+    """
+    frames = {name: read_table(spark, path, storage_options=storage_options) for name, path in tables.items()}
+    for name, frame in frames.items():  # all or none: an error comes before the first view
+        frame.createOrReplaceTempView(name)

@@ -1,0 +1,361 @@
+"""Facts of many tables as DataFrames, computed on executors: histories, files, details, findings, plans.
+
+Each task opens the tables of its rows, one process for many tables, and returns rows of Arrow. No table is read before
+an action, and no row about one passes through the driver.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from deltacli.api.table import open_table
+from deltacli.clock import system_clock
+from deltacli.delta.log.log_path import LOG_DIRECTORY
+from deltacli.engine.spark.engine import sendable_location
+from deltacli.engine.spark.grouping import group, spread_frame
+from deltacli.errors import DeltacliError, UsageError
+from deltacli.operations.table.api_arguments import count_number, moment_ms, optional_version
+from deltacli.operations.table.discover import find_tables
+from deltacli.patterns import pattern
+from deltacli.spark.fact_rows import ARGUMENTS, FACTS, NAME, NOW_MS, SKIPS, TABLE, read_fact
+from deltacli.spark.python_rows import engine_of
+from deltacli.spark.session_settings import require_session
+from deltacli.storage import open_storage
+from deltacli.work.task import TableStores
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Unreadable = Literal["raise", "skip"]
+
+_MAGIC = pattern(r"[*?\[]")
+
+
+def history(
+    spark: SparkSession,
+    paths: Any,
+    *,
+    limit: int = 0,
+    unreadable: Unreadable = "raise",
+    storage_options: Mapping[str, str] | None = None,
+) -> DataFrame:
+    """Return the newest `limit` commits (0: all) of each table, one row per commit, as `deltacli history` shows them.
+
+    `paths`: a path, URI or glob, several of them, or a frame with a column `table`. `unreadable`: what to do with a
+    table that cannot be read: `raise` ends the job with its error, `skip` leaves it out.
+
+    Raises UsageError for arguments and sessions that cannot be used, and what `SparkEngine` raises. An action raises an
+    error of Spark whose text begins with the code of ours.
+    """
+    arguments = {"limit": count_number(limit, "limit")}
+    return _facts(spark, paths, "history", arguments, unreadable=unreadable, storage_options=storage_options)
+
+
+def files(
+    spark: SparkSession,
+    paths: Any,
+    *,
+    version: int | None = None,
+    unreadable: Unreadable = "raise",
+    storage_options: Mapping[str, str] | None = None,
+) -> DataFrame:
+    """Return the live files of the newest version of each table, or of `version`: one row per file.
+
+    The arguments are those of `history`. A table is read by one task, in batches, so its files need not fit in memory.
+    Spec: Add File and Remove File.
+    """
+    arguments = {"version": optional_version(version, "version")}
+    return _facts(spark, paths, "files", arguments, unreadable=unreadable, storage_options=storage_options)
+
+
+def tombstones(
+    spark: SparkSession,
+    paths: Any,
+    *,
+    version: int | None = None,
+    now: datetime | None = None,
+    unreadable: Unreadable = "raise",
+    storage_options: Mapping[str, str] | None = None,
+) -> DataFrame:
+    """Return the removes of the newest version of each table, or of `version`: one row per removed file.
+
+    `now` is the time by which `expired` is judged (default: the clock of the driver). The other arguments are those of
+    `history`. Spec: Add File and Remove File.
+    """
+    arguments = {"version": optional_version(version, "version")}
+    return _facts(
+        spark, paths, "tombstones", arguments, now=now, unreadable=unreadable, storage_options=storage_options
+    )
+
+
+def detail(
+    spark: SparkSession,
+    paths: Any,
+    *,
+    now: datetime | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> DataFrame:
+    """Return one row per table: version, protocol, features, properties, rows, files, bytes, tombstones and the
+    distance of the checkpoint. A table that cannot be read is a row with its `error`.
+
+    The arguments are those of `tombstones`.
+    """
+    return _facts(spark, paths, "detail", {}, now=now, storage_options=storage_options)
+
+
+def findings(
+    spark: SparkSession,
+    paths: Any,
+    *,
+    level: str = "log",
+    select: Sequence[str] = (),
+    ignore: Sequence[str] = (),
+    max_findings: int = 0,
+    now: datetime | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> DataFrame:
+    """Return what `validate` finds in each table, one row per finding; a sound table has none.
+
+    `level`, `select`, `ignore` and `max_findings` are those of `Table.validate`, the others those of `tombstones`. A
+    directory that is no table is a finding, too.
+    """
+    from deltacli.operations.validate.request import ValidateRequest
+
+    ValidateRequest(level=level, select=tuple(select), ignore=tuple(ignore), max_findings=max_findings)  # refuses here
+    arguments = {"level": level, "select": tuple(select), "ignore": tuple(ignore), "max_findings": max_findings}
+    return _facts(spark, paths, "findings", arguments, now=now, storage_options=storage_options)
+
+
+def vacuum_plan(
+    spark: SparkSession,
+    paths: Any,
+    *,
+    now: datetime | None = None,
+    unreadable: Unreadable = "raise",
+    storage_options: Mapping[str, str] | None = None,
+    **request: Any,  # Any: the fields of VacuumRequest
+) -> DataFrame:
+    """Return the files that `vacuum` would delete, one row per file. Nothing is deleted.
+
+    The arguments are those of `tombstones`; any other one is a field of `VacuumRequest`, such as `retention_ms` or
+    `mode`, as `Table.vacuum` takes it. `refusals` has the codes for which `vacuum` would not run.
+    """
+    from deltacli.operations.vacuum.request import VacuumRequest
+
+    _require_fields(request, VacuumRequest, "vacuum_plan")
+    return _facts(spark, paths, "vacuum_plan", request, now=now, unreadable=unreadable, storage_options=storage_options)
+
+
+def fleet_facts(
+    spark: SparkSession,
+    policy: str | os.PathLike[str],
+    *,
+    now: datetime | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> DataFrame:
+    """Return one row per table of a policy file with the facts by which `fleet plan` decides: two requests per table.
+
+    The driver looks for the tables, executors read their logs' listings. A table that cannot be read is a row with its
+    `error`. Raises UsageError for a policy file with errors.
+    """
+    import pyarrow as pa
+
+    from deltacli.fleet.planning.discovery import discover
+    from deltacli.fleet.planning.due import expiry_cutoff_ms
+    from deltacli.fleet.policy_file.reading import require_fleet_file
+
+    require_session(spark)
+    now_ms = _now_ms(now)
+    engine = engine_of(spark)
+    groups = require_fleet_file(os.fspath(policy)).groups
+    found = discover(groups, partial(open_storage, options=storage_options), engine).tables
+    rows = {
+        "table": (pa.array([_uri(one.base, one.at) for one in found], pa.string()), "string"),
+        "base": (pa.array([one.base for one in found], pa.string()), "string"),
+        "at": (pa.array([one.at for one in found], pa.string()), "string"),
+        "group": (pa.array([one.group.name for one in found], pa.string()), "string"),
+        "policy": (pa.array([one.group.policy.name for one in found], pa.string()), "string"),
+        "cutoffMs": (
+            pa.array([expiry_cutoff_ms(one.group.policy, now_ms) for one in found], pa.int64()),
+            "bigint",
+        ),
+    }
+    names = [_uri(one.base, one.at) for one in found]
+    return _computed(spark, names, rows, "fleet_facts", {}, now_ms, storage_options, skips=False)
+
+
+def _uri(base: str, at: str) -> str:
+    return f"{base.rstrip('/')}/{at}" if at else base
+
+
+def _require_fields(given: Mapping[str, Any], request: type, method: str) -> None:
+    """Raise UsageError for an argument that is no field of a request, or that a plan decides itself."""
+    from dataclasses import fields
+
+    names = {one.name for one in fields(request)} - {"dry_run"}
+    for name in given:
+        if name not in names:
+            raise UsageError(
+                f"{method} has no parameter {name!r}",
+                code="usage.parameter",
+                facts={"expected": ", ".join(sorted(names))},
+            )
+
+
+def _now_ms(now: datetime | None) -> int:
+    return system_clock() if now is None else moment_ms(now, "now")
+
+
+def _facts(
+    spark: SparkSession,
+    paths: Any,
+    name: str,
+    arguments: Mapping[str, Any],
+    *,
+    now: datetime | None = None,
+    unreadable: str = "raise",
+    storage_options: Mapping[str, str] | None = None,
+) -> DataFrame:
+    """Return the frame of a fact."""
+    import pyarrow as pa
+
+    require_session(spark)
+    if unreadable not in ("raise", "skip"):
+        raise UsageError(f"invalid unreadable {unreadable!r}", facts={"expected": "raise or skip"})
+    now_ms = _now_ms(now)
+    if hasattr(paths, "mapInArrow"):
+        frame, names = _frame_of_paths(paths)
+        return _computed(spark, names, frame, name, arguments, now_ms, storage_options, skips=unreadable == "skip")
+    names = list(_listed(paths, storage_options))
+    rows = {"table": (pa.array(names, pa.string()), "string")}
+    return _computed(spark, names, rows, name, arguments, now_ms, storage_options, skips=unreadable == "skip")
+
+
+def _listed(paths: Any, storage_options: Mapping[str, str] | None) -> Iterator[str]:
+    """Yield absolute paths and URIs; a glob is replaced by the tables at and below what it matches.
+
+    Raises UsageError for anything else, and what a glob raises that matches no table.
+    """
+    given = [paths] if isinstance(paths, (str, os.PathLike)) else paths
+    if not isinstance(given, Iterable) or isinstance(given, (bytes, Mapping)):
+        raise UsageError(
+            f"paths are {type(paths).__name__}",
+            facts={"expected": "a path, a glob, a list of them, or a DataFrame with a column `table`"},
+        )
+    for path in given:
+        text = os.fspath(path) if isinstance(path, os.PathLike) else path
+        if not isinstance(text, str):
+            raise UsageError(f"the table is {path!r}", facts={"expected": "a path or a URI"})
+        if _MAGIC.search(text) and ("://" in text or not os.path.lexists(text)):
+            targets = find_tables([text], partial(open_storage, options=storage_options))
+            for _, fault in targets.failures:
+                raise fault
+            yield from (target.storage.uri for target in targets.tables)
+        else:
+            yield text if "://" in text or text.startswith("file:") else str(Path(text).absolute())
+
+
+def _frame_of_paths(paths: Any) -> tuple[Any, list[str]]:  # Any: a DataFrame
+    """Return a frame of paths with a column `table`, and the first of them. Raises UsageError where none is it."""
+    columns = paths.columns
+    column = TABLE.name if TABLE.name in columns else columns[0] if len(columns) == 1 else None
+    if column is None:
+        raise UsageError(
+            "the frame of paths has no column `table`",
+            facts={"columns": ", ".join(columns)},
+            hint='frame.withColumnRenamed("…", "table")',
+        )
+    named = paths.select(paths[column].alias(TABLE.name))
+    return named, [row[0] for row in named.take(1) if row[0]]
+
+
+def _computed(
+    spark: Any,
+    names: Sequence[str],
+    tables: Any,
+    name: str,
+    arguments: Mapping[str, Any],
+    now_ms: int,
+    storage_options: Mapping[str, str] | None,
+    *,
+    skips: bool,
+) -> Any:  # Any: of PySpark; `tables` is a frame, or columns for `local_frame`
+    """Return the frame that executors compute from a frame, or from columns, with a row per table."""
+    schema = _spark_schema(name)
+    if not names:
+        return spark.createDataFrame([], schema)
+    engine = engine_of(spark)
+    shared = {NAME: name, ARGUMENTS: dict(arguments), NOW_MS: now_ms, SKIPS: skips}
+    job = pickle.dumps(engine.prepare(read_fact, shared, _anchor(names, storage_options)))
+    if isinstance(tables, Mapping):
+        frame = spread_frame(spark, group([1] * len(names), engine.slots), **tables)
+    else:
+        frame = tables.repartition(engine.slots * 3)
+    return frame.mapInArrow(_task(job), schema)
+
+
+def _anchor(names: Sequence[str], storage_options: Mapping[str, str] | None) -> TableStores:
+    """Return the stores of the first table whose log can be listed, which executors must see too; else of the first.
+
+    Raises what `open_table` raises, and UsageError for options that are not sent to executors.
+    """
+    first: TableStores | None = None
+    for name in islice(names, 8):
+        table = open_table(name, storage_options=storage_options)
+        sendable_location(table.stores.location)
+        first = first or table.stores
+        with suppress(DeltacliError):
+            list(islice(table.storage.list_from(LOG_DIRECTORY), 1))
+            return table.stores
+    assert first is not None
+    return first
+
+
+def _task(job: bytes) -> Callable[[Iterator[Any]], Iterator[Any]]:  # Any: pyarrow.RecordBatch
+    """Return the function of a Spark task. It is sent by value."""
+
+    def run(batches: Iterator[Any]) -> Iterator[Any]:
+        from deltacli.spark.fact_rows import rows_of_tables
+
+        for batch in batches:
+            yield from rows_of_tables(job, batch.to_pylist())
+
+    return run
+
+
+def _spark_schema(name: str) -> Any:  # Any: pyspark.sql.types.StructType
+    """Return the schema of the frame of a fact, each column with its meaning as a comment."""
+    from pyspark.sql import types
+
+    simple = {
+        "string": types.StringType,
+        "bigint": types.LongType,
+        "int": types.IntegerType,
+        "boolean": types.BooleanType,
+        "timestamp": types.TimestampType,
+    }
+
+    def type_of(kind: str) -> Any:
+        if kind in simple:
+            return simple[kind]()
+        if kind == "map<string,string>":
+            return types.MapType(types.StringType(), types.StringType(), True)
+        if kind == "array<string>":
+            return types.ArrayType(types.StringType(), True)
+        parts = [part.partition(":") for part in kind.removeprefix("struct<").removesuffix(">").split(",")]
+        return types.StructType([types.StructField(part, type_of(of), True) for part, _, of in parts])
+
+    return types.StructType(
+        [
+            types.StructField(column.name, type_of(column.kind), True, {"comment": column.meaning})
+            for column in (TABLE, *FACTS[name].columns)
+        ]
+    )
