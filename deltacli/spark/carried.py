@@ -21,6 +21,7 @@ _NEEDED = (
     "deltacli.spark.shares.share_plans",
     "deltacli.spark.source_plans",
     "deltacli.spark.executor_rows",
+    "deltacli.spark.sink",
 )
 """The modules that the classes of the data source import."""
 

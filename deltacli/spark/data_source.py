@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.spark.carried import carried_package
 from deltacli.spark.session_settings import require_session
-from deltacli.spark.source_options import has_limits
+from deltacli.spark.source_options import has_limits, has_stream_writers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
 _ROWS = "deltacli.spark.executor_rows"
+_SINK = "deltacli.spark.sink"
 
 
 class Kind(NamedTuple):
@@ -51,6 +52,9 @@ def source_class(server: str, kind: Kind = TABLES) -> Any:  # Any: a subclass of
     name, plans = kind
     batch_reader = _batch_reader_class(package, plans)
     stream_reader = _stream_reader_class(package) if has_limits(__version__) and has_limits(server) else None
+    sink = _sink_class(package, streams=False) if kind is TABLES else None
+    has_stream_sinks = has_stream_writers(__version__) and has_stream_writers(server)
+    stream_sink = _sink_class(package, streams=True) if kind is TABLES and has_stream_sinks else None
 
     class DeltacliSource(DataSource):  # type: ignore[misc]
         @classmethod
@@ -72,11 +76,17 @@ def source_class(server: str, kind: Kind = TABLES) -> Any:  # Any: a subclass of
             assert stream_reader is not None  # the plan refuses versions without it
             return stream_reader(plan, schema)
 
-        def writer(self, *_: object) -> Any:
-            raise package.load(_ROWS).no_writer(name)
+        def writer(self, schema: Any, overwrite: bool) -> Any:
+            if sink is None:
+                raise package.load(_ROWS).no_writer(name)
+            return sink(dict(self.options), schema, overwrite)
 
-        def streamWriter(self, *_: object) -> Any:
-            raise package.load(_ROWS).no_writer(name)
+        def streamWriter(self, schema: Any, overwrite: bool) -> Any:
+            if sink is None:
+                raise package.load(_ROWS).no_writer(name)
+            if stream_sink is None:
+                raise package.load(_ROWS).no_stream_writer(server)
+            return stream_sink(dict(self.options), schema, overwrite)
 
     return DeltacliSource
 
@@ -99,6 +109,39 @@ def _batch_reader_class(package: Any, plans: str) -> Any:  # Any: of `carried_pa
             return package.load(_ROWS).rows_of_partition(partition.value, self.schema)
 
     return BatchReader
+
+
+def _sink_class(package: Any, *, streams: bool) -> Any:  # Any: of `carried_package`; a subclass of a writer of PySpark
+    """Return the class that appends the rows of a frame, or the batches of a query, each once.
+
+    Plans and messages are bytes, because Spark unpickles them before deltacli can be imported.
+    """
+    from pyspark.sql import datasource
+
+    class Written(datasource.WriterCommitMessage):  # type: ignore[misc]
+        def __init__(self, files: bytes) -> None:
+            self.files = files
+
+    def contents(messages: Any) -> list[bytes | None]:
+        return [None if one is None else one.files for one in messages]
+
+    base: Any = datasource.DataSourceStreamArrowWriter if streams else datasource.DataSourceArrowWriter
+
+    class Sink(base):  # type: ignore[misc]
+        def __init__(self, options: dict[str, str], schema: Any, overwrites: bool) -> None:
+            arguments = {"overwrites": overwrites, "is_stream": streams}
+            self.plan = package.load(_SINK).plan_sink(options, schema, **arguments)
+
+        def write(self, iterator: Any) -> Any:
+            return Written(package.load(_SINK).write_partition(self.plan, iterator))
+
+        def commit(self, messages: Any, *batch: int) -> None:
+            package.load(_SINK).commit_sink(self.plan, contents(messages), *batch)
+
+        def abort(self, messages: Any, *_: int) -> None:
+            package.load(_SINK).abort_sink(self.plan, contents(messages))
+
+    return Sink
 
 
 def _stream_reader_class(package: Any) -> Any:  # Any: of `carried_package`; a subclass of DataSourceStreamReader

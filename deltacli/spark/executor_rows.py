@@ -26,24 +26,37 @@ def rows_of_partition(partition: bytes | None, schema: Any) -> Iterator[pyarrow.
     """Yield the rows of a partition; none of None, which Spark makes where there are no partitions."""
     if partition is None:
         return
-    expected = _arrow_schema(schema)
+    expected = arrow_schema_of(schema)
     job, pieces = pickle.loads(partition)
     for batch in rows_of_pieces(job, pieces):
         yield _as_expected(batch, expected)
 
 
 def no_writer(name: str) -> RuntimeError:
-    """Return the error for rows that are written to a data source."""
+    """Return the error for rows that are written to a data source of shares."""
     return searchable(
         UsageError(
             f"format {name} is read only",
             code="spark.read-only",
-            hint='frame.write.format("delta") with the jar of delta-spark, or write_deltalake of the package deltalake',
+            hint='frame.write.format("deltacli").mode("append") to a table of your own',
         )
     )
 
 
-def _arrow_schema(schema: Any) -> pyarrow.Schema:  # Any: StructType
+def no_stream_writer(spark: str) -> RuntimeError:
+    """Return the error for a query that writes to a version of Spark without Arrow writers of streams."""
+    return searchable(
+        UsageError(
+            f"Spark {spark} cannot append the batches of a query to a table",
+            code="usage.stream-option",
+            facts={"needed": "Spark 4.1"},
+            hint='foreachBatch: batch.write.format("deltacli").mode("append"), with txnAppId and txnVersion',
+        )
+    )
+
+
+def arrow_schema_of(schema: Any) -> pyarrow.Schema:  # Any: StructType
+    """Return the types in which Spark sends and expects the columns of a schema."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
     if "timezone" in signature(to_arrow_schema).parameters:

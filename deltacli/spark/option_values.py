@@ -35,6 +35,13 @@ def flag(name: str, value: str) -> bool:
     return value.strip().lower() == "true"
 
 
+def text(name: str, value: str) -> str:
+    """Return a text that is not empty."""
+    if not value.strip():
+        raise bad_option(name, value, "a text")
+    return value
+
+
 def version_number(name: str, value: str) -> int:
     """Return a version."""
     if not re.fullmatch(r"\d{1,18}", value.strip(), re.ASCII):

@@ -19,6 +19,7 @@ from deltacli.spark.option_values import (
     require_absolute,
     require_one,
     size_in_bytes,
+    text,
     version_number,
     version_or_latest,
 )
@@ -58,6 +59,18 @@ class BatchOptions:
     allow_external: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    """What the caller of `write` or `writeStream` wants. The rows of a transaction are appended once."""
+
+    path: str
+    app_id: str | None = None
+    txn_version: int | None = None
+    user_metadata: str | None = None
+    storage_options: tuple[tuple[str, str], ...] = ()
+    allow_external: tuple[str, ...] = ()
+
+
 _BOTH: Mapping[str, tuple[str, OptionReader]] = {"allowExternal": ("allow_external", prefixes)}
 STORAGE = "storage."
 """The beginning of the names of options of the store."""
@@ -78,6 +91,14 @@ BATCH: Mapping[str, tuple[str, OptionReader]] = {
     "timestampAsOf": ("timestamp_ms", moment),
     **_BOTH,
 }
+WRITE: Mapping[str, tuple[str, OptionReader]] = {
+    "txnAppId": ("app_id", text),
+    "txnVersion": ("txn_version", version_number),
+    "userMetadata": ("user_metadata", text),
+    **_BOTH,
+}
+_OF_SPARK = ("checkpointlocation", "queryname", "outputmode")
+"""Options of `writeStream` that are Spark's own, in lower case."""
 LIMITS = ("maxFilesPerTrigger", "maxBytesPerTrigger")
 
 
@@ -108,10 +129,37 @@ def batch_options(options: Mapping[str, str]) -> BatchOptions:
     return BatchOptions(_path(options), storage_options=_of_store(options), **fields_of(given, BATCH))
 
 
+def write_options(options: Mapping[str, str], *, is_stream: bool) -> WriteOptions:
+    """Read the options of `write` and `writeStream`. Raises UsageError (`usage.stream-option`, `stream.no-app-id`)."""
+    own = {name: value for name, value in options.items() if name.lower() not in _OF_SPARK}
+    given = _given(own, WRITE, "writeStream" if is_stream else "write")
+    found = WriteOptions(_path(options), storage_options=_of_store(options), **fields_of(given, WRITE))
+    if is_stream and not found.app_id:
+        raise UsageError(
+            "the option txnAppId is missing: by this name a query finds which of its batches are in the table",
+            code="stream.no-app-id",
+            hint='.option("txnAppId", "orders-to-lake")   # another name for each query, the same after a restart',
+        )
+    if is_stream and found.txn_version is not None:
+        raise UsageError("txnVersion is the number of the batch in a stream", code="usage.stream-option")
+    if not is_stream and (found.app_id is None) != (found.txn_version is None):
+        raise UsageError("txnAppId and txnVersion need each other", code="usage.stream-option")
+    return found
+
+
 def has_limits(spark: str) -> bool:
     """Return True if a version of Spark lets a Python data source limit a batch: 4.2 or newer."""
+    return _is_at_least(spark, (4, 2))
+
+
+def has_stream_writers(spark: str) -> bool:
+    """Return True if a version of Spark lets a Python data source write the batches of a query: 4.1 or newer."""
+    return _is_at_least(spark, (4, 1))
+
+
+def _is_at_least(spark: str, needed: tuple[int, int]) -> bool:
     found = re.match(r"(\d+)\.(\d+)", spark)
-    return found is not None and (int(found[1]), int(found[2])) >= (4, 2)
+    return found is not None and (int(found[1]), int(found[2])) >= needed
 
 
 def _path(options: Mapping[str, str]) -> str:
@@ -129,7 +177,7 @@ def _of_store(options: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
 def _given(options: Mapping[str, str], known: Mapping[str, object], where: str) -> dict[str, str]:
     """Return the options by the names in `known`, without those of the store. Raises UsageError for others."""
     others = {name: value for name, value in options.items() if not name.lower().startswith(STORAGE)}
-    return given_options(others, known, {**STREAM, **BATCH}, where, also=(f"{STORAGE}…",))
+    return given_options(others, known, {**STREAM, **BATCH, **WRITE}, where, also=(f"{STORAGE}…",))
 
 
 def _limit_in(options: Mapping[str, str]) -> str | None:

@@ -26,6 +26,7 @@ from deltacli.spark.python_rows import require_no_nested_variant
 from deltacli.spark.source_options import (
     BatchOptions,
     StreamOptions,
+    WriteOptions,
     batch_options,
     is_stream,
     stream_options,
@@ -59,11 +60,11 @@ def source_schema(options: Mapping[str, str], spark: str) -> Any:  # Any: pyspar
     with searchable_faults(options.get("path")):
         if is_stream(options):
             chosen = stream_options(options, spark)
-            return spark_schema(TableLog(_open(chosen), chosen).columns, described=True)
+            return spark_schema(TableLog(open_source(chosen), chosen).columns, described=True)
         return spark_schema(BatchPlan(batch_options(options)).selection.columns, described=True)
 
 
-def _open(options: BatchOptions | StreamOptions) -> TableHandle:
+def open_source(options: BatchOptions | StreamOptions | WriteOptions) -> TableHandle:
     """Return a table. Raises UsageError (`cluster.secret`) for an option or a URI that may hold a secret.
 
     `deltacli.api` is not among the modules that reach the processes of Spark.
@@ -86,7 +87,7 @@ class BatchPlan:
     """A version of a table."""
 
     def __init__(self, options: BatchOptions) -> None:
-        self.table = _open(options)
+        self.table = open_source(options)
         self.snapshot: Snapshot = find_snapshot(self.table, version=options.version, timestamp_ms=options.timestamp_ms)
         self.snapshot.scan()  # refuses what no reader may read
         self.selection = Selection.make(self.snapshot.schema, None, None)
@@ -119,7 +120,7 @@ class StreamPlan:
 
     @cached_property
     def _table(self) -> TableHandle:
-        return _open(self._options)
+        return open_source(self._options)
 
     @cached_property
     def _log(self) -> TableLog:

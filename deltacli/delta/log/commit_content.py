@@ -81,6 +81,8 @@ class CommitRequest:
     "The domains that it depends on without writing them."
     drops: tuple[str, ...] = ()
     "The features that its protocol no longer has."
+    is_blind_append: bool = False
+    "It only adds files, and depends on none."
     names_version: bool = False
     "Its actions contain the version of the commit, as `tableVersion` in a schema does."
 
@@ -146,7 +148,7 @@ def encode(
         "operationParameters": {key: _parameter(value) for key, value in request.operation_parameters.items()},
         **({} if base.version < 0 else {"readVersion": base.version}),
         "isolationLevel": "Serializable",
-        "isBlindAppend": False,
+        "isBlindAppend": request.is_blind_append,
         "operationMetrics": {key: str(value) for key, value in request.operation_metrics.items()},
         **({"tags": tags} if tags else {}),
         "engineInfo": engine_info,

@@ -1,5 +1,5 @@
-"""Partition values as text: which are valid, and in which spelling. `values.py` reads them. Nothing writes them anew:
-their texts are copied as they are. Spec: Partition Value Serialization.
+"""Partition values as text: which are valid, and in which spelling. `values.py` reads them, `write.py` makes those of
+appended rows; elsewhere texts are copied as they are. Spec: Partition Value Serialization.
 """
 
 from __future__ import annotations

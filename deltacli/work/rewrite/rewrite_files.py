@@ -14,7 +14,7 @@ from urllib.parse import quote
 from deltacli.delta.partitions.values import constants_of
 from deltacli.delta.schema.file_schema import keeps_partition_columns
 from deltacli.errors import FileMissing, StorageFailed
-from deltacli.storage import Created, Draft, Existed, Unknown
+from deltacli.storage import Created, Draft, Existed, Storage, Unknown
 from deltacli.work.rewrite.exactness import SPEC
 from deltacli.work.rewrite.new_files import Written, read_back, write_file
 from deltacli.work.rewrite.pieces import NamedFiles, NewFile, RefusedFile, RewritePiece, Rewritten
@@ -34,7 +34,9 @@ _MOST_SENT = 3
 """How often a file is sent that is not there afterwards."""
 
 
-class _File(NamedTuple):
+class DraftFile(NamedTuple):
+    """A file that was written and has no name yet."""
+
     path: str
     draft: Draft
     written: Written
@@ -108,7 +110,7 @@ class _Run:
                     read_back(spec, context.files, draft.place, path, written, self._read_back)
                 self._named.append(path)
                 self._told.paths.append(path)
-                published.append(self._published(_File(path, draft, written)))
+                published.append(publish_file(context.storage, DraftFile(path, draft, written)))
             batch = next(rows, None)
             number += 1
         if self._read is not None and self._read_back is not None and self._read.answer() != self._read_back.answer():
@@ -143,28 +145,28 @@ class _Run:
         name = f"part-{piece.number:05}-{uuid.UUID(self._context.attempt)}-c{number:03}{self._spec.ending}"
         return f"{piece.directory.rstrip('/')}/{name}" if piece.directory else name
 
-    def _published(self, file: _File) -> NewFile:
-        """Give a file its name, which no other file has: it may be sent again."""
-        storage = self._context.storage
-        for left in reversed(range(_MOST_SENT)):
-            match file.draft.publish():
-                case Created():
-                    cause = "it is not there"
-                case Existed():
-                    cause = "the name exists"  # the reply to an earlier request of this attempt was lost
-                case Unknown(cause):
-                    pass
-            try:
-                found = storage.stat(file.path)
-                break
-            except FileMissing as fault:
-                if not left:
-                    raise StorageFailed(f"{file.path} was not written", facts={"why": str(cause)}) from fault
-        if found.size_bytes != file.written.size_bytes:
-            raise StorageFailed(
-                f"{file.path} has {found.size_bytes} bytes, expected {file.written.size_bytes}",
-                facts={"why": str(cause)},
-            )
-        return NewFile(
-            quote(file.path, safe="/=-._~"), found.size_bytes, file.written.rows, file.written.stats, found.modified_ms
+
+def publish_file(storage: Storage, file: DraftFile) -> NewFile:
+    """Give a file its name, which no other file has: it may be sent again. Raises StorageFailed."""
+    for left in reversed(range(_MOST_SENT)):
+        match file.draft.publish():
+            case Created():
+                cause = "it is not there"
+            case Existed():
+                cause = "the name exists"  # the reply to an earlier request of this attempt was lost
+            case Unknown(cause):
+                pass
+        try:
+            found = storage.stat(file.path)
+            break
+        except FileMissing as fault:
+            if not left:
+                raise StorageFailed(f"{file.path} was not written", facts={"why": str(cause)}) from fault
+    if found.size_bytes != file.written.size_bytes:
+        raise StorageFailed(
+            f"{file.path} has {found.size_bytes} bytes, expected {file.written.size_bytes}",
+            facts={"why": str(cause)},
         )
+    return NewFile(
+        quote(file.path, safe="/=-._~"), found.size_bytes, file.written.rows, file.written.stats, found.modified_ms
+    )

@@ -1,0 +1,345 @@
+"""Appending rows: what may be appended to a table, as one value for all tasks, and the commit of their files.
+
+Spec: Delta Log Entries; Transaction Identifiers; Column Mapping; Row Tracking; Default Columns.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from deltacli.delta.log.body_lines import encoded_files
+from deltacli.delta.log.commit_content import CommitRequest, Slot
+from deltacli.delta.log.file_actions import action_schemas, whole_actions
+from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.schema.file_schema import file_schema, iceberg_compat, stored_columns
+from deltacli.delta.schema.to_arrow import arrow_schema
+from deltacli.delta.schema.types import PrimitiveType, StructField, holds
+from deltacli.delta.sql.nodes import Form
+from deltacli.delta.sql.parser import parse_expression
+from deltacli.delta.sql.stored import DEFAULT_KEY, GENERATION_KEY
+from deltacli.errors import ConflictLost, Refused, UsageError
+from deltacli.hints import command
+from deltacli.operations.change.commit import Committed, NothingToDo, commit, require_possible
+from deltacli.operations.table.demands import DemandCheck, demands_of
+from deltacli.typing import RecordBatch
+from deltacli.units import parse_size
+from deltacli.work.rewrite.append import AppendedFile, AppendSpec, Source
+from deltacli.work.rewrite.spec import RewriteSpec
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from deltacli.operations.table.handle import TableHandle
+    from deltacli.operations.table.version import Snapshot
+
+_TARGET_BYTES = 128 << 20
+_IDENTITY = "delta.identity."
+_CHARACTERS = "__CHAR_VARCHAR_TYPE_STRING"
+_NUMBER = re.compile(r"-?\d{1,18}(\.\d{1,18})?", re.ASCII)
+
+
+class Transaction(NamedTuple):
+    """Which batch of which application the rows are; one that is in the table already is not appended again."""
+
+    app_id: str
+    version: int
+
+
+def plan_append(snapshot: Snapshot, rows: pyarrow.Schema, *, case_sensitive: bool = False) -> AppendSpec:
+    """Return how rows with a schema become files of a table.
+
+    Columns are matched by name. One that the rows lack is null, or has its default where that is a literal. Types must
+    be those of the table, or narrower numbers. Raises Refused (`append.*`) for rows that the table cannot have, or of
+    which files could not be written exactly, what `require_committable` raises, and Unreadable.
+    """
+    import pyarrow as pa
+
+    config = snapshot.config
+    require_possible(snapshot, CommitRequest("WRITE"))
+    _require_supported(config)
+    fields = config.schema.fields if config.schema else ()
+    places = _places(rows.names, fields, case_sensitive=case_sensitive)
+    columns, wanted = list[Source](), arrow_schema(fields)
+    for column, field in zip(fields, wanted, strict=True):
+        place = places.get(column.name)
+        if place is not None:
+            _require_fits(column, rows.field(place).type, field.type)
+        value = _value_of_missing(column, field.type) if place is None else None
+        columns.append(Source(column, place, value, _most_characters(column)))
+    names = [(name, column) for name, column in config.partition_columns.items() if column is not None]
+    return AppendSpec(
+        _rewrite_spec(config),
+        tuple(columns),
+        pa.schema([field.with_nullable(True) for field in wanted]),
+        tuple(names),
+    )
+
+
+def _rewrite_spec(config: TableConfiguration) -> RewriteSpec:
+    """Return how the files are written; the rows are new, so that none has an id of its own."""
+    text = str(config.properties.get("delta.targetFileSize") or "")
+    try:
+        target = parse_size(text) if text else _TARGET_BYTES
+    except UsageError:
+        target = _TARGET_BYTES
+    made = RewriteSpec.make(config, target_bytes=target)
+    if made.row_columns is None:
+        return made
+    columns = stored_columns(config)
+    own = arrow_schema(columns)
+    reading = replace(made.reading, columns=columns, schema=own, whole_schema=own, beside={}, row_numbers=None)
+    return replace(made, schema=file_schema(config, columns), row_columns=None, reading=reading)
+
+
+def _places(names: Sequence[str], fields: Sequence[StructField], *, case_sensitive: bool) -> dict[str, int]:
+    """Return the place of each column of the table among the rows. Raises Refused for other columns of these."""
+
+    def key(name: str) -> str:
+        return name if case_sensitive else name.lower()
+
+    known = {key(field.name): field.name for field in fields}
+    found: dict[str, int] = {}
+    for place, name in enumerate(names):
+        column = known.get(key(name))
+        if column is None:
+            raise Refused(
+                f"the table has no column {name}",
+                code="append.unknown-column",
+                facts={"columns": ", ".join(field.name for field in fields)},
+                hint=command("alter", "add", name, "TYPE"),
+            )
+        if column in found:
+            raise Refused(f"the rows have column {column} twice", code="append.unknown-column")
+        found[column] = place
+    return found
+
+
+def _require_supported(config: TableConfiguration) -> None:
+    """Raise Refused for tables whose rows need more than their values."""
+    for column in config.schema.fields if config.schema else ():
+        if any(name.startswith(_IDENTITY) for name in column.metadata) and not config.is_inert("identityColumns"):
+            raise _refused(column.name, "is an identity column, whose values deltacli does not generate", "identity")
+        if _CHARACTERS in column.metadata and str(column.metadata[_CHARACTERS]).startswith("char("):
+            raise _refused(column.name, f"is {column.metadata[_CHARACTERS]}, which has to be padded", "type")
+        if holds(column.data_type, PrimitiveType("variant")):
+            raise _refused(column.name, "is a variant, which deltacli does not write from rows", "type")
+
+
+def _refused(column: str, why: str, code: str) -> Refused:
+    return Refused(
+        f"column {column} {why}",
+        code=f"append.{code}",
+        facts={"column": column},
+        hint='frame.write.format("delta") with the jar of delta-spark',
+    )
+
+
+def _value_of_missing(column: StructField, kind: Any) -> Any:  # Any: an Arrow type, an Arrow scalar
+    """Return the value of a column that the rows lack: its default where that is a literal, else null.
+
+    Raises Refused for a column that rows need a value of, and for other expressions.
+    """
+    text = column.metadata.get(DEFAULT_KEY)
+    if isinstance(text, str) and (found := _literal(text, kind)) is not None:
+        return found
+    text = column.metadata.get(GENERATION_KEY) if text is None else text
+    if text is not None:
+        raise Refused(
+            f"the rows lack column {column.name}, whose value is an expression",
+            code="append.missing-column",
+            facts={"expression": str(text)},
+            hint=f'frame.withColumn("{column.name}", expr("{text}"))',
+        )
+    if not column.nullable:
+        raise Refused(
+            f"the rows lack column {column.name}, which is NOT NULL",
+            code="append.missing-column",
+            facts={"column": column.name},
+        )
+    return None
+
+
+def _most_characters(column: StructField) -> int | None:
+    found = re.fullmatch(r"varchar\((\d+)\)", str(column.metadata.get(_CHARACTERS, "")), re.ASCII)
+    return int(found[1]) if found else None
+
+
+def _literal(text: str, kind: Any) -> Any:  # Any: an Arrow type, an Arrow scalar
+    """Return the value of a literal; None for any other expression, and for one that is no value of the type."""
+    import pyarrow as pa
+
+    root = parse_expression(text).root
+    bare = text.strip()
+    if root is not None and root.form is Form.NULL:
+        return pa.scalar(None, kind)
+    if root is not None and root.form is Form.TEXT:
+        plain: str | None = root.value
+    else:
+        plain = bare.lower() if bare.lower() in ("true", "false") else bare if _NUMBER.fullmatch(bare) else None
+    if plain is None:
+        return None
+    try:
+        return pa.scalar(plain).cast(kind)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return None
+
+
+def _require_fits(column: StructField, found: Any, wanted: Any) -> None:  # Any: Arrow types
+    if not _fits(found, wanted):
+        raise Refused(
+            f"column {column.name} is {wanted} in the table, and {found} in the rows",
+            code="append.type",
+            facts={"column": column.name},
+            hint=f'frame.withColumn("{column.name}", frame["{column.name}"].cast("…"))',
+        )
+
+
+def _fits(found: Any, wanted: Any) -> bool:
+    """Return True if every value of a type is one of another, of the same meaning."""
+    import pyarrow as pa
+
+    types = pa.types
+    if found.equals(wanted) or types.is_null(found):
+        return True
+    if types.is_struct(found) and types.is_struct(wanted):
+        is_same = [field.name for field in found] == [field.name for field in wanted]
+        return bool(is_same) and all(_fits(one.type, other.type) for one, other in zip(found, wanted, strict=True))
+    if types.is_map(found) and types.is_map(wanted):
+        return _fits(found.key_type, wanted.key_type) and _fits(found.item_type, wanted.item_type)
+    if (types.is_list(found) or types.is_large_list(found)) and types.is_list(wanted):
+        return _fits(found.value_type, wanted.value_type)
+    if types.is_integer(found) and types.is_integer(wanted):
+        return bool(found.bit_width <= wanted.bit_width)
+    if types.is_floating(found) and types.is_floating(wanted):
+        return bool(found.bit_width <= wanted.bit_width)
+    if types.is_decimal(found) and types.is_decimal(wanted):
+        whole = found.precision - found.scale <= wanted.precision - wanted.scale
+        return bool(whole and found.scale <= wanted.scale)
+    if types.is_timestamp(found) and types.is_timestamp(wanted):
+        return bool((found.tz is None) == (wanted.tz is None) and found.unit == wanted.unit)
+    return bool(
+        (types.is_large_string(found) and types.is_string(wanted))
+        or (types.is_large_binary(found) and types.is_binary(wanted))
+    )
+
+
+# -- the rows of files ------------------------------------------------------------------------------------------------
+
+
+def require_demands(table: TableHandle, spec: AppendSpec, files: Sequence[AppendedFile]) -> None:
+    """Raise Refused where rows of new files break NOT NULL, a constraint, an invariant or a generated column, or where
+    that cannot be judged. Statistics come first; rows are read only where these leave it open.
+    """
+    demands = list(demands_of(spec.config))
+    if not demands or not files:
+        return
+    check = DemandCheck(table, spec.config, demands)
+    check.take(adds_of(spec.config, files))
+    for demand, found in check.found.items():
+        if found.files or found.unjudged:
+            broken = bool(found.files)
+            raise Refused(
+                f"rows break {demand}" if broken else f"it cannot be judged whether rows keep {demand}: {found.reason}",
+                code="append.constraint" if broken else "append.constraint-unjudged",
+                facts={"first": found.first} if found.first else {},
+            )
+
+
+def adds_of(config: TableConfiguration, files: Iterable[AppendedFile]) -> RecordBatch:
+    """Return new files as adds in columns."""
+    compat = iceberg_compat(config)
+    tags = {"tags": {"ICEBERG_COMPAT_VERSION": str(compat)}} if compat >= 2 else {}
+    actions = [
+        {
+            "path": one.file.path,
+            "partitionValues": dict(one.partition_values),
+            "size": one.file.size_bytes,
+            "modificationTime": one.file.modification_ms,
+            "dataChange": True,
+            "stats": one.file.stats,
+            **tags,
+        }
+        for one in files
+    ]
+    return whole_actions(actions, action_schemas().add, "")
+
+
+# -- the commit -------------------------------------------------------------------------------------------------------
+
+
+def commit_append(
+    table: TableHandle,
+    spec: AppendSpec,
+    files: Sequence[AppendedFile],
+    *,
+    operation: str = "WRITE",
+    parameters: Mapping[str, object],
+    transaction: Transaction | None = None,
+    commit_metadata: Mapping[str, str],
+) -> Committed | NothingToDo:
+    """Commit new files as one version; NothingToDo for a transaction that the table has already.
+
+    Appends of others do not matter. Raises ConflictLost (`append.table-changed`) where the protocol or the metadata has
+    changed since the files were written, and what `commit` raises.
+    """
+
+    def make(snapshot: Snapshot) -> CommitRequest | None:
+        if transaction is not None and _has(snapshot, transaction):
+            return None
+        _require_unchanged(spec.config, snapshot)
+        return _request(snapshot, operation, parameters, files, transaction, table.clock())
+
+    return commit(table, make, commit_metadata=commit_metadata)
+
+
+def _has(snapshot: Snapshot, transaction: Transaction) -> bool:
+    return any(one.app_id == transaction.app_id and one.version >= transaction.version for one in snapshot.transactions)
+
+
+def _require_unchanged(config: TableConfiguration, snapshot: Snapshot) -> None:
+    now = snapshot.config
+    if (now.metadata, now.protocol) != (config.metadata, config.protocol):
+        raise ConflictLost(
+            "nothing was committed: another writer changed the schema or the properties of the table",
+            code="append.table-changed",
+            facts={"version": str(snapshot.version)},
+            hint="write the frame again",
+        )
+
+
+def _request(
+    snapshot: Snapshot,
+    operation: str,
+    parameters: Mapping[str, object],
+    files: Sequence[AppendedFile],
+    transaction: Transaction | None,
+    now_ms: int,
+) -> CommitRequest:
+    def batches() -> Iterator[tuple[str, RecordBatch]]:
+        if files:
+            yield "add", adds_of(snapshot.config, files)
+
+    def body(slot: Slot) -> Iterator[bytes]:
+        return encoded_files(batches, slot)
+
+    own = () if transaction is None else ({**_transaction(transaction), "lastUpdated": now_ms},)
+    return CommitRequest(
+        operation,
+        parameters,
+        {
+            "numFiles": len(files),
+            "numOutputRows": sum(one.file.rows for one in files),
+            "numOutputBytes": sum(one.file.size_bytes for one in files),
+        },
+        transactions=own,
+        body=body,
+        new_rows=sum(one.file.rows for one in files),
+        is_blind_append=True,
+    )
+
+
+def _transaction(transaction: Transaction) -> dict[str, object]:
+    return {"appId": transaction.app_id, "version": transaction.version}

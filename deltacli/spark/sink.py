@@ -1,0 +1,144 @@
+"""Appending to a table through the data source: what the driver's process plans and commits, and what a task writes.
+
+Both run in Python processes that Spark starts, without a session. The files of a task that is tried again have other
+names, and only those of the attempt that Spark accepts are committed: what others leave, vacuum deletes.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import unquote
+
+from deltacli.engine.spark.worker import Job, context_of
+from deltacli.errors import OutcomeUnknown, UsageError
+from deltacli.operations.change.append import Transaction, commit_append, plan_append, require_demands
+from deltacli.operations.change.commit import Committed
+from deltacli.operations.table.handle import TableHandle
+from deltacli.operations.table.rebuild import read_snapshot
+from deltacli.spark.executor_rows import arrow_schema_of
+from deltacli.spark.source_options import WriteOptions, write_options
+from deltacli.spark.source_plans import open_source, searchable_faults
+from deltacli.work.rewrite.append import AppendedFile, AppendRows, AppendSpec
+from deltacli.work.task import TaskContext
+
+if TYPE_CHECKING:
+    import pyarrow
+
+_SPEC = "spec"
+
+
+class _Plan(NamedTuple):
+    """What all tasks of a write share, pickled in `job`, and what the commit needs. It can be pickled."""
+
+    options: WriteOptions
+    spec: AppendSpec
+    job: bytes
+    is_stream: bool
+
+
+def plan_sink(
+    options: Mapping[str, str], schema: Any, *, overwrites: bool, is_stream: bool
+) -> bytes:  # Any: pyspark.sql.types.StructType
+    """Return how rows with a schema are appended to the table of the options: a pickled plan. Nothing is written.
+
+    Raises RuntimeError, whose text begins with the code of the error.
+    """
+    with searchable_faults(options.get("path")):
+        if overwrites:
+            raise UsageError(
+                'format deltacli only appends: mode("append")',
+                code="spark.append-only",
+                hint='frame.write.format("delta").mode("overwrite") with the jar of delta-spark, or write_deltalake',
+            )
+        chosen = write_options(options, is_stream=is_stream)
+        table = open_source(chosen)
+        spec = plan_append(read_snapshot(table), arrow_schema_of(schema))
+        assert table.stores.location is not None
+        job = Job(write_rows, table.stores.location, None, pickle.dumps({_SPEC: spec}, pickle.HIGHEST_PROTOCOL))
+        return pickle.dumps(_Plan(chosen, spec, pickle.dumps(job), is_stream), pickle.HIGHEST_PROTOCOL)
+
+
+def write_rows(batches: Iterable[pyarrow.RecordBatch], context: TaskContext) -> Sequence[AppendedFile]:
+    """Write the rows of a task, check them, and return their files. After an error none of these is left."""
+    spec: AppendSpec = context.shared(_SPEC)
+    rows = AppendRows(spec, context)
+    files = rows.run(iter(batches))
+    try:
+        table = TableHandle(context.storage, open_other=context.stores.open_other, allowed=context.stores.allowed)
+        require_demands(table, spec, files)
+    except BaseException:
+        rows.undo()
+        raise
+    return files
+
+
+def write_partition(pickled: bytes, batches: Iterator[Any]) -> bytes:  # Any: pyarrow.RecordBatch
+    """Write the rows of a task, and return the files for the commit. Raises RuntimeError as `plan_sink` does."""
+    plan: _Plan = pickle.loads(pickled)
+    with searchable_faults(plan.options.path):
+        job = pickle.loads(plan.job)
+        return pickle.dumps(job.task(batches, context_of(job)), pickle.HIGHEST_PROTOCOL)
+
+
+def commit_sink(pickled: bytes, messages: Sequence[bytes | None], batch: int | None = None) -> None:
+    """Commit the files of all tasks as one version; `batch` is the number of a batch of a stream.
+
+    Files of a transaction that is in the table already are deleted. Raises RuntimeError as `plan_sink` does; where it
+    is not known whether the commit happened, the files stay.
+    """
+    plan: _Plan = pickle.loads(pickled)
+    files = _files(messages)
+    with searchable_faults(plan.options.path):
+        table = open_source(plan.options)
+        app_id = plan.options.app_id
+        number = batch if plan.is_stream else plan.options.txn_version
+        transaction = None if app_id is None or number is None else Transaction(app_id, number)
+        if not files and transaction is None:
+            return
+        operation, parameters = _described(plan, batch)
+        try:
+            done = commit_append(
+                table,
+                plan.spec,
+                files,
+                operation=operation,
+                parameters=parameters,
+                transaction=transaction,
+                commit_metadata=_metadata(plan.options),
+            )
+        except OutcomeUnknown:
+            raise
+        except BaseException:
+            _delete(table, files)
+            raise
+        if not isinstance(done, Committed):
+            _delete(table, files)
+
+
+def _described(plan: _Plan, batch: int | None) -> tuple[str, dict[str, object]]:
+    if plan.is_stream:
+        return "STREAMING UPDATE", {"outputMode": "Append", "queryId": plan.options.app_id, "epochId": str(batch)}
+    partitions = [column.name for _, column in plan.spec.partitions]
+    return "WRITE", {"mode": "Append", "partitionBy": partitions}
+
+
+def _metadata(options: WriteOptions) -> Mapping[str, str]:
+    return {} if options.user_metadata is None else {"userMetadata": options.user_metadata}
+
+
+def abort_sink(pickled: bytes, messages: Sequence[bytes | None]) -> None:
+    """Delete the files of a write that was given up. Those of lost tasks are found by vacuum."""
+    plan: _Plan = pickle.loads(pickled)
+    with searchable_faults(plan.options.path):
+        _delete(open_source(plan.options), _files(messages))
+
+
+def _files(messages: Sequence[bytes | None]) -> list[AppendedFile]:
+    return [file for message in messages if message is not None for file in pickle.loads(message)]
+
+
+def _delete(table: TableHandle, files: Sequence[AppendedFile]) -> None:
+    if files:
+        list(table.storage.delete_many([unquote(one.file.path) for one in files]))

@@ -1,0 +1,29 @@
+"""Appending rows without Spark: what the tasks and the driver of a sink do, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import pyarrow as pa
+
+from deltacli.operations.change.append import Transaction, commit_append, plan_append, require_demands
+from deltacli.operations.change.commit import Committed, NothingToDo
+from deltacli.operations.table.handle import TableHandle
+from deltacli.operations.table.rebuild import read_snapshot
+from deltacli.work.rewrite.append import AppendedFile, AppendRows, AppendSpec
+from deltacli.work.task import TaskContext
+
+
+def append(table: TableHandle, *tasks: pa.Table, transaction: Transaction | None = None) -> Committed | NothingToDo:
+    """Append the rows of some tasks in one commit."""
+    spec = plan_append(read_snapshot(table), tasks[0].schema)
+    files = [file for rows in tasks for file in written(table, spec, rows.to_batches(max_chunksize=97))]
+    return commit_append(table, spec, files, parameters={"mode": "Append"}, transaction=transaction, commit_metadata={})
+
+
+def written(table: TableHandle, spec: AppendSpec, rows: Iterable[pa.RecordBatch]) -> Sequence[AppendedFile]:
+    """Write the files of one task."""
+    task = AppendRows(spec, TaskContext(table.stores))
+    files = task.run(iter(rows))
+    require_demands(table, spec, files)
+    return files
