@@ -20,7 +20,8 @@ from deltacli.cli.help_page import command_page, group_page
 from deltacli.cli.options.sections import OptionHeading
 from deltacli.errors import EXIT_CODES
 from deltacli.hints import ShellSpelling, spelled
-from deltacli.spark.fact_rows import FACTS, TABLE
+from deltacli.spark.care.fact_columns import TABLE
+from deltacli.spark.care.fact_rows import FACTS
 from deltacli.typing import JsonObject
 from tools.bash_completion import render_bash
 from tools.command_tree import Command, Option, read_commands, read_tree

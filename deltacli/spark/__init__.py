@@ -13,9 +13,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from deltacli.spark.care.delta_table import DeltaTable, maintain, register_tables
+    from deltacli.spark.care.facts import detail, files, findings, fleet_facts, history, tombstones, vacuum_plan
     from deltacli.spark.data_source import register
-    from deltacli.spark.delta_table import DeltaTable, maintain, register_tables
-    from deltacli.spark.facts import detail, files, findings, fleet_facts, history, tombstones, vacuum_plan
     from deltacli.spark.planner import plan_table, read_changes, read_table
     from deltacli.spark.shares.read_share import read_share
     from deltacli.spark.table_plan import TablePlan
@@ -40,22 +40,22 @@ __all__ = [
 ]
 
 _HOMES = {
-    "DeltaTable": "deltacli.spark.delta_table",
+    "DeltaTable": "deltacli.spark.care.delta_table",
     "TablePlan": "deltacli.spark.table_plan",
-    "detail": "deltacli.spark.facts",
-    "files": "deltacli.spark.facts",
-    "findings": "deltacli.spark.facts",
-    "fleet_facts": "deltacli.spark.facts",
-    "history": "deltacli.spark.facts",
-    "maintain": "deltacli.spark.delta_table",
+    "detail": "deltacli.spark.care.facts",
+    "files": "deltacli.spark.care.facts",
+    "findings": "deltacli.spark.care.facts",
+    "fleet_facts": "deltacli.spark.care.facts",
+    "history": "deltacli.spark.care.facts",
+    "maintain": "deltacli.spark.care.delta_table",
     "plan_table": "deltacli.spark.planner",
     "read_changes": "deltacli.spark.planner",
     "read_share": "deltacli.spark.shares.read_share",
     "read_table": "deltacli.spark.planner",
     "register": "deltacli.spark.data_source",
-    "register_tables": "deltacli.spark.delta_table",
-    "tombstones": "deltacli.spark.facts",
-    "vacuum_plan": "deltacli.spark.facts",
+    "register_tables": "deltacli.spark.care.delta_table",
+    "tombstones": "deltacli.spark.care.facts",
+    "vacuum_plan": "deltacli.spark.care.facts",
 }
 
 

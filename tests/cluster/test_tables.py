@@ -174,7 +174,7 @@ def test_an_error_on_an_executor_names_its_code(session: Any, tmp_path: Path, mo
 def test_writing_is_an_error_that_names_what_to_use(session: Any, tmp_path: Path) -> None:
     register(session)
 
-    with pytest.raises(Exception, match=r"\[spark\.read-only\] .*; try: frame\.write\.format\(.delta.\)") as caught:
-        session.range(3).write.format("deltacli").mode("append").save(str(tmp_path / "t"))
+    with pytest.raises(Exception, match=r"\[spark\.append-only\] .*; try: frame\.write\.format\(.delta.\)") as caught:
+        session.range(3).write.format("deltacli").mode("overwrite").save(str(tmp_path / "t"))
 
     assert 2 >= str(caught.value).partition("JVM stacktrace")[0].count("File ")

@@ -16,7 +16,7 @@ from deltacli.clock import Clock, fixed_clock, system_clock
 from deltacli.errors import DeltacliError, UsageError
 from deltacli.hints import command
 from deltacli.operations.table.api_arguments import moment_ms
-from deltacli.spark import facts
+from deltacli.spark.care import facts
 from deltacli.spark.planner import read_table
 from deltacli.spark.python_rows import engine_of
 from deltacli.spark.session_settings import require_session

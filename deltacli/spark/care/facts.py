@@ -25,7 +25,8 @@ from deltacli.errors import DeltacliError, UsageError
 from deltacli.operations.table.api_arguments import count_number, moment_ms, optional_version
 from deltacli.operations.table.discover import find_tables
 from deltacli.patterns import pattern
-from deltacli.spark.fact_rows import ARGUMENTS, FACTS, NAME, NOW_MS, SKIPS, TABLE, read_fact
+from deltacli.spark.care.fact_columns import TABLE
+from deltacli.spark.care.fact_rows import ARGUMENTS, FACTS, NAME, NOW_MS, SKIPS, read_fact
 from deltacli.spark.python_rows import engine_of
 from deltacli.spark.session_settings import require_session
 from deltacli.storage import open_storage
@@ -323,7 +324,7 @@ def _task(job: bytes) -> Callable[[Iterator[Any]], Iterator[Any]]:  # Any: pyarr
     """Return the function of a Spark task. It is sent by value."""
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:
-        from deltacli.spark.fact_rows import rows_of_tables
+        from deltacli.spark.care.fact_rows import rows_of_tables
 
         for batch in batches:
             yield from rows_of_tables(job, batch.to_pylist())

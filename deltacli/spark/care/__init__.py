@@ -1,0 +1,1 @@
+"""Facts of many tables as frames, and the care of a table from a job."""
