@@ -17,6 +17,7 @@ from deltacli.delta.log.commit_content import CommitRequest, Slot
 from deltacli.delta.log.file_actions import action_schemas
 from deltacli.delta.log.files_read import FilesAt
 from deltacli.delta.log.log_path import parse_log_path
+from deltacli.delta.rules.actions.commit_contents import DUPLICATE_PATH
 from deltacli.delta.rules.actions.row_tracking import is_enabled
 from deltacli.delta.rules.framework.base import Severity
 from deltacli.delta.rules.framework.repair_steps import StepKind
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
 
 _WITHOUT_COUNT = "stats.num-records-missing"
 """Its finding is about the first of several files."""
+_MAY_DIFFER = ("stats", "tags", "modificationTime", "dataChange")
+"""Fields of an add that do not change which rows it has."""
 _COUNTS = ("stats.num-records-mismatch", "stats.num-records-negative", _WITHOUT_COUNT, "dv.num-records-missing")
 
 
@@ -150,13 +153,19 @@ def plan_statistics(
     steps, unrepaired, chosen = list[Step](), list[Unrepaired](), dict[int, None]()
     for finding in findings:
         rows = rows_of.get(finding.place.key or "", [])
-        reason = _why_not(finding, rows, faults, later, keeps_ids=keeps_ids)
+        is_repeated = finding.rule.id == DUPLICATE_PATH.id
+        known = [None] * len(faults) if is_repeated else faults
+        reason = _why_not(finding, rows, known, later, keeps_ids=keeps_ids)
+        if reason is None and is_repeated and not _says_one_thing(table, finding, listing):
+            reason = "the commit does not say which of its actions on this file was meant"
         if reason is not None:
             severity = finding.severity if rows and reason is not _LATER else Severity.WARNING
             unrepaired.append(left(finding, reason)._replace(severity=severity))
             continue
         chosen |= dict.fromkeys(rows)
         what = f"compute the statistics of {finding.place.key} from its rows"
+        if is_repeated:
+            what = f"add {finding.place.key} once more, alone in a commit"
         steps.append(Step(finding.rule.id, finding.place, StepKind.REBUILD, 0, what))
     if any(step.rule == _WITHOUT_COUNT for step in steps):
         counts = num_records_column(whole(adds["stats"])).to_pylist()
@@ -165,14 +174,14 @@ def plan_statistics(
         return Planned(unrepaired=unrepaired)
     import pyarrow as pa
 
-    amendments = {keys[row]: Amendment(statistics=True) for row in chosen}
+    amendments = {keys[row]: Amendment(statistics=faults[row] is None) for row in chosen}
     work = AddAgain(
         pa.array(list(amendments), pa.binary()), amendments, tuple(paths[row] for row in chosen), "true statistics"
     )
     return Planned(steps, [work], unrepaired)
 
 
-_LATER = "a later commit has other statistics of the file; the action stays until the log is cleaned up"
+_LATER = "a later commit adds the file again and decides; the action stays until the log is cleaned up"
 
 
 def _why_not(
@@ -193,6 +202,17 @@ def _why_not(
     if keeps_ids and finding.rule.id in _COUNTS:
         return "its rows have ids that were assigned by the wrong number of records"
     return None
+
+
+def _says_one_thing(table: TableHandle, finding: Finding, listing: LogListing) -> bool:
+    """Return whether a commit only adds a file, more than once, and each time with the same values."""
+    file = listing.commits.get(_version_of(finding))
+    if file is None:
+        return False
+    actions = stream_commit(table.storage, file)
+    found = [(kind, one) for kind, one in actions if kind in ("add", "remove") and one.get("path") == finding.place.key]
+    adds = [{name: value for name, value in one.items() if name not in _MAY_DIFFER} for _, one in found]
+    return len(adds) > 1 and all(kind == "add" for kind, _ in found) and all(one == adds[0] for one in adds)
 
 
 def _version_of(finding: Finding) -> int:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from deltacli.delta.log.log_path import LOG_DIRECTORY, LogFileKind, Place, commit_name, parse_log_path
 from deltacli.delta.rules.framework.repair_steps import StepKind
 from deltacli.errors import FileMissing, NotATable, Unreadable
+from deltacli.operations.log.log_copy import list_whole_log
 from deltacli.operations.recover.execute import execute_undelete, refused
 from deltacli.operations.recover.needed import FileKind
 from deltacli.operations.recover.plan import PLANNED, UndeletePlan
@@ -23,6 +24,7 @@ from deltacli.units import format_size, plural
 
 if TYPE_CHECKING:
     from deltacli.delta.rules.framework.base import Finding
+    from deltacli.operations.log.log_copy import StoredFile
     from deltacli.operations.repair.plan import Run
     from deltacli.operations.repair.request import RepairRequest
     from deltacli.operations.table.handle import TableHandle
@@ -108,11 +110,16 @@ def plan_log_files(
 
     Raises Refused where a source is not one of this table.
     """
-    needed = f"the newest version {'can be read' if is_readable else 'cannot be rebuilt'} without it"
+    needed = "the newest version cannot be rebuilt without it"
+    if is_readable:
+        needed = "it is needed for history only: the newest version can be read without it"
     if not findings and not stuck:
         return Planned()
     if not request.sources:
-        return Planned(unrepaired=[left(one, f"no source was named; {needed}") for one in findings])
+        listed = list_whole_log(table.storage) or {}
+        return Planned(
+            unrepaired=[left(one, f"no source was named; {needed}{_unknown(one, listed)}") for one in findings]
+        )
     hidden = frozenset(one.place.path for one in findings if one.rule.id.startswith("commit.")) | {
         f"{LOG_DIRECTORY}/{name}" for name in stuck
     }
@@ -150,6 +157,20 @@ def plan_log_files(
         if (what := f"bring {path} back") not in told:
             steps.append(Step(_RULES.get(kind, _OF_LOG), Place(path), StepKind.RECOVER, 0, what, source))
     return Planned(steps, [work], unrepaired, plan.notes)
+
+
+def _unknown(finding: Finding, files: Mapping[str, StoredFile]) -> str:
+    """Return what of a missing commit stays unknown although a compaction has its changes."""
+    version = finding.place.version
+    for name, file in files.items():
+        path = file.path
+        is_of_it = version is not None and path.version <= version <= path.last_version
+        if path.kind is LogFileKind.COMPACTED_COMMIT and is_of_it:
+            return (
+                f"; {name} has what versions {path.version} to {path.last_version} changed together, but not which "
+                f"of it version {version} did, by what operation and when"
+            )
+    return ""
 
 
 def _file_for(finding: Finding, found: Mapping[str, object]) -> str | None:

@@ -72,6 +72,29 @@ def test_statistics_of_a_file_that_cannot_be_read_are_left(tmp_path: Path) -> No
     )
 
 
+def test_a_file_that_is_added_twice_is_added_once_more(tmp_path: Path) -> None:
+    table = DamagedTable()
+    table.commits[ADDITION].append({"add": dict(table.add(ADDITION))})
+    root = table.write(tmp_path / "t")
+
+    done = repair_and_check(root, request(level="log"))
+
+    assert [("action.duplicate-path", StepKind.REBUILD)] == [(step.rule, step.action) for step in done.steps]
+    assert [LAST + 1] == done.versions
+    assert "a later commit" in {one.rule: one.reason for one in done.plan.unrepaired}["action.duplicate-path"]
+    assert 80 == readable_rows(open_damaged(root)).total()
+
+
+def test_two_different_adds_are_not_chosen_from(tmp_path: Path) -> None:
+    table = DamagedTable()
+    table.commits[ADDITION].append({"add": table.add(ADDITION) | {"partitionValues": {"p": "a"}}})
+    root = table.write(tmp_path / "t")
+
+    done = repair_and_check(root, request(level="log"))
+
+    assert "which of its actions" in {one.rule: one.reason for one in done.plan.unrepaired}["action.duplicate-path"]
+
+
 @pytest.fixture
 def with_vectors(tmp_path: Path) -> Path:
     table_at(tmp_path / "t")

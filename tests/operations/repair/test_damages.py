@@ -37,7 +37,7 @@ OF_CACHES = {
     "tear_the_checkpoint",
     "lose_a_part",
 }
-REASONS = ("protocol", "its rows cannot be read", "newest version does not have this file")
+REASONS = ("protocol", "its rows cannot be read", "newest version does not have this file", "which of its actions")
 """Why a file of the log is not written anew: tables of the rules have no data files."""
 IN_COMMITS = {one.name for one in TABLE_DAMAGES} - ONLY_FROM_A_SOURCE - OF_CACHES - GIVEN_UP.keys()
 """Damages that a writer committed: a log without them is another history."""

@@ -73,7 +73,8 @@ _STEPS: tuple[tuple[Family, tuple[StepKind, ...], str], ...] = (
         stats.null-count-range stats.unknown-column stats.partition-column stats.type-mismatch stats.interval-bounds
         stats.variant-encoding stats.tight-with-dv stats.min-greater-max stats.num-records-mismatch
         stats.null-count-mismatch stats.bounds-not-covering stats.bounds-not-tight stats.clustering-missing
-        typewidening.float-bounds iceberg.num-records dv.num-records-missing mapping.stats-key-logical""",
+        typewidening.float-bounds iceberg.num-records dv.num-records-missing mapping.stats-key-logical
+        action.duplicate-path""",
     ),
     (
         Family.CHECKPOINT,
@@ -177,7 +178,7 @@ _NO_STEP: tuple[tuple[str, str], ...] = (
     (
         _INTENDED,
         """commit.duplicate-key commit.duplicate-metadata commit.duplicate-protocol commit.duplicate-txn
-        commit.duplicate-domain action.duplicate-path action.add-remove-same-key action.readd-without-remove
+        commit.duplicate-domain action.add-remove-same-key action.readd-without-remove
         action.remove-dv-mismatch path.same-file-two-spellings path.not-unique-over-history""",
     ),
     (
