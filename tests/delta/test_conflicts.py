@@ -11,6 +11,7 @@ from deltacli.delta.log.commit_content import CommitRequest, OnConflict
 from deltacli.delta.log.conflicts import ConflictingCommit, Drop, Fail, Rebase, Recompute, judge, look_at
 from deltacli.delta.log.files_read import EveryFile, FilesAt, FilesOfPartitions, PartitionValues
 from tests.delta.test_commit_content import ICT, base, with_configuration
+from tests.cli.support import ROOT
 from tests.support.actions import (
     Action,
     Line,
@@ -139,6 +140,18 @@ def test_a_winner_lets_pass_what_it_does_not_disturb(
         else:
             version = 8 + winners.index(lines) if lines in winners else 8
             assert f"version {version} " in found.reason
+
+
+def test_the_documentation_has_this_matrix() -> None:
+    words = {GO: "follow", AGAIN: "plan again", DROP: "drop", FAIL: "fail"}
+    rows = [[name, *(words[verdict] for verdict in winner.verdicts)] for name, winner in MATRIX.items()]
+    lines = [f"| {' | '.join(row)} |" for row in (["winner has", *REQUESTS], *rows)]
+
+    documented = (ROOT / "docs" / "internals.md").read_text("utf-8").splitlines()
+
+    start = documented.index(lines[0])
+    assert lines == [lines[0], *documented[start + 2 : start + 1 + len(lines)]]
+    assert "" == documented[start + 1 + len(lines)]
 
 
 def test_of_several_obstacles_the_files_of_a_winner_drop_a_group() -> None:

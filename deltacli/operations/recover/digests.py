@@ -16,6 +16,7 @@ from deltacli.storage import Storage
 from deltacli.typing import ArrowArray, ArrowTable
 
 _BYTES_AT_ONCE = 8 << 20
+_FILES_AT_ONCE = 10_000
 
 
 class Digests(Protocol):
@@ -34,12 +35,12 @@ class _Noted(NamedTuple):
 
 
 class Compared(NamedTuple):
-    """The faults by the row of a file, and the rows that nothing proves: nothing was noted of them, or the object was
-    written again since.
+    """The faults by the row of a file, and the number of those that nothing proves: nothing was noted of them, or the
+    object was written again since.
     """
 
     faults: dict[int, Fault]
-    unproven: list[int]
+    unproven: int
 
 
 def compare_digests(
@@ -56,32 +57,35 @@ def compare_digests(
     paths = pc.take(whole(needed.files["path"]), rows)
     noted = digests.of(paths)
     found = pc.index_in(paths, value_set=whole(noted["path"]))
-    columns = (rows, paths, pc.take(sizes, rows), *(pc.take(whole(noted[name]), found) for name in ("sha256", "tag")))
-    files = [
-        _Noted(row, text_of(path), size, sha256, tag)
-        for row, path, size, sha256, tag in zip(*(column.to_pylist() for column in columns), strict=True)
-    ]
-    known = [file for file in files if file.sha256 is not None or file.tag is not None]
-    faults, unproven = dict[int, Fault](), [file.row for file in files if file.sha256 is None and file.tag is None]
-    total = sum(file.size_bytes for file in known)
+    sha256, tag = (pc.take(whole(noted[name]), found) for name in ("sha256", "tag"))
+    columns = (rows, paths, pc.take(sizes, rows), sha256, tag)
+    faults, unproven = dict[int, Fault](), 0
 
     def compare(file: _Noted) -> bool | None:
         return _is_same(storage, file)
 
-    with weighed(progress, "comparing checksums", unit="files", total=len(known), weight=total) as step:
-        for file, same in zip(known, engine.run(compare, known), strict=True):
-            if same is None:
-                unproven.append(file.row)
-            elif not same:
-                faults[file.row] = (Problem.CHECKSUM, "other bytes than when it was copied")
-            step.advance(weight=file.size_bytes)
+    total = pc.sum(columns[2]).as_py() or 0
+    with weighed(progress, "comparing checksums", unit="files", total=len(rows), weight=total) as step:
+        for begin in range(0, len(rows), _FILES_AT_ONCE):
+            part = zip(*(column.slice(begin, _FILES_AT_ONCE).to_pylist() for column in columns), strict=True)
+            files = [_Noted(row, text_of(path), *known) for row, path, *known in part]
+            for file, same in zip(files, engine.run(compare, files), strict=True):
+                if same is None:
+                    unproven += 1
+                elif not same:
+                    faults[file.row] = (Problem.CHECKSUM, "other bytes than when it was copied")
+                step.advance(weight=file.size_bytes)
     return Compared(faults, unproven)
 
 
 def _is_same(storage: Storage, file: _Noted) -> bool | None:
-    """Return whether a file has the noted bytes, None where its tag is another one, which need not mean other bytes."""
+    """Return whether a file has the noted bytes. None: nothing was noted, or its tag is another one, which need not
+    mean other bytes.
+    """
     if file.sha256 is not None:
         return sha256_of(storage, file.path, file.size_bytes) == file.sha256
+    if file.tag is None:
+        return None
     try:
         return storage.stat(file.path).tag == file.tag or None
     except FileMissing:

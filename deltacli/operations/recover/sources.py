@@ -164,7 +164,7 @@ def _with_digests(
 ) -> tuple[Verified, int]:
     """Add which sound files have other bytes than was noted; return the number of those of which nothing is noted."""
     faults, unproven = compare_digests(digests, files, wanted, sizes, verified.is_sound, engine, progress)
-    return verified.with_faults(faults), len(unproven)
+    return verified.with_faults(faults), unproven
 
 
 def _with(
