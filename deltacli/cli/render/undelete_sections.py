@@ -135,7 +135,8 @@ def lost_files(plan: UndeletePlan) -> Iterator[str]:
 
 def _readable(plan: UndeletePlan) -> list[str]:
     newest = plan.newest_readable
-    return ["no older version is known to be complete" if newest is None else f"version {newest} is complete"]
+    before = f", the newest before version {plan.version}" if plan.is_of_the_past else ""
+    return ["no older version is known to be complete" if newest is None else f"version {newest} is complete{before}"]
 
 
 def _amount(files: int, size_bytes: int) -> str:

@@ -87,7 +87,7 @@ def require_complete(plan: UndeletePlan, *, is_shown: bool = False) -> None:
     newest, verb = plan.newest_readable, "is" if missing.files == 1 else "are"
     facts = {
         "missing": f"{', '.join(names)}{more}",
-        "newest version that can be read": "none" if newest is None else str(newest),
+        f"newest version {'before it ' if plan.is_of_the_past else ''}that can be read": "none" if newest is None else str(newest),
     }
     raise PartlyDone(
         f"{plural(missing.files, 'file')} of version {plan.version} {verb} in no source",

@@ -13,6 +13,7 @@ from deltacli.operations.recover.undelete import plan_undelete
 from deltacli.storage import LocalStorage, Storage, open_storage
 from tests.operations.recover.test_find_and_put import content_of, table_at
 from tests.support import accidents
+from tests.support.effort import sampled
 from tests.support.faulty import Fault
 from tests.support.reading import open_at
 from tests.support.s3 import S3Server
@@ -49,16 +50,32 @@ def test_a_run_that_dies_before_a_call_is_ended_by_the_next(tmp_path: Path) -> N
 
 
 def test_a_run_on_object_versions_that_dies_is_ended_by_the_next(tmp_path: Path, s3: S3Server) -> None:
-    made = accidents.make(5, tmp_path / "t", f"s3://{s3.make_bucket('Enabled')}/t")
-    wanted = {path: data for path, data in made.before.items() if not path.startswith(("p=", "ab/"))}
-    accidents.lose_the_log(made, Random(1))
-    for at in (0, 2, 6):
+    """
+    Each in a table of its own; before each call in `dev.py soak`.
+    """
+
+    def accident(number: int) -> accidents.Accident:
+        made = accidents.make(5, tmp_path / str(number), f"s3://{s3.make_bucket('Enabled')}/t")
+        accidents.lose_both(made, Random(1))
+        return made
+
+    def die(made: accidents.Accident, at: int) -> MortalStorage:
         mortal = MortalStorage(open_storage(made.uri), 0, Fault.KILLED_BEFORE, dies=True)
-        table, request = open_at(mortal), UndeleteRequest()
-        plan = plan_undelete(table, request)
-        mortal.fail(at + 1, Fault.KILLED_BEFORE)
+        table = open_at(mortal)
+        plan = plan_undelete(table, UndeleteRequest())
+        mortal.calls.clear()
+        mortal.fail(at, Fault.KILLED_BEFORE)
         with suppress(Killed):
             execute_undelete(table, plan)
+        return mortal
+
+    whole = accident(0)
+    wanted = {path: data for path, data in whole.before.items() if not path.startswith("p=")}
+    calls = len(die(whole, 0).calls)
+    assert whole.left().items() >= wanted.items()
+    for at in sampled(range(1, calls + 1), 3):
+        made = accident(at)
+        die(made, at)
         assert made.left().items() <= made.before.items()
-    undelete(open_storage(made.uri))
-    assert made.left().items() >= wanted.items()
+        undelete(open_storage(made.uri))
+        assert whole.left() == made.left()
