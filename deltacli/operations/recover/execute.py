@@ -87,7 +87,9 @@ def require_complete(plan: UndeletePlan, *, is_shown: bool = False) -> None:
     newest, verb = plan.newest_readable, "is" if missing.files == 1 else "are"
     facts = {
         "missing": f"{', '.join(names)}{more}",
-        f"newest version {'before it ' if plan.is_of_the_past else ''}that can be read": "none" if newest is None else str(newest),
+        f"newest version {'before it ' if plan.is_of_the_past else ''}that can be read": "none"
+        if newest is None
+        else str(newest),
     }
     raise PartlyDone(
         f"{plural(missing.files, 'file')} of version {plan.version} {verb} in no source",
@@ -164,6 +166,7 @@ def _require_none(wrong: list[str]) -> None:
             f"{plural(len(wrong), 'file')} put in place cannot be used",
             code="undelete.not-there",
             facts={"files": ", ".join(wrong[:_NAMED])},
+            hint=command("validate", level="footers"),
         )
 
 

@@ -14,6 +14,7 @@ from deltacli.errors import PartlyDone, Refused, StorageFailed
 from deltacli.operations.quarantine.layout import CHECKSUMS
 from deltacli.storage import Created, Creation, LocalStorage, Storage, open_storage
 from tests.support.faulty import Fault, FaultyStorage
+from tests.support.gcs import GcsServer
 from tests.support.reading import open_at
 from tests.support.s3 import S3Server
 from tests.support.small_types import Column
@@ -145,6 +146,28 @@ def test_what_passes_through_this_process_is_noted_by_its_bytes(tmp_path: Path, 
         table.undelete(version=WANTED, sources=[f"s3://{bucket}/q"])
 
     assert paths[1:] == left_of(root, paths)
+
+
+def test_a_soft_deleted_file_that_is_not_what_the_log_says_is_named(tmp_path: Path, gcs: GcsServer) -> None:
+    """
+    It can be read only once it is back: the error is all that can be done for it.
+    """
+    table_at(tmp_path / "t")
+    storage = open_storage(f"gs://{gcs.make_bucket(deletes_softly=True)}/t")
+    for path in (tmp_path / "t").rglob("*"):
+        if path.is_file():
+            storage.put(path.relative_to(tmp_path / "t").as_posix(), path.read_bytes())
+    (lost,) = open_at(storage).snapshot().files().__next__().column("path").to_pylist()
+    storage.put(lost, b"PAR1" + b"?" * (storage.stat(lost).size_bytes - 4))
+    list(storage.delete_many([lost]))
+
+    with pytest.raises(StorageFailed) as failed:
+        open_at(storage).undelete()
+
+    assert ("undelete.not-there", True) == (
+        failed.value.code,
+        failed.value.facts["files"].startswith(f"{lost}: footer"),
+    )
 
 
 class _WritesOtherBytes(FaultyStorage):
