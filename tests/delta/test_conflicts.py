@@ -10,8 +10,8 @@ import pytest
 from deltacli.delta.log.commit_content import CommitRequest, OnConflict
 from deltacli.delta.log.conflicts import ConflictingCommit, Drop, Fail, Rebase, Recompute, judge, look_at
 from deltacli.delta.log.files_read import EveryFile, FilesAt, FilesOfPartitions, PartitionValues
-from tests.delta.test_commit_content import ICT, base, with_configuration
 from tests.cli.support import ROOT
+from tests.delta.test_commit_content import ICT, base, with_configuration
 from tests.support.actions import (
     Action,
     Line,
