@@ -42,6 +42,19 @@ def text(name: str, value: str) -> str:
     return value
 
 
+def names(name: str, value: str) -> tuple[str, ...]:
+    """Return names of columns: separated by commas, or a JSON array, which may have names with commas."""
+    found: Any = [part.strip() for part in value.split(",")]
+    if value.lstrip().startswith("["):
+        try:
+            found = json.loads(value)
+        except ValueError:
+            found = [None]
+    if not found or not all(isinstance(one, str) and one for one in found):
+        raise bad_option(name, value, 'names of columns: a,b or ["a", "b"]')
+    return tuple(found)
+
+
 def version_number(name: str, value: str) -> int:
     """Return a version."""
     if not re.fullmatch(r"\d{1,18}", value.strip(), re.ASCII):

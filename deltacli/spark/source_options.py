@@ -8,12 +8,14 @@ from dataclasses import dataclass
 
 from deltacli.errors import UsageError
 from deltacli.spark.option_values import (
+    LATEST,
     OptionReader,
     count_of_files,
     fields_of,
     flag,
     given_options,
     moment,
+    names,
     path_of,
     prefixes,
     require_absolute,
@@ -50,11 +52,16 @@ class StreamOptions:
 
 @dataclass(frozen=True, slots=True)
 class BatchOptions:
-    """What the caller of `read` wants."""
+    """What the caller of `read` wants: a version, or with `read_change_feed` the changes of a range of versions."""
 
     path: str
     version: int | None = None
     timestamp_ms: int | None = None
+    columns: tuple[str, ...] | None = None
+    where: str | None = None
+    read_change_feed: bool = False
+    starting_version: int | None = None
+    ending_version: int | None = None
     storage_options: tuple[tuple[str, str], ...] = ()
     allow_external: tuple[str, ...] = ()
 
@@ -89,6 +96,11 @@ STREAM: Mapping[str, tuple[str, OptionReader]] = {
 BATCH: Mapping[str, tuple[str, OptionReader]] = {
     "versionAsOf": ("version", version_number),
     "timestampAsOf": ("timestamp_ms", moment),
+    "columns": ("columns", names),
+    "where": ("where", text),
+    "readChangeFeed": ("read_change_feed", flag),
+    "startingVersion": ("starting_version", version_number),
+    "endingVersion": ("ending_version", version_number),
     **_BOTH,
 }
 WRITE: Mapping[str, tuple[str, OptionReader]] = {
@@ -105,7 +117,11 @@ LIMITS = ("maxFilesPerTrigger", "maxBytesPerTrigger")
 def is_stream(options: Mapping[str, str]) -> bool:
     """Return True if any option is one of `readStream` only. Without one, both give the same columns."""
     known = {name.lower() for name in STREAM if name not in BATCH}
-    return any(name.lower() in known for name in options)
+    return any(name.lower() in known or _is_latest(name, value) for name, value in options.items())
+
+
+def _is_latest(name: str, value: str) -> bool:
+    return name.lower() == "startingversion" and value.strip().lower() == LATEST
 
 
 def stream_options(options: Mapping[str, str], spark: str) -> StreamOptions:
@@ -126,7 +142,14 @@ def batch_options(options: Mapping[str, str]) -> BatchOptions:
     """Read the options of `read`. Raises UsageError (`usage.stream-option`)."""
     given = _given(options, BATCH, "read")
     require_one(given, "versionAsOf", "timestampAsOf")
-    return BatchOptions(_path(options), storage_options=_of_store(options), **fields_of(given, BATCH))
+    found = BatchOptions(_path(options), storage_options=_of_store(options), **fields_of(given, BATCH))
+    if found.read_change_feed and (found.version is not None or found.timestamp_ms is not None):
+        raise UsageError(
+            "changes have startingVersion and endingVersion instead of versionAsOf", code="usage.stream-option"
+        )
+    if not found.read_change_feed and (found.starting_version is not None or found.ending_version is not None):
+        raise UsageError("startingVersion and endingVersion need readChangeFeed", code="usage.stream-option")
+    return found
 
 
 def write_options(options: Mapping[str, str], *, is_stream: bool) -> WriteOptions:

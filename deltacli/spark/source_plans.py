@@ -9,14 +9,14 @@ import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from itertools import chain
 from typing import Any, TypeVar
 
 from deltacli.delta.log.segment import LogFile
+from deltacli.delta.schema.types import StructField
 from deltacli.engine.spark.engine import sendable_location
 from deltacli.engine.spark.worker import Job, SeenFile
-from deltacli.errors import DeltacliError, Refused
-from deltacli.operations.read.scan import Selection, data_files
+from deltacli.errors import DeltacliError, Refused, UsageError
+from deltacli.operations.read.changes import Changes
 from deltacli.operations.table.api_hints import name_table
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.time_travel import find_snapshot
@@ -61,7 +61,7 @@ def source_schema(options: Mapping[str, str], spark: str) -> Any:  # Any: pyspar
         if is_stream(options):
             chosen = stream_options(options, spark)
             return spark_schema(TableLog(open_source(chosen), chosen).columns, described=True)
-        return spark_schema(BatchPlan(batch_options(options)).selection.columns, described=True)
+        return spark_schema(_batch_plan(batch_options(options)).columns, described=True)
 
 
 def open_source(options: BatchOptions | StreamOptions | WriteOptions) -> TableHandle:
@@ -89,23 +89,65 @@ class BatchPlan:
     def __init__(self, options: BatchOptions) -> None:
         self.table = open_source(options)
         self.snapshot: Snapshot = find_snapshot(self.table, version=options.version, timestamp_ms=options.timestamp_ms)
-        self.snapshot.scan()  # refuses what no reader may read
-        self.selection = Selection.make(self.snapshot.schema, None, None)
+        self.scan = self.snapshot.scan(columns=options.columns, where=options.where)
+
+    @property
+    def columns(self) -> tuple[StructField, ...]:
+        """The columns of the frame."""
+        return self.scan.columns
 
     def partitions(self, schema: Any) -> list[bytes]:  # Any: pyspark.sql.types.StructType
         """Return the partitions, pickled."""
-        require_schema(self.selection.columns, schema)
-        config, needed = self.snapshot.config, self.selection.needed
-        batches = self.snapshot.file_actions.map_actions("add", lambda adds: data_files(adds, config, needed))
-        commits = self.snapshot.listing.commits
-        newest = commits[max(commits)] if commits else None
-        return partitions_of(self.table, self.selection.rows_wanted(config), chain.from_iterable(batches), newest)
+        require_schema(self.columns, schema)
+        return partitions_of(self.table, self.scan.wanted, self.scan.data_files(), newest_commit(self.snapshot))
+
+
+class ChangesPlan:
+    """The changes of a range of versions."""
+
+    def __init__(self, options: BatchOptions) -> None:
+        if options.starting_version is None:
+            raise UsageError(
+                "the option startingVersion is missing: the first version of the changes",
+                code="usage.stream-option",
+                hint='.option("startingVersion", …)',
+            )
+        self.table = open_source(options)
+        self.changes = Changes(
+            self.table,
+            from_version=options.starting_version,
+            to_version=options.ending_version,
+            columns=options.columns,
+            where=options.where,
+            limit=None,
+        )
+
+    @property
+    def columns(self) -> tuple[StructField, ...]:
+        """The columns of the frame."""
+        return self.changes.columns
+
+    def partitions(self, schema: Any) -> list[bytes]:  # Any: pyspark.sql.types.StructType
+        """Return the partitions, pickled."""
+        require_schema(self.columns, schema)
+        newest = newest_commit(self.changes.snapshot)
+        return partitions_of(self.table, self.changes.wanted, self.changes.changed_files(), newest)
+
+
+def newest_commit(snapshot: Snapshot) -> LogFile | None:
+    """Return the newest commit of the log, which executors have to see."""
+    commits = snapshot.listing.commits
+    return commits[max(commits)] if commits else None
+
+
+def _batch_plan(options: BatchOptions) -> BatchPlan | ChangesPlan:
+    return ChangesPlan(options) if options.read_change_feed else BatchPlan(options)
 
 
 def batch_partitions(options: Mapping[str, str], schema: Any) -> list[bytes]:  # Any: pyspark.sql.types.StructType
     """Return the partitions of a version of a table."""
     with searchable_faults(options.get("path")):
-        return BatchPlan(batch_options(options)).partitions(schema)
+        return _batch_plan(batch_options(options)).partitions(schema)
 
 
 class StreamPlan:

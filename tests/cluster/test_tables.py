@@ -13,6 +13,7 @@ import pytest
 from deltacli import open_table
 from deltacli.errors import DeltacliError, VersionAbsent
 from deltacli.spark import plan_table, read_changes, register
+from tests.cli.support import make_sample
 from tests.cluster.spark_rows import counted, counts_of
 from tests.support import corpus
 
@@ -145,6 +146,21 @@ def test_changes_with_a_condition_and_an_end(session: Any) -> None:
     assert counted(ours) == counts_of(frame)
     with pytest.raises(VersionAbsent):
         read_changes(session, uri, 0, 999)
+
+
+def test_the_data_source_reads_columns_rows_changes_and_views(session: Any, tmp_path: Path) -> None:
+    register(session)
+    path = str(make_sample(tmp_path / "tbl"))
+    day = "day = '2026-01-01'"
+
+    some = session.read.format("deltacli").option("columns", "trip").option("where", day).load(path)
+    feed = session.read.format("deltacli").option("readChangeFeed", "true").option("startingVersion", 9)
+    session.sql(f"CREATE OR REPLACE TEMPORARY VIEW of_deltacli USING deltacli OPTIONS (path '{path}', versionAsOf '9')")
+
+    table = open_table(path)
+    assert counted(table.snapshot().scan(columns=["trip"], where=day).to_arrow()) == counts_of(some)
+    assert counted(table.changes(from_version=9).to_arrow()) == counts_of(feed.load(path))
+    assert table.snapshot(version=9).scan().count() == session.sql("select * from of_deltacli").count()
 
 
 @needs_corpus

@@ -136,5 +136,5 @@ def test_streams_need_spark_4_2(limit: str) -> None:
 def test_options_of_a_version() -> None:
     assert BatchOptions("/t", 3) == batch_options({"path": "/t", "versionAsOf": "3"})
     assert BatchOptions("/t", None, 0) == batch_options({"path": "/t", "timestampAsOf": "1970-01-01"})
-    with pytest.raises(UsageError, match="read has no option startingVersion"):
-        batch_options({"path": "/t", "startingVersion": "3"})
+    with pytest.raises(UsageError, match="read has no option maxFilesPerTrigger"):
+        batch_options({"path": "/t", "maxFilesPerTrigger": "1"})

@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 import sys
 import zlib
+from pathlib import Path
 
 import pytest
 
+from deltacli import open_table
+from deltacli.errors import UsageError
 from deltacli.spark.carried import carried_package
 from deltacli.spark.source_options import batch_options
-from deltacli.spark.source_plans import BatchPlan, searchable_faults
+from deltacli.spark.source_plans import BatchPlan, ChangesPlan, searchable_faults
+from tests.cli.support import make_sample
 
 SECRET = "nobody-may-see-this"
 
@@ -21,7 +25,7 @@ def test_the_carried_modules_are_those_that_are_needed_and_few() -> None:
     found = json.loads(zlib.decompress(content)).keys()
     assert {"deltacli/__init__.py", "deltacli/spark/source_plans.py", "deltacli/storage/s3/store.py"} <= found
     assert not {"deltacli/api/table.py", "deltacli/cli/__init__.py"} & found
-    assert len(content) < 320_000  # Spark sends it twice, and warns of a megabyte
+    assert len(content) < 450_000  # Spark sends it twice, and warns of a megabyte
 
 
 def test_a_process_with_other_modules_of_deltacli_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -48,3 +52,43 @@ def test_a_secret_is_refused_and_not_shown(options: dict[str, str]) -> None:
         BatchPlan(batch_options(options))
 
     assert SECRET not in str(caught.value)
+
+
+def test_files_without_matching_rows_are_not_sent_to_executors(tmp_path: Path) -> None:
+    path = str(make_sample(tmp_path / "tbl"))
+    options = {"path": path, "columns": "ride,trip", "where": "day = '2026-01-01'"}
+
+    plan = BatchPlan(batch_options(options))
+
+    expected = open_table(path).snapshot().scan(columns=["ride", "trip"], where=options["where"])
+    assert ["ride", "trip"] == [column.name for column in plan.columns]
+    assert 10 == len(list(plan.scan.data_files()))
+    assert expected.count() == plan.scan.count()
+
+
+def test_changes_of_a_range_are_planned_like_those_of_the_api(tmp_path: Path) -> None:
+    path = str(make_sample(tmp_path / "tbl"))
+    feed = {"path": path, "readChangeFeed": "true", "startingVersion": "9", "endingVersion": "9", "columns": '["trip"]'}
+
+    plan = ChangesPlan(batch_options(feed))
+
+    assert (
+        open_table(path).changes(from_version=9, to_version=9, columns=["trip"]).to_arrow() == plan.changes.to_arrow()
+    )
+    assert ["trip", "_change_type", "_commit_version", "_commit_timestamp"] == [column.name for column in plan.columns]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"startingVersion": "1"},
+        {"endingVersion": "1"},
+        {"readChangeFeed": "true", "startingVersion": "0", "versionAsOf": "1"},
+        {"columns": "[1]"},
+        {"columns": "a,,b"},
+        {"where": " "},
+    ],
+)
+def test_options_of_a_read_that_do_not_fit_are_refused(options: dict[str, str]) -> None:
+    with pytest.raises(UsageError):
+        batch_options({"path": "/t", **options})

@@ -141,10 +141,18 @@ class Scan:
     def _files(self) -> TableFiles:
         return self._snapshot.table.files()
 
+    @property
+    def wanted(self) -> ReadSpec:
+        """What is read from every file of `data_files`."""
+        return self._wanted
+
+    def data_files(self) -> Iterator[DataFile]:
+        """Yield the live files that may have rows to return. Raises DataUnreadable (`partition.*`)."""
+        return chain.from_iterable(self._snapshot.file_actions.map_actions("add", self._data_files))
+
     def __iter__(self) -> Iterator[pyarrow.RecordBatch]:
-        pieces = chain.from_iterable(self._snapshot.file_actions.map_actions("add", self._data_files))
         table = self._snapshot.table
-        batches = stream_files(table.engine, self._files, self._wanted, pieces, progress=table.progress)
+        batches = stream_files(table.engine, self._files, self._wanted, self.data_files(), progress=table.progress)
         return named_items(first_rows(batches, self._limit), table.name)
 
     def __repr__(self) -> str:
@@ -166,8 +174,7 @@ class Scan:
         """
         from deltacli.operations.read.output import write_rows
 
-        files = chain.from_iterable(self._snapshot.file_actions.map_actions("add", self._data_files))
-        return write_rows(self._snapshot.table, directory, self._wanted, files, self._limit)
+        return write_rows(self._snapshot.table, directory, self._wanted, self.data_files(), self._limit)
 
     def count(self) -> int:
         """Return the number of rows. Raises DataUnreadable."""
