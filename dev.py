@@ -11,6 +11,7 @@
   python3 dev.py prepare    set up every environment of these suites; can run beside them
   python3 dev.py soak       run the suites that take hours   [races|accidents|clouds|share|fleet|spark|fuzz[:TARGET] …]
   python3 dev.py fuzz       run the parsers on hostile input [TARGET …] [--minutes 20] [--guided TARGET]
+  python3 dev.py clients    measure again what clients do with each feature, and write the facts [CLIENT …]
   python3 dev.py lock       resolve requirements/*.txt again
 
 Each command sets up the environments that it needs, in .venv and .venv-*. They are rebuilt when requirements/ changes.
@@ -37,8 +38,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
 BIN = "Scripts" if os.name == "nt" else "bin"
-DEV, PEERS, SHARING, PAIMON, FUZZ, SPARK, CLUSTER, DOCS = (
-    ROOT / f".venv{suffix}" for suffix in ("", "-peers", "-sharing", "-paimon", "-fuzz", "-spark", "-cluster", "-docs")
+DEV, PEERS, CLIENTS, SHARING, PAIMON, FUZZ, SPARK, CLUSTER, DOCS = (
+    ROOT / f".venv{suffix}"
+    for suffix in ("", "-peers", "-clients", "-sharing", "-paimon", "-fuzz", "-spark", "-cluster", "-docs")
 )
 AZURITE, AZURITE_VERSION = ROOT / ".venv-azurite", "3.37.0"
 SPARK_READER = {"DELTACLI_SPARK_PYTHON": str(SPARK / BIN / "python")}
@@ -60,6 +62,7 @@ def main(arguments: list[str]) -> int:
     """Run one task and return its exit code."""
     tasks = {"demo": demo, "test": test, "check": check, "generate": generate, "docs": build_site}
     tasks |= {"long": run_long, "cluster": run_cluster, "soak": soak, "fuzz": fuzz, "lock": lock, "prepare": prepare}
+    tasks |= {"clients": measure_clients}
     if not arguments or arguments[0] not in tasks:
         print(__doc__)
         return 0 if arguments[:1] in (["-h"], ["--help"]) else 2
@@ -368,13 +371,20 @@ def fuzz(arguments: list[str]) -> int:
     return run(DEV, "python", "-m", "fuzz", *arguments)
 
 
+def measure_clients(arguments: list[str]) -> int:
+    """Measure the named clients, or all of them, and write the facts about them."""
+    set_up(DEV, "dev")
+    set_up(CLIENTS, "clients")
+    return run(DEV, "python", "-m", "tools.clients.facts", *arguments)
+
+
 def lock(_: list[str]) -> int:
     """Resolve the locked environments again. Lock files have names, versions and hashes, and no URL of an index."""
     set_up(DEV, "dev")
     command = ("uv", "pip", "compile", "-q", "--universal", "--python-version", "3.11", "--generate-hashes")
-    for name in ("dev", "peers", "sharing", "paimon", "fuzz", "spark", "cluster", "docs"):
+    for name in ("dev", "peers", "clients", "sharing", "paimon", "fuzz", "spark", "cluster", "docs"):
         target = f"requirements/{name}.txt"
-        sources = [] if name in ("peers", "sharing", "paimon", "docs") else ["pyproject.toml"]
+        sources = [] if name in ("peers", "clients", "sharing", "paimon", "docs") else ["pyproject.toml"]
         groups = ("--group", "dev", "--group", "fuzz") if name == "fuzz" else ("--group", name)
         options = ("--no-emit-index-url", "--no-header", "--no-annotate", "--upgrade", "-o", target)
         code = run(DEV, *command, *sources, *groups, *options)
@@ -386,7 +396,7 @@ def lock(_: list[str]) -> int:
 def prepare(_: list[str]) -> int:
     """Set up the environments in the order in which the gate needs them."""
     set_up(DEV, "dev")
-    for home in (DOCS, PEERS, SPARK, SHARING, PAIMON, CLUSTER):
+    for home in (DOCS, PEERS, CLIENTS, SPARK, SHARING, PAIMON, CLUSTER):
         set_up(home, home.name.removeprefix(".venv-"))
     set_up_azurite()
     return 0

@@ -8,6 +8,7 @@ from datetime import date, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
+from deltacli.api.before_change import BeforeChange
 from deltacli.api.log_care import LogCare
 from deltacli.api.undo import Undo
 from deltacli.clock import Clock, system_clock
@@ -38,12 +39,8 @@ if TYPE_CHECKING:
     from deltacli.operations.change.widen_type import WideningOutcome
     from deltacli.operations.checkpoint.execute import CheckpointResult
     from deltacli.operations.checkpoint.plan import CheckpointRequest
-    from deltacli.operations.diff.request import DiffRequest
-    from deltacli.operations.diff.tables import TableDiff
     from deltacli.operations.optimize.execute import OptimizeOutcome
     from deltacli.operations.optimize.request import OptimizeRequest
-    from deltacli.operations.reach.request import ReachRequest
-    from deltacli.operations.reach.table_reach import TableReach
     from deltacli.operations.read.changes import Changes
     from deltacli.operations.read.history import History
     from deltacli.operations.table.time_travel import VersionTime
@@ -57,9 +54,7 @@ if TYPE_CHECKING:
     from deltacli.typing import JsonObject
 else:
     CheckpointRequest = Lazy("deltacli.operations.checkpoint.plan", "CheckpointRequest")
-    DiffRequest = Lazy("deltacli.operations.diff.request", "DiffRequest")
     OptimizeRequest = Lazy("deltacli.operations.optimize.request", "OptimizeRequest")
-    ReachRequest = Lazy("deltacli.operations.reach.request", "ReachRequest")
     VacuumRequest = Lazy("deltacli.operations.vacuum.request", "VacuumRequest")
     ValidateRequest = Lazy("deltacli.operations.validate.request", "ValidateRequest")
 
@@ -164,7 +159,7 @@ def _end_of_range(version: int | None, timestamp: datetime | date | None, name: 
     return optional_version(version, f"{name}_version")
 
 
-class Table(LogCare, Undo):
+class Table(BeforeChange, LogCare, Undo):
     """A Delta table in one directory of a store: a handle with every operation as a method."""
 
     def __repr__(self) -> str:
@@ -227,40 +222,6 @@ class Table(LogCare, Undo):
             raise UsageError("the range of changes has no begin", facts={"expected": "from_version or from_timestamp"})
         span = find_range(self, first, last)
         return read_range(self, span, columns=columns, where=where, limit=optional_count(limit, "limit"))
-
-    @named
-    @takes(DiffRequest)
-    def diff(self, request: DiffRequest) -> TableDiff:
-        """Return what differs between two versions, or between this table and another one.
-
-        The parameters are the fields of `DiffRequest`.
-        `from_version` or `from_timestamp` choose the first version, `to_version` or `to_timestamp` the second one
-        (None: the newest), which is of the table `other` where that is given. With `rows`, rows are compared by the
-        columns `key`, and `rows` of the result has the counts and yields the keys that differ; where they do not fit in
-        memory they are in `temp_dir`. `is_equal` of the result says whether anything differs; `as_json` returns the
-        document `deltacli.diff`, `file_rows` the files that differ.
-
-        Raises UsageError for a version that is compared with itself, and what `snapshot` raises.
-        """
-        from deltacli.operations.diff.tables import diff_tables
-
-        return diff_tables(self, request)
-
-    @named
-    @takes(ReachRequest)
-    def reach(self, request: ReachRequest) -> TableReach:
-        """Return which versions can be read, by what, and until when; nothing is changed.
-
-        The parameters are the fields of `ReachRequest`.
-        With `retention_ms`, `retention` of the result says what a log expiry and a vacuum with this retention would
-        delete, and the versions that could no longer be read. `ranges` are versions with the same facts, `readable`
-        those that can be read; `as_json` returns the document `deltacli.reach`. What is damaged is part of the result.
-
-        Raises NotATable and StorageFailed.
-        """
-        from deltacli.operations.reach.table_reach import find_reach
-
-        return find_reach(self, request)
 
     @named
     @takes(ValidateRequest)

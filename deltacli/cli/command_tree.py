@@ -18,6 +18,7 @@ COMMANDS: Mapping[str, str] = {
     "diff": "deltacli.cli.commands.diff",
     "doctor access": "deltacli.cli.commands.doctor.access",
     "doctor storage": "deltacli.cli.commands.doctor.storage",
+    "explain": "deltacli.cli.commands.explain",
     "features": "deltacli.cli.commands.features",
     "fleet check": "deltacli.cli.commands.fleet.check",
     "fleet init": "deltacli.cli.commands.fleet.init",
@@ -73,7 +74,7 @@ Only the modules of the selected commands are imported. A command of a group is 
 """
 
 HEADINGS: Mapping[str, str] = {
-    "Look": "history snapshot read changes diff reach schema",
+    "Look": "history snapshot read changes diff reach explain schema",
     "Check": "validate doctor",
     "Change": "alter widen-type properties features",
     "Maintain": "optimize checkpoint vacuum log",

@@ -1,18 +1,83 @@
-"""Statements about clients match the effect of a change on a table that they could read before."""
+"""What is said of clients: by facts about traits, in versions, and of changes of a table."""
 
 from __future__ import annotations
 
 import pytest
 
-from deltacli.delta.protocol.clients import access_of
+from deltacli.delta.protocol.clients import ClientAccess, access, read_clients
+from deltacli.operations.explain.known_clients import clients_after
+
+MEASURED = {
+    "name": "m",
+    "title": "M",
+    "version": "1.2",
+    "measuredOn": "2026-01-02",
+    "facts": {
+        "columnMapping": [True, True],
+        "columnMapping.used": [True, False],
+        "deletionVectors": [False, None],
+        "rowTracking": [True, None],
+        "domainMetadata": [True, False],
+    },
+}
+DOCUMENTED = {
+    "name": "d",
+    "title": "D",
+    "version": "3.0",
+    "facts": [
+        {
+            "source": "https://example.org",
+            "checkedOn": "2026-01-01",
+            "traits": {"deletionVectors": ["2.3", "2.3"], "checkConstraints": [True, "0.8.0"]},
+        }
+    ],
+}
+
+
+def told(name: str, *traits: str, version: str | None = None) -> ClientAccess:
+    clients = {one.name: one for one in read_clients({"clients": [MEASURED, DOCUMENTED]})}
+    return access(clients[name], traits, version)
+
+
+def pair(found: ClientAccess) -> tuple[bool | None, bool | None]:
+    return found.reads, found.writes
+
+
+def test_what_was_not_measured_is_unknown_and_not_assumed() -> None:
+    assert pair(told("m")) == (True, True)
+    assert pair(told("m", "columnMapping", "columnMapping.used")) == (True, False)
+    assert pair(told("m", "deletionVectors", "deletionVectors.used")) == (False, None)
+    assert pair(told("m", "columnMapping", version="1.3")) == (None, None)
+    assert told("m", "vacuumProtocolCheck").unknown == ("vacuumProtocolCheck",)
+
+
+def test_a_feature_that_needs_another_one_is_not_unknown_where_that_one_stops_the_client() -> None:
+    found = told("m", "rowTracking", "domainMetadata")
+
+    assert pair(found) == (True, False)
+    assert [one.trait for one in found.blockers] == ["domainMetadata"]
+    assert found.unknown == ()
+
+
+@pytest.mark.parametrize(
+    ("version", "expected"), [("2", False), ("2.2.9", False), ("2.3", True), ("2.3.0", True), ("4", True)]
+)
+def test_a_documented_version_is_the_first_of_those_that_do(version: str, expected: bool) -> None:
+    found = told("d", "deletionVectors", "deletionVectors.used", version=version)
+
+    assert pair(found) == (expected, expected)
+    assert [one.needs for one in found.blockers] == ([] if expected else ["2.3"])
+
+
+def test_readers_may_ignore_writer_features_that_nothing_is_documented_of() -> None:
+    assert pair(told("d", "rowTracking")) == (True, None)
+    assert pair(told("d", "vacuumProtocolCheck")) == (None, None)
 
 
 @pytest.mark.parametrize("warning", ["widen.partition-date", "widen.partition-decimal"])
 @pytest.mark.parametrize("added", [[], ["typeWidening"]])
 def test_a_client_that_cannot_parse_the_partition_values_loses_access(warning: str, added: list[str]) -> None:
-    found = {one.name: one for one in access_of(added, [warning])}
+    found = {one.client.name: one for one in clients_after(added, [warning], used=True)}
 
-    duckdb = found["duckdb delta"]
-    assert (False, False, None) == (duckdb.reads, duckdb.writes, duckdb.since)
-    assert "partition values" in duckdb.sources[-1]
-    assert [True] * len(added) == [one.reads for name, one in found.items() if name == "Delta Lake for Spark"]
+    assert found["duckdb"].reads is False
+    assert [True] * len(added) == [one.reads for name, one in found.items() if name == "spark"]

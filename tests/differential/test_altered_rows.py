@@ -1,6 +1,6 @@
 """Other engines on altered tables: the same rows under the new names, in the same types.
 
-What `deltacli.delta.protocol.clients` says of column mapping is proven here.
+What the facts about clients say of column mapping is proven here.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from deltacli import open_table
-from deltacli.delta.protocol.clients import access_of
+from deltacli.operations.explain.known_clients import clients_after
 from tests.differential.test_rows import PEERS
 from tests.support.altering import MAPPED, add, change, drop, rename
 from tests.support.peers import ENVIRONMENT_VARIABLE, Task, ask_for_rows, has_peer, peer_python
@@ -55,5 +55,5 @@ def test_peers_read_altered_tables(peer: str, tmp_path: Path) -> None:
         assert expected == found.to_pylist(), answer.task.table
         assert [field.name for field in open_table(answer.task.path).snapshot().schema.fields] == found.column_names
 
-    known = {client.name.split()[0]: client for client in access_of(["columnMapping"])}
+    known = {one.client.name: one for one in clients_after(["columnMapping"], used=True)}
     assert known[peer].reads

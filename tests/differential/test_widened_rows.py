@@ -1,6 +1,6 @@
 """Other engines on tables whose columns got wider types: duckdb reads the same rows in them, deltalake refuses.
 
-What `deltacli.delta.protocol.clients` says of them is proven here.
+What the facts about these clients say of them is proven here.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import pyarrow as pa
 import pytest
 
 from deltacli import open_table
-from deltacli.delta.protocol.clients import access_of
 from deltacli.errors import DeltacliError
+from deltacli.operations.explain.known_clients import clients_after
 from tests.corpus.test_widen_corpus import GUARDED, WIDENED
 from tests.differential.test_rows import PEERS
 from tests.support import corpus
@@ -142,7 +142,7 @@ def test_duckdb_fails_where_partition_values_keep_fewer_decimal_places(
 
     assert is_read is (answer.refusal is None)
     assert is_read is ("widen.partition-decimal" not in [caution.code for caution in outcome.plan.warnings])
-    assert is_read is not any(one.name == "duckdb delta" and one.reads is False for one in outcome.clients)
+    assert is_read is not any(one.client.name == "duckdb" and one.reads is False for one in outcome.clients)
 
 
 def said(answer: PeerRows) -> str:
@@ -151,7 +151,8 @@ def said(answer: PeerRows) -> str:
 
 
 def test_statements_about_these_clients_are_true() -> None:
-    found = {one.name: (one.reads, one.writes) for one in access_of(["typeWidening", "timestampNtz"])}
+    accesses = clients_after(["typeWidening", "timestampNtz"], used=True)
+    found = {one.client.name: (one.reads, one.writes) for one in accesses}
 
-    assert (False, False) == found["deltalake (delta-rs)"]
-    assert (True, False) == found["duckdb delta"]
+    assert (False, False) == found["deltalake"]
+    assert (True, False) == found["duckdb"]

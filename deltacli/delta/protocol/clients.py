@@ -1,72 +1,98 @@
-"""What is known about clients: which features each can read and write, since which version, and the source.
+"""Who reads and writes a table, by facts about clients: measured with their packages, or documented.
 
-Each fact has its source and the day it was checked. Facts that were neither measured nor documented are left out.
+A fact has its source and its day. What is neither measured nor documented is unknown, never assumed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
+from deltacli.delta.protocol.features import FEATURES
+from deltacli.delta.protocol.traits import OTHERS, USED, feature_of, needs_readers
 from deltacli.typing import Json
 
+Does = bool | str | None
+"""Whether a client does something: true, false, from a version on, or unknown."""
 
-class Knowledge(NamedTuple):
-    """What a client does with a feature from a version on. `read_from`, `write_from` are None if no version does."""
 
-    client: str
-    feature: str
-    read_from: str | None
-    write_from: str | None
+class Fact(NamedTuple):
+    """What a client does with a trait of tables."""
+
+    reads: Does
+    writes: Does
     source: str
-    as_of: str
+    day: str
 
 
-_DELTA_DOCS = "docs.delta.io, Delta type widening"
-_DATABRICKS_DOCS = "docs.databricks.com, Type widening"
-
-_ONLY_QUERIES = "measured: 1.6.6 reads by its query engine, and to_pyarrow_table refuses"
-
-KNOWN: tuple[Knowledge, ...] = (
-    Knowledge("Delta Lake for Spark", "typeWidening", "4.0", "4.0", _DELTA_DOCS, "2026-11"),
-    Knowledge("Delta Lake for Spark", "typeWidening-preview", "3.2", "3.2", _DELTA_DOCS, "2026-11"),
-    Knowledge("Delta Lake for Spark", "timestampNtz", "2.4", "2.4", "docs.delta.io, feature compatibility", "2026-11"),
-    Knowledge("Databricks Runtime", "typeWidening", "15.4", "15.4", _DATABRICKS_DOCS, "2026-11"),
-    Knowledge("deltalake (delta-rs)", "typeWidening", None, None, "measured: 1.6.6 refuses", "2026-08"),
-    Knowledge("deltalake (delta-rs)", "typeWidening-preview", None, None, "measured: 1.6.6 refuses", "2026-08"),
-    Knowledge("duckdb delta", "typeWidening", "1.5.5", None, "measured: 1.5.5 reads, and does not write", "2026-11"),
-    Knowledge("duckdb delta", "timestampNtz", "1.5.5", None, "measured: 1.5.5 reads, and does not write", "2026-11"),
-    Knowledge("polars", "typeWidening", None, None, "measured: 2.1 refuses", "2026-08"),
-    Knowledge("Delta Lake for Spark", "columnMapping", "2.3", "2.3", "docs.delta.io, table features", "2026-11"),
-    Knowledge("deltalake (delta-rs)", "columnMapping", "1.6.6", None, _ONLY_QUERIES, "2026-11"),
-    Knowledge("duckdb delta", "columnMapping", "1.5.5", None, "measured: 1.5.5 reads, and does not write", "2026-11"),
-)
-
-_NO_CAST = "measured: 1.5.5 cannot parse the older partition values"
-
-HINDRANCES: tuple[Knowledge, ...] = (
-    Knowledge("duckdb delta", "widen.partition-date", None, None, _NO_CAST, "2026-11"),
-    Knowledge("duckdb delta", "widen.partition-decimal", None, None, _NO_CAST, "2026-11"),
-)
-"""What clients do with a change of types that they otherwise read: `feature` is the code of the warning."""
-
-
-@dataclass(frozen=True, slots=True)
-class ClientAccess:
-    """Whether some version of a client reads and writes a table with more features (None: unknown), from which version
-    on, and the source.
+class Client(NamedTuple):
+    """A client and the facts about it by trait. `version` is the newest one that the facts are about; `is_exact`: they
+    are about this version only. `notes`: what holds for every table.
     """
 
     name: str
+    title: str
+    version: str | None
+    is_measured: bool
+    is_exact: bool
+    writes: bool
+    facts: Mapping[str, Fact]
+    day: str
+    notes: tuple[str, ...] = ()
+    reasons: Mapping[str, str] = MappingProxyType({})
+
+    def fact(self, trait: str) -> Fact | None:
+        """Return what is known of a trait; of the use of a feature, what is documented for the feature."""
+        found = self.facts.get(trait)
+        if found is not None or self.is_measured or not trait.endswith(USED):
+            return found
+        return self.facts.get(trait.removesuffix(USED))
+
+
+class Blocker(NamedTuple):
+    """A trait of a table because of which a client does not read it, or not write it. `needs`: the version from which
+    on it does.
+    """
+
+    trait: str
+    stops_reading: bool
+    stops_writing: bool
+    needs: str | None = None
+
+    @property
+    def feature(self) -> str:
+        """The feature, or the trait where it is about none."""
+        return feature_of(self.trait)
+
+
+class ClientAccess(NamedTuple):
+    """Whether a client reads and writes a table (None: unknown), from which version on, what stops it, what is unknown,
+    and the sources.
+    """
+
+    client: Client
+    version: str | None
     reads: bool | None
     writes: bool | None
     since: str | None
+    blockers: tuple[Blocker, ...]
+    unknown: tuple[str, ...]
     sources: tuple[str, ...]
+    notes: tuple[str, ...]
+    is_known: bool
+    """Whether the facts are about this version."""
+
+    @property
+    def name(self) -> str:
+        """The name for people."""
+        return self.client.title
 
     def as_json(self) -> dict[str, Json]:
+        """As in the plan of a change."""
         return {
             "name": self.name,
+            "client": self.client.name,
             "reads": self.reads,
             "writes": self.writes,
             "from": self.since,
@@ -74,42 +100,125 @@ class ClientAccess:
         }
 
 
-def access_of(added: Sequence[str], warnings: Sequence[str] = ()) -> tuple[ClientAccess, ...]:
-    """Return the effect on each client with known facts when all these features are added, and when a change has these
-    warnings.
-    """
-    hindrances = [known for known in HINDRANCES if known.feature in warnings]
-    clients = dict.fromkeys(known.client for known in KNOWN if known.feature in added)
-    clients |= dict.fromkeys(known.client for known in hindrances)
-    return tuple(_hindered(_access(client, added), hindrances) for client in clients)
+def read_clients(document: Any) -> tuple[Client, ...]:  # Any: JSON values
+    """Return the clients of the table of facts."""
+    return tuple(_read_client(one) for one in document["clients"])
 
 
-def _hindered(access: ClientAccess, hindrances: Sequence[Knowledge]) -> ClientAccess:
-    """Return the effect on a client that does not support the change itself."""
-    own = [known for known in hindrances if known.client == access.name]
-    if not own:
-        return access
-    sources = dict.fromkeys(f"{known.source} ({known.as_of})" for known in own)
-    return replace(access, reads=False, writes=False, since=None, sources=(*access.sources, *sources))
+def _read_client(one: Any) -> Client:  # Any: JSON values
+    is_measured = "measuredOn" in one
+    facts: dict[str, Fact] = {}
+    if is_measured:
+        source = f"measured with {one['version']}"
+        facts = {name: Fact(pair[0], pair[1], source, one["measuredOn"]) for name, pair in one["facts"].items()}
+    else:
+        for group in one["facts"]:
+            for name, pair in group["traits"].items():
+                facts[name] = Fact(pair[0], pair[1], group["source"], group["checkedOn"])
+    day = one["measuredOn"] if is_measured else max(fact.day for fact in facts.values())
+    is_exact = is_measured or one.get("ofThisVersionOnly", False)
+    notes = tuple(one.get("notes", ()))
+    reasons = {name: told["why"] for name, told in one.get("dependsOnData", {}).items()}
+    named = one["name"], one["title"], one["version"]
+    return Client(*named, is_measured, is_exact, one.get("writes", True), facts, day, notes, reasons)
 
 
-def _access(client: str, added: Sequence[str]) -> ClientAccess:
-    by_feature = {known.feature: known for known in KNOWN if known.client == client}
-    entries = [by_feature.get(feature) for feature in added]
-    told = [known for known in entries if known is not None]
-    reads = _all_of([None if known is None else known.read_from is not None for known in entries])
-    writes = _all_of([None if known is None else known.write_from is not None for known in entries])
-    versions = [known.read_from for known in told if known.read_from is not None]
-    since = max(versions, key=_numbers) if reads and versions else None
-    return ClientAccess(client, reads, writes, since, tuple(f"{known.source} ({known.as_of})" for known in told))
+def access(client: Client, traits: Collection[str], version: str | None = None) -> ClientAccess:
+    """Return whether a client, in a version (None: the newest known), reads and writes a table with these traits."""
+    is_other = client.is_exact and version not in (None, client.version)
+    verdicts = [(trait, *_of_trait(client, trait, version, is_other=is_other)) for trait in sorted(traits)]
+    blockers = tuple(
+        Blocker(trait, reads is False, writes is False, _needed(fact))
+        for trait, reads, writes, fact in verdicts
+        if reads is False or (writes is False and client.writes)
+    )
+    covered = {need for one in blockers for need in _needing(one.feature)}
+    unknown = [
+        trait
+        for trait, reads, writes, _ in verdicts
+        if (reads is None or (writes is None and client.writes)) and feature_of(trait) not in covered
+    ]
+    reads = _all_of(one[1] for one in verdicts)
+    writes = _all_of(one[2] for one in verdicts) if client.writes else False
+    told = [fact for *_, fact in verdicts if fact is not None]
+    froms = [fact.reads for fact in told if isinstance(fact.reads, str)]
+    sources = tuple(dict.fromkeys(f"{fact.source} ({fact.day})" for fact in told))
+    since = max(froms, key=numbers) if froms and reads else None
+    shown = version if version is not None else client.version
+    reasons = dict.fromkeys(client.reasons[trait] for trait in sorted(traits) if trait in client.reasons)
+    notes = () if is_other else (*client.notes, *reasons)
+    told_of = _by_feature(blockers), _features(unknown), () if is_other else sources
+    return ClientAccess(client, shown, reads, writes, since, *told_of, notes, not is_other)
 
 
-def _all_of(answers: Sequence[bool | None]) -> bool | None:
+def access_to_change(client: Client, traits: Collection[str]) -> ClientAccess | None:
+    """Return what a change that gives a table these traits means for a client; None where nothing is known of any."""
+    found = access(client, traits)
+    return found if found.sources else None
+
+
+def _of_trait(
+    client: Client, trait: str, version: str | None, *, is_other: bool
+) -> tuple[bool | None, bool | None, Fact | None]:
+    """Return whether a client reads and writes with a trait, and the fact that says so."""
+    fact = client.fact(trait)
+    if fact is None and trait in OTHERS:
+        return True, True, None  # what clients differ in; nothing is known against this one
+    if is_other:
+        return None, None, None
+    if fact is None:
+        is_needless = not needs_readers(trait) and not client.is_measured
+        return (True if is_needless else None), None, None
+    return _does(fact.reads, version), _does(fact.writes, version), fact
+
+
+def _does(does: Does, version: str | None) -> bool | None:
+    if not isinstance(does, str):
+        return does
+    return version is None or numbers(version) >= numbers(does)
+
+
+def _needed(fact: Fact | None) -> str | None:
+    froms = [] if fact is None else [one for one in (fact.reads, fact.writes) if isinstance(one, str)]
+    return max(froms, key=numbers) if froms else None
+
+
+def _needing(feature: str) -> Iterator[str]:
+    """Yield a feature and those that need it: what stops these cannot be told apart."""
+    yield feature
+    for one in FEATURES.values():
+        if feature in one.requires:
+            yield from _needing(one.name)
+
+
+def _by_feature(blockers: Iterable[Blocker]) -> tuple[Blocker, ...]:
+    """Return one blocker for each feature: a feature that stops a client needs no word on its use."""
+    found: dict[str, Blocker] = {}
+    for one in sorted(blockers, key=lambda one: one.trait):
+        known = found.get(one.feature)
+        if known is None:
+            found[one.feature] = one
+        else:
+            stops = known.stops_reading or one.stops_reading, known.stops_writing or one.stops_writing
+            found[one.feature] = Blocker(known.trait, *stops, known.needs or one.needs)
+    return tuple(found.values())
+
+
+def _features(traits: Sequence[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(map(feature_of, traits)))
+
+
+def _all_of(answers: Iterable[bool | None]) -> bool | None:
     """Return False if one is false, else None if one is unknown."""
-    if False in answers:
+    told = list(answers)
+    if False in told:
         return False
-    return None if None in answers else True
+    return None if None in told else True
 
 
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.split("."))
+def numbers(version: str) -> tuple[int, ...]:
+    """Return a version for comparisons: 2.0 is 2.0.0."""
+    parts = [int("".join(filter(str.isdigit, part)) or 0) for part in version.split(".")]
+    while parts and not parts[-1]:
+        parts.pop()
+    return tuple(parts)

@@ -37,13 +37,14 @@ from deltacli.delta.log.commit_metadata import NO_METADATA, require_free
 from deltacli.delta.log.files_read import EveryFile
 from deltacli.delta.log.log_path import LOG_DIRECTORY, Place, commit_name
 from deltacli.delta.log.state import plain_action, plain_metadata
-from deltacli.delta.protocol.clients import ClientAccess, access_of
+from deltacli.delta.protocol.clients import ClientAccess
 from deltacli.delta.schema.widening_guards import WideningRefusal
 from deltacli.errors import Refused, Unreadable, UsageError
 from deltacli.hints import command
 from deltacli.operations.change.commit import Committed, commit, require_possible
 from deltacli.operations.change.rows_in_question import RowsInQuestion, asks_about_rows
 from deltacli.operations.change.widen_type import partition_values_of
+from deltacli.operations.explain.known_clients import clients_after
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.version import Snapshot
@@ -95,7 +96,7 @@ class AlterationOutcome:
         added = sorted(after.features - before.features)
         if any(isinstance(effect.change, SetMapping) for effect in self.evolution.due):
             added = ["columnMapping"]  # the versions that imply it imply others, which nothing uses
-        return access_of(added, [caution.code for caution in self.evolution.cautions])
+        return clients_after(added, [caution.code for caution in self.evolution.cautions], used=True)
 
     def as_json(self, *, dry_run: bool) -> dict[str, Json]:
         """Return the content of the document `deltacli.alter` of a Delta table."""

@@ -14,13 +14,14 @@ from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.commit_metadata import NO_METADATA, require_free
 from deltacli.delta.log.counts import FileCounts
 from deltacli.delta.log.files_read import EveryFile
-from deltacli.delta.protocol.clients import ClientAccess, access_of
+from deltacli.delta.protocol.clients import ClientAccess
 from deltacli.delta.schema.widened_schema import read_exactly
 from deltacli.delta.schema.widening_guards import PartitionValues, WideningRefusal
 from deltacli.delta.schema.widening_plan import PlannedChange, WideningPlan, plan_widening
 from deltacli.errors import Refused, UsageError
 from deltacli.hints import command
 from deltacli.operations.change.commit import Committed, NothingToDo, commit, require_possible
+from deltacli.operations.explain.known_clients import clients_after
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.version import Snapshot
@@ -244,7 +245,7 @@ def _described(change: PlannedChange, schema: Json) -> dict[str, Json]:
 def _clients(plan: WideningPlan) -> tuple[ClientAccess, ...]:
     """Return the effects of the change on known clients: of the features that it adds, and of its warnings."""
     added = () if plan.protocol_after is None else plan.added_features
-    return access_of(added, [caution.code for caution in plan.warnings])
+    return clients_after(added, [caution.code for caution in plan.warnings], used=True)
 
 
 def _impact(

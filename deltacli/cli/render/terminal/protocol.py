@@ -13,7 +13,8 @@ from deltacli.cli.render.terminal.plans import draw_parts, refusal_rows, section
 from deltacli.cli.render.terminal.sections import change
 from deltacli.cli.render.terminal.tables import matrix
 from deltacli.cli.terminal.term import Style
-from deltacli.delta.protocol.clients import ClientAccess, access_of
+from deltacli.delta.protocol.clients import ClientAccess
+from deltacli.operations.explain.known_clients import clients_after
 from deltacli.typing import JsonObject
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ def draw_settings(canvas: Canvas, content: JsonObject, said: Sequence[Section]) 
     if before != after:
         added = [one["feature"] for one in changes if "feature" in one] or sorted(_features(after) - _features(before))
         parts.append(protocol_matrix(canvas, before, after, added))
-        if clients := access_of(added):
+        if clients := clients_after(added, used=not is_of_features):
             parts.append(client_matrix(canvas, clients))
     parts.append(_chosen(canvas, sections, "readers", "writers"))
     draw_parts(canvas, *parts)

@@ -1,0 +1,76 @@
+"""What a table handle can tell before a change: what differs, how far back it can be read, and who reads it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from deltacli.operations.table.api_hints import named
+from deltacli.operations.table.handle import TableHandle
+from deltacli.request_fields import Lazy, takes
+
+if TYPE_CHECKING:
+    from deltacli.operations.diff.request import DiffRequest
+    from deltacli.operations.diff.tables import TableDiff
+    from deltacli.operations.explain.explain import Explanation
+    from deltacli.operations.explain.request import ExplainRequest
+    from deltacli.operations.reach.request import ReachRequest
+    from deltacli.operations.reach.table_reach import TableReach
+else:
+    DiffRequest = Lazy("deltacli.operations.diff.request", "DiffRequest")
+    ExplainRequest = Lazy("deltacli.operations.explain.request", "ExplainRequest")
+    ReachRequest = Lazy("deltacli.operations.reach.request", "ReachRequest")
+
+
+class BeforeChange(TableHandle):
+    """The part of a table handle that compares and explains; nothing is changed."""
+
+    @named
+    @takes(DiffRequest)
+    def diff(self, request: DiffRequest) -> TableDiff:
+        """Return what differs between two versions, or between this table and another one.
+
+        The parameters are the fields of `DiffRequest`.
+        `from_version` or `from_timestamp` choose the first version, `to_version` or `to_timestamp` the second one
+        (None: the newest), which is of the table `other` where that is given. With `rows`, rows are compared by the
+        columns `key`, and `rows` of the result has the counts and yields the keys that differ; where they do not fit in
+        memory they are in `temp_dir`. `is_equal` of the result says whether anything differs; `as_json` returns the
+        document `deltacli.diff`, `file_rows` the files that differ.
+
+        Raises UsageError for a version that is compared with itself, and what `snapshot` raises.
+        """
+        from deltacli.operations.diff.tables import diff_tables
+
+        return diff_tables(self, request)
+
+    @named
+    @takes(ReachRequest)
+    def reach(self, request: ReachRequest) -> TableReach:
+        """Return which versions can be read, by what, and until when; nothing is changed.
+
+        The parameters are the fields of `ReachRequest`.
+        With `retention_ms`, `retention` of the result says what a log expiry and a vacuum with this retention would
+        delete, and the versions that could no longer be read. `ranges` are versions with the same facts, `readable`
+        those that can be read; `as_json` returns the document `deltacli.reach`. What is damaged is part of the result.
+
+        Raises NotATable and StorageFailed.
+        """
+        from deltacli.operations.reach.table_reach import find_reach
+
+        return find_reach(self, request)
+
+    @named
+    @takes(ExplainRequest)
+    def explain(self, request: ExplainRequest) -> Explanation:
+        """Return which clients read and write the newest version, what stops the others, and the ways out.
+
+        The parameters are the fields of `ExplainRequest`.
+        `clients` are names (`duckdb`, `trino=480`; default: all that are known), `changes` what is supposed, such as
+        `add=deletionVectors`, `drop=columnMapping` or `widen=id:bigint`; nothing is changed. `client(NAME)` of the
+        result returns what a client does, `ways_out` the ways out; `as_json` returns the document `deltacli.explain`.
+
+        Raises UsageError for unknown clients and features, Refused for a change that cannot be made, and what
+        `snapshot` raises, but for a reader feature that is not known.
+        """
+        from deltacli.operations.explain.explain import explain
+
+        return explain(self, request)

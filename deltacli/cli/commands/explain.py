@@ -1,0 +1,35 @@
+"""`deltacli explain TABLE`."""
+
+from __future__ import annotations
+
+from deltacli.cli.options.common_options import TableArgument
+from deltacli.cli.options.run import Run
+from deltacli.operations.explain.request import ExplainRequest
+
+EXIT_CODES = (0, 2, 3, 4, 7, 70)
+
+
+def explain(run: Run, table: TableArgument, *, request: ExplainRequest) -> None:
+    """Show which clients read and write a table, and what stops the others.
+
+    \b
+    For each client: whether it reads the newest version and appends to it, the
+    feature or property that stops it, since which version the table has that,
+    and the way out with its cost. Facts about clients are measured with their
+    packages or documented, each with its day; what is neither is unknown. With
+    --if, the same after a change that is only supposed; a feature that is added
+    counts as used. Nothing is changed.
+
+    \b
+    Examples:
+      deltacli explain ./tbl
+      deltacli explain ./tbl --client trino=480 --client duckdb
+      deltacli explain ./tbl --if add=deletionVectors
+      deltacli explain ./tbl --if drop=columnMapping
+      deltacli explain ./tbl --if widen=id:bigint --format markdown
+      deltacli explain ./tbl --json
+    """
+    from deltacli.cli.render.versions.explain import explain_result
+    from deltacli.operations.explain.explain import explain as explain_table
+
+    run.write(explain_result(explain_table(run.open_table(table), request)))

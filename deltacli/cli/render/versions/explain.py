@@ -1,0 +1,157 @@
+"""Which clients read and write a table, as text: a row for each client, then the ways out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+
+from deltacli.cli.render.columns import Column
+from deltacli.cli.render.json import envelope
+from deltacli.cli.render.sections import Section
+from deltacli.cli.render.text_form import write_sections
+from deltacli.cli.results import Emit, Listing, line_of
+from deltacli.cli.terminal.term import Style
+from deltacli.delta.protocol.traits import OTHERS
+from deltacli.units import format_size, plural
+
+if TYPE_CHECKING:
+    from deltacli.cli.terminal.term import Terminal
+    from deltacli.delta.protocol.clients import Blocker
+    from deltacli.operations.explain.explain import Explained, Explanation
+    from deltacli.operations.explain.ways_out import WayOut
+
+
+def explain_result(found: Explanation) -> Listing[Explained]:
+    """Return what clients do with a table as a result; its rows are the clients."""
+    content = found.as_json()
+    fields = envelope("deltacli.explain", found.table.uri, complete=True) | content
+    parts = _Parts(*([section for section in made(found) if section.lines] for made in (_before, _after)))
+    return _Explained(
+        fields,
+        "explain",
+        content["clients"],
+        _columns(found),
+        found.clients,
+        items_name="clients",
+        said=lambda _: [*parts.before, *parts.after],
+        parts=parts,
+    )
+
+
+class _Parts(NamedTuple):
+    """The sections before the clients, and those after them."""
+
+    before: Sequence[Section] = ()
+    after: Sequence[Section] = ()
+
+
+_NO_PARTS = _Parts()
+
+
+@dataclass(eq=False, repr=False)
+class _Explained(Listing["Explained"]):
+    """The clients, between what is asked and the ways out. A line has the whole document."""
+
+    parts: _Parts = _NO_PARTS
+
+    def lines(self, emit: Emit) -> bool:
+        left_out = ("kind", "schemaVersion", "tableFormat", "complete")
+        emit(line_of({name: value for name, value in self.fields.items() if name not in left_out}, self.line))
+        return True
+
+    def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
+        write_sections(sink, terminal, self.parts.before)
+        sink.write(b"\n")
+        self.draw_rows(sink, terminal)
+        if self.parts.after:
+            sink.write(b"\n")
+            write_sections(sink, terminal, self.parts.after)
+
+
+def _columns(found: Explanation) -> list[Column[Explained]]:
+    loses: Column[Explained] = Column("loses", lambda one: _answer(one.loses), priority=2)
+    return [
+        Column("client", lambda one: one.access.client.name, priority=0, least=11),
+        Column("version", lambda one: one.access.version, priority=3, least=6),
+        Column("reads", _reads, style=lambda one: _style(one.access.reads), priority=1, least=7),
+        Column("writes", _writes, style=lambda one: _style(one.access.writes), priority=1, least=7),
+        *([loses] if found.supposed else []),
+        Column("because", _because, priority=2, least=24, folds=True),
+        Column("facts", _facts, priority=4, least=21, folds=True),
+    ]
+
+
+def _answer(does: bool | None) -> str:
+    return "unknown" if does is None else "yes" if does else "no"
+
+
+def _reads(one: Explained) -> str:
+    return _answer(one.access.reads)
+
+
+def _writes(one: Explained) -> str:
+    return _answer(one.access.writes)
+
+
+def _style(does: bool | None) -> Style:
+    return Style.QUIET if does is None else Style.GOOD if does else Style.PROBLEM
+
+
+def _because(one: Explained) -> str | None:
+    parts = [_blocker(blocker, one) for blocker in one.access.blockers]
+    if one.access.unknown:
+        parts.append(f"unknown: {', '.join(one.access.unknown)}")
+    return "; ".join(parts) or None
+
+
+def _blocker(blocker: Blocker, one: Explained) -> str:
+    since = one.since.get(blocker.trait)
+    told = OTHERS.get(blocker.feature, blocker.feature) + ("" if since is None else f" since version {since}")
+    if not blocker.stops_reading:
+        told += ", stops writes"
+    elif not blocker.stops_writing:
+        told += ", stops reads"
+    return told + (f", supported from {blocker.needs}" if blocker.needs else "")
+
+
+def _facts(one: Explained) -> str:
+    client = one.access.client
+    if not one.access.is_known:
+        return f"none of this version, but of {client.version}"
+    return f"{'measured' if client.is_measured else 'documented'} {client.day}"
+
+
+def _before(found: Explanation) -> Iterator[Section]:
+    yield Section("table", [f"{found.table.uri}, version {found.version}"])
+    yield Section("suppose", [one.text for one in found.supposed])
+    features = sorted(found.config.features)
+    yield Section("features", [", ".join(features) if features else "none"])
+    if found.unknown_features:
+        yield Section("unknown", [f"not a known feature: {', '.join(found.unknown_features)}"], Style.PROBLEM)
+
+
+def _after(found: Explanation) -> Iterator[Section]:
+    lines = [line for one in found.ways_out for line in _way_out(one)]
+    anew = [one for one in found.ways_out if one.command is None]
+    if anew:
+        lines.append(f"otherwise write the rows into a new table{_cost(anew[0])}")
+    yield Section("ways out", lines)
+    yield Section("notes", [f"{one.access.client.name}: {note}" for one in found.clients for note in one.access.notes])
+
+
+def _way_out(one: WayOut) -> Iterator[str]:
+    if one.command is None:
+        yield f"{OTHERS.get(one.feature, one.feature)}: {one.why}"
+        return
+    yield f"{one.feature}: {one.command}{_cost(one)}"
+    yield from (f"  {step}" for step in one.steps)
+
+
+def _cost(one: WayOut) -> str:
+    if one.files is None:
+        return " (rewrites files with older types)"
+    if not one.files:
+        return " (no file is rewritten)"
+    size = "" if one.size_bytes is None else f", {format_size(one.size_bytes)}"
+    return f" (rewrites {plural(one.files, 'file')}{size})"

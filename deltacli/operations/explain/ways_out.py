@@ -1,0 +1,89 @@
+"""How a table gets rid of what stops clients, and what that costs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from deltacli.delta.log.counts import FileCounts
+from deltacli.delta.protocol.feature_drops import REMOVALS, VECTORS
+from deltacli.delta.protocol.features import FEATURES
+from deltacli.delta.protocol.traits import USED
+from deltacli.errors import DeltacliError
+from deltacli.hints import TABLE, command, quoted_table
+from deltacli.operations.change.drop_feature import plan_drop
+from deltacli.typing import JsonObject
+
+if TYPE_CHECKING:
+    from deltacli.delta.protocol.clients import Blocker
+    from deltacli.operations.table.version import Snapshot
+
+_SWITCHES = {name: feature.enabled_by for name, feature in FEATURES.items() if feature.enabled_by}
+
+
+@dataclass(frozen=True)
+class WayOut:
+    """How a table gets rid of a feature, or of what uses it: a command (None: none does), its steps, and the files that
+    are rewritten (`files`, `size_bytes`; None: unknown). `why`: why no command does it.
+    """
+
+    feature: str
+    command: str | None
+    steps: tuple[str, ...]
+    files: int | None
+    size_bytes: int | None
+    why: str | None = None
+
+    def as_json(self) -> JsonObject:
+        """As in the document."""
+        return {
+            "feature": self.feature,
+            "command": self.command,
+            "steps": list(self.steps),
+            "files": self.files,
+            "sizeBytes": self.size_bytes,
+            "why": self.why,
+        }
+
+
+def ways_out(snapshot: Snapshot, blockers: Collection[Blocker]) -> Iterator[WayOut]:
+    """Yield a way out for each feature that stops a client, by name. Raises what counting the files raises."""
+    counts: FileCounts | None = None
+    by_feature: dict[str, list[Blocker]] = {}
+    for one in blockers:
+        if one.trait.startswith("features."):  # a list of features goes with the last of them
+            continue
+        by_feature.setdefault(one.feature, []).append(one)
+    for feature, stopping in sorted(by_feature.items()):
+        if counts is None:
+            counts = snapshot.counts()[0]
+        yield _way_out(snapshot, feature, [one.trait for one in stopping], counts)
+
+
+def _way_out(snapshot: Snapshot, feature: str, traits: list[str], counts: FileCounts) -> WayOut:
+    switch = _SWITCHES.get(feature)
+    if switch in snapshot.properties and all(trait == feature + USED for trait in traits):
+        return WayOut(feature, _named(snapshot, command("properties unset", switch)), (f"unset {switch}",), 0, 0)
+    anew = ("write the rows into a new table without it",)
+    if feature not in REMOVALS:
+        return WayOut(feature, None, anew, counts.count, counts.size_bytes, _not_removable(feature))
+    try:
+        plan = plan_drop(snapshot.table, feature)
+    except DeltacliError as fault:
+        return WayOut(feature, None, anew, counts.count, counts.size_bytes, fault.message)
+    rewrites = feature in (VECTORS, "typeWidening", "typeWidening-preview")
+    files = counts.deletion_vectors if feature == VECTORS else None if rewrites else 0
+    size = 0 if files == 0 else None
+    return WayOut(feature, _named(snapshot, command("features drop", feature)), tuple(plan.steps), files, size)
+
+
+def _named(snapshot: Snapshot, advice: str) -> str:
+    """Return a command with the name of the table."""
+    return advice.replace(TABLE, quoted_table(snapshot.table.name or snapshot.table.uri))
+
+
+def _not_removable(feature: str) -> str:
+    if feature not in FEATURES:
+        return "no command removes it"
+    return f"the feature {feature} cannot be dropped from a protocol"

@@ -1,0 +1,142 @@
+"""`explain` on the command line: every form says the same, and what is not known is said to be unknown."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deltacli import open_table
+from deltacli.operations.explain.beginnings import beginnings, states
+from tests.cli.support import Result, deltacli
+from tests.docs.test_schemas import faults, line_faults
+from tests.support.actions import add, metadata, protocol
+from tests.support.builder import TableBuilder
+
+Json = dict[str, Any]  # Any: JSON values
+
+
+@pytest.fixture
+def home(sample: Path, tmp_path: Path) -> Path:
+    shutil.copytree(sample, tmp_path / "tbl")
+    return tmp_path
+
+
+def explain(home: Path, *arguments: str, table: str = "./tbl") -> Result:
+    return deltacli("explain", table, *arguments, cwd=home)
+
+
+def document(home: Path, *arguments: str, table: str = "./tbl") -> Json:
+    found = explain(home, *arguments, "--json", table=table)
+    assert found.code == 0, found.err
+    parsed: Json = json.loads(found.out)
+    assert not faults(parsed, "deltacli.explain")
+    return parsed
+
+
+def clients(found: Json) -> dict[str, Json]:
+    return {one["name"]: one for one in found["clients"]}
+
+
+def test_every_form_tells_the_same_of_each_client(home: Path) -> None:
+    open_table(home / "tbl").add_features(["deletionVectors", "rowTracking"])
+    whole = document(home)
+    line = json.loads(explain(home, "--format", "ndjson").out.splitlines()[0])
+    rows = explain(home, "--format", "csv").out.splitlines()
+    markdown = explain(home, "--format", "markdown").out
+
+    assert not line_faults(line)
+    assert line["clients"] == whole["clients"]
+    assert len(rows) == 1 + len(whole["clients"])
+    found = clients(whole)["deltalake"]
+    assert (found["reads"], found["writes"]) == (True, False)
+    newest = open_table(home / "tbl").snapshot().version
+    assert {one["feature"]: one["since"] for one in found["blockers"]} == {
+        "domainMetadata": newest,
+        "rowTracking": newest,
+    }
+    assert f"rowTracking since version {newest}, stops writes" in markdown
+    assert "domainMetadata cannot be dropped: rowTracking requires it" in explain(home).out
+
+
+def test_a_supposed_change_is_not_made(home: Path) -> None:
+    before = open_table(home / "tbl").snapshot().version
+
+    added = clients(document(home, "--if", "add=columnMapping"))
+    widened = clients(document(home, "--if", "widen=trip:decimal(20,0)"))
+
+    assert [added["duckdb"][name] for name in ("readsNow", "writesNow", "reads", "writes")] == [True, True, True, False]
+    assert (widened["deltalake"]["reads"], widened["deltalake"]["readsNow"]) == (False, True)
+    assert before == open_table(home / "tbl").snapshot().version
+
+
+def test_a_drop_leaves_the_protection_of_checkpoints_in_the_protocol(home: Path) -> None:
+    open_table(home / "tbl").add_features(["deletionVectors"])
+
+    found = document(home, "--if", "drop=deletionVectors", "--client", "deltalake")
+
+    assert "checkpointProtection" in found["features"]
+    assert (found["clients"][0]["reads"], found["clients"][0]["writes"]) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--client", "duckbd"), "did you mean duckdb?"),
+        (("--client", "duckdb=x"), "expected  duckdb=1.2.3"),
+        (("--if", "add=deletionVector"), "did you mean deletionVectors?"),
+        (("--if", "drop=columnMaping"), "did you mean columnMapping?"),
+        (("--if", "rename=a:b"), "add=FEATURE, drop=FEATURE or widen=COLUMN:TYPE"),
+        (("--if", "widen=nothing:long"), "nothing"),
+    ],
+)
+def test_a_misspelt_name_is_answered_with_the_nearest(arguments: tuple[str, ...], said: str, home: Path) -> None:
+    if "columnMaping" in arguments[1]:
+        open_table(home / "tbl").add_features(["columnMapping"])
+    found = explain(home, *arguments)
+
+    assert found.code == 2
+    assert said in found.err
+
+
+def test_what_was_not_measured_is_null(home: Path) -> None:
+    found = document(home, "--client", "deltalake=1.0", "--client", "trino=470", "--client", "spark=2.3")
+
+    assert [(one["reads"], one["measuredOn"]) for one in found["clients"][:2]] == [(None, None)] * 2
+    assert found["clients"][2]["reads"] is True
+
+
+def test_a_feature_that_nobody_knows_is_unknown_and_readers_of_it_too(tmp_path: Path) -> None:
+    features = ["futureFeature"]
+    TableBuilder().commit(protocol(1, 2), metadata()).commit(
+        protocol(3, 7, reader_features=features, writer_features=features), add("a")
+    ).write(tmp_path / "tbl")
+
+    found = document(tmp_path)
+
+    assert found["unknownFeatures"] == ["futureFeature"]
+    assert {one["reads"] for one in found["clients"]} == {None}
+    assert all("futureFeature" in one["unknown"] for one in found["clients"])
+
+
+def test_a_trait_begins_at_its_version_and_unknown_where_the_log_begins_later(tmp_path: Path) -> None:
+    lists = {"reader_features": ["deletionVectors"], "writer_features": ["deletionVectors"]}
+    builder = (
+        TableBuilder()
+        .commit(protocol(1, 2), metadata())
+        .commit(protocol(3, 7, **lists))
+        .commit(protocol(1, 2))
+        .commit(add("a"))
+        .commit(protocol(3, 7, **lists))
+        .commit(add("b"))
+    )
+    table = open_table(builder.write(tmp_path / "tbl"))
+    assert beginnings(states(table), ["deletionVectors"]) == {"deletionVectors": 4}
+    table.checkpoint(version=5)
+    for version in range(6):
+        (tmp_path / f"tbl/_delta_log/{version:020}.json").unlink()
+
+    assert beginnings(states(open_table(tmp_path / "tbl")), ["deletionVectors"]) == {"deletionVectors": None}

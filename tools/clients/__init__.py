@@ -1,0 +1,1 @@
+"""What clients do with Delta tables: measured with their packages, and written to `deltacli/delta/protocol`."""
