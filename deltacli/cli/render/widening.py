@@ -118,14 +118,16 @@ def protocol_versions(protocol: Action) -> str:
 
 def client_line(client: ClientAccess) -> str:
     """Return what a client can do afterwards."""
+    version = f"{'in' if client.client.is_exact else 'from'} {client.since}"
     if client.reads is None:
         verdict = "unknown"
     elif not client.reads:
         verdict = "loses access, no known version reads it"
     elif client.writes:
-        verdict = f"reads and writes it from {client.since}"
+        verdict = f"reads and writes it {version}" if client.since else "reads and writes it"
     else:
-        verdict = f"reads it from {client.since}, does not write it"
+        does = "does not write it" if client.writes is False else "may not write it"
+        verdict = f"reads it {version}, {does}" if client.since else f"reads it, {does}"
     return f"{client.name}: {verdict}"
 
 

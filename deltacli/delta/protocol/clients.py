@@ -144,6 +144,8 @@ def access(client: Client, traits: Collection[str], version: str | None = None) 
     froms = [fact.reads for fact in told if isinstance(fact.reads, str)]
     sources = tuple(dict.fromkeys(f"{fact.source} ({fact.day})" for fact in told))
     since = max(froms, key=numbers) if froms and reads else None
+    if client.is_exact and reads:
+        since = client.version
     shown = version if version is not None else client.version
     reasons = dict.fromkeys(client.reasons[trait] for trait in sorted(traits) if trait in client.reasons)
     notes = () if is_other else (*client.notes, *reasons)

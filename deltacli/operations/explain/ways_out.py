@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from deltacli.delta.log.counts import FileCounts
-from deltacli.delta.protocol.feature_drops import REMOVALS, VECTORS
+from deltacli.delta.protocol.feature_drops import MAPPING, REMOVALS, VECTORS, widened_columns
 from deltacli.delta.protocol.features import FEATURES
 from deltacli.delta.protocol.traits import USED
 from deltacli.errors import DeltacliError
 from deltacli.hints import TABLE, command, quoted_table
 from deltacli.operations.change.drop_feature import plan_drop
+from deltacli.operations.change.remove_mapping import files_to_rename
 from deltacli.typing import JsonObject
 
 if TYPE_CHECKING:
@@ -71,11 +72,24 @@ def _way_out(snapshot: Snapshot, feature: str, traits: list[str], counts: FileCo
     try:
         plan = plan_drop(snapshot.table, feature)
     except DeltacliError as fault:
+        if fault.code == "features.required":  # it can be dropped after the other one
+            return WayOut(feature, None, (), 0, 0, f"{fault.message}, which has to be dropped first")
         return WayOut(feature, None, anew, counts.count, counts.size_bytes, fault.message)
-    rewrites = feature in (VECTORS, "typeWidening", "typeWidening-preview")
-    files = counts.deletion_vectors if feature == VECTORS else None if rewrites else 0
-    size = 0 if files == 0 else None
+    files, size = _rewritten(snapshot, feature, counts)
     return WayOut(feature, _named(snapshot, command("features drop", feature)), tuple(plan.steps), files, size)
+
+
+def _rewritten(snapshot: Snapshot, feature: str, counts: FileCounts) -> tuple[int | None, int | None]:
+    """Return how many data files a drop rewrites, and their bytes; None where that is not known before."""
+    files: int | None = 0
+    size: int | None = 0
+    if feature == VECTORS:
+        files = counts.deletion_vectors
+    elif feature == MAPPING:
+        files, size = files_to_rename(snapshot) or (0, 0)
+    elif REMOVALS[feature].rewrites_types(feature):
+        files = None if widened_columns(snapshot.config) else 0
+    return files, None if files is None or (files and not size) else size
 
 
 def _named(snapshot: Snapshot, advice: str) -> str:

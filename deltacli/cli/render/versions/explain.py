@@ -101,7 +101,7 @@ def _style(does: bool | None) -> Style:
 def _because(one: Explained) -> str | None:
     parts = [_blocker(blocker, one) for blocker in one.access.blockers]
     if one.access.unknown:
-        parts.append(f"unknown: {', '.join(one.access.unknown)}")
+        parts.append(f"unknown: {', '.join(OTHERS.get(name, name) for name in one.access.unknown)}")
     return "; ".join(parts) or None
 
 
@@ -133,7 +133,7 @@ def _before(found: Explanation) -> Iterator[Section]:
 
 def _after(found: Explanation) -> Iterator[Section]:
     lines = [line for one in found.ways_out for line in _way_out(one)]
-    anew = [one for one in found.ways_out if one.command is None]
+    anew = [one for one in found.ways_out if one.command is None and one.steps]
     if anew:
         lines.append(f"otherwise write the rows into a new table{_cost(anew[0])}")
     yield Section("ways out", lines)
