@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,13 @@ from deltacli.operations.repair.plan import StepState
 from deltacli.operations.repair.planning import plan_repair
 from deltacli.operations.validate.request import ValidateRequest
 from deltacli.operations.validate.validate import validate_table
+from deltacli.storage import LocalStorage
 from tests.operations.recover.test_find_and_put import table_at
 from tests.support.damaged_tables import ADDED, ADDITION, LAST, TABLE_DAMAGES, DamagedTable
+from tests.support.faulty import Fault
+from tests.support.reading import open_at
 from tests.support.repairing import open_damaged, readable_rows, repair_and_check, request
+from tests.support.vacuuming import Killed, MortalStorage
 
 Action = dict[str, Any]  # Any: JSON values
 MENDED = {
@@ -83,6 +88,32 @@ def test_a_file_that_is_added_twice_is_added_once_more(tmp_path: Path) -> None:
     assert [LAST + 1] == done.versions
     assert "a later commit" in {one.rule: one.reason for one in done.plan.unrepaired}["action.duplicate-path"]
     assert 80 == readable_rows(open_damaged(root)).total()
+
+
+def test_a_run_that_dies_before_a_call_is_ended_by_the_next(tmp_path: Path) -> None:
+    def write(place: Path) -> Path:
+        table = DamagedTable()
+        table.add(ADDITION)["size"] += 1000
+        return table.write(place)
+
+    root, asked = write(tmp_path / "t"), request(level="storage")
+    counting = MortalStorage(LocalStorage(str(root)))
+    execute_repair(plan_repair(open_at(counting), asked))
+    writes = [
+        at for at, (verb, _) in enumerate(counting.calls, 1) if verb in ("put_if_absent", "put", "begin", "publish")
+    ]
+    assert writes
+
+    for at in [*writes, len(counting.calls)]:
+        place = write(tmp_path / str(at))
+        dying = MortalStorage(LocalStorage(str(place)), at, Fault.KILLED_BEFORE, dies=True)
+        with suppress(Killed):
+            execute_repair(plan_repair(open_at(dying), asked))
+        assert 80 == readable_rows(open_damaged(place)).total()
+        execute_repair(plan_repair(open_damaged(place), asked))
+        assert () == plan_repair(open_damaged(place), asked).steps
+        assert LAST + 1 == open_damaged(place).snapshot().version, at
+        assert 80 == readable_rows(open_damaged(place)).total()
 
 
 def test_two_different_adds_are_not_chosen_from(tmp_path: Path) -> None:
