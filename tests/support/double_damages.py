@@ -28,7 +28,7 @@ from tests.support.repairing import content_of, request
 from tests.support.row_counts import Rows, count_rows
 
 LOG = "_delta_log"
-MOST_FILES, MOST_BYTES = 80, 3_000_000
+MOST_FILES, MOST_BYTES, MOST_ROWS = 80, 3_000_000, 100_000
 Files = Mapping[str, Rows]
 """The rows of each live file that can be read, by its path."""
 
@@ -117,7 +117,8 @@ def _is_usable(place: Path) -> bool:
     if not 0 < len(files) <= MOST_FILES or sum(path.stat().st_size for path in files) > MOST_BYTES:
         return False
     found = read_files(place)
-    return found.version is not None and found.files.keys() == found.live
+    rows = sum(each.total() for each in found.files.values())
+    return found.version is not None and found.files.keys() == found.live and rows <= MOST_ROWS
 
 
 def _table(chooser: random.Random) -> Path:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
+from deltacli.delta.rules.framework.repair_steps import row_of
+from deltacli.delta.rules.framework.repairs import recover_command
 from deltacli.errors import DeltacliError
 from deltacli.hints import command, parameter
 from deltacli.loopback import is_loopback
@@ -208,6 +210,8 @@ def check_table(
         missing = tuple(_file_problems(table, snapshot, storage) if has_files else ())
     except DeltacliError as fault:
         message = f"{table.full_name} cannot be read: {without_secrets(fault.message)}"
+        if row_of(str(fault.code)).steps and (line := recover_command(without_secrets(table.location))):
+            message += f"; {line} shows what can be done"
         return TableReport(table, place, problems=(CheckProblem(fault.code, message),))
     clients = tuple(_access_of(client, needs.features, needs.not_in_parquet) for client in _CLIENTS)
     problems = (*gates, *missing, *_client_problems(table, needs, clients))
@@ -245,6 +249,8 @@ def _file_problems(table: SharedTable, snapshot: SharedSnapshot, storage: Storag
         reasons = ", ".join(f"{len(paths):,} {reason} (such as {paths[0]})" for reason, paths in found.items())
         count = sum(map(len, found.values()))
         message = f"{plural(count, 'file')} of {table.full_name} cannot be read by recipients: {reasons}"
+        if line := recover_command(without_secrets(table.location)):
+            message += f"; {line} shows what can come back"
         yield CheckProblem("share.files", message)
 
 

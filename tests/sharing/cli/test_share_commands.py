@@ -324,13 +324,15 @@ def test_a_table_whose_files_are_links_missing_or_changed_is_not_readable(home: 
 
     (problem,) = [one for one in looked.document["tables"][1]["problems"] if one["severity"] == "error"]
     unreadable = [] if os.access(place / "private", os.R_OK) else ["1 not readable by this user (such as private)"]
+    said, _, repair = problem["message"].rpartition("; ")
     assert ("share.files", 1) == (problem["code"], looked.code)
     assert {
         "2 missing (such as ab/deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin)",
         "2 behind a link or not a regular file (such as in/link)",
         "1 of another size than in the log (such as cut)",
         *unreadable,
-    } == set(problem["message"].partition(": ")[2].split(", "))
+    } == set(said.partition(": ")[2].split(", "))
+    assert repair == f"deltacli repair {place} --dry-run shows what can come back"
     assert (1, 2) == tuple(one.document["summary"]["readable"] for one in (looked, logs))
     assert (0, "log", "storage") == (logs.code, logs.document["level"], looked.document["level"])
     assert valid(looked.document, "deltacli.share-check")
