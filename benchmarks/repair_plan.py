@@ -22,7 +22,7 @@ from benchmarks import synthetic
 _BAR = 1.3
 _COMMANDS = {
     "validate": ("validate", "--level", "storage", "--exit-zero"),
-    "repair": ("repair", "--dry-run", "--accept-loss"),
+    "repair": ("repair", "--dry-run", "--accept-loss", "--allow-in-use"),
 }
 
 
