@@ -88,6 +88,7 @@ def test(arguments: list[str]) -> int:
     """Run the test suite on all cores, with other engines as oracles."""
     set_up(DEV, "dev")
     set_up(PEERS, "peers")
+    set_up(CLIENTS, "clients")
     return run_pytest([], arguments, place=memory_disk())
 
 
@@ -103,6 +104,7 @@ def run_long(arguments: list[str]) -> int:
     """
     set_up(DEV, "dev")
     set_up(PEERS, "peers")
+    set_up(CLIENTS, "clients")
     set_up(SPARK, "spark")
     set_up(SHARING, "sharing")
     set_up(PAIMON, "paimon")
