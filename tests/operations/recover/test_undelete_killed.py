@@ -73,9 +73,11 @@ def test_a_run_on_object_versions_that_dies_is_ended_by_the_next(tmp_path: Path,
     wanted = {path: data for path, data in whole.before.items() if not path.startswith("p=")}
     calls = len(die(whole, 0).calls)
     assert whole.left().items() >= wanted.items()
+    # a version that can be read needs no checkpoint without a hint
+    needed = {path: data for path, data in whole.left().items() if "checkpoint" not in path}
     for at in sampled(range(1, calls + 1), 3):
         made = accident(at)
         die(made, at)
         assert made.left().items() <= made.before.items()
         undelete(open_storage(made.uri))
-        assert whole.left() == made.left()
+        assert made.left().items() >= needed.items()

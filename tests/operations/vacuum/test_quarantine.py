@@ -27,11 +27,11 @@ from tests.support.vacuuming import GARBAGE, Killed, MortalStorage, save, vacuum
 
 
 def files_below(root: Path) -> dict[str, bytes]:
-    """The files below a directory but the log, with their content."""
+    """The files below a directory but the log, with their content; without drafts of copies that have not ended."""
     return {
         path.relative_to(root).as_posix(): path.read_bytes()
         for path in root.rglob("*")
-        if path.is_file() and "_delta_log" not in path.parts
+        if path.suffix != ".tmp" and path.is_file() and "_delta_log" not in path.parts
     }
 
 
