@@ -92,6 +92,8 @@ _LINES = (
     "doctor-access",
     "doctor-probe",
     "doctor-storage",
+    "advice",
+    "doctor-table",
 )
 
 
@@ -238,6 +240,7 @@ def _fleet_lines(documents: Mapping[str, Schema]) -> dict[str, Schema]:
 def _doctor_lines(documents: Mapping[str, Schema]) -> dict[str, Schema]:
     """Return the lines of `doctor`."""
     access, storage = documents["deltacli.doctor-access"], documents["deltacli.doctor-storage"]
+    table = documents["deltacli.doctor-table"]
     return {
         "doctor-command": _part_line(access, "doctor-command", ()),
         "doctor-access": _doctor_line(access, "doctor-access", "commands", "the access to a table, after its commands"),
@@ -245,6 +248,8 @@ def _doctor_lines(documents: Mapping[str, Schema]) -> dict[str, Schema]:
         "doctor-storage": _doctor_line(
             storage, "doctor-storage", "probes", "what a store guarantees, after its probes"
         ),
+        "advice": _part_line(table, "advice", ()),
+        "doctor-table": _doctor_line(table, "doctor-table", "advice", "the state of a table, after the advice"),
     }
 
 

@@ -18,6 +18,7 @@ COMMANDS: Mapping[str, str] = {
     "diff": "deltacli.cli.commands.diff",
     "doctor access": "deltacli.cli.commands.doctor.access",
     "doctor storage": "deltacli.cli.commands.doctor.storage",
+    "doctor table": "deltacli.cli.commands.doctor.table",
     "explain": "deltacli.cli.commands.explain",
     "features": "deltacli.cli.commands.features",
     "fleet check": "deltacli.cli.commands.fleet.check",
@@ -97,10 +98,11 @@ Examples:
   deltacli log compact ./tbl --from 1 --to 9  # merge commits into a file
 """
 
-_DOCTOR = """Diagnose the store of a table.
+_DOCTOR = """Diagnose a table, its store, and access to it.
 
 \b
 Examples:
+  deltacli doctor table ./tbl             # advice with numbers
   deltacli doctor access s3://bucket/tbl  # identity and permissions
   deltacli doctor storage s3://bucket/tbl --dry-run  # list the probes
   deltacli doctor storage s3://bucket/tbl --yes      # probe its guarantees

@@ -29,14 +29,14 @@ _OPTIONS: Mapping[OptionHeading, str] = {
         --rate --no-log-entries --commit-metadata --enable --upgrade-protocol --max-requests --time-budget --pause
         --default --position --nullable --not-null --keep-nullability --allow-lossy --with-options --drop --none
         --truncate-history --expires --overlap
-        --state --jobs --temp-dir
+        --state --jobs --temp-dir --prices --no-listing
         --host --port --admin-port --workers --behind-proxy
     """,
     OptionHeading.OUTPUT: """
         --columns --limit --count --as --counts --refs --no-refs --ddl
         --files --tombstones --schema --mapping --digest --brief --group --max-findings
         --fail-on --exit-zero --exit-code --write-baseline --trend --save-plan --save-plans --details --metrics --html
-        --serve-metrics
+        --pages --serve-metrics
         --format --json --output
     """,
     OptionHeading.SAFETY: """

@@ -18,6 +18,7 @@ _READING = frozenset(
     {
         *((name,) for name in ("changes", "features", "history", "properties", "reach", "read", "snapshot")),
         ("validate",),
+        ("doctor", "table"),
         *(("share", name) for name in ("changes", "head", "pull", "schema")),
     }
 )

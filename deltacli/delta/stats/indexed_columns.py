@@ -19,7 +19,7 @@ def indexed_columns(config: TableConfiguration) -> Iterator[tuple[ColumnPath, Da
     the schema.
     """
     named = str(config.properties.get(STATS_COLUMNS) or "").strip()
-    leaves = list(_leaves(config, config.schema.fields if config.schema else (), (), ()))
+    leaves = leaf_columns(config)
     if named:
         wanted = {part.strip().replace("`", "").lower() for part in named.split(",")}
         for logical, physical, kind in leaves:
@@ -30,6 +30,13 @@ def indexed_columns(config: TableConfiguration) -> Iterator[tuple[ColumnPath, Da
     most = _DEFAULT_INDEXED_COLUMNS if count is None else count
     for _, physical, kind in leaves if most < 0 else leaves[:most]:
         yield physical, kind
+
+
+def leaf_columns(config: TableConfiguration) -> list[tuple[ColumnPath, ColumnPath, DataType]]:
+    """Return logical path, physical path and type of every leaf except the partition columns, in the order of the
+    schema.
+    """
+    return list(_leaves(config, config.schema.fields if config.schema else (), (), ()))
 
 
 def _leaves(

@@ -84,6 +84,12 @@
     button.setAttribute("aria-expanded", "false");
     button.addEventListener("click", () => open(one, button));
     cell.append(button);
+    if (one.l) {
+      const link = make("a", "page", "page");
+      link.href = one.l;
+      link.title = `the page of ${one.m}`;
+      cell.append(" ", link);
+    }
     return cell;
   }
   function alert(one) {

@@ -1,20 +1,17 @@
 """`fleet status --html`: the status as one page that needs no server and loads nothing.
 
-The data are a JSON block, which the script of the page draws by text nodes only, 100 rows at a time. The page allows
-itself nothing but its own script and style, by their digests.
+The data are a JSON block, which the script of the page draws by text nodes only, 100 rows at a time.
 """
 
 from __future__ import annotations
 
-from base64 import b64encode
-from collections.abc import Iterable
-from hashlib import sha256
-from html import escape
-from importlib.resources import files
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 from deltacli.documents import dumps
 from deltacli.fleet.alerts import Weight, find_causes
 from deltacli.fleet.names import short_name
+from deltacli.fleet.reporting.html import card, framed, part, text
 from deltacli.fleet.status import FleetStatus, TableStatus
 from deltacli.hints import is_command
 from deltacli.storage.secrets import without_secrets
@@ -25,28 +22,12 @@ _NUMBERS = ("liveFiles", "liveBytes", "rows", "logBytes", "tombstones", "finding
 _MOST_CAUSES = 20
 
 
-def status_page(status: FleetStatus, file: str, now_ms: int) -> str:
-    """Return the page."""
-    style, script = _part("page.css"), _part("page.js")
-    policy = (
-        f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; "
-        "base-uri 'none'; form-action 'none'"
-    )
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="referrer" content="no-referrer">
-<title>{_text(status.headline)}</title>
-<style>{style}</style>
-</head>
-<body>
-<header>
-<h1 class="{"bad" if status.alerted else "good"}">{_text(status.headline)}</h1>
-<p>Tables of {_text(file)}</p>
-<p class="dim">{_text(_run(status))}. Written {_text(format_timestamp(now_ms))}.</p>
+def status_page(status: FleetStatus, file: str, now_ms: int, pages: Mapping[str, str] = MappingProxyType({})) -> str:
+    """Return the page. `pages`: tables by their shown names -> addresses of their own pages, relative to this one."""
+    body = f"""<header>
+<h1 class="{"bad" if status.alerted else "good"}">{text(status.headline)}</h1>
+<p>Tables of {text(file)}</p>
+<p class="dim">{text(_run(status))}. Written {text(format_timestamp(now_ms))}.</p>
 </header>
 <div class="cards">{"".join(_cards(status))}</div>
 {_alerts(status)}<h2>All tables, run by run</h2>
@@ -61,24 +42,9 @@ def status_page(status: FleetStatus, file: str, now_ms: int) -> str:
 <div class="scroll"><table><thead><tr id="headings"></tr></thead><tbody id="rows"></tbody></table></div>
 <p class="dim" id="more">More rows follow when you scroll.</p>
 <noscript><p class="bad">The tables are drawn by the script of this page, which is turned off.</p></noscript>
-<script type="application/json" id="data">{_data(status, file)}</script>
-<script>{script}</script>
-</body>
-</html>
+<script type="application/json" id="data">{_data(status, file, pages)}</script>
 """
-
-
-def _part(name: str) -> str:
-    return files(__package__).joinpath(name).read_text(encoding="utf-8")
-
-
-def _digest(text: str) -> str:
-    """Return the digest of a text as a Content Security Policy has it."""
-    return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
-
-
-def _text(text: str) -> str:
-    return escape(text.encode("utf-8", "replace").decode())
+    return framed(status.headline, body, style=part("page.css"), script=part("page.js"))
 
 
 def _run(status: FleetStatus) -> str:
@@ -99,7 +65,7 @@ def _cards(status: FleetStatus) -> Iterable[str]:
         ("runs", "runs in the journal"),
     ):
         kind = "bad" if name in ("alerts", "unreadable", "losingRows") and summary[name] else ""
-        yield f'<div class="card"><span class="dim">{title}</span><b class="{kind}">{summary[name]:,}</b></div>'
+        yield card(title, f"{summary[name]:,}", kind=kind)
 
 
 def _alerts(status: FleetStatus) -> str:
@@ -109,20 +75,21 @@ def _alerts(status: FleetStatus) -> str:
         return ""
     marks = [' class="bad"' if cause.weight <= Weight.FAILED else "" for cause in causes]
     shown = [
-        f"<li{mark}>{_text(cause.sentence)}</li>" for cause, mark in zip(causes[:_MOST_CAUSES], marks, strict=False)
+        f"<li{mark}>{text(cause.sentence)}</li>" for cause, mark in zip(causes[:_MOST_CAUSES], marks, strict=False)
     ]
     more = [f"<li>{len(causes) - _MOST_CAUSES:,} more</li>"] if len(causes) > _MOST_CAUSES else []
     return f"<h2>Alerts</h2>\n<ul>{''.join(shown + more)}</ul>\n"
 
 
-def _data(status: FleetStatus, file: str) -> str:
+def _data(status: FleetStatus, file: str, pages: Mapping[str, str]) -> str:
     """Return the data of the script, without any character that could end its block."""
     trends = {name: [list(point) for point in points] for name, points in status.trends.items()}
-    text = dumps({"trends": trends, "tables": [_table(table, file) for table in status.tables]}).decode()
-    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+    tables = [_table(table, file, pages.get(table.shown_name)) for table in status.tables]
+    data = dumps({"trends": trends, "tables": tables}).decode()
+    return data.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
-def _table(table: TableStatus, file: str) -> dict[str, Json]:
+def _table(table: TableStatus, file: str, page: str | None) -> dict[str, Json]:
     found = table.found
     steps = {
         kind: [step.state, step.timestamp_ms, without_secrets(step.message), step.is_alert]
@@ -139,4 +106,5 @@ def _table(table: TableStatus, file: str) -> dict[str, Json]:
         "s": steps,
         "v": {name: table.numbers[name] for name in _NUMBERS if name in table.numbers},
         "p": table.trends.series.get("logBytes", []),
+        **({} if page is None else {"l": page}),
     }

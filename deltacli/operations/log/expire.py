@@ -135,18 +135,25 @@ class ExpiryPlan:
         }
 
 
-def plan_expiry(table: TableHandle, request: ExpiryRequest, *, cut_ms: int = DAY_MS) -> ExpiryPlan:
+def plan_expiry(
+    table: TableHandle,
+    request: ExpiryRequest,
+    *,
+    cut_ms: int = DAY_MS,
+    snapshot: Snapshot | None = None,
+    whole: WholeLog | None = None,
+) -> ExpiryPlan:
     """Determine which files can be deleted. Refusals are part of the plan; nothing is verified or deleted yet. The log
-    is cut at a multiple of `cut_ms`.
+    is cut at a multiple of `cut_ms`. `snapshot` is the newest version and `whole` the log where they were read before.
 
     Raises what `read_snapshot` raises for the newest version: a damaged log is not changed.
     """
-    snapshot = read_snapshot(table)
+    snapshot = snapshot or read_snapshot(table)
     now_ms = table.clock()
     own_retention = log_retention_ms(snapshot.properties)
     retention = own_retention if request.retention_ms is None else request.retention_ms
     cutoff = (now_ms - retention) // cut_ms * cut_ms
-    whole = list_log_whole(table.storage, table.progress)
+    whole = whole or list_log_whole(table.storage, table.progress)
     listing = whole.listing
     limit, notes = _limit(table, listing, cutoff, request.keep_versions)
     complete = [found for found in listing.checkpoints if found.version <= limit and found.version in listing.commits]

@@ -30,7 +30,8 @@ PACKED_TAG = "deltacli.compactedBytes"
 """The tag of files that were written from more bytes than they have: how many."""
 OUTSIDE, FOREIGN_CLUSTERING = "outside", "clustering-provider"
 """Why files are left alone: they are not below the table, another program clusters them."""
-_FIELDS = ("path", "size", "partitionValues", "deletionVector", "stats", "tags", "clusteringProvider")
+LIVE_FIELDS = ("path", "size", "partitionValues", "deletionVector", "stats", "tags", "clusteringProvider")
+"""The fields of adds that `LiveReader` needs."""
 _ZONE = r"(Z|[+-][0-9]{2}(:?[0-9]{2})?|\[.*\]|[A-Za-z]+(/[A-Za-z_]+)*)\s*$"
 
 
@@ -67,12 +68,14 @@ def live_files(snapshot: Snapshot, condition: Mask | None) -> LiveFiles:
 
     Raises DataUnreadable (`partition.*`), CommitCorrupt, CheckpointUnreadable, StorageFailed.
     """
-    reader = _Reader(snapshot, condition)
-    parts = list(snapshot.file_actions.map_actions("add", reader.read, fields=_FIELDS))
-    return _joined([part for part in parts if part is not None])
+    reader = LiveReader(snapshot, condition)
+    parts = list(snapshot.file_actions.map_actions("add", reader.read, fields=LIVE_FIELDS))
+    return joined([part for part in parts if part is not None])
 
 
-class _Part(NamedTuple):
+class LivePart(NamedTuple):
+    """The columns of a batch of live files."""
+
     sizes: ArrowArray
     packed: ArrowArray
     rows: ArrowArray
@@ -85,15 +88,15 @@ class _Part(NamedTuple):
     order: Sequence[ArrowArray]
 
 
-class _Reader:
-    """Reads batches of adds, in several threads."""
+class LiveReader:
+    """Reads batches of adds, in several threads; `joined` makes the files of a version of the parts."""
 
     def __init__(self, snapshot: Snapshot, condition: Mask | None) -> None:
         self._config = snapshot.config
         self._files: TableFiles = snapshot.table.files()
         self._condition = condition
 
-    def read(self, adds: RecordBatch) -> _Part | None:
+    def read(self, adds: RecordBatch) -> LivePart | None:
         import pyarrow as pa
 
         if self._condition is not None:
@@ -103,7 +106,7 @@ class _Reader:
         vectors, provider = adds.column("deletionVector"), adds.column("clusteringProvider")
         deleted = pc.cast(pc.struct_field(vectors, ["cardinality"]), pa.int64())
         deleted = pc.if_else(pc.is_valid(vectors), deleted, pa.scalar(0, pa.int64()))
-        return _Part(
+        return LivePart(
             pc.fill_null(adds.column("size"), 0),
             _packed(adds),
             num_records_column(adds.column("stats")),
@@ -112,9 +115,13 @@ class _Reader:
             self._outside(adds.column("path")),
             pc.fill_null(pc.not_equal(provider, PROVIDER), False),
             file_keys(adds),
-            list(partition_keys(adds, self._config)),
+            self.partitions(adds),
             [provider, *(_tag(adds.column("tags"), name) for name in ORDER_TAGS)],
         )
+
+    def partitions(self, adds: RecordBatch) -> list[ArrowArray]:
+        """Return columns that are equal for files of the same partition. Raises DataUnreadable (`partition.*`)."""
+        return list(partition_keys(adds, self._config))
 
     def _outside(self, paths: ArrowArray) -> ArrowArray:
         import pyarrow as pa
@@ -168,7 +175,8 @@ def _packed(adds: RecordBatch) -> ArrowArray:
     return pc.if_else(pc.greater(written_from, sizes), written_from, sizes)
 
 
-def _joined(parts: Sequence[_Part]) -> LiveFiles:
+def joined(parts: Sequence[LivePart]) -> LiveFiles:
+    """Return the files of all parts."""
     import pyarrow as pa
 
     if not parts:

@@ -27,6 +27,7 @@ from deltacli.work.rewrite.dropped_columns import FindDroppedColumns
 
 if TYPE_CHECKING:
     from deltacli.operations.table.handle import TableHandle
+    from deltacli.operations.table.version import Snapshot
 
 TARGET_SIZE = "delta.targetFileSize"
 _DEFAULT_TARGET = 128 << 20
@@ -42,16 +43,38 @@ def plan_optimize(table: TableHandle, request: OptimizeRequest, *, find: Find | 
     """
     require_free(request.commit_metadata)
     snapshot = read_snapshot(table)
-    require_possible(snapshot, CommitRequest("OPTIMIZE"))
-    require_readable_rows(snapshot.config, snapshot.version)
+    _require_writable(snapshot)
     order = row_order(snapshot, request)
-    rules = rules_of(request, snapshot.properties)
     condition = None if request.where is None else PartitionCondition(snapshot.config, request.where)
     live = live_files(snapshot, condition)
     if request.purge:
         live = with_named_files(snapshot, live, condition, find or FindDroppedColumns())
+    return _plan(snapshot, request, live, condition, order)
+
+
+def plan_of_files(snapshot: Snapshot, request: OptimizeRequest, live: LiveFiles) -> OptimizePlan:
+    """Choose among all live files of a version, which were read before. A purge is for deleted rows only: footers are
+    not read. Raises what `plan_optimize` raises, but for a condition and an order, which the request does not have.
+    """
+    _require_writable(snapshot)
+    return _plan(snapshot, request, live, None, None)
+
+
+def _require_writable(snapshot: Snapshot) -> None:
+    require_possible(snapshot, CommitRequest("OPTIMIZE"))
+    require_readable_rows(snapshot.config, snapshot.version)
+
+
+def _plan(
+    snapshot: Snapshot,
+    request: OptimizeRequest,
+    live: LiveFiles,
+    condition: PartitionCondition | None,
+    order: RowOrder | None,
+) -> OptimizePlan:
+    rules = rules_of(request, snapshot.properties)
     choose = partial(_chosen, rules, order)
-    plan = OptimizePlan(table, request, snapshot, rules, condition, live, choose(live), order)
+    plan = OptimizePlan(snapshot.table, request, snapshot, rules, condition, live, choose(live), order)
     return plan if plan.is_noop else without_inexact(plan, choose)
 
 

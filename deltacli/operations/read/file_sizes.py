@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 MOST_FILES = 500_000
 """Number of files above which sizes are not examined, because they take a second pass over the files."""
 
-_CLASS_LIMITS = tuple(1 << power for power in range(10, 37, 2))
+CLASS_LIMITS = tuple(1 << power for power in range(10, 37, 2))
+"""The limits of the classes of sizes, in bytes."""
 _PAIR, _VALUE = "\x1f", "\x1e"
 """Separators of partition values, and of a value from its column, in the text of a partition."""
 
@@ -46,7 +47,7 @@ class FileLayout:
         """Return (lower limit, upper limit, files) from the smallest class in use to the largest."""
         if not self.files_by_class:
             return []
-        limits = (0, *_CLASS_LIMITS)
+        limits = (0, *CLASS_LIMITS)
         used = range(min(self.files_by_class), max(self.files_by_class) + 1)
         return [
             (limits[place], limits[place + 1] if place + 1 < len(limits) else None, self.files_by_class[place])
@@ -76,7 +77,7 @@ def file_sizes(snapshot: Snapshot) -> FileLayout:
 def _layout_of(names: dict[str, str], adds: pyarrow.RecordBatch) -> FileLayout:
     """Return the layout of a batch of adds; `names` are the partition columns by their physical names."""
     sizes = pc.fill_null(adds.column("size"), 0)
-    below = [0, *(pc.sum(pc.less(sizes, limit)).as_py() or 0 for limit in _CLASS_LIMITS), adds.num_rows]
+    below = [0, *(pc.sum(pc.less(sizes, limit)).as_py() or 0 for limit in CLASS_LIMITS), adds.num_rows]
     small = pc.less(sizes, SMALL_FILE_BYTES)
     layout = FileLayout(
         files_by_class=Counter(
@@ -93,15 +94,15 @@ def _layout_of(names: dict[str, str], adds: pyarrow.RecordBatch) -> FileLayout:
 def _count_partitions(
     layout: FileLayout, names: dict[str, str], values: pyarrow.MapArray, sizes: pyarrow.Array
 ) -> None:
-    encoded = pc.dictionary_encode(_partition_texts(values))
-    partitions = [_partition_name(names, text) for text in encoded.dictionary.to_pylist()]
+    encoded = pc.dictionary_encode(partition_texts(values))
+    partitions = [partition_name(names, text) for text in encoded.dictionary.to_pylist()]
     for place, size in zip(encoded.indices.to_pylist(), sizes.to_pylist(), strict=True):
         name = partitions[place] if place is not None else ""
         layout.partition_files[name] += 1
         layout.partition_bytes[name] += size
 
 
-def _partition_texts(values: pyarrow.MapArray) -> pyarrow.Array:
+def partition_texts(values: pyarrow.MapArray) -> pyarrow.Array:
     """Return the partition values of each file as one text."""
     import pyarrow as pa
 
@@ -113,7 +114,7 @@ def _partition_texts(values: pyarrow.MapArray) -> pyarrow.Array:
     return pc.fill_null(pc.binary_join(pa.ListArray.from_arrays(offsets, pairs), _PAIR), "")
 
 
-def _partition_name(names: dict[str, str], text: str) -> str:
+def partition_name(names: dict[str, str], text: str) -> str:
     """Return `column=value/…` in the order of the partition columns."""
     pairs = dict(pair.split(_VALUE, 1) for pair in text.split(_PAIR) if _VALUE in pair)
     return "/".join(f"{name}={pairs.get(physical, 'null')}" for physical, name in names.items())

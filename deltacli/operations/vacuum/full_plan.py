@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from deltacli.operations.table.handle import TableHandle
+    from deltacli.operations.table.version import Snapshot
     from deltacli.storage import Storage
     from deltacli.work.files.listing import ListedFiles
 
@@ -64,28 +65,29 @@ _BATCHES_AHEAD = 4
 """Number of threads of a listing that is made while the log is read."""
 
 
-def plan_vacuum(table: TableHandle, request: VacuumRequest) -> VacuumPlan:
-    """Determine which files can be deleted. Refusals are part of the plan; nothing is deleted.
+def plan_vacuum(table: TableHandle, request: VacuumRequest, *, snapshot: Snapshot | None = None) -> VacuumPlan:
+    """Determine which files can be deleted. Refusals are part of the plan; nothing is deleted. `snapshot` is the newest
+    version where it was rebuilt before.
 
     Raises what `read_snapshot` raises for the newest version and for versions to keep; Refused where the protocol
     prevents deltacli from writing or the quarantine is in a table; UsageError for a prefix or a condition that does not
     fit this table.
     """
     if request.quarantine is None:
-        return _plan_of_mode(table, request)
+        return _plan_of_mode(table, request, snapshot)
     from deltacli.operations.quarantine.fill import open_quarantine
 
     quarantine = open_quarantine(table, request.quarantine)
-    return replace(_plan_of_mode(table, request), quarantine=quarantine.uri)
+    return replace(_plan_of_mode(table, request, snapshot), quarantine=quarantine.uri)
 
 
-def _plan_of_mode(table: TableHandle, request: VacuumRequest) -> VacuumPlan:
+def _plan_of_mode(table: TableHandle, request: VacuumRequest, known: Snapshot | None) -> VacuumPlan:
     if request.mode is Mode.LITE:
         from deltacli.operations.vacuum.lite_plan import plan_lite
 
         return plan_lite(table, request)
     begun = monotonic()
-    snapshot = read_snapshot(table)
+    snapshot = known or read_snapshot(table)
     names = hidden_names(snapshot, ())
     inventory = None if request.inventory is None else _InventoryListing(table, request.inventory)
     walk = TableWalk(table.storage, names, request.prefix or "")

@@ -1,0 +1,106 @@
+"""`deltacli doctor table TABLE`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from deltacli.cli.options.common_options import TableArgument
+from deltacli.cli.options.run import Run
+from deltacli.cli.options.targets import require_target
+from deltacli.cli.terminal.output import open_sink
+from deltacli.errors import EXIT_FINDINGS
+from deltacli.operations.doctor.table.request import DoctorRequest
+
+if TYPE_CHECKING:
+    from deltacli.operations.doctor.table.prices import PriceTable
+
+EXIT_CODES = (0, 1, 2, 3, 7, 70)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DoctorOptions:
+    """What the command reads and writes besides the table."""
+
+    html: Annotated[
+        str | None,
+        typer.Option(
+            "--html",
+            metavar="FILE",
+            help="Also write a page with plots of the table, which loads nothing else.",
+            show_default=False,
+        ),
+    ] = None
+    prices_file: Annotated[
+        str | None,
+        typer.Option(
+            "--prices",
+            metavar="FILE",
+            help="Prices of the store, TOML or JSON.  [default: list prices of S3, GCS and Azure]",
+            show_default=False,
+        ),
+    ] = None
+    check: Annotated[bool, typer.Option("--check", help="Exit with 1 if there is advice.")] = False
+
+
+def table(run: Run, table: TableArgument, *, request: DoctorRequest, how: DoctorOptions) -> None:
+    """Give advice on a table, with the numbers of now and of afterwards.
+
+    \b
+    Reads the log once and lists the table once; nothing is changed. Looks for small
+    files in each partition, deleted rows, unreferenced files, expired files of the
+    log, distant checkpoints, statistics that are missing or leave no file out,
+    unused features, retentions that disagree, and too many partitions. Each advice
+    names the command that follows it. What saves most comes first. Its numbers of
+    afterwards are those of the plan of this command. Seconds and dollars are
+    estimates. --html writes a page with the commits, sizes, partitions and columns.
+
+    \b
+    A file of prices has storage-per-gib-month, get-per-1000 and list-per-1000 in US
+    dollars, and reads-per-month, how often the whole table is read (30).
+
+    \b
+    Examples:
+      deltacli doctor table ./tbl
+      deltacli doctor table ./tbl --html tbl.html
+      deltacli doctor table s3://lake/events --prices prices.toml
+      deltacli doctor table ./tbl --format markdown  # for a pull request
+      deltacli doctor table ./tbl --check -q  # exit 1 if there is advice
+    """
+    from deltacli.cli.render.doctor.table import table_result
+    from deltacli.operations.doctor.table.examine import examine_table
+
+    if how.html is not None:
+        require_target(how.html, "--html")
+    if how.prices_file is not None:
+        request = replace(request, prices=_read_prices(how.prices_file))
+    report = examine_table(run.open_table(table), request)
+    if how.html is not None:
+        from deltacli.fleet.reporting.table_page import table_page
+
+        with open_sink(how.html) as sink:
+            sink.write(table_page(report, table).encode())
+    run.write(table_result(report, table))
+    if how.check and report.advice:
+        raise typer.Exit(EXIT_FINDINGS)
+    if how.html is None:
+        from deltacli.cli.invocation import invocation
+        from deltacli.cli.terminal.shell import again_with
+
+        run.say_next(again_with(invocation.arguments, "--html", "table.html"))
+
+
+def _read_prices(file: str) -> PriceTable:
+    """Return the prices of a file. Raises UsageError, also where it cannot be read."""
+    from pathlib import Path
+
+    from deltacli.errors import UsageError
+    from deltacli.operations.doctor.table.prices import parse_prices
+
+    try:
+        data = Path(file).read_bytes()
+    except OSError as fault:
+        raise UsageError(f"--prices {file}: {fault.strerror or fault}", code="usage.prices") from None
+    return parse_prices(data, file)

@@ -1,0 +1,1 @@
+"""What `doctor` shows: stores and their permissions, and tables."""

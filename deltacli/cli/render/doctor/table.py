@@ -1,0 +1,153 @@
+"""The result of `doctor table`: the state of a table in sections, then the advice, what saves most first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, BinaryIO
+
+from deltacli.cli.render.columns import Column
+from deltacli.cli.render.doctor.store import document_fields
+from deltacli.cli.render.sections import Section
+from deltacli.cli.render.text_form import write_sections
+from deltacli.cli.results import Listing
+from deltacli.cli.terminal.term import Style, Terminal
+from deltacli.operations.doctor.table.wording import dollars, growth, numbers, saves
+from deltacli.typing import JsonObject
+from deltacli.units import format_count, format_moment, format_size, plural
+
+if TYPE_CHECKING:
+    from deltacli.operations.doctor.table.examined import TableReport
+
+_STYLES = {"error": Style.PROBLEM, "warning": Style.CHANGED}
+
+
+class TableReportResult(Listing[JsonObject]):
+    """The sections of the table, and its advice: as sections for the eye, as rows everywhere else."""
+
+    def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
+        write_sections(sink, terminal, self.sections(terminal))
+        sink.write(b"\n")
+        write_sections(sink, terminal, list(_advice_sections(self.items)))
+
+
+def table_result(report: TableReport, name: str) -> TableReportResult:
+    """Return the report of a table, which the user called `name`."""
+    content = report.as_json(name)
+    items = content.pop("advice")
+    is_complete = not report.notes
+    fields = document_fields("doctor-table", report.uri, {"tableFormat": "delta"} | content, is_complete=is_complete)
+    return TableReportResult(
+        fields,
+        "advice",
+        items,
+        _columns(),
+        items,
+        items_name="advice",
+        last={"type": "doctor-table", "table": report.uri, **content},
+        said=lambda _: list(sections_of(content, report.uri)),
+    )
+
+
+def _columns() -> list[Column[JsonObject]]:
+    columns: list[Column[JsonObject]] = [
+        Column("code", lambda one: one["code"]),
+        Column("severity", lambda one: one["severity"]),
+        Column("message", lambda one: one["message"], folds=True),
+        Column("now", lambda one: dict(one["now"]), lambda one: numbers(one["now"])),
+        Column("after", lambda one: dict(one["after"]), lambda one: numbers(one["after"])),
+        Column("saves", lambda one: dict(one["saves"]), lambda one: saves(one["saves"])),
+        Column("command", lambda one: one["command"]),
+    ]
+    return columns
+
+
+def _advice_sections(items: Sequence[JsonObject]) -> Iterator[Section]:
+    if not items:
+        yield Section("advice", ["none: nothing would save much"], Style.GOOD)
+    for number, one in enumerate(items, 1):
+        yield Section(f"{number}", [f"{one['code']} ({one['severity']})"], _STYLES.get(one["severity"], Style.PLAIN))
+        lines = [one["message"], f"now {numbers(one['now'])}; afterwards {numbers(one['after'])}"]
+        if gain := saves(one["saves"]):
+            lines.append(f"saves {gain}")
+        yield Section("", [*lines, *([one["command"]] if one["command"] else [])])
+
+
+def sections_of(content: JsonObject, uri: str) -> Iterator[Section]:
+    """Yield the state of a table in labelled lines."""
+    yield Section("table", [uri])
+    yield Section("version", [f"{content['snapshotVersion']}, examined {format_moment(content['nowMs'])} UTC"])
+    yield Section("files", [_files(content["files"])])
+    yield Section("partitions", list(_partitions(content["partitions"])))
+    yield Section("deleted rows", list(_vectors(content["vectors"])))
+    yield Section("statistics", [_statistics(content["statistics"])])
+    yield Section("removed files", list(_removed(content)))
+    yield Section("log", [_log(content["log"])])
+    yield Section("growth", list(_growth(content["growth"])))
+    yield Section("cost", list(_cost(content["cost"])))
+    yield Section("notes", list(content["notes"]))
+
+
+def _files(found: JsonObject) -> str:
+    rows = "unknown number of rows" if found["rows"] is None else plural(found["rows"], "row")
+    said = f"{plural(found['count'], 'file')}, {format_size(found['sizeBytes'])}, {rows}"
+    if found["count"]:
+        said += f"; median {format_size(found['medianBytes'])}"
+    if found["smallFiles"]:
+        said += f"; {format_count(found['smallFiles'])} below {format_size(found['smallBelowBytes'])}"
+    return said
+
+
+def _partitions(found: JsonObject) -> Iterator[str]:
+    if found["columns"]:
+        said = f"{format_count(found['count'])} by {', '.join(found['columns'])}"
+        skew = f" ({found['skew']:,g} times the median)" if (found["skew"] or 0) >= 2 else ""
+        yield f"{said}; the largest has {format_size(found['largestBytes'])}{skew}"
+
+
+def _vectors(found: JsonObject) -> Iterator[str]:
+    if found["files"]:
+        yield f"{format_count(found['deletedRows'])} in {plural(found['files'], 'file')} with a deletion vector"
+
+
+def _statistics(found: JsonObject) -> str:
+    said = f"{found['usefulColumns']} of {plural(found['indexedColumns'], 'indexed column')} can leave files out"
+    if empty := sum(one["indexed"] and one["canSkip"] and not one["withBounds"] for one in found["columns"]):
+        said += f"; {empty} without bounds in any file"
+    if found["filesWithout"]:
+        said += f"; {plural(found['filesWithout'], 'file')} without statistics"
+    return said
+
+
+def _removed(content: JsonObject) -> Iterator[str]:
+    tombstones, unreferenced = content["tombstones"], content["unreferenced"]
+    said = f"{format_count(tombstones['count'])} in the log, {format_count(tombstones['expired'])} expired"
+    if unreferenced is not None:
+        size = format_size(unreferenced["sizeBytes"])
+        said += f"; {plural(unreferenced['files'], 'unreferenced file')} on the store ({size})"
+    yield said
+
+
+def _log(found: JsonObject) -> str:
+    since = "without a checkpoint"
+    if found["checkpointVersion"] is not None:
+        since = f"after checkpoint {found['checkpointVersion']}"
+    behind = f"{plural(found['commitsBehind'], 'commit')} {since}"
+    return f"{plural(found['files'], 'file')}, {format_size(found['sizeBytes'])}; {behind}"
+
+
+def _growth(found: JsonObject | None) -> Iterator[str]:
+    if found is None:
+        return
+    yield growth(found)
+
+
+def _cost(found: JsonObject) -> Iterator[str]:
+    per_month = format_count(found["requestsPerMonth"])
+    yield f"{format_count(found['requestsPerRead'])} requests per read, {per_month} per month"
+    prices = found["prices"]
+    parts = [
+        f"about {dollars(found[name])} for {what}"
+        for name, what in (("storageDollarsPerMonth", "storage"), ("requestDollarsPerMonth", "requests"))
+        if found[name] is not None
+    ]
+    yield f"{' and '.join(parts)} per month ({prices['source']})" if parts else prices["source"]

@@ -1,0 +1,54 @@
+"""What the pages have in common: the look, escaping, and the frame of a page that loads nothing.
+
+A page allows itself nothing but its own script and style, by their digests. So no element has a `style` attribute, and
+nothing of a table becomes markup.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from hashlib import sha256
+from html import escape
+from importlib.resources import files
+
+
+def text(given: str) -> str:
+    """Return a text as HTML, for content and for quoted attributes. Lone surrogates become question marks."""
+    return escape(given.encode("utf-8", "replace").decode())
+
+
+def part(name: str) -> str:
+    """Return a style or a script of this package."""
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def framed(title: str, body: str, *, style: str, script: str | None = None) -> str:
+    """Return a page around its body, which is HTML. The script is the last element."""
+    runs = "" if script is None else f"script-src '{_digest(script)}'; "
+    policy = f"default-src 'none'; {runs}style-src '{_digest(style)}'; base-uri 'none'; form-action 'none'"
+    last = "" if script is None else f"<script>{script}</script>\n"
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="referrer" content="no-referrer">
+<title>{text(title)}</title>
+<style>{style}</style>
+</head>
+<body>
+{body}{last}</body>
+</html>
+"""
+
+
+def card(title: str, value: str, *, kind: str = "", below: str = "") -> str:
+    """Return a number with its title; `kind` is `bad`, `good` or nothing, `below` a line under it."""
+    more = f'<span class="dim">{text(below)}</span>' if below else ""
+    return f'<div class="card"><span class="dim">{text(title)}</span><b class="{kind}">{text(value)}</b>{more}</div>'
+
+
+def _digest(content: str) -> str:
+    """Return the digest of a text as a Content Security Policy has it."""
+    return f"sha256-{b64encode(sha256(content.encode()).digest()).decode()}"

@@ -1,0 +1,286 @@
+"""`doctor table --html`: one table as one page that needs no server, loads nothing and has no script.
+
+Names of tables, columns, partitions and engines are text nodes or quoted attributes, whatever they contain.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from deltacli.fleet.reporting.html import card, framed, part, text
+from deltacli.fleet.reporting.plots import COLOURS, Area, Drawn, Series, area_map, bar, line, stacked
+from deltacli.operations.doctor.table.wording import dollars, growth, numbers, saves
+from deltacli.release import VERSION
+from deltacli.storage.secrets import without_secrets
+from deltacli.typing import JsonObject
+from deltacli.units import format_count, format_duration, format_size, format_timestamp, plural
+
+if TYPE_CHECKING:
+    from deltacli.operations.doctor.table.examined import TableReport
+
+_INTERVALS = 60
+_POINTS = 300
+_COLUMNS = 200
+_NONE = '<p class="dim">None.</p>'
+
+
+def table_page(report: TableReport, name: str) -> str:
+    """Return the page of a table, which its user calls `name`."""
+    found, shown = report.as_json(name), without_secrets(name)
+    areas = _map(found["partitions"])
+    body = f"""<header>
+<h1>{text(shown)}</h1>
+<p class="dim name">{text(without_secrets(report.uri))}</p>
+<p class="dim">Version {found["snapshotVersion"]}. Examined {text(format_timestamp(found["nowMs"]))}.</p>
+</header>
+<main>
+<div class="cards">{"".join(_cards(found))}</div>
+<h2>Advice</h2>
+{_advice(found["advice"])}
+{_notes(found["notes"])}<h2>Commits</h2>
+{_commits(found["timeline"])}
+<h2>Sizes of files</h2>
+{_classes(found["files"])}
+<h2>Partitions</h2>
+{areas.html}{_partitions(found["partitions"])}
+<h2>Columns and their statistics</h2>
+{_schema(report, found["statistics"])}
+<h2>Health</h2>
+{_health(found)}
+</main>
+<footer class="dim"><p>Seconds and dollars are estimates. Written by deltacli {VERSION}.</p></footer>
+"""
+    style = f"{part('page.css')}{part('table_page.css')}{areas.rules}\n"
+    return framed(f"{shown}: {plural(len(found['advice']), 'piece')} of advice", body, style=style)
+
+
+def _cards(found: JsonObject) -> Iterator[str]:
+    files, log, cost, advice = found["files"], found["log"], found["cost"], found["advice"]
+    worst = {one["severity"] for one in advice}
+    yield card("advice", format_count(len(advice)), kind="bad" if worst & {"error", "warning"} else "")
+    yield card("files", format_count(files["count"]), below=f"median {format_size(files['medianBytes'])}")
+    yield card("data", format_size(files["sizeBytes"]))
+    yield card("rows", "unknown" if files["rows"] is None else format_count(files["rows"]))
+    if found["partitions"]["columns"]:
+        yield card("partitions", format_count(found["partitions"]["count"]))
+    yield card("log", format_size(log["sizeBytes"]), below=plural(log["files"], "file"))
+    yield card("commits after the checkpoint", format_count(log["commitsBehind"]))
+    yield card("requests per read", format_count(cost["requestsPerRead"]))
+    if cost["dollarsPerMonth"] is not None:
+        yield card("per month, estimated", dollars(cost["dollarsPerMonth"]))
+
+
+def _advice(items: Sequence[JsonObject]) -> str:
+    if not items:
+        return '<p class="good">Nothing would save much.</p>'
+    return f'<ol class="advice">{"".join(map(_one_advice, items))}</ol>'
+
+
+def _one_advice(one: JsonObject) -> str:
+    gain = saves(one["saves"])
+    command = one["command"]
+    severity = text(one["severity"])
+    return (
+        f'<li class="{severity}"><h3>{text(one["code"])} <span class="dim">{severity}</span></h3>'
+        f"<p>{text(one['message'])}</p><dl><dt>now</dt><dd>{text(numbers(one['now']))}</dd>"
+        f"<dt>afterwards</dt><dd>{text(numbers(one['after']))}</dd>"
+        + (f"<dt>saves</dt><dd>{text(gain)}</dd>" if gain else "")
+        + f"</dl>{f'<pre>{text(command)}</pre>' if command else ''}</li>"
+    )
+
+
+def _notes(notes: Sequence[str]) -> str:
+    items = "".join(f'<li class="name">{text(note)}</li>' for note in notes)
+    return f"<ul>{items}</ul>\n" if notes else ""
+
+
+def _commits(found: JsonObject) -> str:
+    commits: Sequence[JsonObject] = found["commits"]
+    if not commits:
+        return _NONE
+    parts = [
+        stacked("commits by operation", _series(commits, "operation"), *_span(commits)),
+        stacked("commits by engine", _series(commits, "engine"), *_span(commits)),
+    ]
+    known = [one for one in commits if one["sizeBytes"] is not None]
+    if len(known) > 1:
+        chosen = known[:: max(1, len(known) // _POINTS)]
+        chosen = chosen if chosen[-1] is known[-1] else [*chosen, known[-1]]
+        parts.append(line("live bytes", [(one["timestampMs"], one["sizeBytes"]) for one in chosen], format_size))
+        parts.append(line("live files", [(one["timestampMs"], one["files"]) for one in chosen], format_count))
+    total = found["totalCommits"]
+    more = f'<p class="dim">The newest {len(commits):,} of {total:,} commits.</p>' if total > len(commits) else ""
+    return f'<div class="pair">{"".join(parts)}</div>{more}'
+
+
+def _span(commits: Sequence[JsonObject]) -> tuple[int, int]:
+    times = [one["timestampMs"] for one in commits]
+    return min(times), max(times)
+
+
+def _series(commits: Sequence[JsonObject], key: str) -> list[Series]:
+    """Return the commits per interval of time by the most frequent values of a key, the others together."""
+    begin, end = _span(commits)
+    count = min(_INTERVALS, max(len(commits), 1))
+    totals = Counter(str(one[key]) for one in commits)
+    names = [name for name, _ in totals.most_common(COLOURS if len(totals) <= COLOURS else COLOURS - 1)]
+    values = {name: [0] * count for name in names}
+    others = [0] * count
+    for one in commits:
+        place = min((one["timestampMs"] - begin) * count // max(end - begin, 1), count - 1)
+        values.get(str(one[key]), others)[place] += 1
+    found = [Series(name, totals[name], values[name]) for name in names]
+    return [*found, Series("others", sum(others), others)] if any(others) else found
+
+
+def _table(headings: Sequence[tuple[str, str]], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table: headings with the class of their column, and rows of cells that are HTML."""
+    head = "".join(f'<th scope="col" class="{kind}">{title}</th>' for title, kind in headings)
+    body = "".join(
+        "<tr>"
+        + "".join(
+            f'<td class="{kind}"{f" data-label={chr(34)}{title}{chr(34)}" if "name" not in kind else ""}>{cell}</td>'
+            for (title, kind), cell in zip(headings, row, strict=True)
+        )
+        + "</tr>"
+        for row in rows
+    )
+    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def _classes(found: JsonObject) -> str:
+    classes = found["classes"]
+    if not classes:
+        return _NONE
+    most = max(one["files"] for one in classes)
+    rows = [
+        [
+            text(_class_name(one)),
+            bar(one["files"] / most),
+            format_count(one["files"]),
+            format_size(one["sizeBytes"]),
+        ]
+        for one in classes
+    ]
+    small = found["smallFiles"]
+    said = ""
+    if small is not None and small:
+        limit, target = format_size(found["smallBelowBytes"]), format_size(found["targetBytes"])
+        said = f'<p class="dim">{small:,} files are smaller than {limit}; the target is {target}.</p>'
+    return _table([("size", "name"), ("", "wide-bar"), ("files", "number"), ("bytes", "number")], rows) + said
+
+
+def _class_name(one: JsonObject) -> str:
+    if one["toBytes"] is None:
+        return f"from {format_size(one['fromBytes'])}"
+    return (
+        f"below {format_size(one['toBytes'])}"
+        if not one["fromBytes"]
+        else (f"{format_size(one['fromBytes'])} to {format_size(one['toBytes'])}")
+    )
+
+
+def _map(found: JsonObject) -> Drawn:
+    items = [one for one in found["items"] if one["sizeBytes"] > 0]
+    if len(items) < 2:
+        return Drawn("")
+    return area_map(
+        [
+            Area(one["sizeBytes"], str(number), f"{one['partition']}: {format_size(one['sizeBytes'])}")
+            for number, one in enumerate(items, 1)
+        ]
+    )
+
+
+def _partitions(found: JsonObject) -> str:
+    if not found["columns"]:
+        return '<p class="dim">The table has no partitions.</p>'
+    if not found["items"]:
+        return _NONE
+    most = max(found["items"][0]["sizeBytes"], 1)
+    rows = [
+        [
+            f"{number}. {text(one['partition'])}",
+            bar(one["sizeBytes"] / most),
+            format_size(one["sizeBytes"]),
+            format_count(one["files"]),
+            format_count(one["filesAfter"]),
+            "" if one["rows"] is None else format_count(one["rows"]),
+        ]
+        for number, one in enumerate(found["items"], 1)
+    ]
+    headings = [
+        ("partition", "name"),
+        ("", "wide-bar"),
+        ("bytes", "number"),
+        ("files", "number"),
+        ("files after optimize", "number"),
+        ("rows", "number"),
+    ]
+    left = found["count"] - found["shown"]
+    skew = "" if found["skew"] is None else f" The largest has {found['skew']:,g} times the bytes of the median."
+    more = f" {left:,} smaller ones are not shown." if left else ""
+    said = f'<p class="dim name">{found["count"]:,} by {text(", ".join(found["columns"]))}.{skew}{more}</p>'
+    return said + _table(headings, rows)
+
+
+def _schema(report: TableReport, found: JsonObject) -> str:
+    partitions = [
+        [text(name), "", "partition", "", ""] for name in report.snapshot.metadata.partition_columns[:_COLUMNS]
+    ]
+    columns = found["columns"]
+    rows = [
+        [
+            text(one["column"]),
+            text(one["type"]),
+            ("indexed" if one["indexed"] else "not indexed") if one["canSkip"] else "no bounds",
+            _percent(one["withBounds"]),
+            "" if one["filesOpened"] is None else _percent(one["filesOpened"]),
+        ]
+        for one in columns[:_COLUMNS]
+    ]
+    if not partitions and not rows:
+        return _NONE
+    headings = [
+        ("column", "name"),
+        ("type", "name"),
+        ("statistics", ""),
+        ("files with bounds", "number"),
+        ("files opened per search", "number"),
+    ]
+    left = len(columns) - len(rows)
+    more = f'<p class="dim">{left:,} more columns are not shown.</p>' if left else ""
+    sampled = f'<p class="dim">From the statistics of {plural(found["sampledFiles"], "file")}.</p>'
+    return _table(headings, [*partitions, *rows]) + more + sampled
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %" if share >= 0.005 or not share else "<1 %".replace("<", "&lt;")
+
+
+def _health(found: JsonObject) -> str:
+    log, vectors, tombstones, unreferenced = (found[name] for name in ("log", "vectors", "tombstones", "unreferenced"))
+    checkpoint = "none" if log["checkpointVersion"] is None else f"version {log['checkpointVersion']}"
+    features = [f"{one['name']}{'' if one['active'] else ' (not used)'}" for one in found["features"]]
+    lines = [
+        ("log", f"{plural(log['files'], 'file')}, {format_size(log['sizeBytes'])}, {plural(log['commits'], 'commit')}"),
+        ("newest checkpoint", f"{checkpoint}, {plural(log['commitsBehind'], 'commit')} after it"),
+        ("problems of the log", ", ".join(log["problems"]) or "none"),
+        ("deleted rows", f"{format_count(vectors['deletedRows'])} in {plural(vectors['files'], 'file')}"),
+        ("tombstones", f"{format_count(tombstones['count'])}, {format_count(tombstones['expired'])} expired"),
+        ("unreferenced files", _unreferenced(unreferenced)),
+        ("retention of the log", format_duration(found["retention"]["logMs"])),
+        ("retention of removed files", format_duration(found["retention"]["filesMs"])),
+        ("features", ", ".join(features) or "none"),
+        ("growth", "unknown" if found["growth"] is None else growth(found["growth"])),
+        ("prices", found["cost"]["prices"]["source"]),
+    ]
+    return f"<dl>{''.join(f'<dt>{title}</dt><dd>{text(said)}</dd>' for title, said in lines)}</dl>"
+
+
+def _unreferenced(found: JsonObject | None) -> str:
+    if found is None:
+        return "unknown"
+    return f"{format_count(found['files'])}, {format_size(found['sizeBytes'])}"

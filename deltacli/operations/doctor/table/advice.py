@@ -1,0 +1,118 @@
+"""Advice: what to do about a table, with the numbers of now and of afterwards, what that saves, and the command."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from deltacli.hints import fill_hint, spelling
+from deltacli.operations.doctor.findings import Severity
+from deltacli.operations.doctor.table.prices import seconds_of
+from deltacli.typing import Json
+
+if TYPE_CHECKING:
+    from deltacli.operations.doctor.table.prices import PriceTable
+
+SMALL_FILES = "files.small"
+DELETED_ROWS = "files.deleted-rows"
+UNREFERENCED = "files.unreferenced"
+PARTITIONS = "partitions.too-many"
+LOG_EXPIRED = "log.expired"
+CHECKPOINT = "log.checkpoint-distance"
+LOG_PROBLEMS = "log.problems"
+NO_STATISTICS = "statistics.missing"
+COLUMNS = "statistics.columns"
+FEATURE = "features.unused"
+RETENTIONS = "retention.out-of-order"
+
+Numbers = Mapping[str, int | None]
+"""Counts by name: `files`, `bytes`, `requests`, and what an advice is about besides; None where unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Saves:
+    """What an advice saves: files, bytes that are stored, requests of a read of the whole table, seconds of that read,
+    and US dollars per month. Seconds and dollars are estimates, None where there is nothing to estimate them from.
+    """
+
+    files: int = 0
+    size_bytes: int | None = 0
+    requests: int = 0
+    seconds: float | None = None
+    dollars: float | None = None
+
+    def as_json(self) -> dict[str, Json]:
+        """As in the document."""
+        return {
+            "bytes": self.size_bytes,
+            "files": self.files,
+            "requests": self.requests,
+            "seconds": None if self.seconds is None else round(self.seconds, 2),
+            "dollars": None if self.dollars is None else round(self.dollars, 4),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """One piece of advice. `what` is that which `now` and `after` count. `command` is None where no command does it,
+    and has a place for the name of the table.
+    """
+
+    code: str
+    severity: Severity
+    message: str
+    what: str
+    now: Numbers
+    after: Numbers
+    saves: Saves
+    command: str | None
+
+    @property
+    def worth(self) -> float:
+        """What it saves as one number, for the order: the seconds in which a remote store is asked for it."""
+        saves = self.saves
+        return seconds_of(max(saves.requests, saves.files), saves.size_bytes or 0)
+
+    def command_for(self, name: str | None) -> str | None:
+        """Return the command with the name of the table; None where there is none for this caller."""
+        if not self.command:
+            return None
+        return fill_hint(self.command, None) if name is None else spelling().fill(self.command, name)
+
+    def as_json(self, name: str | None) -> dict[str, Json]:
+        """As in the document."""
+        return {
+            "code": self.code,
+            "severity": self.severity.value,
+            "message": self.message,
+            "what": self.what,
+            "now": dict(self.now),
+            "after": dict(self.after),
+            "saves": self.saves.as_json(),
+            "command": self.command_for(name),
+        }
+
+
+def saved(
+    prices: PriceTable,
+    *,
+    files: int = 0,
+    size_bytes: int | None = 0,
+    requests: int = 0,
+    read_bytes: int = 0,
+    per_month: float | None = None,
+) -> Saves:
+    """Return what is saved, with estimates. `requests` and `read_bytes` are those of one read of the table, which is
+    repeated `per_month` times (default: as often as the whole table is read).
+    """
+    times = prices.reads_per_month if per_month is None else per_month
+    parts = []
+    if size_bytes:
+        parts.append(prices.of_bytes(size_bytes))
+    if requests:
+        parts.append(prices.of_requests(round(requests * times)))
+    known = [part for part in parts if part is not None]
+    dollars = sum(known) if parts and len(known) == len(parts) else None
+    seconds = seconds_of(requests, read_bytes) if requests or read_bytes else None
+    return Saves(files, size_bytes, requests, seconds, dollars)

@@ -1,0 +1,111 @@
+"""`doctor table`: one replay of the log, one pass over the live files, one listing of the table, and the planners of
+the commands that the advice names. Nothing is changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import chain
+from typing import TYPE_CHECKING, TypeVar
+
+from deltacli.arrow import compute as pc
+from deltacli.delta.protocol.intervals import deleted_file_retention_ms
+from deltacli.errors import CommitCorrupt, DataUnreadable, FileMissing, Refused, Unreadable, UsageError
+from deltacli.hints import command
+from deltacli.operations.change.table_features import list_features
+from deltacli.operations.doctor.table.commits import read_timeline
+from deltacli.operations.doctor.table.examined import Examined, TableReport, Tombstones
+from deltacli.operations.doctor.table.file_advice import file_advice
+from deltacli.operations.doctor.table.live_state import LiveState, live_state
+from deltacli.operations.doctor.table.log_advice import log_advice
+from deltacli.operations.doctor.table.prices import prices_of
+from deltacli.operations.doctor.table.request import DoctorRequest
+from deltacli.operations.doctor.table.statistics import statistics_state
+from deltacli.operations.log.expire import ExpiryRequest, plan_expiry
+from deltacli.operations.optimize.planning import plan_of_files
+from deltacli.operations.optimize.request import OptimizeRequest
+from deltacli.operations.table.rebuild import read_snapshot
+from deltacli.operations.vacuum.full_plan import plan_vacuum
+from deltacli.operations.vacuum.request import VacuumRequest
+from deltacli.operations.validate.inspect_storage import list_log_whole
+from deltacli.storage.base import StoreOfVersions
+from deltacli.typing import RecordBatch
+
+if TYPE_CHECKING:
+    from deltacli.operations.optimize.plan import OptimizePlan
+    from deltacli.operations.table.handle import TableHandle
+    from deltacli.operations.table.version import Snapshot
+
+Plan = TypeVar("Plan")
+
+
+def examine_table(table: TableHandle, request: DoctorRequest) -> TableReport:
+    """Return the state of the newest version in numbers, and advice, what saves most first.
+
+    Raises what `read_snapshot` raises, and UsageError for a shared table.
+    """
+    if isinstance(table.storage, StoreOfVersions):
+        raise UsageError(
+            "doctor table works on Delta tables only: the provider of a shared table cares for its files",
+            hint=command("snapshot"),
+        )
+    snapshot = read_snapshot(table)
+    whole = list_log_whole(table.storage, table.progress)
+    state = live_state(snapshot, sum(piece.group.rows for piece in snapshot.file_actions.pieces))
+    notes: list[str] = []
+    facts = Examined(
+        snapshot=snapshot,
+        now_ms=table.clock(),
+        prices=request.prices or prices_of(table.storage),
+        whole=whole,
+        state=state,
+        statistics=statistics_state(snapshot, state),
+        tombstones=_tombstones(snapshot, table.clock()),
+        timeline=read_timeline(snapshot, whole.listing, state.count, state.size_bytes),
+        features=list_features(snapshot),
+        optimize=_planned(notes, "data files", lambda: _optimization(snapshot, state)),
+        vacuum=_planned(
+            notes,
+            "unreferenced files",
+            lambda: plan_vacuum(table, VacuumRequest(dry_run=True), snapshot=snapshot) if request.listing else None,
+        ),
+        expiry=_planned(
+            notes,
+            "the log",
+            lambda: plan_expiry(table, ExpiryRequest(dry_run=True), snapshot=snapshot, whole=whole),
+        ),
+        notes=notes,
+    )
+    found = list(chain(file_advice(facts), log_advice(facts)))
+    found.sort(key=lambda one: (-one.worth, list(type(one.severity)).index(one.severity)))
+    return TableReport(facts, tuple(found))
+
+
+def _optimization(snapshot: Snapshot, state: LiveState) -> OptimizePlan:
+    if not state.is_typed:
+        raise Unreadable("partition values are not of the types of their columns", code="partition.unparsable")
+    return plan_of_files(snapshot, OptimizeRequest(dry_run=True), state.live)
+
+
+def _planned(notes: list[str], what: str, plan: Callable[[], Plan]) -> Plan | None:
+    """Return a plan; None, with a note, where it cannot be made."""
+    try:
+        return plan()
+    except (Unreadable, CommitCorrupt, DataUnreadable, FileMissing, Refused) as fault:
+        notes.append(f"no advice on {what}: {fault.message}")
+        return None
+
+
+def _tombstones(snapshot: Snapshot, now_ms: int) -> Tombstones:
+    cutoff_ms = now_ms - deleted_file_retention_ms(snapshot.properties)
+
+    def counted(removes: RecordBatch) -> tuple[int, int, int, int]:
+        moments, sizes = pc.fill_null(removes.column("deletionTimestamp"), 0), removes.column("size")
+        expired = pc.sum(pc.less_equal(moments, cutoff_ms)).as_py() or 0
+        return removes.num_rows, expired, pc.sum(sizes).as_py() or 0, sizes.null_count
+
+    parts = list(snapshot.file_actions.map_actions("remove", counted, fields=("deletionTimestamp", "size")))
+    count, expired, size_bytes, unknown = (
+        (sum(column) for column in zip(*parts, strict=True)) if parts else (0, 0, 0, 0)
+    )
+    return Tombstones(count, expired, None if unknown else size_bytes)

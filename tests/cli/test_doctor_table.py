@@ -1,0 +1,195 @@
+"""`doctor table`: the command of each advice is run as it stands, and what it promised is reached."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deltacli import open_table
+from deltacli.cli.terminal.term import cells
+from deltacli.hints import Spelling, spelled
+from tests.cli.support import Result, deltacli
+from tests.docs.test_schemas import faults, line_faults
+from tests.support.sick_tables import SICK, Sick, SickTable, healthy
+
+Json = dict[str, Any]  # Any: JSON values
+
+
+def doctor(home: Path, *arguments: str) -> Result:
+    return deltacli("doctor", "table", "./tbl", *arguments, cwd=home)
+
+
+def document(home: Path, *arguments: str) -> Json:
+    found = doctor(home, *arguments, "--json")
+    assert found.code == 0, found.err
+    parsed: Json = json.loads(found.out)
+    assert not faults(parsed, "deltacli.doctor-table")
+    return parsed
+
+
+def measured(home: Path, code: str) -> Json:
+    """What of a table an advice is about, counted without `doctor`: by the API and on the disk."""
+    table, log = open_table(home / "tbl"), list((home / "tbl/_delta_log").iterdir())
+    snapshot = table.snapshot()
+    files, _ = snapshot.counts()
+    segment = snapshot.segment
+    parts = 0 if segment.checkpoint is None else len(segment.checkpoint.files) + snapshot.sidecars
+    opened = len(segment.commits) + parts
+    match code:
+        case "log.expired":
+            return {"files": len(log), "bytes": sum(path.stat().st_size for path in log)}
+        case "log.checkpoint-distance":
+            return {"files": opened, "requests": 2 + opened + 2 * files.count}
+        case "files.unreferenced":
+            live = {path for batch in snapshot.files() for path in batch.column("path").to_pylist()}
+            left = [path for path in (home / "tbl").glob("*.parquet") if path.name not in live]
+            return {"files": len(left), "bytes": sum(path.stat().st_size for path in left)}
+        case "features.unused":
+            return {"features": len(snapshot.protocol.supported_features)}
+        case "retention.out-of-order":
+            return {"logMs": document(home)["retention"]["logMs"]}
+        case "statistics.columns":
+            return {"columns": document(home)["statistics"]["usefulColumns"]}
+    found = {"files": files.count, "bytes": files.size_bytes, "requests": 2 + opened + 2 * files.count}
+    return found | {"vectors": files.deletion_vectors, "withoutStatistics": files.files_without_records}
+
+
+@pytest.mark.parametrize("sick", SICK, ids=repr)
+def test_the_advice_is_taken_and_reaches_what_it_promises(sick: Sick, tmp_path: Path) -> None:
+    sick.build().write(tmp_path / "tbl")
+    before = document(tmp_path)
+    advice = next(one for one in before["advice"] if one["code"] == sick.code)
+    seen = measured(tmp_path, sick.code)
+    assert {name: advice["now"][name] for name in seen if advice["now"].get(name) is not None}.items() <= seen.items()
+    if advice["command"] is None:
+        return
+
+    words = shlex.split(advice["command"])
+    done = deltacli(*words[1:], cwd=tmp_path)
+
+    assert (0, "deltacli") == (done.code, words[0]), done.err
+    reached = measured(tmp_path, sick.code)
+    promised = {name: value for name, value in advice["after"].items() if name in reached and value is not None}
+    assert promised
+    for name, value in promised.items():
+        assert abs(reached[name] - value) <= 0.1 * value, (name, value, reached[name])
+    assert sick.code not in [one["code"] for one in document(tmp_path)["advice"]]
+
+
+def test_there_is_nothing_to_say_about_a_healthy_table(tmp_path: Path) -> None:
+    healthy().write(tmp_path / "tbl")
+
+    found = document(tmp_path)
+
+    assert ([], [], True) == (found["advice"], found["notes"], found["complete"])
+    assert 0 == doctor(tmp_path, "--check").code
+    assert "advice  none" in doctor(tmp_path).out
+
+
+@pytest.fixture(scope="module")
+def ill(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A table with several kinds of advice."""
+    home = tmp_path_factory.mktemp("ill")
+    made = SickTable(partitions=["day"], features=["deletionVectors"], configuration={})
+    for number in range(3):
+        made.append(8, partition={"day": f"2023-01-{number:02d}"}, commits=8)
+    made.delete(made.names(0, 12)).builder.write(home / "tbl")
+    return home
+
+
+def test_every_form_has_the_same_advice(ill: Path) -> None:
+    whole = document(ill)
+    lines = [json.loads(line) for line in doctor(ill, "--format", "ndjson").out.splitlines()]
+    rows = doctor(ill, "--format", "csv").out.splitlines()
+    text, markdown = doctor(ill).out, doctor(ill, "--format", "markdown").out
+
+    codes = [one["code"] for one in whole["advice"]]
+    assert {"files.small", "log.checkpoint-distance", "files.unreferenced", "features.unused"} <= {*codes}
+    assert [] == [fault for line in lines for fault in line_faults(line)]
+    assert codes == [line["code"] for line in lines if line["type"] == "advice"]
+    assert codes == [row.split(",")[0] for row in rows[1:]]
+    for one in whole["advice"]:
+        assert one["command"] in text
+        assert one["code"] in markdown
+    assert all(cells(line) <= 80 for line in doctor(ill, "--help").out.splitlines())
+    assert "| code | severity | message | now | after | saves | command |" in markdown
+
+
+def test_what_saves_most_comes_first_and_check_finds_it(ill: Path) -> None:
+    found = document(ill)
+
+    worth = [max(one["saves"]["requests"], one["saves"]["files"]) for one in found["advice"]]
+    assert worth == sorted(worth, reverse=True)
+    assert (1, 0) == (doctor(ill, "--check", "-q").code, doctor(ill, "-q").code)
+
+
+def test_prices_of_a_file_are_estimates_in_dollars(ill: Path, tmp_path: Path) -> None:
+    (tmp_path / "p.toml").write_text(
+        'source = "ours"\nstorage-per-gib-month = 1.5\nget-per-1000 = 2\nreads-per-month = 10\n'
+    )
+    (tmp_path / "p.json").write_text('{"get-per-1000": 2}')
+    (tmp_path / "bad.toml").write_text("get-per-1000 = -1")
+
+    found = document(ill, "--prices", str(tmp_path / "p.toml"))
+    part = document(ill, "--prices", str(tmp_path / "p.json"))
+    bad = doctor(ill, "--prices", str(tmp_path / "bad.toml"))
+    absent = doctor(ill, "--prices", str(tmp_path / "none"))
+
+    cost = found["cost"]
+    assert 10 * cost["requestsPerRead"] == cost["requestsPerMonth"]
+    assert cost["requestDollarsPerMonth"] == pytest.approx(2 * cost["requestsPerMonth"] / 1000, abs=1e-3)
+    assert cost["storageDollarsPerMonth"] == pytest.approx(1.5 * cost["storedBytes"] / 2**30, abs=1e-3)
+    small = next(one for one in found["advice"] if one["code"] == "files.small")
+    assert small["saves"]["dollars"] == pytest.approx(small["saves"]["requests"] * 10 * 2 / 1000, abs=0.01)
+    assert part["cost"]["dollarsPerMonth"] is None
+    assert document(ill)["cost"]["prices"]["getPer1000"] is None
+    assert (2, 2) == (bad.code, absent.code)
+    assert "get-per-1000 is -1, expected a number of at least 0" in bad.err
+
+
+def test_without_a_listing_nothing_is_known_of_unreferenced_files(ill: Path) -> None:
+    found = document(ill, "--no-listing")
+
+    assert found["unreferenced"] is None
+    assert "files.unreferenced" not in [one["code"] for one in found["advice"]]
+
+
+def test_other_tables_are_refused_and_lost_ones_are_unreadable(tmp_path: Path) -> None:
+    (tmp_path / "paimon/schema").mkdir(parents=True)
+    (tmp_path / "paimon/schema/schema-0").write_text("{}")
+
+    paimon = deltacli("doctor", "table", "./paimon", cwd=tmp_path)
+    none = deltacli("doctor", "table", "./none", cwd=tmp_path)
+
+    assert (2, 3) == (paimon.code, none.code)
+    assert "Paimon" in paimon.err
+
+
+def test_from_python_the_command_is_a_method(ill: Path) -> None:
+    with spelled(Spelling()):
+        report = open_table(ill / "tbl").doctor()
+
+        commands = {one.code: one.command_for("t") for one in report.advice}
+
+    assert "open_table('t').optimize()" == commands["files.small"]
+    assert "open_table('t').expire_log()" != commands["files.unreferenced"]
+    assert report.as_json()["files"]["count"] == 180
+    assert "doctor" in dir(open_table(ill / "tbl"))
+
+
+def test_a_damaged_commit_ends_what_is_known_of_sizes(ill: Path, tmp_path: Path) -> None:
+    shutil.copytree(ill / "tbl", tmp_path / "tbl")
+    log = tmp_path / "tbl/_delta_log"
+    deltacli("checkpoint", "./tbl", cwd=tmp_path)
+    (log / f"{5:020d}.json").write_bytes(b"{")
+
+    commits = document(tmp_path)["timeline"]["commits"]
+
+    assert [None] * 5 == [one["sizeBytes"] for one in commits[:5]]
+    assert all(one["sizeBytes"] is not None for one in commits[6:])
+    assert "unknown" == commits[5]["operation"]
