@@ -19,6 +19,7 @@ from deltacli.cli.options.cluster import ClusterOptions
 from deltacli.cli.options.fleet import FLEET_FILE
 from deltacli.cli.options.global_options import TAKES_VALUE
 from deltacli.delta.schema.allowed_widenings import INTEGER_DIGITS, WIDER
+from deltacli.operations.doctor.table import advice
 from tests.cli.support import ROOT, deltacli, make_sample
 from tools.command_tree import read_tree
 from tools.environment import read_environment
@@ -29,6 +30,7 @@ VALIDATE = (ROOT / "docs" / "validate.md").read_text(encoding="utf-8")
 CHECKPOINTS = (ROOT / "docs" / "checkpoints.md").read_text(encoding="utf-8")
 ALTERING = (ROOT / "docs" / "alter.md").read_text(encoding="utf-8")
 WIDENING = (ROOT / "docs" / "widen-type.md").read_text(encoding="utf-8")
+DOCTOR = (ROOT / "docs" / "doctor.md").read_text(encoding="utf-8")
 STORES = (ROOT / "docs" / "stores.md").read_text(encoding="utf-8")
 READING = (ROOT / "docs" / "reading.md").read_text(encoding="utf-8")
 VACUUM = (ROOT / "docs" / "vacuum.md").read_text(encoding="utf-8")
@@ -53,6 +55,7 @@ PAGES = (
     + PAIMON
     + PYTHON
     + SHARING
+    + DOCTOR
     + TASKS
 )
 BLOCKS = re.findall(r"```(sh|python) run\n(.*?)```", PAGES, re.DOTALL)
@@ -118,9 +121,11 @@ def test_every_error_code_of_the_source_is_explained_and_no_other() -> None:
     problems_only = set(EXPLAINED) - explained
     warnings_only = first_cells(section("Warnings", WIDENING) + section("Warnings", ALTERING)) - explained
     diagnosed = first_cells(section("Findings of a diagnosis", STORES)) - explained
+    advised = first_cells(section("The advice", DOCTOR))
 
     assert diagnosed <= codes_of_the_source()
-    assert codes_of_the_source() - problems_only - warnings_only - diagnosed - {FLEET_FILE} == explained
+    assert advised == {code for code in vars(advice).values() if isinstance(code, str) and CODE.fullmatch(code)}
+    assert codes_of_the_source() - problems_only - warnings_only - diagnosed - advised - {FLEET_FILE} == explained
 
 
 def test_every_problem_of_the_source_is_explained_and_no_other() -> None:

@@ -89,7 +89,7 @@ def table(run: Run, table: TableArgument, *, request: DoctorRequest, how: Doctor
         from deltacli.cli.invocation import invocation
         from deltacli.cli.terminal.shell import again_with
 
-        run.say_next(again_with(invocation.arguments, "--html", "table.html"))
+        run.say_next(again_with(invocation.arguments, "--html", "FILE.html"))
 
 
 def _read_prices(file: str) -> PriceTable:
