@@ -14,9 +14,7 @@ from deltacli.api.log_care import LogCare
 from deltacli.api.undo import Undo
 from deltacli.clock import Clock, system_clock
 from deltacli.delta.log.commit_metadata import NO_METADATA, require_free
-from deltacli.errors import (
-    UsageError,
-)
+from deltacli.errors import UsageError
 from deltacli.operations.table.api_arguments import (
     count_number,
     moment_ms,
