@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.paths.locate_paths import text_of
+from deltacli.delta.rules.files.storage import ORPHAN, ORPHAN_YOUNG
+from deltacli.delta.rules.files.vector_files import ORPHAN as ORPHAN_VECTOR
 from deltacli.operations.recover.needed import FileKind, NeededFiles, needed_files, whole
 from deltacli.operations.recover.presence import look_for
 from deltacli.operations.recover.verify import as_in_log, faults_within
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from deltacli.operations.table.handle import TableHandle
     from deltacli.work.rows.deletion_vectors import Descriptor
 
-STRANGERS = ("data.orphan", "data.orphan-young", "dv.orphan")
+STRANGERS = (ORPHAN.id, ORPHAN_YOUNG.id, ORPHAN_VECTOR.id)
 """The rules about files that no log names."""
 _MOST_COMPARED = 20
 """Files without a name that are compared with one that is missing."""

@@ -82,14 +82,14 @@ def _inline(stated: Descriptor, records: int | None) -> Mapping[str, Any] | None
 def _vectors(data: bytes) -> Iterator[_Stored]:
     """Yield the vectors of a file. Raises VectorFaultError for one that is damaged anywhere."""
     if data[:1] != _VERSION:
-        raise VectorFaultError("dv.file-version", "it has another version")
+        raise VectorFaultError("", "it has another version")
     offset = 1
     while offset < len(data):
         size = int.from_bytes(data[offset : offset + 4], "big")
         end = offset + size + AROUND
         bitmap = data[offset + 4 : offset + 4 + size]
         if end > len(data) or zlib.crc32(bitmap) != int.from_bytes(data[end - 4 : end], "big"):
-            raise VectorFaultError("dv.crc-mismatch", "its checksum does not match its bytes")
+            raise VectorFaultError("", "its checksum does not match its bytes")
         rows = parse_rows(bitmap)
         yield _Stored(offset, size, rows.count, rows.last)
         offset = end
