@@ -140,9 +140,14 @@ class Cluster:
             self._shipped.add(path.name)
 
     def run(
-        self, action: Callable[[], Result], is_cancelled: Callable[[], bool] = never, watch: TaskWatch | None = None
+        self,
+        action: Callable[[], Result],
+        is_cancelled: Callable[[], bool] = never,
+        watch: TaskWatch | None = None,
+        description: str | None = None,
     ) -> Result:
         """Run an action of Spark and return its result. Any exception here, such as a signal's, cancels its jobs.
+        Spark's pages of a classic session show the description.
 
         The action runs in a thread of its own, because a signal would not end a call into the JVM. Raises
         JobFailedError for what the action raises, and CancelledError once `is_cancelled` returns True.
@@ -150,7 +155,7 @@ class Cluster:
         tag = f"{self._tag}-{os.urandom(4).hex()}"
         self._running.add(tag)
         try:
-            return _Job(self, action, tag, watch).result(is_cancelled)
+            return _Job(self, action, tag, watch, description).result(is_cancelled)
         finally:
             self._running.discard(tag)
 
@@ -179,7 +184,7 @@ class Cluster:
     # -- tags ---------------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def _tagged(self, tag: str) -> Iterator[None]:
+    def _tagged(self, tag: str, description: str | None) -> Iterator[None]:
         """Mark the jobs that this thread starts."""
         if self.is_connect:
             self.session.addTag(tag)
@@ -190,6 +195,8 @@ class Cluster:
         else:
             context = self.session.sparkContext
             context.addJobTag(tag)
+            if description is not None:
+                context.setJobDescription(description)  # of this thread, which runs only this action
             try:
                 yield
             finally:
@@ -209,8 +216,16 @@ class Cluster:
 class _Job(Generic[Result]):
     """An action in a thread of its own."""
 
-    def __init__(self, cluster: Cluster, action: Callable[[], Result], tag: str, watch: TaskWatch | None) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        action: Callable[[], Result],
+        tag: str,
+        watch: TaskWatch | None,
+        description: str | None = None,
+    ) -> None:
         self._cluster, self._action, self._tag, self._watch = cluster, action, tag, watch
+        self._description = description
         self._begun = Lock()  # the first one to acquire it decides whether the action runs at all
         self._ended = Event()
         self._values: list[Result] = []
@@ -257,7 +272,7 @@ class _Job(Generic[Result]):
         if not self._begun.acquire(blocking=False):
             return
         try:
-            with self._cluster._tagged(self._tag), self._listening():
+            with self._cluster._tagged(self._tag, self._description), self._listening():
                 self._values.append(self._action())
         except BaseException as fault:  # noqa: BLE001  (raised again in the waiting thread)
             self._fault = fault

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,9 @@ from deltacli.engine.spark.cluster import TaskWatch
 from deltacli.engine.spark.grouping import TASKS_PER_SLOT, group, spread_frame
 from deltacli.errors import ClusterFailed
 from deltacli.progress import SILENT, Progress
+from deltacli.storage.location import StoreLocation
+from deltacli.storage.secrets import without_secrets
+from deltacli.units import plural
 
 if TYPE_CHECKING:
     from deltacli.engine.spark.cluster import Cluster
@@ -44,7 +48,8 @@ def run_job(
     tasks = max(parts) + 1
     with progress.step("on the cluster", unit="tasks", total=tasks) as step:
         watch = None if progress is SILENT else TaskWatch(tasks, step.advance)
-        answers = cluster.run(_action(cluster, pickle.dumps(job), pieces, parts), is_cancelled, watch)
+        action = _action(cluster, pickle.dumps(job), pieces, parts)
+        answers = cluster.run(action, is_cancelled, watch, _description(job, len(pieces)))
     columns = (answers.column(name).to_pylist() for name in ("number", "status", "content"))
     rows = sorted((Row(*row) for row in zip(*columns, strict=True)), key=lambda row: row.number)
     if [row.number for row in rows] != list(range(len(pieces))):
@@ -52,6 +57,14 @@ def run_job(
             f"the cluster returned {len(rows)} results for {len(pieces)} pieces", hint="run the same command again"
         )
     return rows
+
+
+def _description(job: Job, pieces: int) -> str:
+    """Return what Spark's pages say about a job: the table, the task in words, and the number of its pieces."""
+    name = getattr(job.task, "__name__", type(job.task).__name__).strip("_")
+    words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).replace("_", " ").lower()
+    place = without_secrets(job.location.uri) if isinstance(job.location, StoreLocation) else ""
+    return f"deltacli {place}: {words}, {plural(pieces, 'piece')}"
 
 
 def _tasks_per_slot(task: object, weight: int, slots: int) -> int:

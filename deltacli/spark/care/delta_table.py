@@ -17,6 +17,7 @@ from deltacli.errors import DeltacliError, UsageError
 from deltacli.hints import command
 from deltacli.operations.table.api_arguments import moment_ms
 from deltacli.spark.care import facts
+from deltacli.spark.care.line_progress import chosen_progress
 from deltacli.spark.planner import read_table
 from deltacli.spark.python_rows import engine_of
 from deltacli.spark.session_settings import require_session
@@ -78,15 +79,17 @@ class DeltaTable:
         storage_options: Mapping[str, str] | None = None,
         allow_external: Sequence[str] = (),
         now: datetime | None = None,
+        progress: bool | None = None,
     ) -> DeltaTable:
         """Return the table at a path or URI, without reading anything yet.
 
-        The arguments are those of `open_table`; `now` replaces the clock. Raises UsageError for a session or a path
-        that cannot be used.
+        The arguments are those of `open_table`; `now` replaces the clock. `progress` shows a line on stderr while work
+        goes on (default: in notebooks). Raises UsageError for a session or a path that cannot be used.
         """
         require_session(spark)
         options: dict[str, Any] = {"storage_options": storage_options, "allow_external": allow_external}
-        table = open_table(path, engine=engine_of(spark), clock=_clock(now), **options)
+        listener = chosen_progress(shows=progress)
+        table = open_table(path, engine=engine_of(spark), clock=_clock(now), progress=listener, **options)
         return cls(spark, table, options)
 
     def __repr__(self) -> str:
