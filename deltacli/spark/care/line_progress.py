@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -78,5 +79,5 @@ class _LineStep:
 
 def chosen_progress(*, shows: bool | None) -> Progress:
     """Return a line on stderr, or nothing. By default it is shown in notebooks only."""
-    is_wanted = "ipykernel" in sys.modules if shows is None else shows
+    is_wanted = hasattr(builtins, "get_ipython") if shows is None else shows
     return LineProgress(sys.stderr) if is_wanted else SILENT
