@@ -13,7 +13,7 @@ import pytest
 from deltacli.cli.app import run
 from deltacli.delta.rules.framework.base import LOST_BY_VACUUM
 from deltacli.delta.rules.framework.catalogue import CATALOGUE
-from deltacli.delta.rules.framework.repair_steps import row_of
+from deltacli.delta.rules.framework.repair_steps import Family, row_of
 from deltacli.delta.rules.framework.repairs import repair_command, repair_to_try
 from deltacli.hints import ShellSpelling, spelled
 from deltacli.units import DAY_MS, format_timestamp
@@ -27,6 +27,7 @@ with spelled(ShellSpelling()):
 STAYS_IN_THE_LOG = {"history.vacuum-start-without-end"}
 """What these report is superseded by the repair, and reported until the log is cleaned up."""
 BY_REPAIR = [damage for damage in DAMAGES if row_of(damage.rule).steps and damage.rule in REPAIRED_BY_COMMANDS]
+BY_REPAIR = [damage for damage in BY_REPAIR if row_of(damage.rule).family is not Family.STATISTICS]
 FIRST = {row_of(damage.rule).family: damage for damage in reversed(BY_REPAIR)}
 """`tests/operations/repair` has all of them."""
 LATER = format_timestamp(NOW_MS + 8 * DAY_MS)
@@ -48,7 +49,7 @@ def shell() -> Iterator[None]:
             marks=pytest.mark.long if damage in BY_REPAIR and damage not in FIRST.values() else (),
         )
         for damage in DAMAGES
-        if damage.rule in REPAIRED_BY_COMMANDS
+        if damage.rule in REPAIRED_BY_COMMANDS and row_of(damage.rule).family is not Family.STATISTICS
     ],
 )
 def test_the_command_repairs_what_the_rule_reports(

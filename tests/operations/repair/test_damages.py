@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from deltacli.delta.rules.framework.base import Severity
 from deltacli.delta.rules.framework.catalogue import CATALOGUE
 from deltacli.delta.rules.framework.repair_steps import StepKind, repair_rows
 from deltacli.errors import NotATable
@@ -115,6 +116,8 @@ def test_a_corruption_is_repaired_or_left_with_a_reason(damage: Damage, tmp_path
 
     acted = {step.rule for step in done.steps}
     left = {one.rule: one.reason for one in done.plan.unrepaired}
+    if CATALOGUE.rules[damage.rule].severity is Severity.INFO and damage.rule not in acted:
+        return  # an observation that is left is not told
     assert damage.rule in acted or left[damage.rule]
     if STEPS[damage.rule].steps[0] is not StepKind.RECOVER and damage.rule not in acted:
         assert any(why in left[damage.rule] for why in REASONS), left[damage.rule]
