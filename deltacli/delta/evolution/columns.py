@@ -16,6 +16,7 @@ from deltacli.delta.evolution.draft import (
     Effect,
     Settings,
     at,
+    fields_within,
     forbid,
     metadata_of,
     names_of,
@@ -73,7 +74,12 @@ def add_column(draft: Draft, change: AddColumn, settings: Settings) -> Changed:
     _require_nullable(data_type, place_text)
     data_type, length = text_type_of(data_type, place_text, is_nested=bool(parent.steps))
     metadata = {**({} if length is None else length), **({} if not change.comment else {"comment": change.comment})}
-    field: dict[str, Any] = {"name": name, "type": type_json(data_type), "nullable": True, "metadata": metadata}
+    field: dict[str, Any] = {
+        "name": name,
+        "type": _without_entries(type_json(data_type)),
+        "nullable": True,
+        "metadata": metadata,
+    }
     recorded = number_new_field(draft, field, settings.new_name)
     root = draft.root()
     fields = at(root, parent.address)["fields"]
@@ -85,6 +91,17 @@ def add_column(draft: Draft, change: AddColumn, settings: Settings) -> Changed:
     changed = draft.with_schema(root).with_properties(recorded).needing(needed)
     shown = sql_text(data_type) if length is None else str(length[CHAR_VARCHAR_KEY])
     return changed, Effect(change, place_text, None, shown if words is None else f"{shown}, {words}", place_text, words)
+
+
+def _without_entries(data_type: Any) -> Any:  # Any: the JSON of a type
+    """Return a type without what writers keep in the metadata of fields: it is about another table."""
+    for field in fields_within(data_type):
+        metadata = field.get("metadata") or {}
+        field["metadata"] = {key: value for key, value in metadata.items() if not key.startswith(_OF_WRITERS)}
+    return data_type
+
+
+_OF_WRITERS = ("delta.", "CURRENT_DEFAULT", "EXISTS_DEFAULT")
 
 
 def _as_it_is(draft: Draft, change: AddColumn, parent: ColumnPlace, known: StructField, text: str) -> Effect:

@@ -215,8 +215,13 @@ def _addressed(refusals: Iterable[WideningRefusal], uri: str) -> tuple[WideningR
     return tuple(one._replace(way_out=one.way_out.replace("{table}", shlex.quote(uri))) for one in refusals)
 
 
+_AMBIGUOUS = ("mapping.id-duplicate", "mapping.physical-path-duplicate")
+
+
 def broken_rules(snapshot: Snapshot, before: Draft, after: Draft) -> Iterator[WideningRefusal]:
-    """Yield the errors that `validate` would report for the new metadata and not for that of now."""
+    """Yield the errors that `validate` would report for the new metadata and not for that of now, and of both those
+    after which nobody knows which column is meant.
+    """
     from deltacli.delta.rules.framework.base import Severity
     from deltacli.delta.rules.framework.catalogue import CATALOGUE
     from deltacli.delta.rules.framework.views import MetadataView, TableConfigurationView
@@ -235,7 +240,8 @@ def broken_rules(snapshot: Snapshot, before: Draft, after: Draft) -> Iterator[Wi
         for check in checks:
             for finding in check.run(views[check.view]):
                 key = (finding.rule.id, finding.message)
-                if finding.severity is Severity.ERROR and previous is not None and key not in known:
+                is_new = previous is not None and key not in known
+                if finding.severity is Severity.ERROR and (is_new or key[0] in _AMBIGUOUS):
                     yield WideningRefusal(finding.rule.id, f"the table would break a rule: {finding.message}", "")
                 known.add(key)
         previous = config

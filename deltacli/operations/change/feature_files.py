@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from deltacli.delta.protocol.intervals import deleted_file_retention_ms
 from deltacli.operations.table.version import Snapshot
 from deltacli.work.vector_facts import file_of_vector
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 _FILES_PER_PIECE = 32
+_OF_TOMBSTONES = ("path", "deletionVector", "deletionTimestamp")
 
 
 def files_with_vectors(snapshot: Snapshot) -> int:
@@ -46,14 +48,19 @@ def file_with_older_type(snapshot: Snapshot) -> str | None:
 
 
 def vector_files(snapshot: Snapshot) -> list[str]:
-    """Return the files of vectors within the table that tombstones name and no tombstone of their own covers."""
+    """Return the files of vectors within the table that unexpired tombstones name and no tombstone of their own covers:
+    older versions need them as long as the files of rows.
+    """
     files = snapshot.table.files()
+    cutoff_ms = snapshot.table.clock() - deleted_file_retention_ms(snapshot.properties)
 
     def of_batch(removes: pyarrow.RecordBatch, known: set[str]) -> list[str]:
         found = []
-        paths, vectors = removes.column("path").to_pylist(), removes.column("deletionVector").to_pylist()
-        for path, vector in zip(paths, vectors, strict=True):
+        columns = (removes.column(name).to_pylist() for name in _OF_TOMBSTONES)
+        for path, vector, removed_ms in zip(*columns, strict=True):
             known.add(path)
+            if (removed_ms or 0) <= cutoff_ms:
+                continue
             if vector is not None and vector.get("storageType") == "u":
                 place = file_of_vector(files, {key: value for key, value in vector.items() if value is not None})
                 found += [] if place is None else [place]
@@ -62,8 +69,6 @@ def vector_files(snapshot: Snapshot) -> list[str]:
     known: set[str] = set()
     read = partial(of_batch, known=known)
     named = [
-        path
-        for found in snapshot.file_actions.map_actions("remove", read, fields=["path", "deletionVector"])
-        for path in found
+        path for found in snapshot.file_actions.map_actions("remove", read, fields=_OF_TOMBSTONES) for path in found
     ]
     return [path for path in dict.fromkeys(named) if path not in known]

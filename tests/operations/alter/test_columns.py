@@ -170,6 +170,16 @@ def test_a_default_needs_the_feature_and_consent() -> None:
     assert "5" == table.field("v1")["metadata"]["CURRENT_DEFAULT"]
 
 
+def test_a_type_of_a_feature_needs_consent() -> None:
+    """8.47: the reference refuses; here one option adds the feature in the same commit."""
+    table = Altering(flat())
+
+    refused = table.make(add("n", "timestamp_ntz"), consents=False)
+
+    assert ("alter.protocol-upgrade-needed", "ok") == (refused, table.make(add("n", "timestamp_ntz")))
+    assert "timestampNtz" in table.table.snapshot().protocol.supported_features
+
+
 DEFAULTS = {
     "v1": {
         "5": "ok",

@@ -66,6 +66,7 @@ CONDITIONS = {
     ("7.16 functions", "length(coalesce(text, '')) < 9"): "ok",
     ("7.17", "current_timestamp() > timestamp'2000-01-01'"): "alter.rows-unknown",
     ("7.18", "my_udf(num) > 0"): "alter.rows-unknown",
+    ("7.19", "hash(num) <> 0"): "alter.rows-unknown",
     ("true", "num > 0 and num < 9"): "ok",
 }
 """Of 7.17 and 7.18 the reference accepts what only it can evaluate; here no engine has checked the rows."""
@@ -88,6 +89,7 @@ NAMES = [
     ("7.5", [constraint("num > 0", "__CHAR_VARCHAR_STRING_LENGTH_CHECK__")], "alter.constraint-name"),
     ("7.10", [change("drop-constraint", name="x")], "alter.constraint-missing"),
     ("7.11", [constraint("num > 0", "Pos"), change("drop-constraint", name="pOS")], "ok"),
+    ("7.12", [constraint("num   > 0", "Pos")], "ok"),
     ("7.13", [constraint("num > 0", "Pos")], "ok"),
     ("6.25 then", [constraint("num > 0"), MAPPED, rename("num", "n")], "alter.check-constraint"),
 ]
@@ -99,6 +101,8 @@ def test_names_of_constraints(case: str, changes: list[dict[str, Json]], verdict
 
     assert verdict == [table.make(one) for one in changes][-1]
     assert all(key == key.lower() for key in table.properties if key.startswith("delta.constraints"))
+    if case == "7.12":
+        assert {"name": "Pos", "expr": "num   > 0"} == table.parameters
     if case == "7.13":
         assert {"name": "Pos", "expr": "num > 0"} == table.parameters
 

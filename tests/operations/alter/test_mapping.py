@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -34,6 +35,20 @@ def generated() -> TableBuilder:
         versions=(1, 4),
         g={"delta.generationExpression": "a + s.x"},
     )
+
+
+def entry(name: str, number: int, physical: str) -> dict[str, Any]:
+    """A field with entries of a mapping."""
+    entries = {"delta.columnMapping.id": number, "delta.columnMapping.physicalName": physical}
+    return {"name": name, "type": "integer", "nullable": True, "metadata": entries}
+
+
+def entries(*fields: dict[str, Any], highest: str | None = "9") -> TableBuilder:
+    """A table with a mapping that somebody else made."""
+    properties = {"delta.columnMapping.mode": "name"}
+    if highest is not None:
+        properties["delta.columnMapping.maxColumnId"] = highest
+    return table_of(fields, features=["columnMapping"], properties=properties)
 
 
 MAPPING = [
@@ -78,6 +93,33 @@ MAPPING = [
         lambda: table_of("a int, b int", a={"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": "a"}),
         (MAPPED,),
         "alter.mapping-exists",
+    ),
+    Case(
+        "6.10",
+        flat,
+        (add("n", json.dumps({"type": "struct", "fields": [entry("x", 5, "y")]})),),
+        "ok",
+        lambda t: t.schema[-1]["type"]["fields"][0]["metadata"] == {},
+    ),
+    Case(
+        "6.12",
+        lambda: entries(entry("a", 1, "a"), entry("b", 2, "b"), highest=None),
+        (add("n", "int"),),
+        "ok",
+        lambda t: t.properties["delta.columnMapping.maxColumnId"] == "3",
+        "the reference refuses any change of such a table",
+    ),
+    Case(
+        "6.13",
+        lambda: entries(entry("a", 1, "a"), entry("b", 1, "b")),
+        (change("comment", "a", comment="c"),),
+        "mapping.id-duplicate",
+    ),
+    Case(
+        "6.13 names",
+        lambda: entries(entry("a", 1, "a"), entry("b", 2, "a")),
+        (add("n", "int"),),
+        "mapping.physical-path-duplicate",
     ),
     Case(
         "6.15",
@@ -167,6 +209,7 @@ MAPPING = [
         ),
         (MAPPED, drop("a")),
     ),
+    Case("6.37", flat, (MAPPED, {"changes": [drop("v1"), drop("v2")]}), "alter.last-column"),
     Case("6.38", partitioned, (MAPPED, drop("p")), "alter.partition-column"),
     Case("6.39", checked("a > 0"), (MAPPED, drop("a")), "alter.check-constraint"),
     Case("6.39 generated", generated, (MAPPED, drop("a")), "alter.generated-column"),
@@ -212,6 +255,17 @@ MAPPING = [
 @pytest.mark.parametrize("case", MAPPING, ids=lambda case: case.id)
 def test_the_cases_of_the_reference_suites(case: Case) -> None:
     case.check()
+
+
+def test_conditions_are_about_physical_names_in_files() -> None:
+    """6.18: row groups are skipped by the name that a column has in files, under the name that it has now."""
+    rows = pa.table({"a": [1, 2], "b": [5, 6]})
+    table = open_built(rows_table({"f.parquet": parquet_bytes(rows, row_group_size=1)}, schema_of(rows)))
+    for one in (MAPPED, rename("a", "c"), rename("b", "a")):
+        table.alter([one], upgrade_protocol=True)
+
+    assert [{"c": 2, "a": 6}] == [row for batch in table.snapshot().scan(where="a = 6") for row in batch.to_pylist()]
+    assert [{"c": 1, "a": 5}] == [row for batch in table.snapshot().scan(where="c = 1") for row in batch.to_pylist()]
 
 
 def test_versions_and_changes_before_a_rename_keep_their_names() -> None:
