@@ -341,6 +341,10 @@ table;-;again;Give advice on a table, with the numbers of now and of afterwards.
 --commit-metadata;TEXT;again;Key to add to the commitInfo; userMetadata=V sets that field. Repeatable.
 --dry-run;-;once;Show what would be done and change nothing; overrides --yes.
 --yes;-;once;Do not ask for confirmation.
+--engine;embedded spark;once;Where the work runs: in this process, or on a Spark cluster.
+--master;TEXT;once;Spark master, such as local[4] or spark://HOST:7077.
+--remote;TEXT;once;Spark Connect server, such as sc://HOST:15002; @FILE reads the URL from a file.
+--spark-conf;TEXT;again;Setting of the Spark session; K=@FILE reads the value from a file. Repeatable.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.

@@ -15,6 +15,8 @@ from tests.cluster.commands import run
 from tests.support.clusters import Cluster
 from tests.support.effort import is_soaking
 
+CONSENT = ("--upgrade-protocol", "--yes")
+
 
 @pytest.fixture
 def table(tmp_path: Path) -> Path:
@@ -46,6 +48,30 @@ def test_a_v2_checkpoint_by_the_cluster_is_right(cluster: Cluster, table: Path) 
 
     assert written.returncode in (0, 4), written.stderr
     assert 0 == verified.returncode, verified.stdout
+
+
+def test_rows_that_a_constraint_is_about_are_read_by_the_cluster(cluster: Cluster, table: Path) -> None:
+    before = len(list((table / "_delta_log").glob("0*.json")))
+
+    refused = run("alter", str(table), "constraint", "add", "short", "trip < 10", *CONSENT, *cluster.options)
+    made = run("alter", str(table), "constraint", "add", "positive", "trip >= 0", *CONSENT, *cluster.options)
+
+    assert (4, True) == (refused.returncode, "violate CHECK constraint short" in refused.stderr)
+    assert (0, before + 1) == (made.returncode, len(list((table / "_delta_log").glob("0*.json")))), made.stderr
+
+
+def test_files_get_the_names_of_the_table_on_the_cluster(cluster: Cluster, table: Path) -> None:
+    if not is_soaking():
+        pytest.skip("six minutes: three barriers with a checkpoint each, by a driver each")
+    for words in (("mapping", "name"), ("rename", "trip", "id")):
+        assert 0 == run("alter", str(table), *words, *CONSENT).returncode
+    rows = sorted(run("read", str(table), "--format", "csv", "--limit", "0").stdout.splitlines())
+
+    dropped = run("features", str(table), "drop", "columnMapping", "--yes", "--json", *cluster.options)
+
+    assert (0, False) == (dropped.returncode, json.loads(dropped.stdout)["dryRun"]), dropped.stderr
+    assert rows == sorted(run("read", str(table), "--format", "csv", "--limit", "0").stdout.splitlines())
+    assert 0 == run("validate", str(table), "--level", "data").returncode
 
 
 @pytest.mark.parametrize("level", ["storage", "footers", "data"])

@@ -127,6 +127,17 @@ def alter(
       deltacli alter ./paimon_tbl drop price --with-options --yes
       deltacli alter ./paimon_tbl set snapshot.time-retained=2h --yes
     """
+    _edit(run, table, change, words or [], wanted, asked)
+
+
+def _edit(
+    run: Run,
+    table: str,
+    change: Verb | None,
+    words: list[str],
+    wanted: AlterOptions,
+    asked: Asked[AlterationRequest],
+) -> None:
     _require_fitting(change, wanted)
     details = Details(
         wanted.comment,
@@ -143,7 +154,7 @@ def alter(
             run,
             opened.alter(
                 change,
-                words or [],
+                words,
                 details,
                 asked,
                 read=lambda: _read(wanted.apply or ""),

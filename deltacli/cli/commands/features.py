@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from deltacli.operations.change.table_features import FeaturesOutcome
 
 EXIT_CODES = (0, 2, 3, 4, 5, 6, 7, 8, 70)
+RUNS_ON_CLUSTER = True
 
 
 class FeatureChange(StrEnum):

@@ -190,7 +190,7 @@ def rename_column(draft: Draft, change: RenameColumn, _: Settings) -> Changed:
     require_field(place, "renamed")
     old, new = place.nearest.name, change.name
     column = quoted_path((*names_of(place)[:-1], new))
-    effect = Effect(change, place.text, old, new, column, cautions=_of_mapped_change(draft, "renamed"))
+    effect = Effect(change, place.text, old, new, column, cautions=_of_reader_version(draft))
     require_mapping(draft, f"{place.text} cannot be renamed")
     parent = _parent_of(draft, place)
     if old == new or old.lower() == new.lower():
@@ -207,15 +207,12 @@ def rename_column(draft: Draft, change: RenameColumn, _: Settings) -> Changed:
     return changed, effect
 
 
-def _of_mapped_change(draft: Draft, verb: str) -> tuple[Caution, ...]:
-    streams = f"streaming readers stop at the commit, because a column is {verb}: restart them"
-    shares = f"recipients of shares of the table see the column {verb}, too"
-    cautions = [Caution("alter.streams", streams), Caution("alter.shares", shares)]
+def _of_reader_version(draft: Draft) -> tuple[Caution, ...]:
     protocol = draft.config.protocol
-    if protocol is not None and protocol.min_reader_version < READER_FEATURES_VERSION:
-        message = "deltalake 1.6.6 ignores the mapping of reader version 2 in to_pyarrow_table and returns wrong values"
-        cautions.append(Caution("alter.reader-version", message))
-    return tuple(cautions)
+    if protocol is None or protocol.min_reader_version >= READER_FEATURES_VERSION:
+        return ()
+    message = "deltalake 1.6.6 ignores the mapping of reader version 2 in to_pyarrow_table and returns wrong values"
+    return (Caution("alter.reader-version", message),)
 
 
 def _tracked(draft: Draft) -> dict[str, str]:
@@ -237,7 +234,7 @@ def drop_column(draft: Draft, change: DropColumn, _: Settings) -> Changed:
     """Leave a column out of the schema; its values stay in existing files until they are rewritten."""
     place = draft.finder.find(change.column)
     require_field(place, "dropped")
-    before, cautions = sql_text(place.data_type), _of_mapped_change(draft, "dropped")
+    before, cautions = sql_text(place.data_type), _of_reader_version(draft)
     effect = Effect(change, place.text, before, None, place.text, cautions=cautions)
     require_mapping(draft, f"{place.text} cannot be dropped")
     parent = _parent_of(draft, place)

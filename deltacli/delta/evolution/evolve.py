@@ -43,7 +43,9 @@ from deltacli.delta.evolution.requests import (
 )
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.features import FEATURES, FeatureKind
+from deltacli.delta.protocol.shared_features import used_features
 from deltacli.delta.protocol.upgrade import upgraded
+from deltacli.delta.schema.column_differences import differences
 from deltacli.delta.schema.widening_guards import Caution, WideningRefusal
 from deltacli.delta.stats.indexed_columns import INDEXED_COLUMNS, STATS_COLUMNS, indexed_columns
 from deltacli.errors import Refused, UsageError
@@ -90,7 +92,7 @@ def evolve(before: Draft, changes: Sequence[Change], settings: Settings) -> Evol
         draft = changed if effect.is_due else draft
     draft, refusals = _with_protocol(before, draft, settings)
     cautions = [caution for effect in effects if effect.is_due for caution in effect.cautions]
-    cautions += _of_statistics(before, draft)
+    cautions += [*_of_readers(before, draft), *_of_statistics(before, draft)]
     return Evolution(before, draft, tuple(effects), tuple(refusals), tuple(dict.fromkeys(cautions)))
 
 
@@ -174,6 +176,27 @@ def _of_statistics(before: Draft, after: Draft) -> Iterator[Caution]:
         more = f" and {len(lost) - 5} more" if len(lost) > 5 else ""
         message = f"files written from now on have no statistics of {', '.join(lost[:5])}{more}"
         yield Caution("alter.statistics", message)
+
+
+def _of_readers(before: Draft, after: Draft) -> Iterator[Caution]:
+    """Yield what streams and recipients of shares see of the change."""
+    found = list(differences(before.config, after.config))
+    if found:
+        listed = "; ".join(found[:_NAMED]) + (f"; and {len(found) - _NAMED} more" if len(found) > _NAMED else "")
+        yield Caution(
+            "alter.streams", f"streams that read the table stop at the commit and are started again: {listed}"
+        )
+        yield Caution("alter.shares", f"recipients of shares of the table see it, too: {listed}")
+    (_, had), (needed, has) = (used_features(draft.config, has_vectors=False) for draft in (before, after))
+    if reasons := [reason for reason in has if reason not in had]:
+        yield Caution(
+            "alter.shares",
+            f"recipients of shares of the table need the delta format with {', '.join(needed)}, if they read it in the "
+            f"parquet format now, which cannot express {', '.join(reasons)}",
+        )
+
+
+_NAMED = 5
 
 
 def _all_indexed(draft: Draft) -> TableConfiguration:

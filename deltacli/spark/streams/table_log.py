@@ -19,6 +19,7 @@ from deltacli.delta.log.replay import file_key
 from deltacli.delta.log.segment import LogFile
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.read_property import is_true
+from deltacli.delta.schema.column_differences import schema_id
 from deltacli.delta.schema.readable_rows import require_readable_rows
 from deltacli.delta.schema.types import StructField, StructType
 from deltacli.delta.vectors.descriptor import unique_id
@@ -44,7 +45,7 @@ from deltacli.operations.table.version import Snapshot
 from deltacli.spark.option_values import LATEST
 from deltacli.spark.source_options import StreamOptions
 from deltacli.spark.streams.offsets import StreamOffset
-from deltacli.spark.streams.schema_changes import require_readable_columns, require_same_columns, schema_id
+from deltacli.spark.streams.schema_changes import require_readable_columns, require_same_columns
 from deltacli.units import format_ranges, format_timestamp
 from deltacli.work.rows.data_files import DataFile, ReadSpec
 
