@@ -7,10 +7,11 @@ import os
 import shlex
 import stat as stat_module
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any, Self
 from urllib.parse import quote, unquote_to_bytes
 
-from deltacli.errors import FileMissing, PathExternal, PermissionRefused, StorageFailed
+from deltacli.errors import DeltacliError, FileMissing, PathExternal, PermissionRefused, StorageFailed
 from deltacli.storage.base import Capabilities, Draft, FileStat, PathKind, ShouldDescend, Storage, WalkEntry
 from deltacli.storage.bounds import NOTHING, Allowed, LocalBounds
 from deltacli.storage.disk_faults import disk_fault, reason_of
@@ -336,6 +337,17 @@ def leads_outside(storage: Storage, directory: str) -> bool:
     except PathExternal:
         return True
     return False
+
+
+def will_read(storage: Storage, path: str) -> None:
+    """Let the system fetch a file of a local disk while others are read. Errors show when it is read."""
+    if isinstance(storage, LocalStorage) and hasattr(os, "posix_fadvise"):
+        with suppress(DeltacliError, OSError, ValueError):
+            descriptor, _ = storage._open(path)
+            try:
+                os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_WILLNEED)
+            finally:
+                os.close(descriptor)
 
 
 def has_link(storage: Storage, directory: str, below: str) -> bool:

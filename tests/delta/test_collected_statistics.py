@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from deltacli.delta.log.table_configuration import TableConfiguration
@@ -21,12 +23,26 @@ def collected(kind: str, *batches: list[Any], arrow: Any) -> tuple[Any, Any, int
     """The bounds and the null count of a column, whose rows come in batches."""
     config = TableConfiguration(schema=StructType((StructField("c", PrimitiveType(kind), True, {}),)))
     schema = pa.schema({"c": arrow})
-    collector = StatisticsCollector(config, schema)
-    for values in batches:
-        collector.take(pa.record_batch([pa.array(values, arrow)], schema=schema))
+    rows = [pa.record_batch([pa.array(values, arrow)], schema=schema) for values in batches]
+    collector, of_footer = (StatisticsCollector(config, schema, from_footer=given) for given in (False, True))
+    for batch in rows:
+        collector.take(batch)
+        of_footer.take(batch)
+    for group, leaf in of_footer.take_footer(footer(rows)):
+        of_footer.take_leaf(leaf, rows[group])
+    assert collector.text() == of_footer.text()
     found = json.loads(collector.text(), parse_float=Decimal)
     assert sum(map(len, batches)) == found["numRecords"]
     return found["minValues"].get("c"), found["maxValues"].get("c"), found["nullCount"]["c"]
+
+
+def footer(rows: list[pa.RecordBatch]) -> pq.FileMetaData:
+    """The footer of a file that has a row group for each batch."""
+    writer = pq.ParquetWriter(io.BytesIO(), rows[0].schema, store_decimal_as_integer=True)
+    for batch in rows:
+        writer.write_batch(batch)
+    writer.close()
+    return writer.writer.metadata
 
 
 @pytest.mark.parametrize(
@@ -60,6 +76,23 @@ def test_long_texts_are_cut(text: str, low: str, high: str | None) -> None:
     found = collected("string", [text], arrow=pa.string())
     assert (low, high, 0) == found
     assert high is None or low.encode() <= text.encode() <= high.encode()
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_texts_too_long_for_a_footer_are_looked_up(number: int) -> None:
+    texts = [["b", "c" + "x" * 5_000], ["a"]]
+    assert ("a", "c" + "x" * 31 + "\x7f", 0) == collected("string", *texts[:: 1 - 2 * number], arrow=pa.string())
+
+
+def test_columns_whose_names_have_dots_have_their_own_bounds() -> None:
+    inner = StructType((StructField("b", PrimitiveType("long"), True, {}),))
+    fields = (StructField("a", inner, True, {}), StructField("a.b", PrimitiveType("long"), True, {}))
+    config = TableConfiguration(schema=StructType(fields))
+    rows = pa.record_batch({"a": pa.array([{"b": 1}, None]), "a.b": pa.array([7, 9])})
+    collector = StatisticsCollector(config, rows.schema, from_footer=True)
+    collector.take(rows)
+    assert not collector.take_footer(footer([rows]))
+    assert {"a": {"b": 1}, "a.b": 7} == json.loads(collector.text())["minValues"]
 
 
 def test_text_that_is_not_utf8_has_no_bounds() -> None:

@@ -11,17 +11,20 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.encoding.value_text import date_text, moment_text
 from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.schema.file_columns import count_leaves
 from deltacli.delta.schema.types import DataType, simple_name
 from deltacli.delta.stats.indexed_columns import indexed_columns
 from deltacli.delta.stats.schema import BOUNDS, NULL_COUNT, ColumnPath, StatKind, kind_of
 
 if TYPE_CHECKING:
     import pyarrow
+    import pyarrow.parquet
 
 _SHORT, _LONGEST = 32, 64
 """A longer text is cut to so many characters; its upper bound to so many where the characters after are the last ones
@@ -35,18 +38,43 @@ BOUNDED = {StatKind.WHOLE, StatKind.FLOAT, StatKind.DECIMAL, StatKind.DATE, Stat
 
 
 class StatisticsCollector:
-    """Takes the rows of one new file, whose columns have physical names, and returns the JSON text for its add."""
+    """Takes the rows of one new file, whose columns have physical names, and returns the JSON text for its add.
 
-    def __init__(self, config: TableConfiguration, schema: pyarrow.Schema) -> None:
+    With `from_footer` the bounds are those in the footer that Arrow wrote for these rows, which `take_footer` takes
+    at the end: they are the same, and were computed already.
+    """
+
+    def __init__(self, config: TableConfiguration, schema: pyarrow.Schema, *, from_footer: bool = False) -> None:
         self._rows = 0
         self._claims_exactness = "deletionVectors" in config.features
-        self._columns = [_Column(path, kind) for path, kind in indexed_columns(config) if _has(schema, path)]
+        columns = [(path, kind) for path, kind in indexed_columns(config) if _has(schema, path)]
+        self._from_footer = from_footer
+        self._columns = [_Column(path, kind, _leaf(schema, path)) for path, kind in columns]
 
     def take(self, rows: pyarrow.RecordBatch | pyarrow.Table) -> None:
         """Add rows."""
         self._rows += rows.num_rows
         for column in self._columns:
-            column.take(rows)
+            column.count(rows)
+            if not self._from_footer:
+                column.widen(rows)
+
+    def take_footer(self, metadata: pyarrow.parquet.FileMetaData) -> list[tuple[int, int]]:
+        """Take the bounds of the columns, and return the row groups and leaves that have none, because a value is too
+        long for a footer: these must be given to `take_leaf`.
+        """
+        return [
+            (group, column.leaf)
+            for group in range(metadata.num_row_groups)
+            for column in self._columns
+            if not column.take_footer(metadata, group)
+        ]
+
+    def take_leaf(self, leaf: int, rows: pyarrow.RecordBatch) -> None:
+        """Take the bounds of one column from rows that were counted before."""
+        for column in self._columns:
+            if column.leaf == leaf:
+                column.widen(rows)
 
     def text(self, *, is_tight: bool = True) -> str:
         """Return the statistics as JSON; not `is_tight` for a file some of whose rows are deleted."""
@@ -64,8 +92,8 @@ class StatisticsCollector:
 class _Column:
     """One column with statistics. Its bounds are times in microseconds, dates in days, texts as their bytes."""
 
-    def __init__(self, path: ColumnPath, data_type: DataType) -> None:
-        self.path = path
+    def __init__(self, path: ColumnPath, data_type: DataType, leaf: int) -> None:
+        self.path, self.leaf = path, leaf
         self.nulls = 0
         self._kind = kind_of(data_type)
         self._zone = "Z" if simple_name(data_type) == "timestamp" else ""
@@ -73,16 +101,40 @@ class _Column:
         self._high: Any = None
         self._has_nan = False
 
-    def take(self, rows: Any) -> None:
+    def count(self, rows: Any) -> None:
+        """Count the nulls, and look for NaN, which a footer does not mention."""
+        values = self._values(rows)
+        self.nulls += values.null_count
+        if self._kind is StatKind.FLOAT and not self._has_nan:
+            self._has_nan = bool(pc.any(pc.is_nan(values)).as_py())
+
+    def widen(self, rows: Any) -> None:
+        """Widen the bounds by the values of rows."""
+        values = self._values(rows)
+        if self._kind in BOUNDED and values.null_count < len(values):
+            self._widen(*_ends(values))
+
+    def take_footer(self, metadata: Any, group: int) -> bool:  # Any: a footer
+        """Widen the bounds by those of a row group; return False where it has values, but no bounds."""
+        found = metadata.row_group(group).column(self.leaf).statistics
+        if self._kind not in BOUNDED or (found is not None and not found.num_values):
+            return True
+        if found is None or not found.has_min_max:
+            return found is not None and self._kind is StatKind.FLOAT  # nothing but NaN
+        low, high = found.min_raw, found.max_raw
+        if self._kind is StatKind.DECIMAL:
+            scale = metadata.schema.column(self.leaf).scale
+            low, high = _decimal(low, scale), _decimal(high, scale)
+        self._widen(low, high)
+        return True
+
+    def _values(self, rows: Any) -> Any:  # Any: Arrow rows, an Arrow array
         values = rows.column(self.path[0])
         for name in self.path[1:]:
             values = pc.struct_field(values, [name])
-        self.nulls += values.null_count
-        if self._kind not in BOUNDED or values.null_count == len(values):
-            return
-        if self._kind is StatKind.FLOAT:
-            self._has_nan = self._has_nan or bool(pc.any(pc.is_nan(values)).as_py())
-        low, high = _ends(values)
+        return values
+
+    def _widen(self, low: Any, high: Any) -> None:
         if isinstance(low, float) and math.isnan(low):  # nothing but NaN
             return
         self._low = low if self._low is None else min(self._low, low)
@@ -130,6 +182,13 @@ def _ends(values: Any) -> tuple[Any, Any]:
     return low, high
 
 
+def _decimal(stored: int | bytes, scale: int) -> Decimal:
+    """Return a decimal as a footer has it: an integer, or its bytes."""
+    number = int.from_bytes(stored, "big", signed=True) if isinstance(stored, bytes) else stored
+    digits = tuple(map(int, str(abs(number))))
+    return Decimal((int(number < 0), digits, -scale))  # exact, whatever the precision of the context
+
+
 def _float(value: float) -> str | None:
     return repr(value) if math.isfinite(value) else None
 
@@ -172,6 +231,17 @@ def _nested(leaves: Iterable[tuple[ColumnPath, str]]) -> str:
         below.setdefault(path[0], []).append((path[1:], text))
     fields = (f"{_json(name)}:{rest[0][1] if not rest[0][0] else _nested(rest)}" for name, rest in below.items())
     return "{" + ",".join(fields) + "}"
+
+
+def _leaf(schema: pyarrow.Schema, path: ColumnPath) -> int:
+    """Return the number of the column in a file of a schema. Names do not tell: they may contain dots."""
+    fields: Any = schema
+    leaf = 0
+    for name in path:
+        place = fields.get_field_index(name)
+        leaf += sum(count_leaves(fields.field(before).type) for before in range(place))
+        fields = fields.field(place).type
+    return leaf
 
 
 def _has(schema: pyarrow.Schema, path: ColumnPath) -> bool:

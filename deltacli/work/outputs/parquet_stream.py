@@ -11,6 +11,7 @@ from deltacli.hints import parameter
 
 if TYPE_CHECKING:
     import pyarrow
+    import pyarrow.parquet
 
 _ROWS_PER_GROUP = 1 << 20
 _BYTES_PER_GROUP = 64 << 20
@@ -86,6 +87,11 @@ class ParquetStream:
         if self._held:
             self._flush()
         self._writer.close()
+
+    @property
+    def footer(self) -> pyarrow.parquet.FileMetaData:
+        """The footer of the finished file."""
+        return self._writer.writer.metadata
 
     def abandon(self) -> None:
         """Close the file without a footer."""

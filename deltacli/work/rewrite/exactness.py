@@ -19,6 +19,9 @@ from deltacli.work.rows.data_files import DataFile, OpenDataFile, open_data_file
 from deltacli.work.task import TaskContext
 
 if TYPE_CHECKING:
+    import pyarrow
+    import pyarrow.parquet
+
     from deltacli.work.rewrite.spec import RewriteSpec
 
 SPEC = "rewrite"
@@ -37,25 +40,52 @@ _FIRST_MICROSECOND = -2_208_988_800_000_000
 """1900-01-01, from which on times are: before, time zones were not at whole hours."""
 
 
-def require_exact(spec: RewriteSpec, opened: OpenDataFile) -> None:
-    """Raise DataUnreadable for a file that cannot be copied exactly, or not in bounded memory."""
-    metadata = opened.parquet.metadata
+class Exactness:
+    """Judges data files one after the other. Most have the schema and the marks of the one before: then only the values
+    of suspicious columns are looked at again.
+    """
+
+    def __init__(self, spec: RewriteSpec) -> None:
+        self._spec = spec
+        self._alike: Any = None  # Any: a schema of Parquet
+        self._marks: Mapping[bytes, bytes] | None = None
+        self._suspects: Sequence[_Suspect] = ()
+
+    def require(self, opened: OpenDataFile) -> bool:
+        """Return whether the file is like the one before. Raises DataUnreadable for one that cannot be copied exactly,
+        or not in bounded memory.
+        """
+        metadata = opened.parquet.metadata
+        _require_small_groups(metadata, self._spec.most_group_bytes)
+        schema, marks = metadata.schema, metadata.metadata
+        is_alike = self._alike is not None and marks == self._marks and schema.equals(self._alike)
+        if not is_alike:
+            self._alike = None
+            self._suspects = list(_suspects_of(self._spec, opened, marks))
+            self._alike, self._marks = schema, marks
+        for suspect in self._suspects:
+            _check(suspect, opened)
+        return is_alike
+
+
+def _require_small_groups(metadata: pyarrow.parquet.FileMetaData, most_bytes: int) -> None:
     for group in range(metadata.num_row_groups):
         size = metadata.row_group(group).total_byte_size
-        if size > spec.most_group_bytes:
+        if size > most_bytes:
             raise DataUnreadable(
-                f"row group {group} has {format_size(size)}, more than {format_size(spec.most_group_bytes)}",
-                code=TOO_LARGE,
+                f"row group {group} has {format_size(size)}, more than {format_size(most_bytes)}", code=TOO_LARGE
             )
-    marks = {key.decode(errors="replace"): value.decode(errors="replace") for key, value in _pairs(metadata.metadata)}
+
+
+def _suspects_of(spec: RewriteSpec, opened: OpenDataFile, metadata: Mapping[bytes, bytes] | None) -> Iterator[_Suspect]:
+    """Yield the leaves of a file whose values have to be looked at. Raises DataUnreadable."""
+    marks = {key.decode(errors="replace"): value.decode(errors="replace") for key, value in (metadata or {}).items()}
     wanted = spec.reading.columns[: spec.reading.of_table]
     found = spec.reading.file_columns.find(opened.schema, wanted)
-    suspects: list[_Suspect] = []
+    schema = opened.parquet.metadata.schema
     for column, place in zip(wanted, found, strict=True):
         for leaf in place.leaves if place is not None else ():
-            suspects += _suspects(column, leaf, metadata.schema.column(leaf), marks)
-    for suspect in suspects:
-        _check(suspect, opened)
+            yield from _suspects(column, leaf, schema.column(leaf), marks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,21 +98,17 @@ class FindInexact:
 
     def __call__(self, piece: Sequence[DataFile], context: TaskContext) -> list[str | None]:
         """Return for each file the code by which it is refused; None also where it cannot be read."""
-        spec: RewriteSpec = context.shared(SPEC)
-        return [_refusal_of(file, spec, context) for file in piece]
+        judge = Exactness(context.shared(SPEC))
+        return [_refusal_of(file, judge, context) for file in piece]
 
 
-def _refusal_of(file: DataFile, spec: RewriteSpec, context: TaskContext) -> str | None:
+def _refusal_of(file: DataFile, judge: Exactness, context: TaskContext) -> str | None:
     try:
         with open_data_file(context.files, file) as opened:
-            require_exact(spec, opened)
+            judge.require(opened)
     except (DataUnreadable, PathExternal) as fault:
         return fault.code if fault.code in (NOT_EXACT, TOO_LARGE) else None
     return None
-
-
-def _pairs(metadata: Mapping[bytes, bytes] | None) -> Sequence[tuple[bytes, bytes]]:
-    return list((metadata or {}).items())
 
 
 @dataclass(frozen=True, slots=True)

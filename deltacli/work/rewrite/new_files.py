@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from deltacli.arrow.parquet import ParquetReader
 from deltacli.delta.encoding.row_digest import Digest, RowDigest
@@ -23,13 +23,13 @@ from deltacli.work.rows.table_files import TableFiles
 
 if TYPE_CHECKING:
     import pyarrow
+    import pyarrow.parquet
 
 _TOO_LARGE = 1.5
 """A file of so many times the target size is continued in another one. Sorted rows are many files anyway."""
 _LEAST_GROUP = 1 << 20
 _ID = b"PARQUET:field_id"
-_JOINED_ROWS, _JOINED_BYTES = 1 << 13, 1 << 20
-"""Rows and bytes from which on batches are not joined with more; an eighth of the target, if that is less."""
+_ROWS_AT_ONCE = 1 << 13
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +48,13 @@ def write_file(spec: RewriteSpec, place: str, name: str, batches: Iterator[pyarr
 
     Raises StorageFailed.
     """
-    statistics = StatisticsCollector(spec.config, spec.schema)
+    import pyarrow as pa
+
+    statistics = StatisticsCollector(spec.config, spec.schema, from_footer=True)
     is_sorted = spec.order is not None
     digest = RowDigest(spec.schema) if spec.reads_back and not is_sorted else None
     most_bytes = spec.target_bytes * (1 if is_sorted else _TOO_LARGE)
     group_bytes = min(spec.group_bytes, max(spec.target_bytes, _LEAST_GROUP)) if is_sorted else spec.group_bytes
-    batches = _joined(batches, min(_JOINED_BYTES, spec.target_bytes // 8))
     first = next(batches)
     with writing_faults(place, name), open(place, "wb") as sink:
         stream = ParquetStream(
@@ -66,6 +67,7 @@ def write_file(spec: RewriteSpec, place: str, name: str, batches: Iterator[pyarr
             store_schema=False,
             store_decimal_as_integer=True,
             use_dictionary=columns_with_dictionary(first),
+            memory_pool=pa.system_memory_pool(),  # it keeps memory for the next batch
         )
         try:
             for batch in chain([first], batches):
@@ -79,27 +81,20 @@ def write_file(spec: RewriteSpec, place: str, name: str, batches: Iterator[pyarr
         except BaseException:
             stream.abandon()
             raise
+        sink.flush()
+        _take_footer(statistics, stream.footer, place)
     return Written(stream.rows, stream.size_bytes, statistics.text(), digest)
 
 
-def _joined(batches: Iterator[pyarrow.RecordBatch], most_bytes: int) -> Iterator[pyarrow.RecordBatch]:
-    """Yield the rows of small files together: what is computed for each batch costs the more the smaller they are."""
-    held, rows, size = list[Any](), 0, 0
-    for batch in batches:
-        held.append(batch)
-        rows += batch.num_rows
-        size += batch.nbytes
-        if rows >= _JOINED_ROWS or size >= most_bytes:
-            yield _as_one(held)
-            held, rows, size = [], 0, 0
-    if held:
-        yield _as_one(held)
-
-
-def _as_one(batches: list[Any]) -> Any:  # Any: batches of Arrow
-    import pyarrow as pa
-
-    return batches[0] if len(batches) == 1 else pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
+def _take_footer(statistics: StatisticsCollector, footer: pyarrow.parquet.FileMetaData, place: str) -> None:
+    """Take the bounds from the footer, and from the file where a value is too long for a footer."""
+    left = statistics.take_footer(footer)
+    if left:
+        with open(place, "rb") as source:
+            reader = ParquetReader(source, metadata=footer)
+            for group, leaf in left:
+                for batch in reader.read_leaves(_ROWS_AT_ONCE, group, [leaf]):
+                    statistics.take_leaf(leaf, batch)
 
 
 def read_back(
@@ -114,7 +109,7 @@ def read_back(
     file = DataFile(name, written.size_bytes)
     found: Digest = RowDigest(spec.schema) if of_all is None else of_all
     with data_faults(file), open(place, "rb") as source:
-        parquet = ParquetReader(source)
+        parquet = ParquetReader(source, keeps_memory=True)
         opened = OpenDataFile(parquet, parquet.schema_arrow, source, is_near=True)
         _require(_shape(opened.schema) == _shape(spec.schema), name, "another schema")
         _require(parquet.metadata.num_rows == written.rows, name, "another number of rows")

@@ -4,20 +4,21 @@ exactly.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.errors import DataUnreadable, PathExternal
 from deltacli.typing import ArrowScalar
-from deltacli.work.rewrite.exactness import require_exact
+from deltacli.work.rewrite.exactness import Exactness
 from deltacli.work.rewrite.pieces import RefusedFile, SourceFile
 from deltacli.work.rewrite.spec import RewriteSpec
 from deltacli.work.rows.data_files import DataFile, OpenDataFile, open_data_file
 from deltacli.work.rows.deletion_vectors import read_vector
-from deltacli.work.rows.row_reader import find_beside, read_opened
+from deltacli.work.rows.row_reader import PlainReader, find_beside, read_opened
 from deltacli.work.rows.table_files import TableFiles
 
 if TYPE_CHECKING:
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
 
 _HELD_BYTES = 64 << 20
 """The rows of a smaller file are read to the end before the first is passed on."""
+_JOINED_ROWS, _JOINED_BYTES = 1 << 13, 1 << 20
+"""Rows and bytes from which on batches are not joined with more; an eighth of the target, if that is less."""
+_AHEAD_FILES, _AHEAD_BYTES = 32, 16 << 20
+"""The files, and about the bytes, that a disk is asked for before they are read."""
 
 
 class SourceRefusedError(Exception):
@@ -33,6 +38,14 @@ class SourceRefusedError(Exception):
     def __init__(self, refused: RefusedFile) -> None:
         super().__init__(refused.reason)
         self.refused = refused
+
+
+class _Rows(NamedTuple):
+    """Rows of one file, and their bytes in memory: as they are stored if `plain` reads them, else as of the table."""
+
+    batch: pyarrow.RecordBatch
+    size_bytes: int
+    plain: PlainReader | None
 
 
 @dataclass
@@ -47,14 +60,62 @@ class Sources:
     refused: list[RefusedFile] = field(default_factory=list)
     rows: int = 0
 
+    def __post_init__(self) -> None:
+        self._exactness = Exactness(self.spec)
+        self._plain: PlainReader | None = None
+
     def batches(self, sources: Sequence[SourceFile]) -> Iterator[pyarrow.RecordBatch]:
-        """Yield the rows in the schema of new files. Raises SourceRefusedError."""
-        for source in sources:
+        """Yield the rows in the schema of new files, those of small files together: what is computed for each batch
+        costs the more the smaller they are. Raises SourceRefusedError.
+        """
+        most_bytes = min(_JOINED_BYTES, self.spec.target_bytes // 8)
+        held, rows, size = list[Any](), 0, 0
+        reader: PlainReader | None = None
+        for batch, bytes_, plain in self._of_files(sources):
+            if held and plain is not reader:
+                yield self._joined(held, reader)
+                held, rows, size = [], 0, 0
+            reader = plain
+            self.rows += batch.num_rows
+            held.append(batch)
+            rows += batch.num_rows
+            size += bytes_
+            if rows >= _JOINED_ROWS or size >= most_bytes:
+                yield self._joined(held, reader)
+                held, rows, size = [], 0, 0
+        if held:
+            yield self._joined(held, reader)
+
+    def _joined(self, batches: list[Any], plain: PlainReader | None) -> pyarrow.RecordBatch:
+        """Return rows together, as the schema of new files says; those of `plain` are as they are stored."""
+        import pyarrow as pa
+
+        whole = batches[0]
+        if len(batches) > 1:
+            whole = pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
+        return renamed(whole if plain is None else plain.as_of_table(whole), self.spec.schema)
+
+    def _of_files(self, sources: Sequence[SourceFile]) -> Iterator[_Rows]:
+        coming = iter(sources)
+        ahead = deque[SourceFile]()
+        bytes_ahead = 0
+        while True:
+            while bytes_ahead < _AHEAD_BYTES and len(ahead) < _AHEAD_FILES:
+                source = next(coming, None)
+                if source is None:
+                    break
+                self.files.announce(source.file.path)
+                ahead.append(source)
+                bytes_ahead += source.file.size_bytes or 0
+            if not ahead:
+                return
+            source = ahead.popleft()
+            bytes_ahead -= source.file.size_bytes or 0
             yield from self._of_file(source)
 
-    def _of_file(self, source: SourceFile) -> Iterator[pyarrow.RecordBatch]:
+    def _of_file(self, source: SourceFile) -> Iterator[_Rows]:
         """Yield the rows of a file; none of them if it is refused."""
-        held: list[pyarrow.RecordBatch] = []
+        held: list[_Rows] = []
         size = 0
         is_passing = False
         batches = self._read(source)
@@ -71,32 +132,33 @@ class Sources:
             if batch is None:
                 break
             held.append(batch)
-            size += batch.nbytes
+            size += batch.size_bytes
             if is_passing or size > _HELD_BYTES:
                 is_passing = True
-                yield from self._passed(held)
+                yield from held
                 held = []
         self.used.append(source.file.path)
-        yield from self._passed(held)
+        yield from held
 
-    def _passed(self, batches: Sequence[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-        for batch in batches:
-            self.rows += batch.num_rows
-            yield batch
-
-    def _read(self, source: SourceFile) -> Iterator[pyarrow.RecordBatch]:
+    def _read(self, source: SourceFile) -> Iterator[_Rows]:
         """Yield the rows of a file. Raises DataUnreadable, also where rows are missing, and PathExternal."""
-        file = replace(source.file, constants=self.constants)
+        file = replace(source.file, constants=self.constants) if self.constants else source.file
         if file.vector is not None and file.deleted is None:
             with _naming(file):
                 file = replace(file, deleted=read_vector(self.files, file.vector))
         with open_data_file(self.files, file, whole=True) as opened:
-            require_exact(self.spec, opened)
-            _require_row_columns(self.spec, opened)
+            if not self._exactness.require(opened):
+                _require_row_columns(self.spec, opened)
+                self._plain = PlainReader.of(self.spec.reading, file, opened)
+            plain = self._plain if file.vector is None else None
+            if plain is not None:
+                batches = plain.stored(opened)
+            else:
+                batches = _rows(self.files, self.spec, source._replace(file=file), opened)
             count = 0
-            for batch in rows_for_new_file(self.files, self.spec, source._replace(file=file), opened):
+            for batch in batches:
                 count += batch.num_rows
-                yield batch
+                yield _Rows(batch, batch.nbytes, plain)
             live = opened.parquet.metadata.num_rows - (file.deleted.count if file.deleted is not None else 0)
             if count != live:
                 raise DataUnreadable(f"{count} rows were read, but it has {live}")
@@ -106,8 +168,16 @@ def rows_for_new_file(
     files: TableFiles, spec: RewriteSpec, source: SourceFile, opened: OpenDataFile
 ) -> Iterator[pyarrow.RecordBatch]:
     """Yield the live rows of an open file in the schema of new files, with the ids of rows if these are kept."""
+    for batch in _rows(files, spec, source, opened):
+        yield renamed(batch, spec.schema)
+
+
+def _rows(
+    files: TableFiles, spec: RewriteSpec, source: SourceFile, opened: OpenDataFile
+) -> Iterator[pyarrow.RecordBatch]:
+    """Yield the live rows of an open file, with the ids of rows if these are kept, under the names of the table."""
     for batch in read_opened(files, spec.reading, source.file, opened):
-        yield renamed(with_row_ids(batch, source) if spec.row_columns else batch, spec.schema)
+        yield with_row_ids(batch, source) if spec.row_columns else batch
 
 
 def with_row_ids(batch: pyarrow.RecordBatch, source: SourceFile) -> pyarrow.RecordBatch:

@@ -15,7 +15,8 @@ from deltacli.delta.vectors.roaring import DeletedRows
 from deltacli.errors import DataUnreadable, FileMissing
 from deltacli.hints import command
 from deltacli.memory_limit import stop_if_exhausted
-from deltacli.typing import ArrowScalar
+from deltacli.storage import Storage
+from deltacli.typing import ArrowField, ArrowScalar, ArrowType
 from deltacli.work.rows.deletion_vectors import Descriptor
 from deltacli.work.rows.table_files import TableFiles
 
@@ -75,11 +76,33 @@ class ReadSpec:
     """
     row_numbers: str | None = None
     """The last column of `schema`, not in `columns`: the number of each row in its file, counting deleted rows."""
+    demanding: tuple[int, ...] = field(init=False, compare=False, repr=False)
+    """The positions of the columns of `schema` that must not be null, or have parts that must not be."""
+
+    def __post_init__(self) -> None:
+        found = tuple(place for place, column in enumerate(self.schema) if is_demanding(column))
+        object.__setattr__(self, "demanding", found)
 
     @property
     def of_table(self) -> int:
         """Return how many columns of `schema` belong to the table, if all of `columns` are returned."""
         return len(self.columns) - len(self.beside)
+
+
+def is_demanding(column: ArrowField) -> bool:
+    """Return True if the column, or a field within it, must not be null."""
+    return not column.nullable or any(is_demanding(child) for child in checked_fields(column.type))
+
+
+def checked_fields(kind: ArrowType) -> list[ArrowField]:
+    """Return the fields within a type, without the keys of maps, which are never null."""
+    import pyarrow as pa
+
+    if pa.types.is_struct(kind):
+        return list(kind)
+    if pa.types.is_map(kind):
+        return [kind.item_field]
+    return [kind.value_field] if pa.types.is_list(kind) else []
 
 
 @contextmanager
@@ -124,9 +147,8 @@ class OpenDataFile(NamedTuple):
     is_near: bool
 
 
-def _open(files: TableFiles, path: str) -> Any:  # Any: as in the storage port
+def _open(files: TableFiles, path: str, storage: Storage, place: str) -> Any:  # Any: as in the storage port
     """Open a file by its decoded path or, if that does not exist, by the literal path: some writers do not encode."""
-    storage, place = files.locate(path)
     try:
         return storage.open(place)
     except FileMissing:
@@ -145,28 +167,30 @@ def open_data_file(files: TableFiles, file: DataFile, *, whole: bool = False) ->
     On a remote store the data is fetched in few requests. With `whole`, for readers of all columns, a small file of a
     disk is read at once, which takes a quarter less time.
     """
-    is_near = files.locate(file.path)[0].capabilities.cheap_listing
+    storage, place = files.locate(file.path)
+    is_near, is_small = storage.capabilities.cheap_listing, _is_small(file)
     with (
         data_faults(file),
-        _open(files, file.path) as source,
+        _open(files, file.path, storage, place) as source,
     ):
-        if whole and is_near and _is_small(file):
-            source = _in_memory(source)
+        if whole and is_near and is_small:
+            source = _in_memory(source, file.size_bytes or 0)
         parquet = ParquetReader(
             source,
             metadata=file.metadata,
             pre_buffer=not is_near,
-            buffer_size=0 if not is_near or _is_small(file) else BUFFER_BYTES,
+            buffer_size=0 if not is_near or is_small else BUFFER_BYTES,
+            keeps_memory=whole,
         )
         yield OpenDataFile(parquet, parquet.schema_arrow, source, is_near)
 
 
-def _in_memory(source: Any) -> Any:  # Any: as in the storage port
+def _in_memory(source: Any, size_bytes: int) -> Any:  # Any: as in the storage port
     """Return a file in memory; the file itself if it is larger than the log says."""
     import pyarrow as pa
 
-    data = source.read(_SMALL_BYTES + 1)
-    if len(data) <= _SMALL_BYTES:
+    data = source.read(size_bytes + 1)  # not more: memory is taken for all that is asked for
+    if len(data) <= size_bytes:
         return pa.BufferReader(data)
     source.seek(0)
     return source

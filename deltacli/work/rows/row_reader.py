@@ -16,15 +16,23 @@ from deltacli.delta.schema.types import PrimitiveType, StructField, StructType, 
 from deltacli.delta.vectors.roaring import DeletedRows
 from deltacli.errors import DataUnreadable
 from deltacli.memory_limit import stop_if_exhausted
-from deltacli.typing import ArrowArray, ArrowField
+from deltacli.typing import ArrowArray
 from deltacli.work.checkpoints.limits import read_footer
-from deltacli.work.rows.data_files import DataFile, OpenDataFile, ReadSpec, open_data_file
+from deltacli.work.rows.data_files import (
+    DataFile,
+    OpenDataFile,
+    ReadSpec,
+    checked_fields,
+    is_demanding,
+    open_data_file,
+)
 from deltacli.work.rows.deletion_vectors import read_vector
 from deltacli.work.rows.table_files import TableFiles
 
 if TYPE_CHECKING:
     import pyarrow
 
+    from deltacli.arrow.parquet import ParquetReader
     from deltacli.delta.predicate.row_groups import PredicateLeaf
 
 ROWS_A_BATCH = 32_768
@@ -43,6 +51,44 @@ def read_opened(
 ) -> Iterator[pyarrow.RecordBatch]:
     """Yield the rows of an open file. Raises DataUnreadable as `read_rows` does."""
     return _Reader(files, wanted, file, opened).batches()
+
+
+class PlainReader:
+    """Reads the rows of files of one schema that has the columns as the table has them, so that nothing is converted
+    and checked: rows of several files can be put together as they are stored.
+    """
+
+    def __init__(self, wanted: ReadSpec, columns: _Columns) -> None:
+        self._wanted, self._columns = wanted, columns
+
+    @classmethod
+    def of(cls, wanted: ReadSpec, file: DataFile, opened: OpenDataFile) -> PlainReader | None:
+        """Return the reader of all files like this one, None where its rows have to be looked at."""
+        if wanted.demanding or wanted.beside or wanted.row_numbers is not None or wanted.predicate is not None:
+            return None
+        columns = _Columns(wanted, file, opened, list(zip(wanted.columns, wanted.whole_schema, strict=True)))
+        return cls(wanted, columns) if columns.is_plain else None
+
+    def stored(self, opened: OpenDataFile) -> Iterator[pyarrow.RecordBatch]:
+        """Yield all rows of a file like the first one, without a vector, as they are stored. Raises DataUnreadable."""
+        metadata = opened.parquet.metadata
+        for group in range(metadata.num_row_groups):
+            row_group = metadata.row_group(group)
+            rows = row_group.num_rows
+            if rows:
+                yield from self._columns.raw_batches(group, _rows_at_once(row_group), rows, opened.parquet)
+
+    def as_of_table(self, stored: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
+        """Return the columns of the table of stored rows."""
+        import pyarrow as pa
+
+        values = self._columns.values(stored)
+        return pa.RecordBatch.from_arrays(list(values.values()), schema=self._wanted.schema)
+
+
+def _rows_at_once(row_group: Any) -> int:  # Any: the metadata of a row group with rows
+    mean: int = max(row_group.total_byte_size // row_group.num_rows, 1)
+    return max(min(ROWS_A_BATCH, MAX_BATCH_BYTES // mean), 1)
 
 
 class _Vectors(NamedTuple):
@@ -125,10 +171,9 @@ class _Reader:
 
     def _group(self, group: int, row_group: Any, start: int, vectors: _Vectors) -> Iterator[pyarrow.RecordBatch]:
         """Yield the rows of one row group, the first of which is row `start` of the file."""
-        mean = max(row_group.total_byte_size // row_group.num_rows, 1)
-        size = max(min(ROWS_A_BATCH, MAX_BATCH_BYTES // mean), 1)
-        late = None if self._late is None else _Behind(self._late.raw_batches(group, size, row_group.num_rows))
-        for raw in self._early.raw_batches(group, size, row_group.num_rows):
+        size, parquet = _rows_at_once(row_group), self._opened.parquet
+        late = None if self._late is None else _Behind(self._late.raw_batches(group, size, row_group.num_rows, parquet))
+        for raw in self._early.raw_batches(group, size, row_group.num_rows, parquet):
             rows = raw.num_rows
             mask, is_empty = vectors.mask(start, rows)
             first, start = start, start + rows
@@ -164,7 +209,7 @@ class _Reader:
         schema = self._wanted.schema
         whole = pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
         kept = whole if mask is None or mask.true_count == len(mask) else pc.filter(whole, mask)
-        if (column := _column_with_null(kept)) is not None:
+        if self._wanted.demanding and (column := _column_with_null(kept, self._wanted.demanding)) is not None:
             raise DataUnreadable(
                 f"column {column} is NOT NULL but contains a null", code="notnull.violated", facts={"column": column}
             )
@@ -179,7 +224,7 @@ class _Columns:
     ) -> None:  # Any: Arrow fields
         import pyarrow as pa
 
-        self._file, self._parquet = file, opened.parquet
+        self._file = file
         self.schema = pa.schema([kind for _, kind in columns])
         stored = [column for column, _ in columns if column.name not in file.constants]
         own = [column for column in stored if column.name not in wanted.beside]
@@ -189,24 +234,32 @@ class _Columns:
             if column.name in wanted.beside:
                 self._found[column.name] = find_beside(wanted, column, opened.schema)
         present = [column for column in self._found.values() if column is not None]
-        self._require_no_instants(stored)
+        self._require_no_instants(stored, opened.parquet)
         self._leaves = sorted({leaf for column in present for leaf in column.leaves})
         positions = sorted({column.position for column in present})
         self._place = {position: place for place, position in enumerate(positions)}
 
-    def _require_no_instants(self, columns: Sequence[StructField]) -> None:
+    def _require_no_instants(self, columns: Sequence[StructField], parquet: ParquetReader) -> None:
         """Raise DataUnreadable for a shredded variant of INT96 values, which Arrow has as timestamps without a zone."""
         for column in columns:
             found = self._found[column.name]
             if found is None or not holds(column.data_type, PrimitiveType("variant")):
                 continue
-            schema = self._parquet.metadata.schema
+            schema = parquet.metadata.schema
             for leaf in map(schema.column, found.leaves):
                 if leaf.physical_type == "INT96" and f".{TYPED}" in leaf.path:
                     raise not_a_type(column.name, "INT96")
 
-    def raw_batches(self, group: int, size: int, rows: int) -> Iterator[pyarrow.RecordBatch]:
-        """Yield a row group as stored in the file, `size` rows at a time. Raises DataUnreadable, naming the column."""
+    @property
+    def is_plain(self) -> bool:
+        """Return whether the values are returned as they are stored."""
+        return all(column is None or column.convert is None for column in self._found.values())
+
+    def raw_batches(self, group: int, size: int, rows: int, parquet: ParquetReader) -> Iterator[pyarrow.RecordBatch]:
+        """Yield a row group as stored in a file of this schema, `size` rows at a time.
+
+        Raises DataUnreadable, naming the column.
+        """
         import pyarrow as pa
 
         if not self._leaves:  # only columns that are not in the file
@@ -215,14 +268,14 @@ class _Columns:
             return
         count = 0
         try:
-            for batch in self._parquet.read_leaves(size, group, self._leaves):
+            for batch in parquet.read_leaves(size, group, self._leaves):
                 count += batch.num_rows
                 if count > rows:
                     break
                 yield batch
         except (pa.ArrowException, OSError) as fault:
             stop_if_exhausted(fault)
-            raise self._damaged(group, fault) from fault
+            raise self._damaged(group, fault, parquet) from fault
         if count != rows:  # Arrow stops where the pages end, without an error
             names = ", ".join(self.schema.names[:5])
             raise DataUnreadable(
@@ -246,7 +299,7 @@ class _Columns:
         values = raw.column(self._place[column.position])
         return values if column.convert is None else column.convert(values)
 
-    def _damaged(self, group: int, fault: Exception) -> DataUnreadable:
+    def _damaged(self, group: int, fault: Exception, parquet: ParquetReader) -> DataUnreadable:
         """Return the error for an unreadable row group, naming the column, found by reading each column separately."""
         import pyarrow as pa
 
@@ -254,7 +307,7 @@ class _Columns:
         for name, column in self._found.items():
             try:
                 leaves = list(column.leaves) if column else []
-                for _ in self._parquet.read_leaves(ROWS_A_BATCH, group, leaves):
+                for _ in parquet.read_leaves(ROWS_A_BATCH, group, leaves):
                     pass
             except (pa.ArrowException, OSError) as found:
                 stop_if_exhausted(found)
@@ -332,32 +385,17 @@ def _fields_along(columns: Mapping[str, StructField], path: Sequence[str]) -> li
     return fields
 
 
-def _column_with_null(batch: pyarrow.RecordBatch) -> str | None:
-    """Return the path of a column or nested field that must not be null but is in some row, or None.
+def _column_with_null(batch: pyarrow.RecordBatch, demanding: Sequence[int]) -> str | None:
+    """Return the path of a column or nested field that must not be null but is in some row, or None. Only the columns
+    at the given positions have one.
 
     Fields within a null struct, and elements within a null list, are not checked.
     """
-    for field, values in zip(batch.schema, batch.columns, strict=True):
-        if _asks(field) and (null_place := _null_at(values, field, field.name)) is not None:
+    for place in demanding:
+        field = batch.schema.field(place)
+        if (null_place := _null_at(batch.column(place), field, field.name)) is not None:
             return null_place
     return None
-
-
-@lru_cache(maxsize=4096)
-def _asks(field: ArrowField) -> bool:
-    """Return True if the field, or one within it, must not be null."""
-    return not field.nullable or any(_asks(child) for child in _children(field.type))
-
-
-def _children(kind: Any) -> list[Any]:
-    """Return the fields within a type, without the keys of maps, which are never null."""
-    import pyarrow as pa
-
-    if pa.types.is_struct(kind):
-        return list(kind)
-    if pa.types.is_map(kind):
-        return [kind.item_field]
-    return [kind.value_field] if pa.types.is_list(kind) else []
 
 
 def _null_at(values: Any, field: Any, path: str) -> str | None:
@@ -365,8 +403,8 @@ def _null_at(values: Any, field: Any, path: str) -> str | None:
 
     if not field.nullable and values.null_count:
         return path
-    for position, child in enumerate(_children(field.type)):
-        if not _asks(child):
+    for position, child in enumerate(checked_fields(field.type)):
+        if not is_demanding(child):
             continue
         if pa.types.is_struct(field.type):
             present = pc.drop_null(values) if values.null_count else values

@@ -15,6 +15,7 @@ from deltacli.hints import parameter
 from deltacli.patterns import pattern
 from deltacli.storage import NOTHING, Allowed, Storage, path_external
 from deltacli.storage.bounds import is_below
+from deltacli.storage.local import will_read
 from deltacli.storage.secrets import without_secrets
 from deltacli.units import plural
 
@@ -74,6 +75,11 @@ class TableFiles:
         if place.startswith(self._root):
             return self.below_root(place[len(self._root) :])
         return self._elsewhere(path, place)
+
+    def announce(self, path: str) -> None:
+        """Say that a file given as in the log will be read soon, so that a disk can fetch it while others are read."""
+        if not _ABSOLUTE.match(path):
+            will_read(*self.below_root(decode(path)))
 
     def inside(self, path: str) -> str | None:
         """Return the path below the root of a file given as in the log; None if it is elsewhere. Opens no store."""

@@ -259,7 +259,7 @@ def test_a_file_that_is_not_exact_is_not_sorted_again_and_again(how: dict[str, A
     append_to(table, points, line)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("deltacli.work.rewrite.exactness.require_exact", refuse_late)
+        patch.setattr("deltacli.work.rewrite.exactness.Exactness.require", refuse_late)
         plan = plan_optimize(table, OptimizeRequest(**how))
 
     assert plan.is_noop
