@@ -36,6 +36,24 @@ SECTIONS: Mapping[str, tuple[str, str]] = {
 }
 """Topic -> the page and the section that it shows."""
 
+SHOWN: Mapping[str, str] = {
+    "conditions": "what a condition of --where can say",
+    "confirmation": "which commands ask, and what they do in scripts",
+    "credentials": "where credentials of S3, Google Cloud Storage and Azure are found",
+    "durations": "how sizes, durations and times are written",
+    "environment": "environment variables and the configuration file",
+    "exit-codes": "what each exit code means",
+    "formats": "the formats of stdout, and which commands have them",
+    "guards": "why a vacuum is refused, and what overrides it",
+    "pager": "when a result is shown in a pager",
+    "permissions": "which permissions of a store each command needs",
+    "progress": "what is reported while a command runs",
+    "retries": "which requests are repeated, and for how long",
+    "signals": "what Ctrl-C and other signals do",
+    "streams": "what stdout and stderr have",
+}
+"""Topic -> what it shows, for the list of topics."""
+
 OTHER_NAMES: Mapping[str, str] = {
     "configuration": "environment",
     "sizes": "durations",
@@ -62,13 +80,12 @@ def render_help_topics(pages: Mapping[str, str]) -> str:
 
 
 def topic_rows() -> list[str]:
-    """Return the table of topics."""
-    rows = [
-        f"| `{name}` | {', '.join(f'`{other}`' for other, meant in OTHER_NAMES.items() if meant == name)} | {heading} |"
-        for name, (_, heading) in SECTIONS.items()
-        if name != "topics"
-    ]
-    return ["| topic | or | shows |", "|---|---|---|", *rows]
+    """Return the table of topics, with the other names of each."""
+    others = {
+        name: ", ".join(f"`{other}`" for other, meant in OTHER_NAMES.items() if meant == name) for name in SECTIONS
+    }
+    rows = [f"| `{name}` | {text}{f' (also {others[name]})' if others[name] else ''} |" for name, text in SHOWN.items()]
+    return ["| topic | shows |", "|---|---|", *rows]
 
 
 def _section(page: str, heading: str) -> str:
@@ -95,7 +112,9 @@ def _blocks(text: str) -> list[Json]:
         elif prose:
             blocks += [_plain(" ".join(item.split())) for item in re.split(r"\n(?=- )", prose)]
         else:
-            blocks.append({"code": [line for line in code.splitlines() if line.strip()]})
+            shown = [line for line in code.splitlines() if line.strip()]
+            if not any(line.startswith("# -> ") for line in shown):  # else it is a test of the page
+                blocks.append({"code": shown})
     return blocks
 
 

@@ -213,6 +213,10 @@ def _sharing_lines(documents: Mapping[str, Schema]) -> dict[str, Schema]:
         "share-profile": _last_line(profile, "share-profile", "problems", "a profile file, after its problems"),
         "shared-table": _part_line(check, "shared-table", ()),
         "share-entry": _part_line(documents["deltacli.share-ls"], "share-entry", ()),
+        "share-init-table": _part_line(documents["deltacli.share-init"], "share-init-table", ()),
+        "share-init": _last_line(
+            documents["deltacli.share-init"], "share-init", "tables", "a new sharing configuration, after its tables"
+        ),
         "suite": _suite_line(documents["deltacli.share-test"]),
         "share-check": _last_line(check, "share-check", "tables", "a sharing configuration, after its tables"),
     }

@@ -45,6 +45,7 @@ COMMANDS: Mapping[str, str] = {
     "share changes": "deltacli.cli.commands.share.rows",
     "share check": "deltacli.cli.commands.share.check",
     "share head": "deltacli.cli.commands.share.rows",
+    "share init": "deltacli.cli.commands.share.init",
     "share key rotate": "deltacli.cli.commands.share.key",
     "share ls": "deltacli.cli.commands.share.contents",
     "share profile check": "deltacli.cli.commands.share.profile",
@@ -144,6 +145,7 @@ Examples:
   deltacli share head acme.share#sales.main.orders    # show a few rows
   deltacli share pull acme.share#sales.main.orders --to orders
   deltacli share serve ./tbl                          # try it on this machine
+  deltacli share init ./lake                          # write shares.yaml
   deltacli share check                                # check shares.yaml
   deltacli share recipient add acme --grant sales     # add a recipient
   deltacli share token create acme --profile a.share  # write a profile
@@ -210,7 +212,7 @@ _OF_SHARED_TABLES = frozenset({("share", "changes"), ("share", "head"), ("share"
 WITHOUT_TABLE = frozenset(
     {("completion",), ("spark", "package"), *(path for path in _PATHS if path[0] in ("fleet", "share"))}
     - _OF_SHARED_TABLES
-    - {("fleet", "init")}
+    - {("fleet", "init"), ("share", "init")}
 )
 """Commands whose first argument is not a table, nor a directory of tables."""
 

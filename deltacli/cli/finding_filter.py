@@ -10,7 +10,7 @@ from deltacli.cli.invocation import invocation
 from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.shell import again, again_with, quoted
 from deltacli.errors import UsageError
-from deltacli.hints import nearest_name
+from deltacli.hints import is_shared, nearest_name, quoted_table
 from deltacli.request_fields import Option
 from deltacli.units import plural
 
@@ -60,7 +60,7 @@ def list_rules(run: Run, rules: Sequence[Rule], table_format: str) -> None:
 
 def next_command(report: ValidationReport, without: Container[str] = ()) -> str | None:
     """Return the command that shows all findings, or repairs one of the worst (or shows what the repair would do, where
-    it loses something), or explains the rule of the worst; rules of `without` have no explanation.
+    it can lose something), or explains the rule of the worst; rules of `without` have no explanation.
     """
     from deltacli.cli.render.validate.report import worst_first
     from deltacli.delta.rules.framework.repairs import repair_to_try
@@ -75,7 +75,20 @@ def next_command(report: ValidationReport, without: Container[str] = ()) -> str 
     commands = (
         repair_to_try(found.rule, table.name, is_readable=table.validation.is_readable) for table, found in worst
     )
-    return next(filter(None, commands), f"deltacli help {worst[0][1].rule.id}")
+    plans = (_plan_of_repair(table.name, found.rule) for table, found in worst)
+    return next(filter(None, (*commands, *plans)), f"deltacli help {worst[0][1].rule.id}")
+
+
+def _plan_of_repair(table: str, rule: Rule) -> str | None:
+    """Return the command that shows what a repair of a finding would do; None for a rule without steps."""
+    from deltacli.delta.rules.framework.repair_steps import row_of
+    from deltacli.operations.validate.request import LevelChoice
+
+    if is_shared(table) or not row_of(rule.id).steps:
+        return None
+    is_deeper = rule.level.name.lower() in (LevelChoice.FOOTERS, LevelChoice.DATA)
+    level = f" --level {rule.level.name.lower()}" if is_deeper else ""
+    return f"deltacli repair {quoted_table(table)}{level} --dry-run"
 
 
 class SinkFailedError(BaseException):

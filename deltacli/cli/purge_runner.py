@@ -59,6 +59,8 @@ def _show(run: Run, plan: PurgePlan, outcome: PurgeOutcome | None, *, dry_run: b
 
 def _sections(plan: PurgePlan, outcome: PurgeOutcome | None) -> list[Section]:
     planned = "nothing"
+    if not (plan.due or plan.young or plan.unnamed or plan.refusals or plan.incomplete):
+        planned = "nothing: no copies of this table are there"
     if plan.due:
         times = [due.mark[1] for due in plan.due]
         spans = " to ".join(dict.fromkeys(f"{format_moment(moment)} UTC" for moment in (min(times), max(times))))
@@ -70,7 +72,7 @@ def _sections(plan: PurgePlan, outcome: PurgeOutcome | None) -> list[Section]:
         Section("cutoff", [f"plans older than {format_moment(plan.cutoff_ms)} UTC"]),
         Section("delete" if outcome is None else "planned", [planned]),
         Section("incomplete", [f"{one}: its vacuum did not end" for one in plan.incomplete]),
-        Section("keep", [f"{plural(plan.young, 'plan')} that are not older"] if plan.young else []),
+        Section("keep", [f"{plural(plan.young, 'plan')}, not older"] if plan.young else []),
         Section("unnamed", _unnamed(plan)),
         Section("refused", [f"{directory}: {why}" for directory, why in plan.refusals], Style.PROBLEM),
         *([] if outcome is None else [Section("deleted", [plural(outcome.files, "file")])]),

@@ -16,13 +16,28 @@ from deltacli.errors import UsageError
 from deltacli.hints import nearest_name
 
 OF_OTHERS = {
+    "cat": "read",
+    "check": "validate",
+    "clean": "vacuum",
     "commits": "history",
-    "compact": "log compact",
+    "compact": "optimize",
+    "compare": "diff",
     "describe": "snapshot",
     "detail": "snapshot",
+    "fsck": "repair",
+    "gc": "vacuum",
+    "head": "read",
+    "info": "snapshot",
+    "purge": "vacuum",
+    "recover": "undelete",
     "rollback": "restore",
+    "select": "read",
+    "show": "snapshot",
+    "stats": "snapshot",
     "undo": "restore",
     "undrop": "undelete",
+    "verify": "validate",
+    "zorder": "optimize",
 }
 """Name of a command of other programs -> the command that does it here."""
 
@@ -36,7 +51,7 @@ OF_A_TABLE = {
 """Group -> its command for a table, or a directory of tables, that is named where a command was expected."""
 
 _ROWS = frozenset({"--lines", "--max-rows", "--number", "--rows"})
-_OF_TABLE_ONLY = frozenset({"history", "snapshot"})
+_OF_TABLE_ONLY = frozenset({"history", "read", "snapshot", "validate"})
 _ALIKE = 0.75
 
 
@@ -74,7 +89,10 @@ def _in_our_words(message: str) -> str:
             r"\1: this command has one format and takes no --format",
         ),
         (r"\. Did you mean '.*'\?$| \(Possible options: .*\)$", ""),
-        (r"invalid value for '\[(?:\w+\|?)+\]': ('.*') is not one of (.*)", r"\1 is not an action of this command: \2"),
+        (
+            r"invalid value for '(?:CHANGE|\[(?:\w+\|?)+\])': ('.*') is not one of (.*)",
+            r"\1 is not an action of this command: \2",
+        ),
     ):
         message = re.sub(theirs, ours, message)
     return message
@@ -94,11 +112,37 @@ def _meant(error: Exception, message: str, arguments: Sequence[str]) -> Meant | 
         return _option_for(message.removeprefix("no such option: "), options, arguments)
     if found := re.fullmatch(r"'(\w+)': this command has one format .*", message):
         return Meant(None, again(_without_format(arguments, found[1])))
+    if found := re.fullmatch(r"'(.*)' is not an action of this command: (.*)", message):
+        return _action_for(found[1], re.findall(r"'([^']+)'", found[2]), path, rest)
     found = re.match(r"invalid value for '--format': '(\w+)'", message)
     if found and f"--{found[1]}" in options:  # a file beside the result
         kept = _without_format(arguments, found[1])
         return Meant(f"--{found[1]} FILE", again_with(kept, f"--{found[1]}", f"{path[-1]}.{found[1]}"))
     return None
+
+
+def _action_for(word: str, actions: Sequence[str], path: Sequence[str], rest: Sequence[str]) -> Meant | None:
+    """Return the action behind a table that was meant: before the table, by another name, or misspelled."""
+    if list(rest[1:2]) == [word] and rest[0] in actions:  # properties get TABLE
+        return Meant(None, again([*path, word, rest[0], *rest[2:]]))
+    near = next((one for one in _OF_OTHER_ACTIONS.get(word, ()) if one in actions), nearest_name(word, actions))
+    if near is None or word not in rest:
+        return None
+    place = rest.index(word)
+    return Meant(repr(near), again([*path, *rest[:place], near, *rest[place + 1 :]]))
+
+
+_OF_OTHER_ACTIONS = {
+    "add-column": ("add",),
+    "delete": ("drop", "unset"),
+    "disable": ("drop", "unset"),
+    "drop-column": ("drop",),
+    "enable": ("add", "set"),
+    "remove": ("drop", "unset"),
+    "rename-column": ("rename",),
+    "show": ("get",),
+}
+"""Another word for an action -> the actions that it may mean."""
 
 
 def _without_format(arguments: Sequence[str], given: str) -> list[str]:
@@ -145,6 +189,8 @@ def _option_for(name: str, options: Sequence[str], arguments: Sequence[str]) -> 
         return Meant(None, again(["snapshot", *arguments[1:]]))
     if name == "--dry-run" and list(arguments[:2]) == ["fleet", "run"]:
         return Meant(None, again(["fleet", "plan", *(word for word in arguments[2:] if word not in (name, "--yes"))]))
+    if name == "--upgrade-protocol" and arguments[0] == "features":  # features add does it
+        return Meant(None, again([word for word in arguments if word != name]))
     united = re.fullmatch(r"(--.+)-(weeks|days|hours|minutes|seconds)", name)
     if united and united[1] in options:
         return Meant(united[1], again(_with_unit(united[1], united[2][0], name, arguments)))

@@ -106,6 +106,8 @@ def alerts_of(
     if problem is not None:
         is_table = problem.line is None
         advice = command("validate", table=table) if is_table else command("doctor access", table=table)
+        if problem.code == "table.path-missing":
+            advice = f"correct the path {table} in the policy file, or leave it out"
         message, cause = f"{problem.code}: {problem.message}", f"{problem.code}: cannot be read"
         found.append(Alert(Weight.UNREADABLE, cause, message, problem.message, advice))
     for step in [step for step in steps if step.is_alert]:
@@ -121,6 +123,12 @@ def alerts_of(
     if found and found[0].weight <= Weight.UNREADABLE:  # first of all, whatever else costs time
         return [one._replace(advice=None) if one.weight is Weight.THRESHOLD else one for one in found]
     return found
+
+
+def without_shorter(commands: Iterable[str]) -> list[str]:
+    """Return commands, each once, without those that another one repeats with more options."""
+    given = dict.fromkeys(commands)
+    return [one for one in given if not any(other.startswith(f"{one} ") for other in given)]
 
 
 def _brief(step: StepStatus) -> str:

@@ -14,7 +14,7 @@ import orjson
 
 from deltacli.documents import dumps
 from deltacli.errors import EXIT_FINDINGS, EXIT_OK, PartlyDone
-from deltacli.fleet.alerts import Alert, StepStatus, Unread, Weight, alerts_of
+from deltacli.fleet.alerts import Alert, StepStatus, Unread, Weight, alerts_of, without_shorter
 from deltacli.fleet.policy_file.keys import StepPolicy
 from deltacli.fleet.policy_file.model import FleetFile
 from deltacli.fleet.running.journal import RunRecord, read_record
@@ -137,7 +137,7 @@ class TableStatus:
     @property
     def advice(self) -> list[str]:
         """Return what to do about the alerts, each once."""
-        return list(dict.fromkeys(alert.advice for alert in self.found if alert.advice is not None))
+        return without_shorter(alert.advice for alert in self.found if alert.advice is not None)
 
     def note(self, name: str, timestamp_ms: int, value: object) -> None:
         """Add a value to a trend."""

@@ -28,11 +28,11 @@ def catalog_of(directories: Sequence[str]) -> Catalog:
         found = list(_tables_below(root, _DEEPEST))
         if not found:
             raise _nothing_in(directory)
-        schema = DEFAULT_SCHEMA if found == [root] else _name_of(os.path.basename(root))
+        schema = DEFAULT_SCHEMA if found == [root] else name_of(os.path.basename(root))
         tables = schemas.setdefault(schema, {})
         for path in found:
             relative = os.path.basename(root) if path == root else os.path.relpath(path, root).replace(os.sep, "_")
-            name = _free_name(_name_of(relative), tables)
+            name = free_name(name_of(relative), tables)
             tables[name] = _table(schema, name, path)
     shared = tuple(SharedSchema(SHARE, name, tuple(tables.values())) for name, tables in schemas.items())
     return Catalog((Share(SHARE, shared),))
@@ -58,12 +58,13 @@ def _nothing_in(directory: str) -> NotATable:
     )
 
 
-def _name_of(text: str) -> str:
-    """Return a text with the characters replaced that names cannot have."""
+def name_of(text: str) -> str:
+    """Return a name: a text with the characters replaced that names cannot have."""
     return _NOT_IN_NAMES.sub("_", text)[:200].strip("_") or "table"
 
 
-def _free_name(name: str, taken: Iterable[str]) -> str:
+def free_name(name: str, taken: Iterable[str]) -> str:
+    """Return the name, with a number behind it where it is taken in any case."""
     used = {other.casefold() for other in taken}
     return next(free for free in _spellings(name) if free.casefold() not in used)
 

@@ -103,7 +103,7 @@ def test_on_a_terminal_the_last_line_is_what_to_run_next(lake: Path) -> None:
     with Session("validate", "lake/bad", *ONLY, "--max-findings", "1", "--color", "never") as session:
         capped = as_pasted(session.finish()[1]).splitlines()
 
-    assert "next: deltacli help commit.bad-json" == found
+    assert "next: deltacli repair lake/bad --dry-run" == found
     assert "next: deltacli validate lake/deep/good --select 'commit.*' --color never --level storage" == clean
     assert not capped[-1].endswith("--max-findings 0")
 

@@ -52,7 +52,7 @@ def undelete(
     opened = run.open_table(table, writes=not dry_run)
     plan = plan_undelete(opened, request)
     if dry_run or plan.refusals or not plan.found.files:
-        _show_only(run, plan, dry_run=dry_run)
+        _show_only(run, table, plan, dry_run=dry_run)
         return
     require_confirmation(run, _question(plan), yes=yes, show_plan=lambda: _show(run, plan, None, dry_run=True))
     _execute(run, table, opened, plan)
@@ -73,7 +73,7 @@ def _question(plan: UndeletePlan) -> str:
     return f"{what}, and then the data files that its log names" if plan.is_log_first else what
 
 
-def _show_only(run: Run, plan: UndeletePlan, *, dry_run: bool) -> None:
+def _show_only(run: Run, name: str, plan: UndeletePlan, *, dry_run: bool) -> None:
     """Show a plan that is not executed. Raises Refused where a guard objects."""
     from deltacli.operations.recover.execute import refused, require_complete
     from deltacli.operations.recover.put import Journal
@@ -86,6 +86,8 @@ def _show_only(run: Run, plan: UndeletePlan, *, dry_run: bool) -> None:
         require_complete(plan, is_shown=True)
     elif plan.found.files:
         run.say_next(again_without(invocation.arguments, "--dry-run"))
+    if not plan.found.files and not plan.missing.files and not plan.is_of_the_past:  # older versions may lack some
+        run.say_next(f"deltacli reach {quoted_table(name)}")
 
 
 def _execute(run: Run, name: str, table: Table, plan: UndeletePlan) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from deltacli.cli.invocation import invocation
 from deltacli.cli.options.asked import Asked
 from deltacli.cli.options.common_options import TableArgument
 from deltacli.cli.options.run import Run
 from deltacli.cli.options.table_formats import ask
+from deltacli.cli.terminal.shell import again_with
 from deltacli.cli.vacuum_runner import VacuumOptions
 from deltacli.errors import UsageError
 from deltacli.operations.vacuum.request import EXECUTING, VacuumRequest
@@ -63,7 +65,8 @@ def _require_one_errand(asked: Asked[VacuumRequest], how: VacuumOptions) -> None
             raise UsageError(f"{name} is empty")
     if how.purge_older_ms is not None:
         if "quarantine" not in asked.values:
-            raise UsageError("--purge-older empties a quarantine and needs --quarantine URI")
+            hint = again_with(invocation.arguments, "--quarantine", "URI")
+            raise UsageError("--purge-older empties a quarantine and needs --quarantine URI", hint=hint)
         others = [*chosen, *asked.given(but={"quarantine"}), *(["--files"] if how.files else [])]
         if others:
             raise UsageError(f"--purge-older deletes no file of the table and excludes {', '.join(others)}")

@@ -25,13 +25,12 @@ def sections_of(plan: UndeletePlan, restored: Journal | None) -> list[Section]:
     found, missing = plan.found, plan.missing
     version = "unknown until the log is back" if plan.is_log_first else str(plan.version)
     verb, replaced = ("would restore", "would replace") if restored is None else ("restored", "replaced")
+    back = list(_kinds(plan, is_done=restored is not None)) if found.files else [nothing_of(plan)]
     return [
         Section("table", [plan.table + _before_it(plan)]),
         Section("version", [version + _before(plan)]),
         Section("needed", [_amount(plan.needed.files, plan.needed.size_bytes)]),
-        Section(
-            verb, list(_kinds(plan)) if found.files else [nothing_of(plan)], Style.GOOD if found.files else Style.PLAIN
-        ),
+        Section(verb, back, Style.GOOD if found.files else Style.PLAIN),
         Section("files", list(_returning_files(plan))),
         Section(replaced, list(_replaced_files(plan)), Style.WARNING),
         Section("missing", list(_lost(plan)) if missing.files else [], Style.PROBLEM),
@@ -79,8 +78,8 @@ def by_kind(plan: UndeletePlan, state: str) -> dict[tuple[str, str], tuple[int, 
     return {(one["kind"], one["source"] or ""): (one["path_count"], one["sizeBytes_sum"] or 0) for one in counted}
 
 
-def _kinds(plan: UndeletePlan) -> Iterator[str]:
-    yield _amount(*plan.found)
+def _kinds(plan: UndeletePlan, *, is_done: bool) -> Iterator[str]:
+    yield f"{_amount(*plan.found)}{', verified' if is_done else ''}"
     for (kind, source), (files, size_bytes) in by_kind(plan, PLANNED).items():
         yield f"  {kind}: {_amount(files, size_bytes)}, from {source}"
 
@@ -135,8 +134,10 @@ def lost_files(plan: UndeletePlan) -> Iterator[str]:
 
 def _readable(plan: UndeletePlan) -> list[str]:
     newest = plan.newest_readable
+    if newest is None:
+        return ["no older version is known to be complete"]
     before = f", the newest before version {plan.version}" if plan.is_of_the_past else ""
-    return ["no older version is known to be complete" if newest is None else f"version {newest} is complete{before}"]
+    return [f"version {newest} is complete{before}, and restore can bring the table back to it"]
 
 
 def _amount(files: int, size_bytes: int) -> str:

@@ -220,9 +220,10 @@ def _absent(listing: LogListing, version: int) -> VersionAbsent:
         message = f"version {version} does not exist; the newest is {listing.newest_version}"
     else:
         message = f"version {version} can no longer be rebuilt: its log files are missing"
-    absent = VersionAbsent(message, facts=_readable_facts(listing), hint=hint_readable(listing))
-    readable = listing.readable_without(())
-    absent.wanted, absent.nearest = version, readable[-1] if readable else None
+    nearest = min(listing.readable_without(()), key=lambda readable: abs(readable - version), default=None)
+    hint = None if nearest is None else command("snapshot", version=nearest)
+    absent = VersionAbsent(message, facts=_readable_facts(listing), hint=hint)
+    absent.wanted, absent.nearest = version, nearest
     return absent
 
 

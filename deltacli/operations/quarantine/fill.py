@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from deltacli.delta.paths.locate_paths import text_of
 from deltacli.errors import CredentialsMissing, FileMissing, PermissionRefused, Refused, StorageFailed
+from deltacli.hints import parameter
 from deltacli.operations.quarantine.checksums import Checksum, rows_of, write_checksums
 from deltacli.operations.quarantine.layout import OWN_NAMES, Manifest, manifest_of, require_name
 from deltacli.operations.recover.copy_file import copy_file, copy_within_store, same_content
@@ -46,6 +47,7 @@ def _require_outside(table: TableHandle, quarantine: Storage, place: Storage) ->
             f"the quarantine {quarantine.uri} is in a table, whose vacuum would delete its files",
             code="vacuum.quarantine-in-table",
             facts={"table": inside},
+            hint=f"add {parameter('vacuum.quarantine', 'DIRECTORY')}",
         )
 
 

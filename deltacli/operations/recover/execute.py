@@ -95,7 +95,7 @@ def require_complete(plan: UndeletePlan, *, is_shown: bool = False) -> None:
         f"{plural(missing.files, 'file')} of version {plan.version} {verb} in no source",
         code="undelete.still-missing",
         facts={} if is_shown else facts,
-        hint=None if newest is None else command("snapshot", version=newest),
+        hint=None if newest is None else command("restore", version=newest, dry_run=True),
     )
 
 

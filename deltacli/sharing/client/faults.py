@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from deltacli.errors import DataUnreadable, PermissionRefused, Refused, StorageFailed, Unreadable, UsageError
 
 DIFFERS = "share.file-differs"
+ASK_PROVIDER = "ask the provider of the share to validate the table at level storage"
 
 
 class PullRefused(Refused):
@@ -19,9 +20,10 @@ class PullRefused(Refused):
 def other_size(name: str, declared: int | None, found: int) -> DataUnreadable:
     """Return the error for a file whose size is not the declared one."""
     return DataUnreadable(
-        f"{name} has another size than the server declared",
+        "a shared file has another size than the server declared",
         code=DIFFERS,
         facts={"file": name, "declared": f"{declared} bytes", "found": f"{found} bytes"},
+        hint=ASK_PROVIDER,
     )
 
 

@@ -464,6 +464,8 @@ def fault_of_status(status: int, code: str, message: str, who: str) -> DeltacliE
         case _ if status in PASSING_STATUS:
             return ServerUnavailable(f"{who} is too busy{said}", facts=facts)
     refused = RequestRefused(f"{who} refused the request{said}", facts=facts)
+    if "change data feed" in message:
+        refused.hint = "ask the provider of the share to enable the change data feed of the table"
     refused.status, refused.error_code = status, code
     return refused
 

@@ -14,6 +14,8 @@ from deltacli.hints import command, nearest_name, quoted
 from deltacli.sharing.configuration.yaml_tree import Mapped, Node, Scalar, Sequence, YamlFault, read_yaml
 
 CODE = "share.config"
+USUAL = "shares.yaml"
+"""The file that commands read without `--config`."""
 
 _LONGEST = 255
 _FLAGS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
@@ -58,7 +60,9 @@ class ConfigurationFile:
             facts, hint = {}, f"ls -l {quoted(str(self.path))}"
             if isinstance(fault, FileNotFoundError) and len(self.files) == 1:
                 facts["instead"] = f"local tables can be served without a configuration: {command('share serve', '.')}"
-                hint = f"write {self.path}, as docs/sharing.md shows, or name another file"
+                hint = command("share init", ".")
+                if str(self.path) != USUAL:
+                    hint = command("share init", ".", config=self.path)
             raise UsageError(
                 f"the configuration {self.path} cannot be read: {reason}", code=CODE, facts=facts, hint=hint
             ) from fault

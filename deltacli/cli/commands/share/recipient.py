@@ -59,7 +59,7 @@ def add(
     file = recipients_file_of(configuration)
     now_ms = run.clock()
     _apply(run, file, recipient, "add", lambda all_: add_recipient(all_, recipient, grants, now_ms, comment=comment))
-    run.say_next(f"deltacli share token create {quoted(recipient)}")
+    run.say_next(f"deltacli share token create {quoted(recipient)} --profile {quoted(f'{recipient}.share')}")
 
 
 def list(run: Run, recipient: OneRecipientArgument = None, config: ConfigurationOption = SHARES) -> None:

@@ -14,7 +14,7 @@ from deltacli.cli.render.fleet.check import FleetListing, Items, Named, fleet_fi
 from deltacli.cli.render.sections import Section
 from deltacli.cli.render.text_form import write_table
 from deltacli.cli.terminal.term import Style, Terminal
-from deltacli.fleet.alerts import Alert, Cause, Weight, find_causes
+from deltacli.fleet.alerts import Alert, Cause, Weight, find_causes, without_shorter
 from deltacli.fleet.names import short_name
 from deltacli.fleet.planning.due import ORDER
 from deltacli.fleet.status import FleetStatus, TableStatus
@@ -230,12 +230,10 @@ def _sentence(cause: Cause, file: str) -> str:
 def _advice(causes: Sequence[Cause], file: str) -> list[str]:
     """Return what to do about each cause, for the first of its tables, by its short name where that leads to it."""
     if os.path.dirname(os.path.abspath(file)) != os.getcwd():
-        return list(dict.fromkeys(cause.advice for cause in causes if cause.advice is not None))
+        return without_shorter(cause.advice for cause in causes if cause.advice is not None)
     named = [(cause.advice, quoted_table(cause.tables[0]), short_name(cause.tables[0], file)) for cause in causes]
-    return list(
-        dict.fromkeys(
-            advice.replace(whole, quoted_table(short)) for advice, whole, short in named if advice is not None
-        )
+    return without_shorter(
+        advice.replace(whole, quoted_table(short)) for advice, whole, short in named if advice is not None
     )
 
 

@@ -49,6 +49,8 @@ def recipients_result(
         Column("comment", lambda one: one.get("comment"), priority=3, folds=True),
     ]
     said = [] if items else [Section("recipients", ["none"])]
+    if action == "remove" and not dry_run:
+        said = [Section("removed", [f"{one.name}, with {what_of(one)}" for one in recipients], Style.GOOD)]
     fields = share_fields("share-recipients", recipientsFile=str(file), action=action, dryRun=dry_run)
     return Listing(fields, "share-recipient", items, columns, items, items_name="recipients", said=lambda _: said)
 
@@ -72,6 +74,9 @@ def tokens_result(
     ]
     fields = share_fields("share-tokens", recipientsFile=str(file), action=action, dryRun=dry_run)
     said = [] if items else [Section("tokens", ["none"])]
+    if action == "revoke" and not dry_run:
+        revoked = [f"{one['id']} of {one['recipient']}" for one in items]
+        said = [Section("revoked", revoked or ["nothing: no token is left"], Style.GOOD)]
     if created is not None:
         said = _created_sections(items[0])
     columns = _token_columns(now_ms, has_secret=created is not None)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from deltacli.cli.render.terminal.console import Canvas
 from deltacli.cli.render.terminal.plans import PlanRow, draw_parts, plan_table, refusal_rows, section_rows
-from deltacli.cli.render.undelete_sections import by_kind, lost_files, nothing_of, sections_of
+from deltacli.cli.render.undelete_sections import by_kind, lost_files, sections_of
 from deltacli.operations.recover.plan import MISSING, PLANNED
 
 if TYPE_CHECKING:
@@ -24,27 +24,25 @@ def draw_undelete(canvas: Canvas, plan: UndeletePlan, restored: Journal | None) 
         section._replace(lines=list(lost_files(plan))) if section.label == "missing" and section.lines else section
         for section in sections_of(plan, restored)
     ]
+    rows = list(_rows(plan, "restore" if restored is None else "restored"))
     draw_parts(
         canvas,
         section_rows(canvas, [section for section in sections if section.label in _ABOVE]),
-        plan_table(canvas, list(_rows(plan, "restore" if restored is None else "restored")), "from"),
+        plan_table(canvas, rows, "from") if rows else [],
         [
-            *section_rows(canvas, [one for one in sections if one.label not in (*_ABOVE, *_IN_TABLE)]),
+            *section_rows(
+                canvas, [one for one in sections if one.label not in (*_ABOVE, *(_IN_TABLE if rows else ()))]
+            ),
             *refusal_rows(canvas, [(one.message, one.code, None) for one in plan.refusals]),
         ],
     )
 
 
 def _rows(plan: UndeletePlan, verb: str) -> Iterator[PlanRow]:
-    kinds = by_kind(plan, PLANNED)
-    if len(kinds) != 1:
-        yield PlanRow(
-            verb,
-            "all" if kinds else nothing_of(plan).partition(": ")[2] or "nothing",
-            plan.found.files,
-            plan.found.size_bytes if kinds else None,
-        )
+    kinds, missing = by_kind(plan, PLANNED), by_kind(plan, MISSING)
+    if len(kinds) > 1 or (missing and not kinds):
+        yield PlanRow(verb, "all" if kinds else "nothing", plan.found.files, plan.found.size_bytes if kinds else None)
     for (kind, source), (files, size_bytes) in kinds.items():
         yield PlanRow(verb, kind, files, size_bytes, source)
-    for (kind, _), (files, size_bytes) in by_kind(plan, MISSING).items():
+    for (kind, _), (files, size_bytes) in missing.items():
         yield PlanRow("missing", kind, files, size_bytes or None, "in no source")

@@ -9,7 +9,14 @@ from threading import Lock
 from typing import NamedTuple
 
 from deltacli.errors import DataUnreadable, FileMissing
-from deltacli.sharing.client.faults import AccessRefused, AnswerBroken, ServerUnavailable, invalid
+from deltacli.sharing.client.faults import (
+    ASK_PROVIDER,
+    DIFFERS,
+    AccessRefused,
+    AnswerBroken,
+    ServerUnavailable,
+    invalid,
+)
 from deltacli.sharing.client.tables.file_urls import FileUrl
 from deltacli.sharing.client.tables.shared_version import HiddenFile
 from deltacli.sharing.client.tables.synthetic_log import hidden_file
@@ -159,7 +166,8 @@ def _require_range(reply: Reply, offset: int, length: int) -> int | None:
 
 def _other_size(name: str, declared: int | None, found: str) -> DataUnreadable:
     return DataUnreadable(
-        f"{name} has another size than the server declared",
-        code="share.file-differs",
+        "a shared file has another size than the server declared",
+        code=DIFFERS,
         facts={"file": name, "declared": f"{declared} bytes", "found": f"{found} bytes"},
+        hint=ASK_PROVIDER,
     )

@@ -1,0 +1,118 @@
+"""The configuration that `share init` writes: the tables that were found, with names of their own."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import orjson
+
+from deltacli.errors import UsageError
+from deltacli.hints import command
+from deltacli.sharing.configuration.fields import CODE, USUAL
+from deltacli.sharing.directories import DEFAULT_SCHEMA, free_name, name_of
+
+_FILE = """\
+# What a Delta Sharing server shares: {serve}
+# A running server takes over a change of this file within a second. To open every table before:
+# {check}
+version: 1
+host: localhost   # for other machines the server needs ssl, or a proxy with https
+port: 8080
+# publicUrl: https://share.example.com   # the address in profiles, where it is another one
+# To add a recipient: {add}
+recipients: recipients.json
+# The key that signs URLs of files, so that they stay valid when the server starts again.
+keyFile: keys.json
+
+shares:
+{shares}"""
+_TABLE = """\
+    - name: {name}
+      location: {location}
+      # historyShared: true   # older versions and changes, too
+"""
+
+
+class StartedTable(NamedTuple):
+    """A table that was found, and the names it is shared by."""
+
+    share: str
+    schema: str
+    name: str
+    location: str
+
+    @property
+    def full_name(self) -> str:
+        """The name as clients know it."""
+        return f"{self.share}.{self.schema}.{self.name}"
+
+
+def named_tables(found: Sequence[tuple[str, Sequence[str]]]) -> list[StartedTable]:
+    """Return names for the tables below directories: a share per directory, a schema per directory of tables in it."""
+    named: list[StartedTable] = []
+    shares: set[str] = set()
+    for directory, tables in found:
+        root = directory.rstrip("/")
+        share = free_name(name_of(root.rpartition("/")[2]), shares)
+        shares.add(share)
+        taken: dict[str, set[str]] = {}
+        for location in tables:
+            *above, last = location.removeprefix(root).strip("/").split("/")
+            schema = name_of("_".join(above)) if above else DEFAULT_SCHEMA
+            names = taken.setdefault(schema, set())
+            name = free_name(name_of(last or share), names)
+            names.add(name)
+            named.append(StartedTable(share, schema, name, location))
+    return named
+
+
+def starting_configuration(file: str, tables: Sequence[StartedTable]) -> str:
+    """Return the text of a configuration. Raises UsageError for a location that it cannot name."""
+    home = os.path.dirname(os.path.abspath(file))
+    config = {} if file == USUAL else {"config": file}
+    return _FILE.format(
+        serve=_one_line(command("share serve", config=file)),
+        check=_one_line(command("share check", **config)),
+        add=_one_line(command("share recipient add", "NAME", grant=tables[0].share, **config)),
+        shares="".join(_shares(tables, home)),
+    )
+
+
+def _shares(tables: Sequence[StartedTable], home: str) -> Iterable[str]:
+    share = schema = None
+    for table in sorted(tables, key=lambda one: one[:2]):
+        if table.share != share:
+            share, schema = table.share, None
+            yield f"- name: {_quoted(share)}\n  schemas:\n"
+        if table.schema != schema:
+            schema = table.schema
+            yield f"  - name: {_quoted(schema)}\n    tables:\n"
+        yield _TABLE.format(name=_quoted(table.name), location=_quoted(_place(table.location, home)))
+
+
+def _place(location: str, home: str) -> str:
+    """Return a URI as it is, and a path relative to the directory of the file if it is below it."""
+    if not location.isprintable() or "*" in location:
+        raise UsageError(f"{location!r} has characters that a configuration cannot name", code=CODE)
+    if "://" in location or location.startswith("file:"):
+        return location
+    below = os.path.relpath(location, home)
+    return location if below.startswith("..") else f"./{below}"
+
+
+def _quoted(text: str) -> str:
+    """Return a scalar of YAML: as it is where it is plainly a text, else as JSON writes it."""
+    if re.fullmatch(r"[./]*[A-Za-z][A-Za-z0-9_./=-]*", text) and text.lower() not in _WORDS:
+        return text
+    return orjson.dumps(text).decode()
+
+
+_WORDS = frozenset({"false", "no", "null", "off", "on", "true", "y", "yes", "n"})
+"""Scalars of YAML that are no texts, in one of its versions."""
+
+
+def _one_line(text: str) -> str:
+    return "".join(character if character.isprintable() else "?" for character in text)
