@@ -184,9 +184,11 @@ class Cause(NamedTuple):
     @property
     def sentence(self) -> str:
         """Return the cause with its table, or with the number of its tables."""
-        if len(self.tables) == 1:
-            return f"{self.what} ({self.tables[0]})"
-        return f"{self.what}: {plural(len(self.tables), 'table')}"
+        return self.sentence_by(self.tables[0])
+
+    def sentence_by(self, name: str) -> str:
+        """Return the cause with its table by this name, or with the number of its tables."""
+        return f"{self.what} ({name})" if len(self.tables) == 1 else f"{self.what}: {plural(len(self.tables), 'table')}"
 
     def as_json(self) -> dict[str, Json]:
         """Return the cause for documents."""

@@ -248,7 +248,20 @@ widen-type ./tbl trip int
 widen-type ./tbl typo long
 widen-type ./tbl ride.fare "decimal(20,2)"
 alter ./tbl add a INT
+alter ./tbl remove ride
+alter ./tbl rename ride trip2
+alter ./tbl drop ridee
 alter ./paimon_tbl drop id
+diff ./tbl 3 99
+diff ./tbl 3 3
+diff ./tbl ./tbll
+diff ./tbl 3 7 --rows
+reach ./tbl --retention 7
+reach ./nope
+repair ./lake/trips --dry-run
+repair ./lake/trips --from nope
+repair ./tbl
+properties get ./tbl delta.appendOnly
 alter ./paimon_tbl add a
 schema convert ./tbl
 schema diff ./tbl
@@ -317,6 +330,9 @@ fleet plan ./tbl
 share head ./tbl
 share schema ./tbl
 share recipient add acme -c ./nope.yaml
+share init ./lake
+share init ./lake -c other.yaml
+share init ./nope -c third.yaml
 help nothing-like-it
 """
 """Lines with a mistake, and lines whose answer names the next command."""

@@ -30,7 +30,7 @@ def status_page(status: FleetStatus, file: str, now_ms: int, pages: Mapping[str,
 <p class="dim">{text(_run(status))}. Written {text(format_timestamp(now_ms))}.</p>
 </header>
 <div class="cards">{"".join(_cards(status))}</div>
-{_alerts(status)}<h2>All tables, run by run</h2>
+{_alerts(status, file)}<h2>All tables, run by run</h2>
 <div class="cards" id="plots"></div>
 <h2>Tables</h2>
 <div class="tools">
@@ -68,14 +68,15 @@ def _cards(status: FleetStatus) -> Iterable[str]:
         yield card(title, f"{summary[name]:,}", kind=kind)
 
 
-def _alerts(status: FleetStatus) -> str:
+def _alerts(status: FleetStatus, file: str) -> str:
     """Return the causes of the alerts, each with the number of its tables."""
     causes = find_causes((table.shown_name, table.found) for table in status.tables)
     if not causes:
         return ""
     marks = [' class="bad"' if cause.weight <= Weight.FAILED else "" for cause in causes]
     shown = [
-        f"<li{mark}>{text(cause.sentence)}</li>" for cause, mark in zip(causes[:_MOST_CAUSES], marks, strict=False)
+        f"<li{mark}>{text(cause.sentence_by(short_name(cause.tables[0], file)))}</li>"
+        for cause, mark in zip(causes[:_MOST_CAUSES], marks, strict=False)
     ]
     more = [f"<li>{len(causes) - _MOST_CAUSES:,} more</li>"] if len(causes) > _MOST_CAUSES else []
     return f"<h2>Alerts</h2>\n<ul>{''.join(shown + more)}</ul>\n"

@@ -233,7 +233,9 @@ def _said(failing: list[Finding]) -> str:
         if rule in _SAID
     ]
     rest = {rule: n for rule, n in counts.items() if rule not in _SAID}
-    return ", ".join([*said, *([f"{plural(sum(rest.values()), 'finding')}: {', '.join(rest)}"] if rest else [])])
+    if rest:
+        said.append(f"{plural(sum(rest.values()), 'other finding' if said else 'finding')}: {', '.join(rest)}")
+    return "; ".join(said)
 
 
 def _failing(findings: list[Finding], fail_on: str) -> list[Finding]:

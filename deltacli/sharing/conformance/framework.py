@@ -12,7 +12,7 @@ from deltacli.delta.log.log_path import Place
 from deltacli.delta.rules.framework.base import Finding, Rule, Severity
 from deltacli.sharing.conformance.wire import WireAnswer
 
-UNEXPLAINED = "the server has nothing to check it on"
+UNEXPLAINED = "the server shares nothing that they apply to"
 
 
 @dataclass

@@ -90,7 +90,7 @@ def status_result(
 
     def said(terminal: Terminal) -> list[Section]:
         shows_causes = not terminal.is_drawn or 0 < most < status.rows
-        shown = [_sentence(cause, file) for cause in causes] if shows_causes else []
+        shown = [cause.sentence_by(short_name(cause.tables[0], file)) for cause in causes] if shows_causes else []
         written = [] if terminal.is_drawn and moving else totals
         return _sections(status, written, shown, _advice(causes, file), now_ms, run_command)
 
@@ -221,10 +221,6 @@ def _sections(
 
 def _unknown(status: FleetStatus) -> list[str]:
     return [f"{reason}: {plural(len(tables), 'table')}" for reason, tables in sorted(status.unknown.items())]
-
-
-def _sentence(cause: Cause, file: str) -> str:
-    return cause.sentence.replace(f"({cause.tables[0]})", f"({short_name(cause.tables[0], file)})")
 
 
 def _advice(causes: Sequence[Cause], file: str) -> list[str]:

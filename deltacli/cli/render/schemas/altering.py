@@ -46,7 +46,7 @@ def alteration(table: Table, name: str, request: AlterationRequest) -> SchemaEdi
 
 def _question(planned: AlterationOutcome) -> str:
     due = planned.evolution.due
-    listed = "; ".join(_sentence(effect) for effect in due[:_MOST_IN_QUESTION])
+    listed = "; ".join(_asked(effect) for effect in due[:_MOST_IN_QUESTION])
     more = f" and {len(due) - _MOST_IN_QUESTION} more" if len(due) > _MOST_IN_QUESTION else ""
     return f"make {plural(len(due), 'change')} of {planned.table.uri}: {listed}{more}"
 
@@ -81,6 +81,13 @@ def _sections(outcome: AlterationOutcome, *, dry_run: bool) -> list[Section]:
         Section("warnings", [caution.message for caution in evolution.cautions], Style.PROBLEM),
         Section("refused", list(_refusals(outcome)), Style.PROBLEM),
     ]
+
+
+def _asked(effect: Effect) -> str:
+    what = f"{KIND_OF[type(effect.change)]} {effect.subject}"
+    if effect.after is None:
+        return what
+    return f"{what}: {effect.after}" if effect.before is None else f"{what}: {effect.before} to {effect.after}"
 
 
 def _sentence(effect: Effect) -> str:

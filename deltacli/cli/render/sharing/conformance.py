@@ -59,7 +59,7 @@ def _checked(report: ValidationReport) -> Set[str]:
 def _with_count(table: CheckedTable, checked: Set[str]) -> CheckedTable:
     """Return a suite with the number of rules that were checked on others only, in place of all that it skipped."""
     count = len(table.validation.skipped.keys() & checked)
-    words = (f"{plural(count, 'rule')} (--format json names them)",) if count else ()
+    words = (f"{plural(count, 'rule')} checked on other tables only (--json names them)",) if count else ()
     return table._replace(validation=replace(table.validation, not_checked=words))
 
 

@@ -14,6 +14,7 @@ from deltacli.cli.render.terminal.sections import PANEL_WIDTH, grid, panel
 from deltacli.cli.render.terminal.tables import bar, matrix
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.delta.protocol.read_property import DEFAULT_CHECKPOINT_INTERVAL, parse_integer
+from deltacli.hints import is_shared
 from deltacli.units import format_count, format_size, plural
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def draw_snapshot(sink: BinaryIO, terminal: Terminal, summary: SnapshotSummary, 
         if rows:
             content.append(grid(canvas, rows, width=min(canvas.width, PANEL_WIDTH) - 4))
         if title == "data" and layout is not None:
-            content += _layout_parts(canvas, layout)
+            content += _layout_parts(canvas, layout, is_own=not is_shared(summary.snapshot.table.uri))
         if content:
             canvas.draw(panel(canvas, title, *content, style=Style.PROBLEM if title == "problems" else Style.FRAME))
 
@@ -91,14 +92,14 @@ def _checkpoint_rows(canvas: Canvas, summary: SnapshotSummary) -> Iterator[Row]:
     yield "checkpoint", canvas.text(text + usual, Style.WARNING if is_late else Style.PLAIN)
 
 
-def _layout_parts(canvas: Canvas, layout: FileLayout) -> Iterator[RenderableType]:
+def _layout_parts(canvas: Canvas, layout: FileLayout, *, is_own: bool) -> Iterator[RenderableType]:
     classes = layout.classes()
     total = sum(files for _, _, files in classes)
     if not total:
         return
     yield Text("")
     yield matrix(canvas, ("file size", "files", ""), _histogram(canvas, classes), right=(1,))
-    if (remark := _small_files(layout, total)) is not None:
+    if (remark := _small_files(layout, total, is_own=is_own)) is not None:
         yield canvas.text(remark, Style.WARNING)
     if layout.partition_bytes:
         count = len(layout.partition_bytes)
@@ -135,7 +136,7 @@ def _bar_cells(canvas: Canvas) -> int:
     return min(_BAR_CELLS, canvas.width // 4) if canvas.width >= _NARROW else 0
 
 
-def _small_files(layout: FileLayout, total: int) -> str | None:
+def _small_files(layout: FileLayout, total: int, *, is_own: bool) -> str | None:
     """Return a word on small files where most files are small and partitions have several of them."""
     from deltacli.delta.log.file_actions import SMALL_FILE_BYTES
 
@@ -145,7 +146,5 @@ def _small_files(layout: FileLayout, total: int) -> str | None:
     limit = _whole_size(SMALL_FILE_BYTES)
     mean = format_size(layout.small_bytes // small)
     share = 100 * small // total
-    return (
-        f"{format_count(small)} of {plural(total, 'file')} ({share} %) are below {limit}, {mean} on average: "
-        "deltacli optimize merges them, so that reading is faster"
-    )
+    remark = f"{format_count(small)} of {plural(total, 'file')} ({share} %) are below {limit}, {mean} on average"
+    return f"{remark}: deltacli optimize merges them, so that reading is faster" if is_own else remark
