@@ -112,9 +112,7 @@ def _blocks(text: str) -> list[Json]:
         elif prose:
             blocks += [_plain(" ".join(item.split())) for item in re.split(r"\n(?=- )", prose)]
         else:
-            shown = [line for line in code.splitlines() if line.strip()]
-            if not any(line.startswith("# -> ") for line in shown):  # else it is a test of the page
-                blocks.append({"code": shown})
+            blocks.append({"code": [line for line in code.splitlines() if line.strip() and line[:4] != "# ->"]})
     return blocks
 
 

@@ -40,7 +40,8 @@ def require_known(run: Run, command: str, known: Collection[str], select: Sequen
             if any(fnmatchcase(rule_id, pattern) for rule_id in known):
                 continue
             if option == "--select":
-                nearest = nearest_name(pattern, known, alike=_ALIKE)
+                is_area = any(rule_id.startswith(f"{pattern}.") for rule_id in known)
+                nearest = f"{pattern}.*" if is_area else nearest_name(pattern, known, alike=_ALIKE)
                 raise UsageError(
                     f"no rule matches {pattern!r}" + (f"; did you mean {nearest!r}?" if nearest else ""),
                     code="usage.rule",

@@ -52,7 +52,7 @@ class ValidateRequest:
         policy="Level of the check.",
     )
     sample: float = option(
-        "Check only a sample of the data files, a number or a share; it differs per version.",
+        "Check only this share of the data files, such as 5%; the sample differs per version.",
         "N%",
         Kind.SHARE,
         default=1.0,
