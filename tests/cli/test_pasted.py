@@ -84,7 +84,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Path:
     paimon.schema(ID, NAME, PRICE, address)
     for number in range(4):
         paimon.schema(ID, NAME, PRICE, address, prefix="branch/branch-dev/", id=number)
-    for name, content in (("shares.yaml", SHARES), ("fleet.toml", POLICY)):
+    for name, content in (("shares.yaml", SHARES), ("fleet.toml", POLICY), ("prices.toml", "get-per-1000 = 0.001\n")):
         (root / name).write_text(content)
     changes = [{"change": "table-comment", "comment": "trips of a day"}]
     (root / "changes.json").write_text(json.dumps(changes))
@@ -241,7 +241,7 @@ properties ./tbl get typo
 properties ./tbl set
 properties ./tbl set delta.appendOnly=maybe
 properties ./tbl unset nope
-features ./tbl remove x
+features ./tbl remove appendOnly
 features ./tbl add typo
 features ./tbl add deletionVectors
 widen-type ./tbl trip int

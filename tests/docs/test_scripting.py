@@ -70,9 +70,10 @@ JUDGES = (
     "work/file_facts.py",
     "work/vector_facts.py",
     "delta/checkpoint/content.py",
+    "delta/protocol/traits.py",
     "operations/log/file_history.py",
 )
-"""Where texts are ids of rules, which docs/rules.md explains, or names of columns, and no error codes."""
+"""Where texts are ids of rules, which docs/rules.md explains, or names of columns or of traits, and no error codes."""
 
 
 def section(title: str, page: str = SCRIPTING) -> str:

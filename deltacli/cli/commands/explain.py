@@ -26,7 +26,7 @@ def explain(run: Run, table: TableArgument, *, request: ExplainRequest) -> None:
       deltacli explain ./tbl --client trino=480 --client duckdb
       deltacli explain ./tbl --if add=deletionVectors
       deltacli explain ./tbl --if drop=columnMapping
-      deltacli explain ./tbl --if widen=id:bigint --format markdown
+      deltacli explain ./tbl --if 'widen=trip:decimal(20,0)' --format markdown
       deltacli explain ./tbl --json
     """
     from deltacli.cli.render.versions.explain import explain_result

@@ -19,7 +19,7 @@ class OptionHeading(StrEnum):
 _OPTIONS: Mapping[OptionHeading, str] = {
     OptionHeading.SELECTION: """
         --version --timestamp --from --to --rows --key --where --actions --checkpoint --retention --mode --prefix
-        --target-size --min-size --min-files --zorder --cluster --purge --purge-ratio --max-bytes
+        --client --if --target-size --min-size --min-files --zorder --cluster --purge --purge-ratio --max-bytes
         --branch --schema-id --snapshot-id --tag --schemas
         --inventory --include-foreign --level --sample --select --ignore --profile --baseline --list-rules --verify
         --apply --undo --explain --full -c --grant --comment --all --max-tables --only --resume

@@ -121,17 +121,19 @@ def _require_supported(config: TableConfiguration) -> None:
     """Raise Refused for tables whose rows need more than their values."""
     for column in config.schema.fields if config.schema else ():
         if any(name.startswith(_IDENTITY) for name in column.metadata) and not config.is_inert("identityColumns"):
-            raise _refused(column.name, "is an identity column, whose values deltacli does not generate", "identity")
+            raise _refused(
+                column.name, "is an identity column, whose values deltacli does not generate", "append.identity"
+            )
         if _CHARACTERS in column.metadata and str(column.metadata[_CHARACTERS]).startswith("char("):
-            raise _refused(column.name, f"is {column.metadata[_CHARACTERS]}, which has to be padded", "type")
+            raise _refused(column.name, f"is {column.metadata[_CHARACTERS]}, which has to be padded", "append.type")
         if holds(column.data_type, PrimitiveType("variant")):
-            raise _refused(column.name, "is a variant, which deltacli does not write from rows", "type")
+            raise _refused(column.name, "is a variant, which deltacli does not write from rows", "append.type")
 
 
 def _refused(column: str, why: str, code: str) -> Refused:
     return Refused(
         f"column {column} {why}",
-        code=f"append.{code}",
+        code=code,
         facts={"column": column},
         hint='frame.write.format("delta") with the jar of delta-spark',
     )
