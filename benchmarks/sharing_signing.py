@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Mapping
 
-from deltacli.sharing.signing.clouds import AzureUrlSigner, GcsUrlSigner, S3UrlSigner
+from deltacli.sharing.signing.choose import AzureUrlSigner, GcsUrlSigner, S3UrlSigner
 from deltacli.sharing.signing.keys import ServerKeys
 from deltacli.sharing.signing.local import LocalUrlSigner
 from deltacli.sharing.signing.signed_urls import UrlSigner

@@ -273,7 +273,7 @@ def test_every_option_of_read_and_changes_is_on_its_page() -> None:
 
 
 def test_every_key_of_a_sharing_configuration_and_every_problem_of_it_is_on_its_page() -> None:
-    from deltacli.sharing.configuration.server_settings import _LIMITS, _OF_REFERENCE, _OUR_OWN
+    from deltacli.sharing.configuration.shares_yaml import _LIMITS, _OF_REFERENCE, _OUR_OWN
 
     reported = {code for code in first_cells(section("Errors")) if code.startswith("share.")}
     explained = first_cells(section("Checking a configuration", SHARING)) | first_cells(DEPLOYMENT)

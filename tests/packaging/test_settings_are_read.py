@@ -20,7 +20,7 @@ from deltacli.sharing.configuration import profiles, settings
 
 ROOT = Path(deltacli.__file__).parent
 PLACES = {
-    settings: ("sharing/configuration/settings.py", "sharing/configuration/server_settings.py"),
+    settings: ("sharing/configuration/settings.py", "sharing/configuration/shares_yaml.py"),
     profiles: ("sharing/configuration/profiles.py",),
     limits: ("sharing/client/limits.py",),
     keys: ("fleet/policy_file/",),

@@ -13,7 +13,7 @@ import deltacli
 from deltacli.cli.app import run
 from deltacli.cli.errors import INSTEAD
 from deltacli.errors import Refused, UsageError
-from deltacli.paimon.evolution.default_values import why_bad_default
+from deltacli.paimon.rules.fields import why_bad_default
 from deltacli.paimon.sql_types import parse_sql_type
 from deltacli.paimon.type_strings import BadType
 from deltacli.paimon.types import type_text

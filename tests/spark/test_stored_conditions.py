@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltacli.delta.schema.types import PrimitiveType
-from deltacli.work.rows.stored_conditions import (
+from deltacli.work.rows.row_conditions import (
     Condition,
     NotEvaluated,
     Unchecked,

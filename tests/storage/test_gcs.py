@@ -22,7 +22,7 @@ from deltacli.errors import (
     UsageError,
 )
 from deltacli.storage import Created, Creation, Deleted, Existed, Failed, Missing, Storage, Unknown, open_storage
-from deltacli.storage.gcs import uploads
+from deltacli.storage.gcs import calls as gcs_calls
 from deltacli.storage.gcs.credentials import GcsCredentials
 from deltacli.storage.gcs.options import GcsOptions
 from deltacli.storage.objects.body import Body
@@ -82,9 +82,9 @@ def test_a_creation_is_sent_again_only_if_nothing_was_done(
 
 @pytest.fixture
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> int:
-    monkeypatch.setattr(uploads, "LARGEST_SINGLE", 1 << 10)
+    monkeypatch.setattr(gcs_calls, "LARGEST_SINGLE", 1 << 10)
     monkeypatch.setattr("deltacli.storage.gcs.calls.LARGEST_SINGLE", 1 << 10)
-    monkeypatch.setattr(uploads, "PIECE_BYTES", 256 << 10)
+    monkeypatch.setattr(gcs_calls, "PIECE_BYTES", 256 << 10)
     return 256 << 10
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from deltacli.errors import FileMissing, PermissionRefused, StorageFailed
 from deltacli.storage import Created, Creation, Deleted, Existed, Failed, Missing, Storage, Unknown, open_storage
-from deltacli.storage.gcs import uploads
+from deltacli.storage.gcs import calls as gcs_calls
 from deltacli.storage.objects.body import Body
 from deltacli.storage.objects.http import HttpFault
 from deltacli.storage.objects.store import ObjectStorage
@@ -38,9 +38,9 @@ def opened(bucket: str, path: str = "t", **options: str) -> Storage:
 
 @pytest.fixture
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(uploads, "LARGEST_SINGLE", 1 << 10)
+    monkeypatch.setattr(gcs_calls, "LARGEST_SINGLE", 1 << 10)
     monkeypatch.setattr("deltacli.storage.gcs.calls.LARGEST_SINGLE", 1 << 10)
-    monkeypatch.setattr(uploads, "PIECE_BYTES", PIECE)
+    monkeypatch.setattr(gcs_calls, "PIECE_BYTES", PIECE)
 
 
 def published(storage: Storage, data: bytes, *, replace: bool = False) -> Creation:

@@ -26,8 +26,7 @@ from deltacli.spark.shares.share_options import (
     column_options,
     stream_options,
 )
-from deltacli.spark.shares.share_plans import read_shared, shared_partitions
-from deltacli.spark.shares.shared_files import SharedFiles, _transport
+from deltacli.spark.shares.share_plans import SharedFiles, _transport, read_shared, shared_partitions
 from deltacli.spark.source_options import StreamOptions
 from deltacli.spark.streams.batches import Limits, files_between, next_offset
 from deltacli.spark.streams.offsets import StreamOffset

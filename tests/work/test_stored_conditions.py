@@ -17,7 +17,7 @@ import pytest
 from deltacli.delta.schema.to_arrow import arrow_schema
 from deltacli.delta.schema.types import DataType, PrimitiveType, StructField, StructType
 from deltacli.work.rows import duckdb_session
-from deltacli.work.rows.stored_conditions import (
+from deltacli.work.rows.row_conditions import (
     Condition,
     Expression,
     NotEvaluated,
@@ -274,7 +274,7 @@ def test_a_generated_column_with_parts_is_unchecked() -> None:
 
 
 def test_duckdb_is_imported_only_when_needed() -> None:
-    code = "import deltacli.work.rows.stored_conditions, sys; sys.exit('duckdb' in sys.modules)"
+    code = "import deltacli.work.rows.row_conditions, sys; sys.exit('duckdb' in sys.modules)"
 
     assert 0 == subprocess.run([sys.executable, "-c", code], check=False).returncode
 

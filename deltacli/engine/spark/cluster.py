@@ -82,7 +82,7 @@ _LOOK_SECONDS = 0.5
 _LEAVING_SECONDS = 1.5
 """Seconds to wait for the request that cancels jobs when the process leaves at once."""
 _WORKER_SECONDS = 1.0
-"""Seconds after which no worker of a cancelled or failed job runs any more (see `orphans.py`)."""
+"""Seconds after which no worker of a cancelled or failed job runs any more (see `worker.py`)."""
 
 
 class JobFailedError(Exception):

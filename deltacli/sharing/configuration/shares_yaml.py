@@ -7,15 +7,187 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
+from urllib.parse import urlsplit
 
+from deltacli.loopback import is_loopback
 from deltacli.sharing.configuration.fields import ConfigurationFile, Fields
-from deltacli.sharing.configuration.server_settings import SERVER_KEYS, read_settings
-from deltacli.sharing.configuration.settings import Configuration
+from deltacli.sharing.configuration.settings import Audit, Configuration, Limits, Settings, Tls
 from deltacli.sharing.configuration.shares import CatalogReader, OpenStore
+from deltacli.sharing.signing.choose import Proxy
 from deltacli.storage import open_storage
 from deltacli.storage.secrets import remember_secrets
+
+_WITHOUT_EFFECT = {
+    "deltaTableCacheSize": "the cache is limited by bytes: cacheBytes",
+    "stalenessAcceptable": "answers always have the newest version",
+    "requestTimeoutSeconds": "answers that have begun are limited by limits.streamSeconds",
+    "temporaryCredentialValiditySeconds": "temporary credentials are not handed out",
+    "evaluateJsonPredicateHintsV2": "there is one evaluation of hints: evaluateJsonPredicateHints",
+}
+"""Keys of the reference server that change nothing here -> why."""
+
+_OF_REFERENCE = (
+    *("ssl", "host", "port", "endpoint", "preSignedUrlTimeoutSeconds"),
+    *("evaluatePredicateHints", "evaluateJsonPredicateHints", "queryTablePageSizeLimit"),
+    *("queryTablePageTokenTtlMs", "refreshTokenTtlMs"),
+)
+_OUR_OWN = (
+    *("publicUrl", "behindProxy", "adminHost", "adminPort", "limits", "audit", "cacheBytes", "proxyFiles"),
+    *("keyFile", "wildcardRefreshSeconds"),
+)
+SERVER_KEYS = frozenset({*_OF_REFERENCE, *_OUR_OWN, *_WITHOUT_EFFECT})
+
+_LIMITS = {
+    "bodyBytes": ("body_bytes", 1, 2**30),
+    "headerBytes": ("header_bytes", 1_024, 2**20),
+    "jsonDepth": ("json_depth", 1, 1_000),
+    "headSeconds": ("head_seconds", 1, 3_600),
+    "bodySeconds": ("body_seconds", 1, 3_600),
+    "idleSeconds": ("idle_seconds", 1, 86_400),
+    "streamIdleSeconds": ("stream_idle_seconds", 1, 86_400),
+    "streamSeconds": ("stream_seconds", 1, 7 * 86_400),
+    "requestsPerSecond": ("requests_per_second", 0, 1_000_000),
+    "concurrentRequests": ("concurrent_requests", 0, 100_000),
+    "connections": ("connections", 1, 1_000_000),
+    "connectionsPerAddress": ("connections_per_address", 0, 1_000_000),
+}
+_SSL = frozenset({"selfSigned", "certificateFile", "certificateKeyFile", "certificatePasswordFile"})
+_URL = re.compile(r"[!$&()*+,./0-9:;=@A-Z\[\]_a-z~%-]{1,2000}")
+_HOST = re.compile(r"[A-Za-z0-9_.\-:%\[\]]{1,255}")
+
+
+def read_settings(top: Fields) -> Settings:
+    """Return the settings of the server. Raises UsageError."""
+    for key, reason in _WITHOUT_EFFECT.items():
+        if key in top:
+            top.source.note(top.line_of(key), f"{key} has no effect: {reason}")
+    endpoint = _endpoint(top)
+    admin_host = _host(top, "adminHost", Settings.admin_host)
+    if not is_loopback(admin_host):
+        top.source.note(
+            top.line_of("adminHost"), f"metrics on {admin_host} are readable by other machines without a token"
+        )
+    return Settings(
+        host=_host(top, "host", Settings.host),
+        port=top.whole("port", Settings.port, most=65_535),
+        endpoint=endpoint,
+        public_url=_public_url(top, endpoint),
+        behind_proxy=top.flag("behindProxy"),
+        admin_host=admin_host,
+        admin_port=top.whole("adminPort", 0, least=1, most=65_535) if "adminPort" in top else None,
+        tls=_tls(top),
+        url_lifetime_seconds=top.whole("preSignedUrlTimeoutSeconds", 3_600, least=1, most=7 * 86_400),
+        page_size=top.whole("queryTablePageSizeLimit", 10_000, least=1, most=10_000_000),
+        page_token_lifetime_seconds=_seconds(top, "queryTablePageTokenTtlMs", 3 * 86_400),
+        refresh_token_lifetime_seconds=_seconds(top, "refreshTokenTtlMs", 3_600),
+        evaluate_sql_hints=top.flag("evaluatePredicateHints", default=True),
+        evaluate_json_hints=top.flag("evaluateJsonPredicateHints", default=True),
+        proxy_files=_proxy(top),
+        cache_bytes=top.whole("cacheBytes", Settings.cache_bytes, most=2**45),
+        limits=_limits(top),
+        audit=_audit(top),
+        key_file=top.path("keyFile"),
+        wildcard_refresh_seconds=top.whole("wildcardRefreshSeconds", 300, least=1, most=86_400),
+    )
+
+
+def _seconds(top: Fields, key: str, default: int) -> int:
+    """Return a lifetime that the file has in milliseconds, rounded up."""
+    return -(-top.whole(key, default * 1_000, least=1, most=365 * 86_400_000) // 1_000)
+
+
+def _host(top: Fields, key: str, default: str) -> str:
+    host = top.text(key)
+    if host is None:
+        return default
+    if _HOST.fullmatch(host) is None:
+        raise top.fault(key, f"is {host[:60]!r}", expected="a host name or an address")
+    return host.strip("[]") or default
+
+
+def _endpoint(top: Fields) -> str:
+    endpoint = (top.text("endpoint") or Settings.endpoint).rstrip("/")
+    if re.fullmatch(r"(/[A-Za-z0-9_.~-]+)*", endpoint) is None or {".", ".."} & set(endpoint.split("/")):
+        raise top.fault("endpoint", f"is {endpoint[:60]!r}", expected="a path such as /delta-sharing")
+    return endpoint
+
+
+def _public_url(top: Fields, endpoint: str) -> str | None:
+    """Return the URL of the endpoint as recipients see it; a URL without a path gets that of the endpoint."""
+    url = top.text("publicUrl")
+    if url is None:
+        return None
+    expected = "https://HOST, or https://HOST/PATH, as recipients reach the server"
+    try:
+        parts = urlsplit(url)
+        is_server = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_server = False
+    if not is_server or "@" in parts.netloc or _URL.fullmatch(url) is None:
+        raise top.fault("publicUrl", "is not a URL of a server", expected=expected)
+    url = url.rstrip("/")
+    return url if urlsplit(url).path else url + endpoint
+
+
+def _proxy(top: Fields) -> Proxy:
+    """Return when the server returns files of stores itself; `true` is always, `false` is never."""
+    text = top.text("proxyFiles")
+    known = {"true": Proxy.ALWAYS, "false": Proxy.NEVER, **{choice.value: choice for choice in Proxy}}
+    if text is None:
+        return Settings.proxy_files
+    if text.lower() not in known:
+        raise top.fault("proxyFiles", f"is {text[:40]!r}", expected=", ".join(Proxy))
+    return known[text.lower()]
+
+
+def _tls(top: Fields) -> Tls | None:
+    fields = top.fields("ssl")
+    if fields is None:
+        return None
+    fields.require_known(_SSL)
+    tls = Tls(
+        certificate_file=fields.path("certificateFile"),
+        key_file=fields.path("certificateKeyFile"),
+        password_file=fields.path("certificatePasswordFile"),
+        self_signed=fields.flag("selfSigned"),
+    )
+    if not tls.self_signed:
+        fields.required("certificateFile")
+        fields.required("certificateKeyFile")
+    return tls
+
+
+def _limits(top: Fields) -> Limits:
+    fields = top.fields("limits")
+    if fields is None:
+        return Limits()
+    fields.require_known(_LIMITS)
+    defaults = Limits()
+    return Limits(
+        **{
+            name: fields.whole(key, getattr(defaults, name), least=least, most=most)
+            for key, (name, least, most) in _LIMITS.items()
+        }
+    )
+
+
+def _audit(top: Fields) -> Audit | None:
+    fields = top.fields("audit")
+    if fields is None:
+        return None
+    fields.require_known({"file", "rotateBytes", "keep"})
+    fields.required("file")
+    file = fields.path("file")
+    assert file is not None
+    return Audit(
+        file=file,
+        rotate_bytes=fields.whole("rotateBytes", Audit.rotate_bytes, least=4_096, most=2**50),
+        keep=fields.whole("keep", Audit.keep, least=1, most=10_000),
+    )
+
 
 VERSION = 1
 _TOP = frozenset({"version", "shares", "authorization", "recipients", "include", "storageOptions"}) | SERVER_KEYS

@@ -10,8 +10,7 @@ from uuid import uuid4
 from deltacli.errors import StorageFailed
 from deltacli.storage.objects.body import Body
 from deltacli.storage.objects.calls import ABSENT, ObjectCalls, Source, ask
-from deltacli.storage.objects.creation import ConditionUnsupported, create
-from deltacli.storage.objects.probe import honours_condition
+from deltacli.storage.objects.creation import ConditionUnsupported, create, honours_condition
 from deltacli.storage.outcomes import Creation
 from deltacli.storage.retry import Retry
 

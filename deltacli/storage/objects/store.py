@@ -24,11 +24,10 @@ from deltacli.storage.base import (
 from deltacli.storage.object_reader import ObjectReader
 from deltacli.storage.objects.body import Body
 from deltacli.storage.objects.calls import ABSENT, ObjectCalls, Source, ask
-from deltacli.storage.objects.creation import ConditionUnsupported, create
+from deltacli.storage.objects.creation import ConditionUnsupported, create, honours_condition
 from deltacli.storage.objects.faults import passing
 from deltacli.storage.objects.http import HttpFault
 from deltacli.storage.objects.listing import Content, Entry, ListedPage, in_byte_order, not_repeated
-from deltacli.storage.objects.probe import honours_condition
 from deltacli.storage.outcomes import Created, Creation, Deleted, Deletion, Failed, Missing
 from deltacli.storage.retry import DELETE_FIRST_WAIT, Retry, may_send, permission, sending_while
 from deltacli.thread_pool import ThreadPool

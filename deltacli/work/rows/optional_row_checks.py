@@ -8,12 +8,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.delta.encoding.integer_set import IntegerSet, Repeated
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.rules.actions import row_id_values, row_tracking
 from deltacli.delta.rules.expressions import row_values
+from deltacli.delta.rules.expressions.row_values import Identity, IdentityFacts, identities
 from deltacli.delta.rules.partitions import contents as partition_contents
 from deltacli.delta.rules.partitions.contents import PartitionDifference
 from deltacli.delta.schema.file_columns import FileColumns
@@ -22,12 +24,109 @@ from deltacli.delta.schema.types import PrimitiveType, StructField
 from deltacli.typing import ArrowArray, ArrowScalar
 from deltacli.work.file_facts import AskingBeside, OpenFileContext, RowCheckFactory
 from deltacli.work.rows.data_files import ReadSpec
-from deltacli.work.rows.identity_values import IdentityLedger, identity_check
 from deltacli.work.rows.row_ids import RowIdCheck, RowIdLedger
 from deltacli.work.rows.row_reader import find_beside
 
 if TYPE_CHECKING:
     import pyarrow
+
+
+_MOST_BYTES_OF_FILE, _MOST_BYTES = 64 << 20, 128 << 20
+_HIGHEST = 1 << 62
+
+
+class _FileValues(NamedTuple):
+    facts: IdentityFacts
+    numbers: IntegerSet
+
+
+@dataclass(frozen=True)
+class IdentityCheck:
+    """Collects the values of the identity columns of a table."""
+
+    identities: tuple[Identity, ...]
+
+    def __call__(self, file: OpenFileContext) -> _AskingValues | None:
+        """Start the check of a file."""
+        return _AskingValues(
+            [_IdentityColumn(each) for each in self.identities if each.name not in file.data_file.constants]
+        )
+
+
+def identity_check(config: TableConfiguration) -> IdentityCheck | None:
+    """Return the check for the tables of a regime; None if there is nothing to check."""
+    columns = tuple(each for each in identities(config) if each.is_judged)
+    return IdentityCheck(columns) if columns else None
+
+
+@dataclass
+class _AskingValues:
+    columns: list[_IdentityColumn]
+
+    def take(self, batch: pyarrow.RecordBatch) -> None:
+        """Process a batch of rows."""
+        for column in self.columns:
+            column.take(pc.drop_null(batch.column(column.identity.name)))
+
+    def answer(self) -> list[_FileValues]:
+        """Return the facts about each column."""
+        return [column.answer() for column in self.columns]
+
+
+@dataclass
+class _IdentityColumn:
+    """One identity column of one file."""
+
+    identity: Identity
+    farthest: int | None = None
+    off_grid: int = 0
+    example: int | None = None
+    repeated: Repeated = field(default_factory=Repeated)
+    numbers: IntegerSet = field(default_factory=lambda: IntegerSet(_MOST_BYTES_OF_FILE))
+
+    def take(self, values: Any) -> None:  # Any: an array of integers
+        if not len(values):
+            return
+        bounds = pc.min_max(values).as_py()
+        last = bounds["max"] if self.identity.step > 0 else bounds["min"]
+        self.farthest = last if self.farthest is None or self.identity.is_beyond(last, self.farthest) else self.farthest
+        if self.identity.allows_inserts:
+            return
+        if bounds["min"] < -_HIGHEST or bounds["max"] > _HIGHEST:
+            values = pc.filter(values, pc.and_(pc.greater(values, -_HIGHEST), pc.less(values, _HIGHEST)))
+        distance = pc.subtract(values, self.identity.start)
+        numbers = pc.divide(distance, self.identity.step)
+        fits = pc.and_(pc.equal(pc.multiply(numbers, self.identity.step), distance), pc.greater_equal(numbers, 0))
+        on_grid = pc.filter(numbers, fits)
+        if len(on_grid) < len(values):
+            self.off_grid += len(values) - len(on_grid)
+            self.example = pc.filter(values, pc.invert(fits))[0].as_py() if self.example is None else self.example
+        self.repeated = self.repeated.plus(self.numbers.add(on_grid))
+
+    def answer(self) -> _FileValues:
+        facts = IdentityFacts(self.identity, self.farthest, self.off_grid, self.example, self.repeated)
+        return _FileValues(facts, self.numbers)
+
+
+@dataclass
+class IdentityLedger:
+    """All values of a run, collected file by file."""
+
+    columns: dict[str, IntegerSet] = field(default_factory=dict)
+
+    @property
+    def full(self) -> list[str]:
+        """Return the columns whose values were not all checked."""
+        return [name for name, numbers in self.columns.items() if numbers.is_full]
+
+    def reconcile(self, columns: list[_FileValues]) -> list[IdentityFacts]:
+        """Add the values of the next file. `repeated` in the result includes values that occur in earlier files."""
+        identity_facts = []
+        for facts, numbers in columns:
+            known = self.columns.setdefault(facts.identity.name, IntegerSet(_MOST_BYTES))
+            identity_facts.append(facts._replace(repeated=facts.repeated.plus(known.merge(numbers))))
+        return identity_facts
+
 
 _ROW_ID_COLUMN = row_tracking.COLUMN_PROPERTIES[0]
 

@@ -16,7 +16,7 @@ from deltacli.cli.app import run
 from deltacli.delta.schema.types import parse_schema
 from deltacli.errors import UsageError
 from deltacli.sharing import Client
-from deltacli.sharing.client.tables.predicate_hints import json_hint
+from deltacli.sharing.client.tables.share_storage import json_hint
 from tests.cli.support import ROOT, Result
 from tests.sharing.client.serving import Proxy, proxied
 from tests.sharing.served import shared

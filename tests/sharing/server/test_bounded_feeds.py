@@ -13,7 +13,7 @@ from deltacli.errors import CommitCorrupt
 from deltacli.operations.table.handle import TableHandle
 from deltacli.sharing.protocol.wire_errors import WireError
 from deltacli.sharing.server.change_answers import RecentRanges
-from deltacli.sharing.tables import changes, commit_files
+from deltacli.sharing.tables import changes
 from deltacli.sharing.tables import snapshots as snapshots_module
 from deltacli.sharing.tables.changes import read_changes
 from deltacli.sharing.tables.snapshots import SharedSnapshots
@@ -43,7 +43,7 @@ def test_a_feed_is_the_same_whatever_is_held(tmp_path: Path, monkeypatch: pytest
     whole = served.table("/changes?startingVersion=0", delta_sharing_capabilities=DELTA)
 
     monkeypatch.setattr(changes, "HELD_BYTES", 0)
-    monkeypatch.setattr(commit_files, "ROWS_A_BATCH", 7)
+    monkeypatch.setattr(changes, "ROWS_A_BATCH", 7)
     monkeypatch.setattr(reading, "LARGE_COMMIT_BYTES", large)
     again = served.table("/changes?startingVersion=0", delta_sharing_capabilities=DELTA)
     pages = list(_pages(served))
@@ -85,7 +85,7 @@ def test_a_commit_that_is_replaced_while_it_is_answered_breaks_the_answer(
     served = Served((shared(_grown(3, 5).write(tmp_path / "t")),))
     read = changes.CommitChanges.batches
 
-    def replaced(commit: changes.CommitChanges) -> Iterator[commit_files.FileBatch]:
+    def replaced(commit: changes.CommitChanges) -> Iterator[changes.FileBatch]:
         _grown(3, 6).write(tmp_path / "t")
         return read(commit)
 

@@ -20,8 +20,14 @@ import botocore.session
 import pytest
 
 from deltacli.errors import CredentialsMissing, UsageError
-from deltacli.sharing.signing.choose import Mode, choose_access, without_signing_options
-from deltacli.sharing.signing.clouds import AzureUrlSigner, GcsUrlSigner, S3UrlSigner
+from deltacli.sharing.signing.choose import (
+    AzureUrlSigner,
+    GcsUrlSigner,
+    Mode,
+    S3UrlSigner,
+    choose_access,
+    without_signing_options,
+)
 from deltacli.storage.azure.address import read_address
 from deltacli.storage.azure.options import read_options as read_azure_options
 from deltacli.storage.s3.options import read_options

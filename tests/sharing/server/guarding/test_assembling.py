@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from deltacli.errors import StorageFailed, UsageError
-from deltacli.sharing.server.guarding.setup import make_guarding
+from deltacli.sharing.server.services import make_guarding
 from tests.sharing.configuration.files import write_shares
 
 SHARES = "version: 1\nauthorization: {bearerToken: t}\nshares: [{name: old}]\n"
