@@ -1,4 +1,4 @@
-"""What a table handle can tell before a change: what differs, how far back it can be read, and who reads it."""
+"""What a table handle can tell before a change: what differs, how far back it is read, who reads it, what is wrong."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ from deltacli.request_fields import Lazy, takes
 if TYPE_CHECKING:
     from deltacli.operations.diff.request import DiffRequest
     from deltacli.operations.diff.tables import TableDiff
+    from deltacli.operations.doctor.table.examined import TableReport
+    from deltacli.operations.doctor.table.request import DoctorRequest
     from deltacli.operations.explain.explain import Explanation
     from deltacli.operations.explain.request import ExplainRequest
     from deltacli.operations.reach.request import ReachRequest
     from deltacli.operations.reach.table_reach import TableReach
 else:
     DiffRequest = Lazy("deltacli.operations.diff.request", "DiffRequest")
+    DoctorRequest = Lazy("deltacli.operations.doctor.table.request", "DoctorRequest")
     ExplainRequest = Lazy("deltacli.operations.explain.request", "ExplainRequest")
     ReachRequest = Lazy("deltacli.operations.reach.request", "ReachRequest")
 
@@ -74,3 +77,20 @@ class BeforeChange(TableHandle):
         from deltacli.operations.explain.explain import explain
 
         return explain(self, request)
+
+    @named
+    @takes(DoctorRequest)
+    def doctor(self, request: DoctorRequest) -> TableReport:
+        """Return the state of the newest version in numbers, and advice, what saves most first; nothing is changed.
+
+        The parameters are the fields of `DoctorRequest`.
+        Each of `advice` has a `code`, a `message`, the numbers `now` and `after` it is followed, what that `saves`, and
+        by `command_for` the command. `prices` are those of the store, as `parse_prices` reads them from a file; without
+        `listing` the table is not listed. `as_json` returns the document `deltacli.doctor-table`; `notes` say why
+        advice is missing.
+
+        Raises UsageError for a shared table, and what `snapshot` raises.
+        """
+        from deltacli.operations.doctor.table.examine import examine_table
+
+        return examine_table(self, request)

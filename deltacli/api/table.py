@@ -9,7 +9,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from deltacli.api.before_change import BeforeChange
-from deltacli.api.diagnosis import Diagnosis
 from deltacli.api.log_care import LogCare
 from deltacli.api.undo import Undo
 from deltacli.clock import Clock, system_clock
@@ -158,7 +157,7 @@ def _end_of_range(version: int | None, timestamp: datetime | date | None, name: 
     return optional_version(version, f"{name}_version")
 
 
-class Table(BeforeChange, LogCare, Undo, Diagnosis):
+class Table(BeforeChange, LogCare, Undo):
     """A Delta table in one directory of a store: a handle with every operation as a method."""
 
     def __repr__(self) -> str:

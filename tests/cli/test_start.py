@@ -25,8 +25,8 @@ class Start(NamedTuple):
 
 MOST = {
     "history": Start(modules=77, patterns=5, dataclasses=11, tuples=28),
-    "snapshot": Start(modules=126, patterns=5, dataclasses=17, tuples=58),
-    "validate": Start(modules=213, patterns=22, dataclasses=39, tuples=102),
+    "snapshot": Start(modules=127, patterns=5, dataclasses=17, tuples=58),
+    "validate": Start(modules=214, patterns=22, dataclasses=39, tuples=102),
     "vacuum --dry-run": Start(modules=168, patterns=9, dataclasses=22, tuples=90),
 }
 """Command -> what it may need: a little more than it does. Lower a number with the code; think before raising one."""
