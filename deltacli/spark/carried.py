@@ -40,7 +40,15 @@ def _finder_class() -> Any:  # Any: a class that is made here
             for file, is_package in ((f"{place}.py", False), (f"{place}/__init__.py", True)):
                 if file in self.texts:
                     return spec_from_loader(name, self, origin=file, is_package=is_package)  # type: ignore[arg-type]
-            return None
+            if not name.startswith("deltacli."):
+                return None
+            # A process that was used for a data source may be used for a job of the engine next, whose archive has the
+            # other modules. They are found next to ours, because ours have no directory.
+            import sys
+            from importlib.machinery import PathFinder
+
+            parent = place.rpartition("/")[0]
+            return PathFinder.find_spec(name, [f"{entry}/{parent}" for entry in sys.path if entry])
 
         def create_module(self, spec: object) -> None:
             return None

@@ -48,7 +48,7 @@ def test_smoke_a_delta_table_has_the_methods_that_people_know(session: Any, trip
     found.show()
     assert "errors" in capsys.readouterr().out
     table.vacuum(dry_run=True).show()
-    assert "would be deleted" in capsys.readouterr().out
+    assert "time travel" in capsys.readouterr().out
     assert [] == table.repair(dry_run=True).steps
     assert before == rows_of(open_table(trips))
 

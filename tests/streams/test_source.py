@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+import subprocess
 import sys
 import zlib
 from pathlib import Path
@@ -10,11 +12,13 @@ from pathlib import Path
 import pytest
 
 from deltacli import open_table
+from deltacli.engine.spark.package import write_package
 from deltacli.errors import UsageError
+from deltacli.spark import carried
 from deltacli.spark.carried import carried_package
 from deltacli.spark.source_options import batch_options
 from deltacli.spark.source_plans import BatchPlan, ChangesPlan, searchable_faults
-from tests.cli.support import make_sample
+from tests.cli.support import ROOT, make_sample
 
 SECRET = "nobody-may-see-this"
 
@@ -92,3 +96,26 @@ def test_changes_of_a_range_are_planned_like_those_of_the_api(tmp_path: Path) ->
 def test_options_of_a_read_that_do_not_fit_are_refused(options: dict[str, str]) -> None:
     with pytest.raises(UsageError):
         batch_options({"path": "/t", **options})
+
+
+def test_a_process_finds_modules_of_the_archive_beside_the_carried_ones(tmp_path: Path) -> None:
+    archive = write_package(tmp_path)
+    package = tmp_path / "package"
+    package.write_bytes(carried_package().content)
+    program = f"""
+import sys
+sys.path = [entry for entry in sys.path if {str(ROOT)!r} != entry]
+sys.meta_path = [finder for finder in sys.meta_path if "editable" not in repr(finder)]
+import importlib.machinery, importlib.util, json, zlib
+from typing import Any
+{inspect.getsource(carried._finder_class)}
+finder = _finder_class()(json.loads(zlib.decompress(open({str(package)!r}, "rb").read())), "digest")
+sys.meta_path.insert(0, finder)
+import deltacli.spark.sink
+sys.path.append({str(archive)!r})
+import deltacli.spark.care.fact_rows as found
+print(found.__spec__.origin)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path, check=False)
+
+    assert done.stdout.startswith(str(archive)), done.stderr

@@ -22,7 +22,6 @@ from deltacli.spark.option_values import (
     require_one,
     version_number,
 )
-from deltacli.spark.source_options import BATCH as TABLE_BATCH
 from deltacli.spark.source_options import STREAM as TABLE_STREAM
 from deltacli.spark.source_options import StreamOptions, has_limits
 
@@ -96,7 +95,7 @@ BATCH: Mapping[str, tuple[str, OptionReader]] = {
     "endingTimestamp": ("last_ms", moment),
     "responseFormat": ("formats", _formats),
 }
-_OF_STREAMS = {name: reader for name, reader in TABLE_STREAM.items() if name not in TABLE_BATCH}
+_OF_STREAMS = {name: reader for name, reader in TABLE_STREAM.items() if name != "allowExternal"}
 _OF_REQUESTS: Mapping[str, tuple[str, OptionReader]] = {
     "maxVersionsPerRpc": ("versions_per_request", _count_of_versions),
     "queryTableVersionIntervalSeconds": ("interval_seconds", _seconds),
