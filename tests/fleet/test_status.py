@@ -219,7 +219,7 @@ def test_rows_that_are_lost_come_before_whatever_else_costs_time(status: Status)
         first["table"],
         first["next"],
     )
-    local = "deltacli validate /lake/c --level storage"
+    local = "deltacli repair /lake/c --dry-run"
     vacuum = VacuumPolicy(retention_ms=14 * DAY_MS, consent=True)
     failed = advice_for(StepStatus("vacuum", "failed", 7, 1, "", code="storage.failed"), "/lake/c", "", vacuum)
     assert "deltacli vacuum /lake/c --dry-run --retention 14d" == failed
