@@ -39,6 +39,8 @@ LINES = (
     "undelete {t} --from {b} --dry-run",
     "diff {t} 3 11",
     "reach {t} --retention 7d",
+    "explain {t}",
+    "doctor table {t} --no-listing -q",
     "restore {t} --version 11 --yes",
     "properties {t} set kept=yes --yes",
     "checkpoint {t}",

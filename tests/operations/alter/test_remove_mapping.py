@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -255,6 +255,13 @@ def test_a_damaged_file_keeps_the_mapping_and_leaves_nothing_behind() -> None:
     assert set() == copies(storage)
 
 
+class FaultyCreations(FaultyStorage):
+    """Counts creations only: threads make other calls between them in another order each time."""
+
+    def step(self, verb: str, path: str, call: Callable[[], Any]) -> Any:
+        return super().step(verb, path, call) if "pub" in verb or "put" in verb else call()
+
+
 @pytest.mark.parametrize("fault", [Fault.BEFORE, Fault.LOST, Fault.UNSENT])
 def test_a_fault_at_any_call_loses_nothing(fault: Fault) -> None:
     def prepared() -> Storage:
@@ -263,16 +270,14 @@ def test_a_fault_at_any_call_loses_nothing(fault: Fault) -> None:
             open_at(storage).alter([one])
         return storage
 
-    counting = FaultyStorage(prepared())
+    kind = FaultyStorage if fault is Fault.BEFORE else FaultyCreations
+    counting = kind(prepared())
     expected = rows(open_at(prepared()))
     assert "ok" == unmap(counting)
 
-    places = [
-        at for at, (verb, _) in enumerate(counting.calls, 1) if fault is Fault.BEFORE or "pub" in verb or "put" in verb
-    ]
-    for at in places[:: 13 if fault is Fault.BEFORE else 6]:
+    for at in range(1, len(counting.calls) + 1, 13 if fault is Fault.BEFORE else 6):
         storage = prepared()
-        verdict = unmap(FaultyStorage(storage, at, fault))
+        verdict = unmap(kind(storage, at, fault))
         assert expected == rows(open_at(storage)), (at, verdict)
         assert unmap(storage) in ("ok", "features.not-present")
         assert expected == rows(open_at(storage))
