@@ -56,6 +56,9 @@ def source_class(server: str, kind: Kind = TABLES) -> Any:  # Any: a subclass of
     has_stream_sinks = has_stream_writers(__version__) and has_stream_writers(server)
     stream_sink = _sink_class(package, streams=True) if kind is TABLES and has_stream_sinks else None
 
+    def planned(options: dict[str, str], schema: Any, **how: bool) -> Any:
+        return package.load(_SINK).plan_sink(options, schema, **how)
+
     class DeltacliSource(DataSource):  # type: ignore[misc]
         @classmethod
         def name(cls) -> str:
@@ -79,14 +82,20 @@ def source_class(server: str, kind: Kind = TABLES) -> Any:  # Any: a subclass of
         def writer(self, schema: Any, overwrite: bool) -> Any:
             if sink is None:
                 raise package.load(_ROWS).no_writer(name)
-            return sink(dict(self.options), schema, overwrite)
+            try:
+                return sink(planned(dict(self.options), schema, overwrites=overwrite, is_stream=False))
+            except RuntimeError as fault:
+                raise fault.with_traceback(None) from None  # Spark shows every line of it
 
         def streamWriter(self, schema: Any, overwrite: bool) -> Any:
             if sink is None:
                 raise package.load(_ROWS).no_writer(name)
             if stream_sink is None:
                 raise package.load(_ROWS).no_stream_writer(server)
-            return stream_sink(dict(self.options), schema, overwrite)
+            try:
+                return stream_sink(planned(dict(self.options), schema, overwrites=overwrite, is_stream=True))
+            except RuntimeError as fault:
+                raise fault.with_traceback(None) from None
 
     return DeltacliSource
 
@@ -128,9 +137,8 @@ def _sink_class(package: Any, *, streams: bool) -> Any:  # Any: of `carried_pack
     base: Any = datasource.DataSourceStreamArrowWriter if streams else datasource.DataSourceArrowWriter
 
     class Sink(base):  # type: ignore[misc]
-        def __init__(self, options: dict[str, str], schema: Any, overwrites: bool) -> None:
-            arguments = {"overwrites": overwrites, "is_stream": streams}
-            self.plan = package.load(_SINK).plan_sink(options, schema, **arguments)
+        def __init__(self, plan: bytes) -> None:
+            self.plan = plan
 
         def write(self, iterator: Any) -> Any:
             return Written(package.load(_SINK).write_partition(self.plan, iterator))
