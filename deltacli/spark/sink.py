@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
 
 from deltacli.engine.spark.worker import Job, context_of
-from deltacli.errors import OutcomeUnknown, UsageError
+from deltacli.errors import DeltacliError, OutcomeUnknown, UsageError
 from deltacli.operations.change.append import Transaction, commit_append, plan_append, require_demands
 from deltacli.operations.change.commit import Committed
 from deltacli.operations.table.handle import TableHandle
@@ -110,7 +110,7 @@ def commit_sink(pickled: bytes, messages: Sequence[bytes | None], batch: int | N
             )
         except OutcomeUnknown:
             raise
-        except BaseException:
+        except DeltacliError:  # nothing was committed; after anything else, such as a signal, that is not certain
             _delete(table, files)
             raise
         if not isinstance(done, Committed):
@@ -129,7 +129,13 @@ def _metadata(options: WriteOptions) -> Mapping[str, str]:
 
 
 def abort_sink(pickled: bytes, messages: Sequence[bytes | None]) -> None:
-    """Delete the files of a write that was given up. Those of lost tasks are found by vacuum."""
+    """Delete the files of a write of which a task failed. Those of lost tasks are found by vacuum.
+
+    Spark also calls this after a commit that raised an error, with the messages of all tasks: then the files may be in
+    the table, and stay.
+    """
+    if all(message is not None for message in messages):
+        return
     plan: _Plan = pickle.loads(pickled)
     with searchable_faults(plan.options.path):
         _delete(open_source(plan.options), _files(messages))
