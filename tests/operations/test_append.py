@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from collections.abc import Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -17,6 +18,8 @@ from deltacli.api.table import Table
 from deltacli.errors import ConflictLost, Refused
 from deltacli.operations.change.append import Transaction, commit_append, plan_append
 from deltacli.operations.change.commit import Committed, NothingToDo
+from deltacli.spark.sink import _Plan, abort_sink, commit_sink
+from deltacli.spark.source_options import WriteOptions
 from tests.support import corpus
 from tests.support.actions import commit_info, metadata, protocol
 from tests.support.appending import append, written
@@ -253,3 +256,20 @@ def _appended_again(entry: Any, tmp_path: Path) -> str:
     twice = pa.concat_tables([before, before]).to_pylist()
     assert sorted(map(repr, twice)) == sorted(map(repr, after.to_pylist())), entry.id
     return "appended"
+
+
+def test_files_of_an_append_go_only_where_it_was_certainly_not_committed(tmp_path: Path) -> None:
+    table = _table(tmp_path / "tbl", _schema(("a", "long")))
+    spec = plan_append(table.snapshot(), pa.schema([("a", pa.int64())]))
+    plan = pickle.dumps(_Plan(WriteOptions(str(tmp_path / "tbl")), spec, b"", False))
+
+    def message() -> bytes:
+        return pickle.dumps(written(table, spec, pa.table({"a": [1]}).to_batches()))
+
+    committed = message()
+    commit_sink(plan, [committed])
+    abort_sink(plan, [committed])  # as Spark does where the answer of the commit was lost
+    assert [(1,)] == _rows(table)
+
+    abort_sink(plan, [message(), None])
+    assert 1 == len(list((tmp_path / "tbl").rglob("*.parquet")))
