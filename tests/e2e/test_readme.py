@@ -42,7 +42,7 @@ def test_the_commands_of_the_readme_run(tmp_path: Path) -> None:
 
     codes = {command: deltacli(*shlex.split(command)[1:], cwd=tmp_path).code for command in commands}
 
-    assert 17 == len(commands)
+    assert 18 == len(commands)
     assert {"deltacli diff ./tbl 3 8": 1} == {command: code for command, code in codes.items() if code != 0}
 
 
