@@ -65,6 +65,7 @@ def optimize(run: Run, table: TableArgument, *, asked: Asked[OptimizeRequest], h
       deltacli optimize ./tbl --purge --yes  # then vacuum removes the rows
       deltacli optimize ./tbl --check  # exit 1 if there is something to do
     """
+    from deltacli.operations.optimize.execute import OptimizeOutcome, require_complete
     from deltacli.operations.optimize.planning import plan_optimize
 
     opened = run.open_table(table, writes=not (how.dry_run or how.check))
@@ -75,6 +76,8 @@ def optimize(run: Run, table: TableArgument, *, asked: Asked[OptimizeRequest], h
             raise typer.Exit(EXIT_FINDINGS)
         if not plan.is_noop:
             run.say_next(again_without(invocation.arguments, "--dry-run"))
+        if not (how.dry_run or how.check):
+            require_complete(OptimizeOutcome(plan))
         return
     require_confirmation(run, _question(plan), yes=how.yes, show_plan=lambda: _show(run, plan))
     _execute(run, table, plan)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from deltacli.cli.render.sections import Section
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from deltacli.operations.optimize.execute import OptimizeOutcome
     from deltacli.operations.optimize.plan import OptimizePlan
     from deltacli.typing import Json
+    from deltacli.work.rewrite.pieces import RefusedFile
 
 _COLUMNS = ("what", "reason", "files", "bytes")
 _NAMED = 5
@@ -64,6 +65,7 @@ def _sections(plan: OptimizePlan, outcome: OptimizeOutcome | None) -> Iterator[S
         what = what if plan.order is None else "all files are in this order"
         yield Section("nothing to do", [f"{plan.table.uri}, version {version}: {what}"])
         yield Section("left alone", left_alone)
+        yield Section("refused", list(_refused(plan.damaged)), Style.PROBLEM)
         return
     yield Section("table", [plan.table.uri])
     yield Section("version", [str(version)])
@@ -86,8 +88,8 @@ def _sections(plan: OptimizePlan, outcome: OptimizeOutcome | None) -> Iterator[S
         yield Section("verified", list(_verified(outcome)))
         yield Section("old files", list(_old_files(plan, outcome)))
     yield Section("left alone", left_alone)
+    yield Section("refused", list(_refused(plan.damaged if outcome is None else outcome.refused)), Style.PROBLEM)
     if outcome is not None:
-        yield Section("refused", list(_refused(outcome)), Style.PROBLEM)
         yield Section("left behind", outcome.left_behind[:_NAMED], Style.PROBLEM)
 
 
@@ -143,8 +145,8 @@ def _skipped(reason: str, count: int) -> str:
     return f"{plural(count, 'file')}: {_REASONS.get(reason, reason)}"
 
 
-def _refused(outcome: OptimizeOutcome) -> Iterator[str]:
-    for one in outcome.refused[:_NAMED]:
+def _refused(files: Sequence[RefusedFile]) -> Iterator[str]:
+    for one in files[:_NAMED]:
         yield f"{one.path}: {one.reason} [{one.code}]"
-    if len(outcome.refused) > _NAMED:
-        yield f"and {len(outcome.refused) - _NAMED:,} more"
+    if len(files) > _NAMED:
+        yield f"and {len(files) - _NAMED:,} more"

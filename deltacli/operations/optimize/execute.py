@@ -68,6 +68,9 @@ class OptimizeOutcome:
     """New files that no version has and that were not deleted."""
     verified: Verified | None = None
 
+    def __post_init__(self) -> None:
+        self.refused += self.plan.damaged
+
     def as_json(self) -> dict[str, Json]:
         """Return the content of the document `deltacli.optimize`."""
         skipped = dict(Counter(self.plan.skipped) + self.skipped)

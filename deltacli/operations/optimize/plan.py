@@ -15,6 +15,7 @@ from deltacli.operations.optimize.row_order import RowOrder
 from deltacli.operations.optimize.select import Bin, Rules, Selection
 from deltacli.operations.table.keyed_files import Mask
 from deltacli.typing import Json
+from deltacli.work.rewrite.pieces import RefusedFile
 from deltacli.work.rewrite.spec import RewriteSpec
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ class OptimizePlan:
     selection: Selection
     order: RowOrder | None = None
     """The order that rows get; None if they keep that of their files."""
+    damaged: tuple[RefusedFile, ...] = ()
+    """Files that could not be read when the plan was made, and are left alone."""
 
     @property
     def is_noop(self) -> bool:
@@ -98,7 +101,7 @@ class OptimizePlan:
             "rows": chosen.rows,
             "vectorsPurged": chosen.vectors,
             "skipped": dict(self.skipped),
-            "refused": [],
+            "refused": [one._asdict() for one in self.damaged],
             "leftBehind": [],
             "verified": None,
             "estimate": self.estimate,

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.schema.shredded_variants import TYPED
 from deltacli.delta.schema.types import PrimitiveType, StructField, holds
-from deltacli.errors import DataUnreadable, PathExternal
+from deltacli.errors import DataUnreadable
 from deltacli.units import format_size
-from deltacli.work.rows.data_files import DataFile, OpenDataFile, open_data_file
-from deltacli.work.task import TaskContext
+from deltacli.work.rows.data_files import OpenDataFile
 
 if TYPE_CHECKING:
     import pyarrow
@@ -86,29 +85,6 @@ def _suspects_of(spec: RewriteSpec, opened: OpenDataFile, metadata: Mapping[byte
     for column, place in zip(wanted, found, strict=True):
         for leaf in place.leaves if place is not None else ():
             yield from _suspects(column, leaf, schema.column(leaf), marks)
-
-
-@dataclass(frozen=True, slots=True)
-class FindInexact:
-    """Opens files, and looks for what keeps a new file from being an exact copy. `SPEC` is the shared `RewriteSpec`.
-    A cluster is not asked about the few files that usually decide.
-    """
-
-    is_light: ClassVar[bool] = True
-
-    def __call__(self, piece: Sequence[DataFile], context: TaskContext) -> list[str | None]:
-        """Return for each file the code by which it is refused; None also where it cannot be read."""
-        judge = Exactness(context.shared(SPEC))
-        return [_refusal_of(file, judge, context) for file in piece]
-
-
-def _refusal_of(file: DataFile, judge: Exactness, context: TaskContext) -> str | None:
-    try:
-        with open_data_file(context.files, file) as opened:
-            judge.require(opened)
-    except (DataUnreadable, PathExternal) as fault:
-        return fault.code if fault.code in (NOT_EXACT, TOO_LARGE) else None
-    return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,14 +11,12 @@ from threading import BoundedSemaphore
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
-from deltacli.delta.partitions.values import constants_of
-from deltacli.delta.schema.file_schema import keeps_partition_columns
 from deltacli.errors import FileMissing, StorageFailed
 from deltacli.storage import Created, Draft, Existed, Storage, Unknown
 from deltacli.work.rewrite.exactness import SPEC
 from deltacli.work.rewrite.new_files import Written, read_back, write_file
 from deltacli.work.rewrite.pieces import NamedFiles, NewFile, RefusedFile, RewritePiece, Rewritten
-from deltacli.work.rewrite.sources import SourceRefusedError, Sources
+from deltacli.work.rewrite.sources import SourceRefusedError, Sources, constants_for
 from deltacli.work.rewrite.spec import RewriteSpec
 from deltacli.work.task import TaskContext
 
@@ -71,11 +69,7 @@ class _Run:
 
     def __init__(self, spec: RewriteSpec, piece: RewritePiece, context: TaskContext) -> None:
         self._spec, self._piece, self._context = spec, piece, context
-        constants = {}
-        if keeps_partition_columns(spec.config):
-            path = next((source.file.path for source in piece.sources), "")
-            constants = constants_of(piece.partition_values.items(), spec.config, path)
-        self._sources = Sources(context.files, spec, constants)
+        self._sources = Sources(context.files, spec, constants_for(spec, piece))
         checked = spec.order if spec.reads_back else None
         self._read = None if checked is None else checked.digest()
         self._read_back = None if checked is None else checked.digest()

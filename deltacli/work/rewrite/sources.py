@@ -8,18 +8,21 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.errors import DataUnreadable, PathExternal
+from deltacli.delta.partitions.values import constants_of
+from deltacli.delta.schema.file_schema import keeps_partition_columns
+from deltacli.errors import DataUnreadable, DeltacliError, PathExternal
 from deltacli.typing import ArrowScalar
-from deltacli.work.rewrite.exactness import Exactness
-from deltacli.work.rewrite.pieces import RefusedFile, SourceFile
+from deltacli.work.rewrite.exactness import SPEC, Exactness
+from deltacli.work.rewrite.pieces import RefusedFile, RewritePiece, SourceFile
 from deltacli.work.rewrite.spec import RewriteSpec
 from deltacli.work.rows.data_files import DataFile, OpenDataFile, open_data_file
 from deltacli.work.rows.deletion_vectors import read_vector
 from deltacli.work.rows.row_reader import PlainReader, find_beside, read_opened
 from deltacli.work.rows.table_files import TableFiles
+from deltacli.work.task import TaskContext
 
 if TYPE_CHECKING:
     import pyarrow
@@ -28,6 +31,8 @@ _HELD_BYTES = 64 << 20
 """The rows of a smaller file are read to the end before the first is passed on."""
 _JOINED_ROWS, _JOINED_BYTES = 1 << 13, 1 << 20
 """Rows and bytes from which on batches are not joined with more; an eighth of the target, if that is less."""
+_MOST_READ = 256 << 20
+"""Larger files are not read before they are rewritten."""
 _AHEAD_FILES, _AHEAD_BYTES = 32, 16 << 20
 """The files, and about the bytes, that a disk is asked for before they are read."""
 
@@ -113,6 +118,15 @@ class Sources:
             bytes_ahead -= source.file.size_bytes or 0
             yield from self._of_file(source)
 
+    def judge(self, source: SourceFile) -> Iterator[pyarrow.RecordBatch]:
+        """Open a file and yield nothing. Raises SourceRefusedError."""
+        try:
+            with open_data_file(self.files, source.file) as opened:
+                self._exactness.require(opened)
+        except (DataUnreadable, PathExternal) as fault:
+            raise SourceRefusedError(_refused(source, fault)) from fault
+        yield from ()
+
     def _of_file(self, source: SourceFile) -> Iterator[_Rows]:
         """Yield the rows of a file; none of them if it is refused."""
         held: list[_Rows] = []
@@ -123,8 +137,7 @@ class Sources:
             try:
                 batch = next(batches, None)
             except (DataUnreadable, PathExternal) as fault:
-                why = fault.facts.get("reason")
-                refused = RefusedFile(source.file.path, fault.code, f"{fault.message}: {why}" if why else fault.message)
+                refused = _refused(source, fault)
                 if is_passing:
                     raise SourceRefusedError(refused) from fault
                 self.refused.append(refused)
@@ -162,6 +175,37 @@ class Sources:
             live = opened.parquet.metadata.num_rows - (file.deleted.count if file.deleted is not None else 0)
             if count != live:
                 raise DataUnreadable(f"{count} rows were read, but it has {live}")
+
+
+def constants_for(spec: RewriteSpec, piece: RewritePiece) -> Mapping[str, ArrowScalar]:
+    """Return the partition columns that the new files of a piece contain. Raises DataUnreadable (`partition.*`)."""
+    if not keeps_partition_columns(spec.config):
+        return {}
+    path = next((source.file.path for source in piece.sources), "")
+    return constants_of(piece.partition_values.items(), spec.config, path)
+
+
+@dataclass(frozen=True, slots=True)
+class FindRefused:
+    """Reads files as if they were rewritten, without writing anything. `SPEC` is the shared `RewriteSpec`. A cluster is
+    not asked about the few files that usually decide.
+    """
+
+    is_light: ClassVar[bool] = True
+
+    def __call__(self, piece: RewritePiece, context: TaskContext) -> tuple[RefusedFile, ...]:
+        """Return the files of a piece that would be refused. Of a file that is large only the footer is judged."""
+        found = Sources(context.files, context.shared(SPEC), constants_for(context.shared(SPEC), piece))
+        for source in piece.sources:
+            try:
+                for _ in (
+                    found.batches([source]) if (source.file.size_bytes or 0) <= _MOST_READ else found.judge(source)
+                ):
+                    if context.is_cancelled():
+                        break
+            except SourceRefusedError as fault:
+                found.refused.append(fault.refused)
+        return tuple(found.refused)
 
 
 def rows_for_new_file(
@@ -217,6 +261,11 @@ def _require_row_columns(spec: RewriteSpec, opened: OpenDataFile) -> None:
     for name, column in zip(spec.row_columns or (), spec.reading.columns[-2:], strict=False):
         if find_beside(spec.reading, column, opened.schema) is None and name in opened.schema.names:
             raise DataUnreadable(f"column {name} holds the ids of rows, but cannot be read", code="data.type-mismatch")
+
+
+def _refused(source: SourceFile, fault: DeltacliError) -> RefusedFile:
+    why = fault.facts.get("reason")
+    return RefusedFile(source.file.path, fault.code, f"{fault.message}: {why}" if why else fault.message)
 
 
 @contextmanager

@@ -238,11 +238,30 @@ def test_a_file_that_is_refused_does_not_make_every_run_sort_again() -> None:
         table.optimize(zorder=["id"])
     version, files = table.snapshot().version, live_paths(table)
 
+    plan = plan_optimize(table, OptimizeRequest(zorder=["id"]))
     with pytest.raises(DeltacliError, match="could not be read"):
         table.optimize(zorder=["id"])
 
+    assert plan.is_noop
+    assert ["x"] == [one.path for one in plan.damaged]
     assert (version, files) == (table.snapshot().version, live_paths(table))
     assert {path for path in data_files(table.storage) if "part-" in path} <= files
+
+
+def test_a_file_with_a_damaged_page_does_not_make_every_run_sort_again() -> None:
+    ids = Ids(partitioned=False).append("a", "b", "x")
+    whole = bytearray(ids.builder.files["x"].data)
+    whole[4:40] = b"\xff" * 36
+    ids.builder.file("x", bytes(whole))
+    table = ids.table()
+    with pytest.raises(DeltacliError, match="could not be read"):
+        table.optimize(zorder=["id"])
+
+    plan = plan_optimize(table, OptimizeRequest(zorder=["id"]))
+
+    assert plan.is_noop
+    assert {"sorted": 1} == {reason: count for reason, count in plan.skipped.items() if reason == "sorted"}
+    assert ["x"] == [one.path for one in plan.damaged]
 
 
 @pytest.mark.parametrize("how", [{"zorder": ["id"]}, {"cluster": True}])
