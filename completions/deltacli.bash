@@ -1081,7 +1081,7 @@ token;-;again;Manage the bearer tokens of recipients.
             commands=''
             options='--from;TEXT;once;The first version: a number, or the first one committed at or after T.
 --to;TEXT;once;The last version: a number, or the last one committed at or before T.
---columns;TEXT;once;Show only these columns, in this order.
+--columns;TEXT;once;Show only these columns of the table; those of the change follow.
 --where;TEXT;once;Return only rows that match it.
 --limit;TEXT;once;Number of rows shown; 0 shows all.
 --format;table json ndjson csv markdown parquet;once;Format of stdout.
@@ -1315,11 +1315,11 @@ show;-;again;Show the endpoint and the expiry of a profile file, and never its s
             commands=''
             options='--to;TEXT;once;Directory of the local table, or file or directory of rows.
 --as;delta parquet csv ndjson;once;Form of the result.
---where;TEXT;once;Return only rows that match it.
 --columns;TEXT;once;Write only these columns, in this order.
+--where;TEXT;once;Return only rows that match it.
+--limit;TEXT;once;Largest number of rows.
 --version;TEXT;once;Use the snapshot of this version.
 --timestamp;TEXT;once;Use the newest version committed at or before T (RFC 3339 with offset, or a date: midnight UTC).
---limit;TEXT;once;Largest number of rows.
 --resume;-;once;Finish an interrupted pull at the version that it was pulling.
 --verify;footers data;once;Check footers, or decode all data of each file, also of those that are there.
 --force;-;once;Replace the file of --to if it exists.

@@ -35,6 +35,7 @@ class Kind(Enum):
     VERSIONS = "5,10-12"
     PATTERNS = "a list of patterns, separated by commas"
     COLUMNS = "a list of columns, separated by commas"
+    NAMES = "names of columns, separated by commas"
     COMMIT_METADATA = "a list of keys with values"
     CHOICE = "one of several words"
 

@@ -14,12 +14,7 @@ from deltacli.api.undo import Undo
 from deltacli.clock import Clock, system_clock
 from deltacli.delta.log.commit_metadata import NO_METADATA, require_free
 from deltacli.errors import UsageError
-from deltacli.operations.table.api_arguments import (
-    count_number,
-    moment_ms,
-    optional_count,
-    optional_version,
-)
+from deltacli.operations.table.api_arguments import count_number
 from deltacli.operations.table.api_hints import name_table, named
 from deltacli.operations.table.version import Snapshot
 from deltacli.progress import SILENT, Progress
@@ -41,7 +36,7 @@ if TYPE_CHECKING:
     from deltacli.operations.optimize.request import OptimizeRequest
     from deltacli.operations.read.changes import Changes
     from deltacli.operations.read.history import History
-    from deltacli.operations.table.time_travel import VersionTime
+    from deltacli.operations.read.request import ChangesRequest
     from deltacli.operations.vacuum.plan import VacuumResult
     from deltacli.operations.vacuum.request import VacuumRequest
     from deltacli.operations.validate.request import ValidateRequest
@@ -51,6 +46,7 @@ if TYPE_CHECKING:
     from deltacli.storage.retry import Retry
     from deltacli.typing import JsonObject
 else:
+    ChangesRequest = Lazy("deltacli.operations.read.request", "ChangesRequest")
     CheckpointRequest = Lazy("deltacli.operations.checkpoint.plan", "CheckpointRequest")
     OptimizeRequest = Lazy("deltacli.operations.optimize.request", "OptimizeRequest")
     VacuumRequest = Lazy("deltacli.operations.vacuum.request", "VacuumRequest")
@@ -146,17 +142,6 @@ def retry_of(uri: str, budget: timedelta) -> Retry | None:
     return Retry(budget.total_seconds(), is_explicit=budget != timedelta(minutes=1))
 
 
-def _end_of_range(version: int | None, timestamp: datetime | date | None, name: str) -> int | VersionTime | None:
-    """Return one end of a range of versions. Raises UsageError."""
-    from deltacli.operations.table.time_travel import VersionTime
-
-    if version is not None and timestamp is not None:
-        raise UsageError(f"{name}_version and {name}_timestamp exclude each other")
-    if timestamp is not None:
-        return VersionTime(moment_ms(timestamp, f"{name}_timestamp"))
-    return optional_version(version, f"{name}_version")
-
-
 class Table(BeforeChange, LogCare, Undo):
     """A Delta table in one directory of a store: a handle with every operation as a method."""
 
@@ -190,17 +175,8 @@ class Table(BeforeChange, LogCare, Undo):
         return find_snapshot(self, version=version, timestamp=timestamp, timestamp_ms=timestamp_ms)
 
     @named
-    def changes(
-        self,
-        *,
-        from_version: int | None = None,
-        to_version: int | None = None,
-        from_timestamp: datetime | date | None = None,
-        to_timestamp: datetime | date | None = None,
-        columns: Sequence[str] | None = None,
-        where: str | None = None,
-        limit: int | None = None,
-    ) -> Changes:
+    @takes(ChangesRequest)
+    def changes(self, request: ChangesRequest) -> Changes:
         """Return the changes of rows of the versions from `from_version` to `to_version` (None: the newest), both
         included, as an iterable of Arrow batches. Instead of versions, `from_timestamp` is the first version committed
         at or after a datetime, `to_timestamp` the last one committed at or before it.
@@ -211,15 +187,9 @@ class Table(BeforeChange, LogCare, Undo):
         and `limit` are as in `Snapshot.scan`, and `where` may use these three. Raises what `snapshot` raises, and
         VersionAbsent where the commit of a version is missing; iterating raises DataUnreadable.
         """
-        from deltacli.operations.read.changes import read_range
-        from deltacli.operations.table.time_travel import find_range
+        from deltacli.operations.read.changes import read_changes
 
-        first = _end_of_range(from_version, from_timestamp, "from")
-        last = _end_of_range(to_version, to_timestamp, "to")
-        if first is None:
-            raise UsageError("the range of changes has no begin", facts={"expected": "from_version or from_timestamp"})
-        span = find_range(self, first, last)
-        return read_range(self, span, columns=columns, where=where, limit=optional_count(limit, "limit"))
+        return read_changes(self, request)
 
     @named
     @takes(ValidateRequest)

@@ -17,6 +17,7 @@ from deltacli.engine.spark.engine import sendable_location
 from deltacli.engine.spark.worker import Job, SeenFile
 from deltacli.errors import DeltacliError, Refused, UsageError
 from deltacli.operations.read.changes import Changes
+from deltacli.operations.read.request import ScanRequest
 from deltacli.operations.table.api_hints import name_table
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.time_travel import find_snapshot
@@ -115,11 +116,9 @@ class ChangesPlan:
         self.table = open_source(options)
         self.changes = Changes(
             self.table,
+            ScanRequest(columns=options.columns, where=options.where),
             from_version=options.starting_version,
             to_version=options.ending_version,
-            columns=options.columns,
-            where=options.where,
-            limit=None,
         )
 
     @property

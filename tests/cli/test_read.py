@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from deltacli.cli.options.rows import split_columns
+from deltacli.cli.options.asked import split_columns
 from deltacli.cli.terminal.term import cells
 from tests.cli.pty_session import Session
 from tests.cli.screen import as_pasted
@@ -251,7 +251,7 @@ def test_explain_fits_a_terminal(sample: Path) -> None:
     ],
 )
 def test_a_column_with_a_comma_in_its_name_is_quoted_with_backticks(text: str, names: list[str]) -> None:
-    assert names == split_columns(text)
+    assert names == split_columns(text, "--columns")
 
 
 def test_rows_are_counted_from_the_log_or_from_one_column(sample: Path) -> None:

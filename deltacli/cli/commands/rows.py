@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,28 +10,25 @@ import typer
 
 from deltacli.cli.formats import PARQUET, RowFormat
 from deltacli.cli.invocation import invocation
+from deltacli.cli.options.asked import Asked
 from deltacli.cli.options.chosen_version import note_findings, parse_moment_of
 from deltacli.cli.options.common_options import TableArgument, TimestampOption, VersionOption
 from deltacli.cli.options.moments import parse_moment
 from deltacli.cli.options.rows import (
-    ChangedColumnsOption,
-    ColumnsOption,
     LimitOption,
-    WhereOption,
     note_what_is_missing,
     require_file,
     settle_limit,
-    split_columns,
     write_directory,
 )
 from deltacli.cli.options.run import Run
 from deltacli.errors import UsageError
+from deltacli.operations.read.request import ChangesRequest, ScanRequest
 from deltacli.request_fields import option
 
 if TYPE_CHECKING:
     from deltacli.cli.render.data.rows import FramedResult, RowsResult
     from deltacli.operations.read.scan import Scan
-    from deltacli.operations.table.time_travel import VersionTime
     from deltacli.operations.table.version import Snapshot
 
 EXIT_CODES = (0, 2, 3, 4, 7, 70)
@@ -43,10 +40,8 @@ _COUNTED_BYTES = 64 << 20
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ReadOptions:
-    """Which rows of which version are read, and what is shown of them."""
+    """Which version is read, and what is shown of its rows."""
 
-    columns: ColumnsOption = None
-    where: WhereOption = None
     limit: LimitOption = None
     version: VersionOption = None
     timestamp: TimestampOption = None
@@ -54,7 +49,7 @@ class ReadOptions:
     count: bool = option("Count the rows instead.", default=False)
 
 
-def read(run: Run, table: TableArgument, *, wanted: ReadOptions) -> None:
+def read(run: Run, table: TableArgument, *, asked: Asked[ScanRequest], wanted: ReadOptions) -> None:
     """Read the rows of a table at a version.
 
     \b
@@ -73,16 +68,18 @@ def read(run: Run, table: TableArgument, *, wanted: ReadOptions) -> None:
       deltacli read ./tbl --output rows/  # Parquet files, in parallel
       deltacli read ./tbl --where "trip > 500 AND ride.city = 'Bern'" --explain
     """
+    from deltacli.operations.read.scan import Scan
     from deltacli.storage.base import StoreOfVersions
 
-    where, version = wanted.where, wanted.version
+    version = wanted.version
     at_ms = parse_moment_of(version, wanted.timestamp)
-    if wanted.count and (wanted.explain or wanted.columns is not None or wanted.limit is not None):
+    if wanted.count and (wanted.explain or "columns" in asked.values or wanted.limit is not None):
         raise UsageError("--count excludes --columns, --limit and --explain")
     if wanted.count and (run.format is PARQUET or run.directory is not None):
         raise UsageError("--count is not written as Parquet", facts={"expected": "--format json, csv or another one"})
     require_file(run)
-    columns, most = split_columns(wanted.columns), settle_limit(run, wanted.limit)
+    request, most = asked.request(), settle_limit(run, wanted.limit)
+    where = request.where
     if wanted.explain and run.directory is not None:
         raise UsageError("--explain cannot be written to a directory", code="usage.output")
     opened = run.open_table(table)
@@ -94,7 +91,7 @@ def read(run: Run, table: TableArgument, *, wanted: ReadOptions) -> None:
         return
     # One row more than is shown, to find out whether there are more.
     more = 0 if run.directory is not None else 1
-    scan = found.scan(columns=columns, where=where, limit=most + more if most and not wanted.explain else None)
+    scan = Scan(found, replace(request, limit=most + more if most and not wanted.explain else None))
     note_findings(run, found, at_ms)
     if run.directory is not None:
         write_directory(run, opened.uri, "rows", {"version": scan.version}, scan.write_parquet, most)
@@ -186,8 +183,8 @@ def changes(
     table: TableArgument,
     first: First,
     last: Last = None,
-    columns: ChangedColumnsOption = None,
-    where: WhereOption = None,
+    *,
+    asked: Asked[ChangesRequest],
     limit: LimitOption = None,
 ) -> None:
     """Read how the rows of a table changed between two versions.
@@ -208,27 +205,24 @@ def changes(
     """
     from deltacli.cli.render.data.rows import Rows, RowsResult
     from deltacli.delta.schema.types import type_json
-    from deltacli.operations.read.changes import read_range
-    from deltacli.operations.table.time_travel import find_range
+    from deltacli.operations.read.changes import read_changes
 
-    begin, end = _parse_end("--from", first), None if last is None else _parse_end("--to", last)
+    ends = _end("--from", first) | ({} if last is None else _end("--to", last))
     require_file(run)
-    chosen = split_columns(columns)
-    most = settle_limit(run, limit)
+    request, most = Asked(ChangesRequest, {**asked.values, **ends}).request(), settle_limit(run, limit)
     opened = run.open_table(table)
-    span = find_range(opened, begin, end)
     extra = 0 if run.directory is not None else 1  # to find out whether there are more
-    found = read_range(opened, span, columns=chosen, where=where, limit=most + extra if most else None)
+    found = read_changes(opened, replace(request, limit=most + extra if most else None))
     note_findings(run, found.snapshot, None)
     if run.directory is not None:
-        versions = {"fromVersion": span.first, "toVersion": span.last}
+        versions = {"fromVersion": found.from_version, "toVersion": found.to_version}
         write_directory(run, opened.uri, "changes", versions, found.write_parquet, most)
         for note in found.notes:
             run.note(f"note: {note}")
         return
     about = {
-        "fromVersion": span.first,
-        "toVersion": span.last,
+        "fromVersion": found.from_version,
+        "toVersion": found.to_version,
         "columns": [{"name": column.name, "type": type_json(column.data_type)} for column in found.columns],
     }
     rows = Rows("deltacli.changes", "change", opened.uri, about, found.schema, found, first=_CHANGE[:1])
@@ -239,16 +233,17 @@ def changes(
     note_what_is_missing(run, result.written, most)
 
 
-def _parse_end(option: str, text: str) -> int | VersionTime:
-    """Return a version where the text consists of digits, else a time. Raises UsageError."""
-    from deltacli.operations.table.time_travel import VersionTime
+def _end(option: str, text: str) -> dict[str, int]:
+    """Return the end of a range as a field of the request: a version if it consists of digits, else a time.
 
-    digits = text.strip()
+    Raises UsageError.
+    """
+    name, digits = option.removeprefix("--"), text.strip()
     is_version = digits.isascii() and digits.isdigit() and len(digits) <= _LONGEST_VERSION
     if is_version:
-        return int(digits)
+        return {f"{name}_version": int(digits)}
     try:
-        return VersionTime(parse_moment(option, text, invocation.arguments))
+        return {f"{name}_timestamp_ms": parse_moment(option, text, invocation.arguments)}
     except UsageError as fault:
         if fault.message.endswith(" is not a timestamp"):
             fault.message = f"{option}: {text!r} is neither a version number nor a time"

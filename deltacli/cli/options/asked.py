@@ -17,6 +17,7 @@ from deltacli.units import parse_duration, parse_share, parse_versions
 Request = TypeVar("Request")
 
 _COLUMN = pattern(r"(?:`(?:[^`]|``)*`|[^,`])+|`.*")
+_NAME = pattern(r"\s*`(?:[^`]|``)*`\s*(?=,|$)|[^,]+")
 _RATE = pattern(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)/s")
 
 
@@ -158,6 +159,18 @@ def _read_columns(texts: Sequence[str], option: str) -> tuple[str, ...]:
     return found
 
 
+def split_columns(columns: str, option: str) -> list[str]:
+    """Return names of columns; backticks quote a name with a comma. Raises UsageError where there is none."""
+    names = [_unquoted(name) for found in _NAME.findall(columns) if (name := found.strip())]
+    if not names:
+        raise UsageError(f"{option} is empty", code="usage.column", hint="deltacli snapshot {table} --schema")
+    return names
+
+
+def _unquoted(name: str) -> str:
+    return name[1:-1].replace("``", "`") if len(name) > 2 and name[0] == "`" == name[-1] else name
+
+
 def _read_share(text: str, option: str) -> float:
     try:
         return parse_share(text)
@@ -187,6 +200,7 @@ _READERS: Mapping[Kind, Callable[[Any, str], object]] = {  # Any: values parsed 
     Kind.VERSIONS: lambda texts, option: parse_versions(",".join(texts), option),
     Kind.PATTERNS: _read_patterns,
     Kind.COLUMNS: _read_columns,
+    Kind.NAMES: split_columns,
     Kind.SHARE: _read_share,
     Kind.RATE: _read_rate,
     Kind.OPPOSITE: lambda value, _option: not value,

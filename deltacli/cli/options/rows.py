@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from deltacli.operations.read.output import WrittenDirectory
 
 _NAMED = 5
-_NAME = r"\s*`(?:[^`]|``)*`\s*(?=,|$)|[^,]+"
 
 DEFAULT_ROWS = 20
 "Rows shown on a terminal without --limit."
@@ -36,19 +34,6 @@ LimitOption = Annotated[
 ColumnsOption = Annotated[
     str | None,
     typer.Option("--columns", metavar="A,B,…", help="Show only these columns, in this order.", show_default=False),
-]
-ChangedColumnsOption = Annotated[
-    str | None,
-    typer.Option(
-        "--columns",
-        metavar="A,B,…",
-        help="Show only these columns of the table; those of the change follow.",
-        show_default=False,
-    ),
-]
-WhereOption = Annotated[
-    str | None,
-    typer.Option("--where", metavar="CONDITION", help="Return only rows that match it.", show_default=False),
 ]
 
 
@@ -90,21 +75,6 @@ def write_directory(
     run.write(DirectoryResult(table, content, versions, written))
     if written.was_cut:
         run.note(f"wrote the first {limit:,} rows; to write all: {again_without_limit(invocation.arguments)}")
-
-
-def split_columns(columns: str | None) -> list[str] | None:
-    """Return the names of `--columns`; backticks quote a name with a comma. Raises UsageError where there is none."""
-    if columns is None:
-        return None
-    found = (match.strip() for match in re.findall(_NAME, columns))
-    names = [_unquoted(name) for name in found if name]
-    if not names:
-        raise UsageError("--columns is empty", code="usage.column", hint="deltacli snapshot {table} --schema")
-    return names
-
-
-def _unquoted(name: str) -> str:
-    return name[1:-1].replace("``", "`") if len(name) > 2 and name[0] == "`" == name[-1] else name
 
 
 def note_what_is_missing(run: Run, written: Written, limit: int) -> None:

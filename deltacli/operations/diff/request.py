@@ -8,11 +8,9 @@ from datetime import date, datetime
 
 from deltacli.errors import UsageError
 from deltacli.hints import parameter
-from deltacli.operations.table.api_arguments import moment_ms, optional_version
+from deltacli.operations.table.api_arguments import settle_ends
 from deltacli.operations.table.handle import TableHandle
 from deltacli.request_fields import Kind, option
-
-ENDS = ("from", "to")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,15 +36,7 @@ class DiffRequest:
 
     def __post_init__(self) -> None:
         """Raise UsageError for ends that are given twice, and for a comparison of a version with itself."""
-        for end in ENDS:
-            version, timestamp = getattr(self, f"{end}_version"), getattr(self, f"{end}_timestamp")
-            if sum(one is not None for one in (version, timestamp, getattr(self, f"{end}_timestamp_ms"))) > 1:
-                raise UsageError(f"{end}_version and {end}_timestamp exclude each other")
-            if optional_version(version, f"{end}_version") is not None and version < 0:
-                raise UsageError(f"version {version} is negative")
-            if timestamp is not None:
-                object.__setattr__(self, f"{end}_timestamp_ms", moment_ms(timestamp, f"{end}_timestamp"))
-                object.__setattr__(self, f"{end}_timestamp", None)
+        settle_ends(self)
         if isinstance(self.key, str):
             raise UsageError(f"{parameter('diff.key')} is a text, expected a list of columns")
         object.__setattr__(self, "key", tuple(self.key))

@@ -47,8 +47,8 @@ if TYPE_CHECKING:
     import pyarrow
 
     from deltacli.operations.read.output import WrittenDirectory
+    from deltacli.operations.read.request import ChangesRequest, ScanRequest
     from deltacli.operations.table.handle import TableHandle
-    from deltacli.operations.table.time_travel import VersionRange
     from deltacli.operations.table.version import Snapshot
 
 CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP = "_change_type", "_commit_version", "_commit_timestamp"
@@ -79,18 +79,14 @@ class Changes:
     def __init__(
         self,
         table: TableHandle,
+        rows: ScanRequest,
         *,
         from_version: int,
         to_version: int | None,
-        columns: Sequence[str] | None,
-        where: str | None,
-        limit: int | None,
         is_empty: bool = False,
     ) -> None:
         if from_version < 0:
             raise UsageError(f"version {from_version} is negative")
-        if limit is not None and limit < 0:
-            raise UsageError(f"limit {limit} is negative")
         if to_version is not None and to_version < from_version and not is_empty:
             end, begin = parameter("changes.to_version", to_version), parameter("changes.from_version", from_version)
             raise UsageError(f"{end} is before {begin}")
@@ -103,9 +99,9 @@ class Changes:
         self._is_empty = is_empty or (to_version is None and from_version == self.to_version + 1)
         if not self._is_empty:
             _require_commits(self._listing, from_version, self.to_version)
-        self._selection = _select(self._end.schema, columns, where)
+        self._selection = _select(self._end.schema, rows.columns, rows.where)
         self._wanted = self._selection.rows_wanted(self._end.config)
-        self._limit = limit
+        self._limit = rows.limit
         self._unrecorded: list[int] = []
 
     @property
@@ -192,22 +188,19 @@ class Changes:
         return self._table.files()
 
 
-def read_range(
-    table: TableHandle, span: VersionRange, *, columns: Sequence[str] | None, where: str | None, limit: int | None
-) -> Changes:
-    """Return the changes of a range of versions, which may be empty."""
+def read_changes(table: TableHandle, request: ChangesRequest) -> Changes:
+    """Return the changes of a range of versions, which may be empty. Raises what `find_range` raises."""
+    from deltacli.operations.table.time_travel import find_range
+
+    span = find_range(table, *request.ends)
     is_empty = span.first > span.last
+    knows_versions = isinstance(table.storage, StoreOfVersions)
     if isinstance(table.storage, StoreOfVersions) and not is_empty:
         table = table.over(table.storage.between(span.first, span.last))
-    return Changes(
-        table,
-        from_version=span.first,
-        to_version=None if is_empty and isinstance(table.storage, StoreOfVersions) else span.last,
-        columns=columns,
-        where=where,
-        limit=limit,
-        is_empty=is_empty,
-    )
+    last = None if is_empty and knows_versions else span.last
+    found = Changes(table, request, from_version=span.first, to_version=last, is_empty=is_empty)
+    found.to_version = span.last
+    return found
 
 
 def _select(schema: StructType, columns: Sequence[str] | None, where: str | None) -> Selection:

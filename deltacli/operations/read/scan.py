@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from deltacli.delta.predicate import Predicate
     from deltacli.operations.read.output import WrittenDirectory
+    from deltacli.operations.read.request import ScanRequest
     from deltacli.operations.table.handle import TableHandle
 
 BY_PARTITION, BY_STATISTICS = "partition", "statistics"
@@ -111,16 +112,12 @@ class Scan:
     (`typewidening.*`) where no reader may read the version.
     """
 
-    def __init__(
-        self, snapshot: ScannedVersion, *, columns: Sequence[str] | None, where: str | None, limit: int | None
-    ) -> None:
-        if limit is not None and limit < 0:
-            raise UsageError(f"limit {limit} is negative")
+    def __init__(self, snapshot: ScannedVersion, request: ScanRequest) -> None:
         require_readable_rows(snapshot.config, snapshot.version)
         self._snapshot = snapshot
-        self._selection = Selection.make(snapshot.schema, columns, where)
+        self._selection = Selection.make(snapshot.schema, request.columns, request.where)
         self._wanted = self._selection.rows_wanted(snapshot.config)
-        self._limit = limit
+        self._limit = request.limit
 
     @property
     def version(self) -> int:

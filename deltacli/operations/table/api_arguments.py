@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from datetime import UTC, date, datetime, timedelta
+from typing import NamedTuple
 
 from deltacli.errors import UsageError
 from deltacli.units import EPOCH
@@ -36,6 +37,31 @@ def count_number(value: object, name: str) -> int:
 def optional_count(value: object, name: str) -> int | None:
     """Return a count, or None. Raises UsageError."""
     return None if value is None else count_number(value, name)
+
+
+class VersionTime(NamedTuple):
+    """A time that selects a version."""
+
+    timestamp_ms: int
+
+
+def settle_ends(request: object) -> None:
+    """Settle the ends of a range of versions: the fields `from_version` and `to_version`, or those of times, which
+    become milliseconds. Raises UsageError where an end is given twice or is none.
+    """
+    for end in ("from", "to"):
+        version, timestamp, timestamp_ms = (
+            getattr(request, f"{end}_{what}") for what in ("version", "timestamp", "timestamp_ms")
+        )
+        if sum(one is not None for one in (version, timestamp, timestamp_ms)) > 1:
+            raise UsageError(f"{end}_version and {end}_timestamp exclude each other")
+        version = optional_version(version, f"{end}_version")
+        if version is not None and version < 0:
+            raise UsageError(f"version {version} is negative")
+        object.__setattr__(request, f"{end}_version", version)
+        if timestamp is not None:
+            object.__setattr__(request, f"{end}_timestamp_ms", moment_ms(timestamp, f"{end}_timestamp"))
+            object.__setattr__(request, f"{end}_timestamp", None)
 
 
 def moment_ms(value: object, name: str) -> int:

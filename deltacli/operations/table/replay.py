@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
@@ -67,9 +67,9 @@ class LogTail:
         """The keys of large commits."""
         return [keys for one in self.large.values() for keys in one.keys]
 
-    @property
+    @cached_property
     def touched(self) -> TouchedFiles:
-        """The files that these commits have decided."""
+        """The files that these commits have decided; not before the last one was taken."""
         return TouchedFiles(self.seen, self.decided)
 
 

@@ -12,7 +12,7 @@ from deltacli.delta.log.segment import LogListing
 from deltacli.delta.protocol.read_property import in_commit_keys, parse_integer
 from deltacli.errors import Unreadable, UsageError, VersionAbsent
 from deltacli.hints import command, parameter
-from deltacli.operations.table.api_arguments import moment_ms, optional_version
+from deltacli.operations.table.api_arguments import VersionTime, moment_ms, optional_version
 from deltacli.operations.table.api_hints import named
 from deltacli.operations.table.find_log import Log, list_log
 from deltacli.operations.table.handle import TableHandle
@@ -78,12 +78,6 @@ def committed_at(table: TableHandle, listing: LogListing, version: int) -> int |
     if version not in listing.commits:
         return None
     return _search(table, listing, 0)[2](version)
-
-
-class VersionTime(NamedTuple):
-    """A time that selects a version."""
-
-    timestamp_ms: int
 
 
 class VersionRange(NamedTuple):

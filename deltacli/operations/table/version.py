@@ -29,12 +29,12 @@ from deltacli.delta.protocol.protocol_action import Protocol, require_readable
 from deltacli.delta.schema.names import PHYSICAL_NAME
 from deltacli.errors import CheckpointUnreadable, CommitCorrupt, Unreadable, UsageError
 from deltacli.hints import command
-from deltacli.operations.table.api_arguments import optional_count
 from deltacli.operations.table.api_hints import named, named_items
 from deltacli.operations.table.find_log import Log, list_log
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.replay import LogTail, read_tail, replay_batches, whole_batch
 from deltacli.progress import reported
+from deltacli.request_fields import Lazy, takes
 from deltacli.storage.secrets import without_secrets
 from deltacli.work.checkpoints.counting import CountPiece, count_batch, rows_of_piece
 from deltacli.work.checkpoints.reading import (
@@ -53,7 +53,10 @@ if TYPE_CHECKING:
 
     from deltacli.delta.schema.types import StructType
     from deltacli.operations.read.output import WrittenDirectory
+    from deltacli.operations.read.request import ScanRequest
     from deltacli.operations.read.scan import Scan
+else:
+    ScanRequest = Lazy("deltacli.operations.read.request", "ScanRequest")
 
 
 Batch = TypeVar("Batch")
@@ -136,7 +139,8 @@ class Snapshot:
         return TableConfiguration(protocol=self.protocol, metadata=self.metadata, schema=self.schema)
 
     @named
-    def scan(self, *, columns: Sequence[str] | None = None, where: str | None = None, limit: int | None = None) -> Scan:
+    @takes(ScanRequest)
+    def scan(self, request: ScanRequest) -> Scan:
         """Return the rows of this version as an iterable of Arrow batches in the table's exact schema.
 
         `columns` are names of top-level columns, in the order wanted (None: all), `where` is a condition in SQL, and
@@ -145,7 +149,7 @@ class Snapshot:
         """
         from deltacli.operations.read.scan import Scan
 
-        return Scan(self, columns=columns, where=where, limit=optional_count(limit, "limit"))
+        return Scan(self, request)
 
     def files(self) -> Iterator[pyarrow.RecordBatch]:
         """Yield the live files as batches of the add action's own fields, in no particular order."""
@@ -161,10 +165,6 @@ class Snapshot:
     def file_actions(self) -> FileActions:
         """The live files and tombstones, in parts that plans read."""
         return FileActions(self)
-
-    @cached_property
-    def _touched(self) -> TouchedFiles:
-        return self._tail.touched
 
     @property
     def physical_partitions(self) -> tuple[str, ...]:
@@ -239,7 +239,7 @@ class FileActions(NamedTuple):
     @property
     def touched(self) -> TouchedFiles:
         """The files that commits after the checkpoint have decided."""
-        return self.snapshot._touched
+        return self.snapshot._tail.touched
 
     @property
     def pieces(self) -> tuple[CheckpointPiece, ...]:

@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from deltacli.operations.read.request import ScanRequest
+from deltacli.request_fields import Kind, option
 from deltacli.typing import Json
 
 
-@dataclass(frozen=True, slots=True)
-class RowRequest:
+@dataclass(frozen=True, kw_only=True)
+class RowRequest(ScanRequest):
     """The rows to write. `form` is parquet, csv or ndjson."""
 
+    columns: Sequence[str] | None = option("Write only these columns, in this order.", "A,B,…", Kind.NAMES)
+    limit: int | None = option("Largest number of rows.", "N")
     form: str
-    where: str | None = None
-    columns: Sequence[str] | None = None
     version: int | None = None
     at_ms: int | None = None
-    limit: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from deltacli.delta.log.state import has_in_commit_timestamps
 from deltacli.errors import VersionAbsent
-from deltacli.operations.table.time_travel import VersionTime, committed_at, find_range, version_at
+from deltacli.operations.table.api_arguments import VersionTime
+from deltacli.operations.table.time_travel import committed_at, find_range, version_at
 from deltacli.sharing.model import SharedTable
 from deltacli.sharing.protocol.parameters import VersionChoice
 from deltacli.sharing.protocol.wire_errors import invalid, unsupported

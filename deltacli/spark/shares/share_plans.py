@@ -20,10 +20,11 @@ from deltacli.delta.schema.types import StructField
 from deltacli.delta.vectors.z85 import vector_file
 from deltacli.engine.spark.worker import Job
 from deltacli.errors import FileMissing
-from deltacli.operations.read.changes import CHANGE_COLUMNS, read_range
+from deltacli.operations.read.changes import CHANGE_COLUMNS, read_changes
+from deltacli.operations.read.request import ChangesRequest
 from deltacli.operations.read.scan import Selection
 from deltacli.operations.table.handle import TableHandle
-from deltacli.operations.table.time_travel import VersionTime, find_range, find_snapshot
+from deltacli.operations.table.time_travel import find_snapshot
 from deltacli.sharing.client.addresses import ShareAddress, parse_table_name
 from deltacli.sharing.client.faults import AccessRefused
 from deltacli.sharing.client.guards import require_endpoint
@@ -103,12 +104,15 @@ def read_shared(share: ShareStorage, options: ShareBatchOptions) -> SharedRows:
 
 
 def _changes(table: TableHandle, options: ShareBatchOptions) -> SharedRows:
-    first = options.first if options.first_ms is None else VersionTime(options.first_ms)
-    last = options.last if options.last_ms is None else VersionTime(options.last_ms)
-    assert first is not None
-    span = find_range(table, first, last)
-    columns = None if options.columns is None else list(options.columns)
-    found = read_range(table, span, columns=columns, where=options.where, limit=None)
+    request = ChangesRequest(
+        columns=options.columns,
+        where=options.where,
+        from_version=options.first,
+        from_timestamp_ms=options.first_ms,
+        to_version=options.last,
+        to_timestamp_ms=options.last_ms,
+    )
+    found = read_changes(table, request)
     urls = FreshUrls(_share_of(found.snapshot.table))
     return SharedRows(_share_of(table), found.columns, found.wanted, found.changed_files(), urls)
 

@@ -38,9 +38,10 @@ from deltacli.operations.read.changes import (
     require_representable,
 )
 from deltacli.operations.read.scan import Selection, data_files
+from deltacli.operations.table.api_arguments import VersionTime
 from deltacli.operations.table.find_log import list_log
 from deltacli.operations.table.rebuild import read_snapshot
-from deltacli.operations.table.time_travel import VersionTime, find_range
+from deltacli.operations.table.time_travel import find_range
 from deltacli.operations.table.version import Snapshot
 from deltacli.spark.option_values import LATEST
 from deltacli.spark.source_options import StreamOptions

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from deltacli.cli.invocation import invocation
+from deltacli.cli.options.asked import Asked
 from deltacli.cli.options.chosen_version import parse_moment_of
 from deltacli.cli.options.common_options import DryRunOption, TimestampOption, VersionOption
 from deltacli.cli.options.global_options import ColourChoice
-from deltacli.cli.options.rows import WhereOption, split_columns
 from deltacli.cli.options.run import Run
 from deltacli.cli.options.shared_tables import SharedTableArgument, open_shared
 from deltacli.cli.options.targets import directory_of, require_directory, require_target
@@ -22,6 +22,7 @@ from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.cli.terminal.shell import again, again_with, again_without, quoted
 from deltacli.cli.terminal.term import detect_terminal
 from deltacli.errors import DeltacliError, Refused, StorageFailed, UsageError
+from deltacli.sharing.pulling.row_pull import RowRequest
 from deltacli.units import format_size, plural
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from deltacli.operations.read.scan import Scan
     from deltacli.sharing.client.tables.share_storage import ShareStorage
     from deltacli.sharing.pulling.pull import Pull, PullResult
-    from deltacli.sharing.pulling.row_pull import RowRequest, WrittenRows
+    from deltacli.sharing.pulling.row_pull import WrittenRows
 
 EXIT_CODES = (0, 2, 3, 4, 6, 7, 8, 70)
 
@@ -65,13 +66,6 @@ AsOption = Annotated[
         show_default=False,
     ),
 ]
-PulledColumns = Annotated[
-    str | None,
-    typer.Option("--columns", metavar="A,B,…", help="Write only these columns, in this order.", show_default=False),
-]
-MostRows = Annotated[
-    int | None, typer.Option("--limit", metavar="N", help="Largest number of rows.", show_default=False)
-]
 VerifyOption = Annotated[
     VerifyChoice | None,
     typer.Option(
@@ -93,14 +87,12 @@ def pull(
     table: SharedTableArgument,
     to: ToOption,
     form: AsOption = None,
-    where: WhereOption = None,
-    columns: PulledColumns = None,
+    *,
+    asked: Asked[RowRequest],
     version: VersionOption = None,
     timestamp: TimestampOption = None,
-    limit: MostRows = None,
     resume: ResumeOption = False,
     verify: VerifyOption = None,
-    *,
     force: ForceOption = False,
     dry_run: DryRunOption = False,
 ) -> None:
@@ -132,7 +124,7 @@ def pull(
     """
     chosen = form or _form_of(to)
     at_ms = parse_moment_of(version, timestamp)
-    _require_fitting(chosen, where=where, columns=columns, limit=limit, resume=resume, version=version, at_ms=at_ms)
+    _require_fitting(chosen, asked, resume=resume, is_past=version is not None or at_ms is not None)
     if chosen is PullForm.DELTA:
         decodes = verify is VerifyChoice.DATA
         _pull_table(run, table, to, version=version, at_ms=at_ms, resume=resume, dry_run=dry_run, decodes=decodes)
@@ -142,10 +134,8 @@ def pull(
             f"--verify cannot be used with --as {chosen}, whose rows are decoded in any case",
             facts={"instead": "omit it, or use --as delta"},
         )
-    from deltacli.sharing.pulling.row_pull import RowRequest
-
-    request = RowRequest(chosen.value, where, split_columns(columns), version, at_ms, limit)
-    _pull_rows(run, table, to, request, force=force, dry_run=dry_run)
+    rows = Asked(RowRequest, {**asked.values, "form": chosen.value, "version": version, "at_ms": at_ms})
+    _pull_rows(run, table, to, rows.request(), force=force, dry_run=dry_run)
 
 
 def _form_of(to: str) -> PullForm:
@@ -154,28 +144,18 @@ def _form_of(to: str) -> PullForm:
     return PullForm(ending) if ending in list(PullForm) and ending != "delta" else PullForm.DELTA
 
 
-def _require_fitting(
-    form: PullForm,
-    *,
-    where: str | None,
-    columns: str | None,
-    limit: int | None,
-    resume: bool,
-    version: int | None,
-    at_ms: int | None,
-) -> None:
+def _require_fitting(form: PullForm, asked: Asked[RowRequest], *, resume: bool, is_past: bool) -> None:
     """Raise UsageError for options that exclude each other."""
-    if limit is not None and limit < 1:
+    if (limit := asked.values.get("limit", 1)) < 1:
         raise UsageError(f"--limit {limit} is not a number of rows", facts={"expected": "1 or more"})
     if form is PullForm.DELTA:
-        chosen = {"--where": where, "--columns": columns, "--limit": limit}
-        if given := [option for option, value in chosen.items() if value is not None]:
+        if given := asked.given():
             raise UsageError(
                 f"{' and '.join(given)} cannot be used for a Delta table, which is a copy of whole files",
                 facts={"instead": "--as parquet, csv or ndjson; or pull the table, then read it"},
                 hint="deltacli share pull --help",
             )
-        if resume and (version is not None or at_ms is not None):
+        if resume and is_past:
             raise UsageError("--resume finishes the version of the interrupted pull; it excludes another one")
     elif resume:
         raise UsageError(
@@ -254,6 +234,7 @@ def _pull_rows(run: Run, table: str, to: str, request: RowRequest, *, force: boo
 
 def _write_rows(run: Run, shared: ShareStorage, to: str, request: RowRequest, *, dry_run: bool) -> WrittenRows:
     """Write rows to a file or directory, complete or not at all. Raises UsageError, and what scans raise."""
+    from deltacli.operations.read.scan import Scan
     from deltacli.sharing.pulling.row_pull import WrittenRows
 
     directory = _require_place(to, request.form)
@@ -264,7 +245,7 @@ def _write_rows(run: Run, shared: ShareStorage, to: str, request: RowRequest, *,
         found = WrittenRows(to, request.form, store.shared.version, len(sizes), sum(sizes), dry_run=True)
         return replace(found, is_directory=directory is not None)
     opened = run.table_of(store)
-    scan = opened.snapshot().scan(columns=request.columns, where=request.where, limit=request.limit)
+    scan = Scan(opened.snapshot(), request)
     if directory is not None:
         written = scan.write_parquet(directory)
         return WrittenRows(

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 import typer
 
 from deltacli.cli.commands import rows as local
 from deltacli.cli.formats import RowFormat
+from deltacli.cli.options.asked import Asked
 from deltacli.cli.options.chosen_version import parse_moment_of
 from deltacli.cli.options.common_options import TimestampOption, VersionOption
-from deltacli.cli.options.rows import (
-    ColumnsOption,
-    LimitOption,
-    WhereOption,
-    require_file,
-    split_columns,
-    write_directory,
-)
+from deltacli.cli.options.rows import LimitOption, require_file, write_directory
 from deltacli.cli.options.run import Run
 from deltacli.cli.options.shared_tables import SharedTableArgument, open_shared, require_address
 from deltacli.errors import UsageError
+from deltacli.operations.read.request import ChangesRequest, ScanRequest
 
 EXIT_CODES = (0, 2, 3, 4, 7, 70)
 FORMATS = RowFormat
@@ -33,8 +29,8 @@ def head(
     run: Run,
     table: SharedTableArgument,
     limit: FewOption = DEFAULT_ROWS,
-    columns: ColumnsOption = None,
-    where: WhereOption = None,
+    *,
+    asked: Asked[ScanRequest],
     version: VersionOption = None,
     timestamp: TimestampOption = None,
 ) -> None:
@@ -51,15 +47,16 @@ def head(
     """
     from deltacli.cli.render.data.rows import Rows, RowsResult
     from deltacli.delta.schema.types import type_json
+    from deltacli.operations.read.scan import Scan
 
     if limit < 1:
         raise UsageError(f"--limit {limit} is not a number of rows", facts={"expected": "1 or more"})
     at_ms = parse_moment_of(version, timestamp)
     require_file(run)
-    chosen = split_columns(columns)
-    store = open_shared(run, table).expecting(where=where, limit=limit, version=version, at_ms=at_ms)
+    request = replace(asked.request(), limit=limit)
+    store = open_shared(run, table).expecting(where=request.where, limit=limit, version=version, at_ms=at_ms)
     opened = run.table_of(store)
-    scan = opened.snapshot().scan(columns=chosen, where=where, limit=limit)
+    scan = Scan(opened.snapshot(), request)
     if run.directory is not None:
         write_directory(run, opened.uri, "rows", {"version": scan.version}, scan.write_parquet, 0)
         return
@@ -73,8 +70,8 @@ def changes(
     table: SharedTableArgument,
     first: local.First,
     last: local.Last = None,
-    columns: ColumnsOption = None,
-    where: WhereOption = None,
+    *,
+    asked: Asked[ChangesRequest],
     limit: LimitOption = None,
 ) -> None:
     """Read how the rows of a shared table changed between two versions.
@@ -89,4 +86,4 @@ def changes(
       deltacli share changes acme.share#sales.main.orders --from 3 --format ndjson
     """
     require_address(table)
-    local.changes(run, table, first, last, columns, where, limit)
+    local.changes(run, table, first, last, asked=asked, limit=limit)

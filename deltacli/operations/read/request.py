@@ -1,0 +1,61 @@
+"""The requests for rows: those of a version, and how those of a table changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+
+from deltacli.errors import UsageError
+from deltacli.operations.table.api_arguments import VersionTime, optional_count, settle_ends
+from deltacli.request_fields import Kind, option
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScanRequest:
+    """Which rows: top-level columns in the order wanted (None: all), a condition in SQL, and how many at most."""
+
+    columns: Sequence[str] | None = option("Show only these columns, in this order.", "A,B,…", Kind.NAMES)
+    where: str | None = option("Return only rows that match it.", "CONDITION")
+    limit: int | None = None
+
+    def __post_init__(self) -> None:
+        """Raise UsageError for a number of rows that is none."""
+        object.__setattr__(self, "limit", optional_count(self.limit, "limit"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChangesRequest(ScanRequest):
+    """Which changes of rows: those of a range of versions, both ends included. An end is a version, or a time: the
+    first version committed at or after it, the last one at or before it. Without an end, the newest version.
+    """
+
+    columns: Sequence[str] | None = option(
+        "Show only these columns of the table; those of the change follow.", "A,B,…", Kind.NAMES
+    )
+    from_version: int | None = None
+    from_timestamp: datetime | date | None = None
+    from_timestamp_ms: int | None = None
+    to_version: int | None = None
+    to_timestamp: datetime | date | None = None
+    to_timestamp_ms: int | None = None
+
+    def __post_init__(self) -> None:
+        """Raise UsageError also for ends that are given twice, and for a range without a begin."""
+        super().__post_init__()
+        settle_ends(self)
+        if self.from_version is None and self.from_timestamp_ms is None:
+            raise UsageError("the range of changes has no begin", facts={"expected": "from_version or from_timestamp"})
+
+    @property
+    def ends(self) -> tuple[int | VersionTime, int | VersionTime | None]:
+        """Both ends."""
+        first, last = (
+            version if timestamp_ms is None else VersionTime(timestamp_ms)
+            for version, timestamp_ms in (
+                (self.from_version, self.from_timestamp_ms),
+                (self.to_version, self.to_timestamp_ms),
+            )
+        )
+        assert first is not None
+        return first, last
