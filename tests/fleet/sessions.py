@@ -8,7 +8,7 @@ from typing import Any
 from deltacli.api.table import open_table
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.fleet.policy_file.reading import require_fleet_file
-from deltacli.fleet.running.runner import RunOptions
+from deltacli.fleet.request import FleetRunRequest
 from deltacli.fleet.running.session import FleetSession
 from deltacli.storage import open_storage
 from tests.fleet.lake import NOW_MS, write_lake
@@ -27,11 +27,10 @@ def session_on(root: Path, **others: Any) -> FleetSession:  # Any: fields of a s
     leases = FaultyStorage(open_storage(place))
     fields: dict[str, Any] = {
         "file": require_fleet_file(root / "fleet.toml"),
-        "state": root / "fleet-state",
         "open_store": lambda uri: leases if uri == place else open_storage(uri),
         "open_table": open_table,
         "engine": EmbeddedEngine(),
         "clock": lambda: NOW_MS,
-        "options": RunOptions(jobs=1, yes=True),
+        "request": FleetRunRequest(state=str(root / "fleet-state"), jobs=1, yes=True),
     }
     return FleetSession(**(fields | others))

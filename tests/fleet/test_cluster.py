@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from deltacli.engine.base import Engine
 from deltacli.errors import ClusterFailed
 from deltacli.fleet.running.cluster import FleetCluster, StepPiece, carry_out_there
-from deltacli.fleet.running.runner import FleetReport, RunOptions
+from deltacli.fleet.running.runner import FleetReport
 from deltacli.operations.table.handle import TableHandle
 from deltacli.storage import open_storage
 from deltacli.storage.location import StoreLocation
@@ -31,7 +32,8 @@ def stores_of(name: str) -> TableStores:
 def run_on(root: Path, engine: Engine | None, **others: Any) -> FleetReport:  # Any: fields of FleetCluster
     fields: dict[str, Any] = {"is_sent": lambda _: True, "clock": lambda: NOW_MS, "jobs": 2}
     cluster = None if engine is None else FleetCluster(engine, stores_of, **(fields | others))
-    session = session_of(root, cluster=cluster, options=RunOptions(jobs=4, yes=True))
+    session = session_of(root, cluster=cluster)
+    session.request = replace(session.request, jobs=4)
     if engine is not None:
         session.open_table = lambda name: TableHandle(
             open_storage(name), engine=engine, clock=lambda: NOW_MS, name=name, location=StoreLocation.of(name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,6 @@ import pytest
 
 from deltacli.api.table import Table, open_table
 from deltacli.cli.app import run
-from deltacli.fleet.running.runner import RunOptions
 from deltacli.storage import Storage, open_storage
 from deltacli.storage.retry import ThrottledRetry
 from tests.cli.test_documents import validate
@@ -206,8 +206,9 @@ def test_the_time_budget_includes_the_search(tmp_path: Path) -> None:
         now[0] += 3_600
         return open_storage(uri)
 
-    options = RunOptions(jobs=1, budget_seconds=3_600, yes=True)
-    report = session_of(tmp_path, options=options, open_store=open_slowly, ticks=lambda: now[0]).run()
+    session = session_of(tmp_path, open_store=open_slowly, ticks=lambda: now[0])
+    session.request = replace(session.request, time_budget_ms=3_600_000)
+    report = session.run()
 
     assert (0, True) == (report.summary()["done"], report.left > 0)
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from deltacli.fleet.running.runner import FleetReport, RunOptions
+from deltacli.fleet.running.runner import FleetReport
 from tests.fleet.lake import data_files, with_files
 from tests.fleet.sessions import session_on
 from tests.support import damage
@@ -70,7 +71,8 @@ def test_a_budget_that_ends_before_the_second_validation_leaves_the_deletions(tm
     write_policy(tmp_path, 2)
     now = [0.0]
 
-    session = session_on(tmp_path, options=RunOptions(jobs=1, budget_seconds=3_600, yes=True), ticks=lambda: now[0])
+    session = session_on(tmp_path, ticks=lambda: now[0])
+    session.request = replace(session.request, time_budget_ms=3_600_000)
     open_table = session.open_table
 
     def open_slowly(name: str) -> object:
@@ -79,7 +81,9 @@ def test_a_budget_that_ends_before_the_second_validation_leaves_the_deletions(tm
 
     session.open_table = open_slowly  # type: ignore[assignment]  # returns what it wraps
     report = session.run()
-    resumed = session_on(tmp_path).run(resume=True)
+    session = session_on(tmp_path)
+    session.request = replace(session.request, resume=True)
+    resumed = session.run()
 
     assert {"stale": [("validate", "findings")]} == steps_of(report)
     assert report.left == 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -13,10 +14,6 @@ FLEET_FILE = "fleet.toml"
 FleetFileArgument = Annotated[
     str, typer.Argument(metavar="FILE", help="Policy file.  [default: fleet.toml]", show_default=False)
 ]
-OnlyOption = Annotated[
-    list[str] | None,
-    typer.Option("--only", metavar="GROUP", help="Only the tables of this group. Repeatable.", show_default=False),
-]
 DetailsOption = Annotated[
     bool,
     typer.Option("--details", help="Plan destructive steps exactly, as vacuum and log expire do with --dry-run."),
@@ -27,15 +24,6 @@ SavePlansOption = Annotated[
         "--save-plans",
         metavar="DIR",
         help="Also save these plans in a directory, for vacuum --apply.",
-        show_default=False,
-    ),
-]
-StateOption = Annotated[
-    str | None,
-    typer.Option(
-        "--state",
-        metavar="DIR",
-        help="Directory of the journal and the leases.  [default: state of the policy file, else fleet-state]",
         show_default=False,
     ),
 ]
@@ -82,7 +70,7 @@ AllowRemoteOption = Annotated[
 ]
 
 
-def fleet_command(name: str, file: str, state: str | None = None, only: list[str] | None = None) -> str:
+def fleet_command(name: str, file: str, state: str | None = None, only: Sequence[str] = ()) -> str:
     """Return another command for the same policy file, state directory and groups."""
     given = {"state": state, "only": only}
     arguments = [] if file == FLEET_FILE else [file]

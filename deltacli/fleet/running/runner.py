@@ -22,6 +22,7 @@ from deltacli.errors import EXIT_FINDINGS, EXIT_OK, DeltacliError, PartlyDone, R
 from deltacli.fleet.planning.due import LastRun, Past, PlannedStep
 from deltacli.fleet.planning.plan import FleetPlan, PlanProblem, TablePlan, plan_table
 from deltacli.fleet.policy_file.keys import DESTRUCTIVE
+from deltacli.fleet.request import FleetRunRequest
 from deltacli.fleet.running.journal import NOT_DONE, SUCCEEDED, Journal, JournalWriter
 from deltacli.fleet.running.leases import Holder, Leases
 from deltacli.fleet.running.steps import StepOutcome, StepWork, attempt
@@ -35,17 +36,6 @@ if TYPE_CHECKING:
     from deltacli.operations.table.handle import TableHandle
 
 _POLL_SECONDS = 0.2
-
-
-@dataclass(frozen=True)
-class RunOptions:
-    """`jobs`: tables at once. `budget_seconds`: no step is started after it, nor one that is expected to take longer
-    than what is left. `yes`: destructive steps may run where their policy has consent.
-    """
-
-    jobs: int = 4
-    budget_seconds: float | None = None
-    yes: bool = False
 
 
 class _Doubt(StrEnum):
@@ -159,7 +149,7 @@ def _may_follow(kind: str, ended: Sequence[_Ended]) -> bool:
 
 @dataclass
 class FleetRunner:
-    """Works through a plan. `open_table` opens the table of a name.
+    """Works through a plan, `jobs` tables at once. `open_table` opens the table of a name.
 
     `done` are steps that an interrupted run has ended, by table and step, with their states. `ticks` is a clock of
     seconds for the budget, which starts at `began` (default: with the work).
@@ -170,7 +160,8 @@ class FleetRunner:
     journal: Journal
     writer: JournalWriter
     leases: Leases
-    options: RunOptions
+    request: FleetRunRequest
+    jobs: int
     clock: Clock
     done: Mapping[tuple[str, str], str] = field(default_factory=dict)
     progress: Progress = SILENT
@@ -192,8 +183,9 @@ class FleetRunner:
 
         Where the run is interrupted, steps in flight are ended, and no further ones are started.
         """
-        if self.options.budget_seconds is not None:
-            self._deadline = (self.ticks() if self.began is None else self.began) + self.options.budget_seconds
+        if self.request.time_budget_ms is not None:
+            began = self.ticks() if self.began is None else self.began
+            self._deadline = began + self.request.time_budget_ms / 1_000
         for table in self.plan.tables:
             if table.problem is not None:
                 report.tables.append(TableReport(table.name, table.group, (), table.problem))
@@ -204,7 +196,7 @@ class FleetRunner:
         due = [table for table in self.plan.tables if table.steps]
         with (
             self.progress.step("maintaining", unit="tables", total=len(due)) as step,
-            ThreadPoolExecutor(self.options.jobs) as pool,
+            ThreadPoolExecutor(self.jobs) as pool,
         ):
             waiting = {pool.submit(self._table, table): table for table in due}
             try:
@@ -350,7 +342,7 @@ class FleetRunner:
             return None
         if not step.consent:
             message, code = f"the policy lacks consent = true for {step.kind}", "fleet.consent"
-        elif not self.options.yes:
+        elif not self.request.yes:
             message, code = f"confirmation is required: add {parameter('fleet run.yes')}", "consent.missing"
         elif doubt is not None:
             message, code = f"{doubt}, so nothing is deleted", "fleet.findings"

@@ -19,6 +19,7 @@ from deltacli.errors import DeltacliError, Refused
 from deltacli.fleet.planning.discovery import Opener
 from deltacli.fleet.planning.plan import FleetPlan, choose_groups, plan_fleet
 from deltacli.fleet.policy_file.model import FleetFile
+from deltacli.fleet.request import FleetRunRequest
 from deltacli.fleet.running.journal import FINAL, Journal, JournalWriter, RunRecord, read_record
 from deltacli.fleet.running.journal_files import (
     MOST_BYTES,
@@ -32,7 +33,7 @@ from deltacli.fleet.running.journal_files import (
     read_summary,
 )
 from deltacli.fleet.running.leases import Holder, Leases, process_identity, process_is_alive
-from deltacli.fleet.running.runner import FleetReport, FleetRunner, RunOptions
+from deltacli.fleet.running.runner import FleetReport, FleetRunner
 from deltacli.fleet.running.steps import attempt
 from deltacli.fleet.status import StatusReader, read_status
 from deltacli.hints import parameter
@@ -51,22 +52,19 @@ LEASES = "leases"
 
 @dataclass
 class FleetSession:
-    """What a run needs: the policy file, how stores and tables are opened, and the state directory.
+    """What a run needs: the policy file, and how stores and tables are opened.
 
-    `cluster` does the work on executors (default: in this process).
-    `steal` is the reason to take leases that other runs hold. `report` has what was done, also after an interruption.
+    `cluster` does the work on executors (default: in this process). `report` has what was done, also after an
+    interruption.
     """
 
     file: FleetFile
-    state: Path
     open_store: Opener
     open_table: Callable[[str], TableHandle]
     engine: Engine
     clock: Clock
-    options: RunOptions
+    request: FleetRunRequest
     cluster: FleetCluster | None = None
-    only: Collection[str] = ()
-    steal: str | None = None
     progress: Progress = SILENT
     ticks: Callable[[], float] = time.monotonic
     note: Callable[[str], None] = lambda _: None
@@ -74,16 +72,21 @@ class FleetSession:
     """The file has only some tables of its groups: the others are not gone, and not judged."""
     report: FleetReport | None = field(default=None, init=False)
 
-    def run(self, *, resume: bool = False) -> FleetReport:
-        """Do what is due. With `resume`, continue the newest run if it was interrupted or ran out of time.
+    @property
+    def state(self) -> Path:
+        """The state directory."""
+        return Path(self.request.state or self.file.settings.state)
+
+    def run(self) -> FleetReport:
+        """Do what is due.
 
         Raises UsageError, Refused where that run is still active, and StorageFailed where the state cannot be written.
         """
         began = self.ticks()
-        choose_groups(self.file, self.only)
+        choose_groups(self.file, self.request.only)
         journal = Journal(self.state, self.clock)
         journal.refresh()
-        interrupted = self._interrupted(journal) if resume else None
+        interrupted = self._interrupted(journal) if self.request.resume else None
         run = (
             interrupted.run if interrupted else new_run_id(self.clock(), journal.newest.run if journal.newest else None)
         )
@@ -120,7 +123,9 @@ class FleetSession:
 
     def _leases(self, run: str) -> Leases:
         place = self.file.settings.leases or str(self.state / LEASES)
-        return Leases(self.open_store(place), run, self.file.settings.lease, self.clock, steal=self.steal)
+        return Leases(
+            self.open_store(place), run, self.file.settings.lease, self.clock, steal=self.request.steal_leases
+        )
 
     @staticmethod
     def _require_inactive(leases: Leases, run: str) -> None:
@@ -142,8 +147,8 @@ class FleetSession:
             host=socket.gethostname(),
             process=process_identity(os.getpid()),
             version=VERSION,
-            groups=[group.name for group in choose_groups(self.file, self.only)],
-            stolen=self.steal,
+            groups=[group.name for group in choose_groups(self.file, self.request.only)],
+            stolen=self.request.steal_leases,
         )
 
     def _work(
@@ -162,23 +167,27 @@ class FleetSession:
             self.open_store,
             self.engine,
             self.clock(),
-            only=self.only,
+            only=self.request.only,
             past_of=journal.past_of,
             progress=self.progress,
             read=None if self.cluster is None else self.cluster.read_facts,
         )
-        groups = {group.name for group in choose_groups(self.file, self.only)}
+        groups = {group.name for group in choose_groups(self.file, self.request.only)}
         record_facts(plan, set() if self.is_part else groups, journal, writer, self.clock())
         done = {key: state for key, state in (ended or {}).items() if state in FINAL}
         report = FleetReport(writer.run, plan, is_resumed=ended is not None, earlier=done)
         self.report = report
+        at_once = self.request.jobs or (
+            self.file.settings.jobs if self.cluster is None else self.cluster.tables_at_once
+        )
         runner = FleetRunner(
             plan,
             self.open_table,
             journal,
             writer,
             leases,
-            self.options,
+            self.request,
+            at_once,
             self.clock,
             done=done,
             began=began,
@@ -201,7 +210,7 @@ class FleetSession:
         """Judge the thresholds of all tables of the chosen groups, by everything that the journal has by now."""
         report.alerts = {
             table.name: exceeded
-            for table in read_status(self.state, self.only, self.file, self.clock()).tables
+            for table in read_status(self.state, self.request.only, self.file, self.clock()).tables
             if (exceeded := table.exceeded) and (not self.is_part or table.name in report.plan.found)
         }
 

@@ -220,8 +220,8 @@ def _maintained(
     now: datetime | None,
 ) -> FleetReport:
     from deltacli.fleet.policy_file.reading import require_fleet_file
+    from deltacli.fleet.request import FleetRunRequest
     from deltacli.fleet.running.cluster import FleetCluster
-    from deltacli.fleet.running.runner import RunOptions
     from deltacli.fleet.running.session import FleetSession
 
     file, clock, engine = require_fleet_file(os.fspath(policy)), _clock(now), engine_of(spark)
@@ -233,12 +233,16 @@ def _maintained(
 
     session = FleetSession(
         _only(file, _group_of(file, name, table), name),
-        Path(state or file.settings.state),
         partial(open_storage, options=storage_options),
         opened,
         engine,
         clock,
-        RunOptions(1, None if time_budget is None else time_budget.total_seconds(), yes),
+        FleetRunRequest(
+            state=None if state is None else os.fspath(state),
+            jobs=1,
+            time_budget_ms=None if time_budget is None else time_budget // timedelta(milliseconds=1),
+            yes=yes,
+        ),
         FleetCluster(engine, lambda of: opened(of).stores, lambda _: True, clock, 1),
         is_part=True,
     )

@@ -16,13 +16,12 @@ from deltacli.cli.options.fleet import (
     ExitCodeOption,
     FleetFileArgument,
     FleetLimitOption,
-    OnlyOption,
     SavePlansOption,
-    StateOption,
 )
 from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.output import open_sink
 from deltacli.errors import EXIT_FINDINGS, EXIT_OK, DeltacliError, UsageError
+from deltacli.fleet.request import FleetChoice
 from deltacli.typing import JsonObject
 
 if TYPE_CHECKING:
@@ -36,8 +35,8 @@ EXIT_CODES = (0, 1, 2, 5, 7, 70)
 def plan(
     run: Run,
     file: FleetFileArgument = FLEET_FILE,
-    only: OnlyOption = None,
-    state: StateOption = None,
+    *,
+    choice: FleetChoice,
     details: DetailsOption = False,
     save_plans: SavePlansOption = None,
     limit: FleetLimitOption = None,
@@ -69,14 +68,14 @@ def plan(
 
     most = settle_limit(run, limit)
     found = require_fleet_file(file)
-    journal = Journal(Path(state or found.settings.state), run.clock)
+    journal = Journal(Path(choice.state or found.settings.state), run.clock)
     journal.refresh()
     planned = plan_fleet(
         found,
         run.throttled(found.settings.calls_per_second).open_other,
         run.engine,
         run.clock(),
-        only=only or (),
+        only=choice.only,
         past_of=journal.past_of,
         progress=run.progress,
     )

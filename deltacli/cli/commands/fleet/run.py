@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
@@ -15,15 +13,13 @@ from deltacli.cli.options.fleet import (
     FLEET_FILE,
     FleetFileArgument,
     FleetLimitOption,
-    OnlyOption,
-    StateOption,
     fleet_command,
 )
 from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.cli.terminal.shell import again_with
-from deltacli.errors import StorageFailed, UsageError
-from deltacli.request_fields import Kind, option
+from deltacli.errors import StorageFailed
+from deltacli.fleet.request import FleetRunRequest
 from deltacli.units import plural
 
 if TYPE_CHECKING:
@@ -40,28 +36,13 @@ EXIT_CODES = (0, 1, 2, 4, 5, 7, 70)
 RUNS_ON_CLUSTER = True
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class FleetRunRequest:
-    """Which tables are worked on, and how. Durations are milliseconds."""
-
-    only: OnlyOption = None
-    state: StateOption = None
-    jobs: int | None = option("Tables to work on at once.  [default: jobs of the policy file, else 4]", "N")
-    time_budget_ms: int | None = option(
-        "Start no step after this time, nor one that is expected to end later.", "DURATION", Kind.DURATION
-    )
-    resume: bool = option("Continue the newest run if it was killed, interrupted or out of time.", default=False)
-    steal_leases: str | None = option("Take tables that other runs hold; the reason is recorded.", "REASON")
-    yes: bool = option("Run destructive steps where their policy has consent = true.", default=False)
-    limit: FleetLimitOption = None
-
-    def __post_init__(self) -> None:
-        """Raise UsageError for a number of tables that is none."""
-        if self.jobs is not None and self.jobs < 1:
-            raise UsageError(f"--jobs {self.jobs} is less than 1")
-
-
-def run(run: Run, file: FleetFileArgument = FLEET_FILE, *, request: FleetRunRequest) -> None:
+def run(
+    run: Run,
+    file: FleetFileArgument = FLEET_FILE,
+    *,
+    request: FleetRunRequest,
+    limit: FleetLimitOption = None,
+) -> None:
     """Do what is due for the tables of a policy file.
 
     \b
@@ -87,12 +68,12 @@ def run(run: Run, file: FleetFileArgument = FLEET_FILE, *, request: FleetRunRequ
     from deltacli.fleet.policy_file.reading import require_fleet_file
     from deltacli.fleet.reporting.webhook import make_sender
 
-    most = settle_limit(run, request.limit)
+    most = settle_limit(run, limit)
     found = require_fleet_file(file)
     if request.yes:
         require_now_is_not_ahead(run)
     sender = make_sender(found.webhook, run.clock)
-    report = _carry_out(_make_session(run, found, request), resume=request.resume)
+    report = _carry_out(_make_session(run, found, request))
     result = run_result(report, fleet_command("status", file, request.state, request.only))
     result.most = most
     run.write(result)
@@ -105,7 +86,6 @@ def run(run: Run, file: FleetFileArgument = FLEET_FILE, *, request: FleetRunRequ
 
 
 def _make_session(run: Run, found: FleetFile, request: FleetRunRequest) -> FleetSession:
-    from deltacli.fleet.running.runner import RunOptions
     from deltacli.fleet.running.session import FleetSession
 
     on_tables = run.throttled(found.settings.calls_per_second)
@@ -113,19 +93,14 @@ def _make_session(run: Run, found: FleetFile, request: FleetRunRequest) -> Fleet
     def open_table(name: str) -> Table:
         return on_tables.table_of(on_tables.open_either(name), name)
 
-    budget_ms, cluster = request.time_budget_ms, _cluster_of(run, found, open_table, request.jobs)
-    at_once = request.jobs or (found.settings.jobs if cluster is None else cluster.tables_at_once)
     return FleetSession(
         found,
-        Path(request.state or found.settings.state),
         on_tables.open_other,
         open_table,
         run.engine,
         run.clock,
-        RunOptions(at_once, None if budget_ms is None else budget_ms / 1_000, request.yes),
-        cluster,
-        only=request.only or (),
-        steal=request.steal_leases,
+        request,
+        _cluster_of(run, found, open_table, request.jobs),
         progress=run.progress,
         note=run.note,
     )
@@ -163,9 +138,9 @@ def _send(run: Run, sender: Sender, result: FleetListing[RunRow], report: FleetR
     return reason is None
 
 
-def _carry_out(session: FleetSession, *, resume: bool) -> FleetReport:
+def _carry_out(session: FleetSession) -> FleetReport:
     try:
-        return session.run(resume=resume)
+        return session.run()
     except Interrupted as interruption:
         if session.report is not None:
             done = session.report.summary()["done"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,9 +16,7 @@ from deltacli.cli.options.fleet import (
     FleetLimitOption,
     HtmlOption,
     MetricsOption,
-    OnlyOption,
     ServeMetricsOption,
-    StateOption,
     fleet_command,
 )
 from deltacli.cli.options.run import Run
@@ -27,6 +24,7 @@ from deltacli.cli.options.targets import require_target
 from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.cli.terminal.output import open_sink
 from deltacli.errors import UsageError
+from deltacli.fleet.request import FleetChoice
 
 if TYPE_CHECKING:
     from deltacli.fleet.status import FleetStatus
@@ -38,8 +36,8 @@ EXIT_CODES = (0, 1, 2, 4, 5, 7, 70)
 def status(
     run: Run,
     file: FleetFileArgument = FLEET_FILE,
-    only: OnlyOption = None,
-    state: StateOption = None,
+    *,
+    choice: FleetChoice,
     html: HtmlOption = None,
     metrics: MetricsOption = None,
     serve_metrics: ServeMetricsOption = None,
@@ -73,20 +71,20 @@ def status(
 
     most = settle_limit(run, limit)
     found = require_fleet_file(file)
-    choose_groups(found, only or ())
+    choose_groups(found, choice.only)
     for output, option in ((html, "--html"), (metrics, "--metrics")):
         if output is not None:
             require_target(output, option)
     if serve_metrics is not None:
         if html is not None or metrics is not None:
             raise UsageError("--serve-metrics cannot be combined with --html and --metrics, which are written once")
-        _serve(run, file, state, only or (), serve_metrics, is_remote=allow_remote)
+        _serve(run, file, choice, serve_metrics, is_remote=allow_remote)
         return
-    run_command = fleet_command("run", file, state, only)
+    run_command = fleet_command("run", file, choice.state, choice.only)
     gc.disable()  # the journal of many tables is many objects and no cycles: two thirds of the time
     try:
         known = read_status(
-            Path(state or found.settings.state), only or (), found, run.clock(), run_command=run_command
+            Path(choice.state or found.settings.state), choice.only, found, run.clock(), run_command=run_command
         )
     finally:
         gc.enable()
@@ -110,7 +108,7 @@ def _write_files(known: FleetStatus, path: str, now_ms: int, *, html: str | None
             sink.write(status_page(known, path, now_ms).encode())
 
 
-def _serve(run: Run, file: str, state: str | None, only: Sequence[str], address: str, *, is_remote: bool) -> None:
+def _serve(run: Run, file: str, choice: FleetChoice, address: str, *, is_remote: bool) -> None:
     """Answer requests until a signal. The policy file and the journal are read again for each answer."""
     from deltacli.fleet.metrics import fleet_metrics
     from deltacli.fleet.policy_file.reading import require_fleet_file
@@ -119,7 +117,7 @@ def _serve(run: Run, file: str, state: str | None, only: Sequence[str], address:
 
     def make() -> str:
         found = require_fleet_file(file)
-        return fleet_metrics(read_status(Path(state or found.settings.state), only, found, run.clock()))
+        return fleet_metrics(read_status(Path(choice.state or found.settings.state), choice.only, found, run.clock()))
 
     with MetricsServer(parse_address(address), make, is_remote=is_remote) as server:
         try:
