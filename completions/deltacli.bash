@@ -59,10 +59,10 @@ help;-;again;Show the help of a command, or explain a rule, a code, a property, 
 --position;TEXT;once;add: first, last, before:X or after:X.
 --nullable --not-null;-;once;add: columns are nullable; NOT NULL is refused.
 --keep-nullability;-;once;type: keep NOT NULL, or its absence.
---allow-lossy;-;once;Accept changes of a Paimon table after which stored values are read differently.
---with-options;-;once;drop: first remove the column from options that name it.
 --drop;-;once;comment, default: remove it.
 --none;-;once;cluster: by no columns.
+--allow-lossy;-;once;Accept changes of a Paimon table after which stored values are read differently.
+--with-options;-;once;drop: first remove the column from options that name it.
 --apply;FILE;once;JSON file with changes, - for stdin.
 --check;-;once;Change nothing; exit 1 if a change is due, 4 if it is refused.
 --branch;TEXT;once;Branch of a Paimon table.

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from deltacli.request_fields import OF_DELTA, OF_PAIMON, option
+
 
 class Verb(StrEnum):
     """What to change."""
@@ -33,11 +35,19 @@ VERBS_OF_DELTA = frozenset({Verb.NAME, Verb.CONSTRAINT, Verb.CLUSTER, Verb.MAPPI
 
 @dataclass(frozen=True, slots=True)
 class Details:
-    """The options of single verbs; None where one was not given. `removes`: nothing is to be there any more."""
+    """The options of single verbs; None where one was not given."""
 
-    comment: str | None = None
-    default: str | None = None
-    position: str | None = None
-    nullable: bool = True
-    keep_nullability: bool = False
-    removes: bool = False
+    comment: str | None = option("add: comment of the column.", "C")
+    default: str | None = option("add: default value.", "V")
+    position: str | None = option("add: first, last, before:X or after:X.  [default: last]", "P")
+    nullable: bool = option(
+        "add: columns are nullable; NOT NULL is refused.", default=True, spelled="--nullable/--not-null"
+    )
+    keep_nullability: bool = option("type: keep NOT NULL, or its absence.", default=False, table_format=OF_PAIMON)
+    drop: bool = option("comment, default: remove it.", default=False)
+    none: bool = option("cluster: by no columns.", default=False, table_format=OF_DELTA)
+
+    @property
+    def removes(self) -> bool:
+        """True where nothing is to be there any more."""
+        return self.drop or self.none

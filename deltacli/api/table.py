@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING
@@ -23,9 +23,8 @@ from deltacli.storage import NOTHING, Allowed, open_storage
 from deltacli.storage.secrets import without_secrets
 
 if TYPE_CHECKING:
-    from deltacli.delta.evolution.requests import Change
     from deltacli.engine.base import Engine
-    from deltacli.operations.change.alter import AlterationOutcome
+    from deltacli.operations.change.alter import AlterationOutcome, AlterationRequest
     from deltacli.operations.change.drop_feature import FeatureDrop
     from deltacli.operations.change.table_features import FeaturesOutcome
     from deltacli.operations.change.table_properties import PropertiesOutcome
@@ -44,8 +43,8 @@ if TYPE_CHECKING:
     from deltacli.storage import Storage
     from deltacli.storage.location import StoreLocation
     from deltacli.storage.retry import Retry
-    from deltacli.typing import JsonObject
 else:
+    AlterationRequest = Lazy("deltacli.operations.change.alter", "AlterationRequest")
     ChangesRequest = Lazy("deltacli.operations.read.request", "ChangesRequest")
     CheckpointRequest = Lazy("deltacli.operations.checkpoint.plan", "CheckpointRequest")
     OptimizeRequest = Lazy("deltacli.operations.optimize.request", "OptimizeRequest")
@@ -262,15 +261,8 @@ class Table(BeforeChange, LogCare, Undo):
         return execute_widen_type(self, request)
 
     @named
-    def alter(
-        self,
-        changes: Iterable[Change | JsonObject],
-        *,
-        enable: bool = False,
-        upgrade_protocol: bool = False,
-        commit_metadata: Mapping[str, str] = NO_METADATA,
-        dry_run: bool = False,
-    ) -> AlterationOutcome:
+    @takes(AlterationRequest)
+    def alter(self, request: AlterationRequest) -> AlterationOutcome:
         """Make changes of columns and of what describes the table in one commit, and return the outcome.
 
         The changes are values of `delta.evolution.requests` or their JSON objects, such as
@@ -282,14 +274,10 @@ class Table(BeforeChange, LogCare, Undo):
         on a column (`alter.*`), a rule would be broken or the protocol forbids writing; ConflictLost and
         OutcomeUnknown like every commit; and what `snapshot` raises. Spec: Column Mapping.
         """
-        from deltacli.delta.evolution.requests import as_changes
-        from deltacli.operations.change.alter import AlterationRequest, execute_alteration, plan_alteration
+        from deltacli.operations.change.alter import execute_alteration, plan_alteration
 
-        self.require_writable(dry_run=dry_run)
-        request = AlterationRequest(
-            as_changes(changes), enable=enable, upgrade_protocol=upgrade_protocol, commit_metadata=commit_metadata
-        )
-        return plan_alteration(self, request) if dry_run else execute_alteration(self, request)
+        self.require_writable(dry_run=request.dry_run)
+        return plan_alteration(self, request) if request.dry_run else execute_alteration(self, request)
 
     @named
     @takes(VacuumRequest)

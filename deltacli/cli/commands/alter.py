@@ -23,7 +23,7 @@ from deltacli.cli.options.run import Run
 from deltacli.cli.options.table_formats import ask
 from deltacli.errors import UsageError
 from deltacli.operations.change.alter import AlterationRequest
-from deltacli.request_fields import OF_DELTA, OF_PAIMON, option
+from deltacli.request_fields import OF_PAIMON, option
 
 EXIT_CODES = (0, 1, 2, 3, 4, 6, 7, 8, 70)
 RUNS_ON_CLUSTER = True
@@ -56,24 +56,12 @@ WordsArgument = Annotated[
 
 @dataclass(frozen=True)
 class AlterOptions:
-    """What belongs to single changes, and how they are made."""
+    """Where the changes are from, and how they are made."""
 
-    comment: str | None = option("add: comment of the column.", "C")
-    default: str | None = option("add: default value.", "V")
-    position: str | None = option("add: first, last, before:X or after:X.  [default: last]", "P")
-    nullable: Annotated[
-        bool,
-        typer.Option(
-            "--nullable/--not-null", help="add: columns are nullable; NOT NULL is refused.", show_default=False
-        ),
-    ] = True
-    keep_nullability: bool = option("type: keep NOT NULL, or its absence.", default=False, table_format=OF_PAIMON)
     allow_lossy: AllowLossyOption = False
     with_options: bool = option(
         "drop: first remove the column from options that name it.", default=False, table_format=OF_PAIMON
     )
-    drop: bool = option("comment, default: remove it.", default=False)
-    none: bool = option("cluster: by no columns.", default=False, table_format=OF_DELTA)
     apply: str | None = option("JSON file with changes, - for stdin.", "FILE")
     check: bool = option("Change nothing; exit 1 if a change is due, 4 if it is refused.", default=False)
     branch: BranchOption = None
@@ -87,6 +75,7 @@ def alter(
     change: ChangeArgument = None,
     words: WordsArgument = None,
     *,
+    details: Asked[Details],
     wanted: AlterOptions,
     asked: Asked[AlterationRequest],
 ) -> None:
@@ -127,26 +116,7 @@ def alter(
       deltacli alter ./paimon_tbl drop price --with-options --yes
       deltacli alter ./paimon_tbl set snapshot.time-retained=2h --yes
     """
-    _edit(run, table, change, words or [], wanted, asked)
-
-
-def _edit(
-    run: Run,
-    table: str,
-    change: Verb | None,
-    words: list[str],
-    wanted: AlterOptions,
-    asked: Asked[AlterationRequest],
-) -> None:
-    _require_fitting(change, wanted)
-    details = Details(
-        wanted.comment,
-        wanted.default,
-        wanted.position,
-        wanted.nullable,
-        wanted.keep_nullability,
-        removes=wanted.drop or wanted.none,
-    )
+    _require_fitting(change, details, wanted)
     ask(
         run,
         table,
@@ -154,8 +124,8 @@ def _edit(
             run,
             opened.alter(
                 change,
-                words,
-                details,
+                words or [],
+                details.request(),
                 asked,
                 read=lambda: _read(wanted.apply or ""),
                 branch=wanted.branch,
@@ -170,7 +140,7 @@ def _edit(
     )
 
 
-def _require_fitting(change: Verb | None, wanted: AlterOptions) -> None:
+def _require_fitting(change: Verb | None, details: Asked[Details], wanted: AlterOptions) -> None:
     """Raise UsageError for options that do not belong to the change, and without exactly one kind of changes."""
     if (change is None) == (wanted.apply is None):
         raise UsageError(
@@ -178,10 +148,9 @@ def _require_fitting(change: Verb | None, wanted: AlterOptions) -> None:
             facts={"expected": f"{_VERBS.replace('|', ', ')}, or --apply FILE"},
             hint="deltacli alter --help",
         )
-    without = AlterOptions()
+    given = {*details.values, *(name for name in _OF_FILES if getattr(wanted, name))}
     for name, verbs in _OF_VERBS.items():
-        is_given = getattr(wanted, name) != getattr(without, name)
-        if is_given and change not in verbs and not (change is None and name in _OF_FILES):
+        if name in given and change not in verbs and not (change is None and name in _OF_FILES):
             said = "--not-null" if name == "nullable" else f"--{name.replace('_', '-')}"
             raise UsageError(f"{said} is an option of {' and '.join(verbs)}, not of {change or '--apply'}")
 

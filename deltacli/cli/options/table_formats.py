@@ -121,17 +121,19 @@ class DeltaHandle(_Handle):
         **_: object,
     ) -> SchemaEdit[AlterationOutcome]:
         """Return the changes of the table. Raises UsageError, also for what another command does."""
-        from dataclasses import replace
-
+        from deltacli.cli.options.asked import Asked
         from deltacli.cli.render.schemas.altering import alteration
         from deltacli.delta.evolution.requests import changes_of, read_changes
+        from deltacli.operations.change.alter import AlterationRequest
 
         self._require_delta()  # the words mean something else in the other format
         if change in _INSTEAD:
             instead, hint = _INSTEAD[change]
             raise only_for(OF_PAIMON, f"alter {change}", {"path": self.storage.uri, "instead": instead}, hint)
         changes = read_changes(read()) if change is None else changes_of(change, words, details)
-        return alteration(self.table, self.name, replace(asked.request(), changes=changes))
+        return alteration(
+            self.table, self.name, Asked(AlterationRequest, {**asked.values, "changes": changes}).request()
+        )
 
     def _require_delta(self) -> None:
         """Raise PaimonTable, or NotATable, for others."""

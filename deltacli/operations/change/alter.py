@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from deltacli.delta.clustering.clustering_columns import DOMAIN, read_clustering_columns
 from deltacli.delta.evolution.clustering import clustering_action, logical_names
@@ -29,6 +29,7 @@ from deltacli.delta.evolution.requests import (
     SetMapping,
     SetTableComment,
     SetTableName,
+    as_changes,
     change_json,
 )
 from deltacli.delta.log.commit_content import CommitRequest
@@ -49,7 +50,7 @@ from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.version import Snapshot
 from deltacli.request_fields import COMMIT_METADATA, OF_DELTA, option, shared
-from deltacli.typing import Json
+from deltacli.typing import Json, JsonObject
 
 _OF_CONSENT = ("alter.protocol-upgrade-needed", "widen.protocol-upgrade-needed", "widen.not-enabled")
 """Refusals that an option overrides."""
@@ -57,9 +58,11 @@ _OF_CONSENT = ("alter.protocol-upgrade-needed", "widen.protocol-upgrade-needed",
 
 @dataclass(frozen=True, slots=True)
 class AlterationRequest:
-    """Changes to make in one commit, in this order, and what may be done for them."""
+    """Changes to make in one commit, in this order: values or their JSON objects, and what may be done for them.
+    `dry_run` only plans.
+    """
 
-    changes: tuple[Change, ...] = ()
+    changes: Iterable[Change | JsonObject]
     enable: bool = option(
         "type: set delta.enableTypeWidening to true if it is not.", default=False, table_format=OF_DELTA
     )
@@ -67,6 +70,16 @@ class AlterationRequest:
         "Add missing features; clients that do not support them lose access.", default=False, table_format=OF_DELTA
     )
     commit_metadata: Mapping[str, str] = shared(COMMIT_METADATA._replace(table_format=OF_DELTA), NO_METADATA)
+    dry_run: bool = False
+
+    def __post_init__(self) -> None:
+        """Raise UsageError for what is no change, and without changes."""
+        object.__setattr__(self, "changes", as_changes(self.changes))
+
+    @property
+    def in_order(self) -> tuple[Change, ...]:
+        """The changes as values."""
+        return cast("tuple[Change, ...]", self.changes)
 
 
 @dataclass(frozen=True)
@@ -104,7 +117,7 @@ class AlterationOutcome:
         is_changed = not (evolution.is_noop or evolution.refusals)
         return {
             "readVersion": self.read_version,
-            "requested": [change_json(change) for change in self.request.changes],
+            "requested": [change_json(change) for change in self.request.in_order],
             "changes": [_effect_json(effect) for effect in evolution.due],
             "refusals": [
                 {"code": one.code, "message": one.message, "wayOut": one.way_out} for one in evolution.refusals
@@ -191,7 +204,7 @@ def _evolved(snapshot: Snapshot, request: AlterationRequest) -> Evolution:
         request.upgrade_protocol,
         partial(partition_values_of, snapshot),
     )
-    evolution = evolve(before, request.changes, settings)
+    evolution = evolve(before, request.in_order, settings)
     if not evolution.refusals and not evolution.is_noop:
         evolution = replace(evolution, refusals=tuple(broken_rules(snapshot, evolution.before, evolution.after)))
     return replace(evolution, refusals=_addressed(evolution.refusals, snapshot.table.uri))
