@@ -213,7 +213,7 @@ class Checker:
             raise typer.Exit(failure_code(self._failures))
 
     def _check(self, target: Target, tell: Callable[[Finding], None] | None) -> None:
-        from deltacli.cli.options.table_formats import DeltaHandle, PaimonHandle
+        from deltacli.cli.options.table_formats import handle_of
         from deltacli.cli.render.validate.report import CheckedTable
 
         wanted = self._wanted
@@ -223,14 +223,15 @@ class Checker:
         gc.disable()  # actions are millions of objects and no cycles: a tenth of the time, no more memory
         try:
             request = replace(self._request, max_findings=0 if needs_all else wanted.max_findings)
-            opened = (PaimonHandle if target.is_paimon else DeltaHandle)(self._run, target.name, target.storage)
+            opened = handle_of(self._run, target)
             found = opened.validate(request, profile=wanted.profile, refs=wanted.refs, on_finding=sieve.take)
         except SinkFailedError as failed:
             raise failed.fault from None
         finally:
             gc.enable()
-        if target.is_paimon:
-            self._add_rules(found)
+        if more := [rule for rule in opened.more_rules() if rule.id in found.rules]:
+            known = {rule.id for rule in self._rules}
+            self._rules += [rule for rule in more if rule.id not in known]
         suppressed = Counter(found.suppressed) + sieve.suppressed
         fails = sieve.fails or self._may_fail(found)
         kept = tuple(finding for finding in found.findings if id(finding) in sieve.kept)
@@ -242,12 +243,6 @@ class Checker:
             self._to_accept += [(own, finding) for finding in found.findings]
         if wanted.trend_file is not None:
             self._tallies.append(_tally(_label(target, wanted.trend_file), found, sieve))
-
-    def _add_rules(self, found: Validation) -> None:
-        from deltacli.paimon.rules.catalogue import PAIMON_CATALOGUE
-
-        known = {rule.id for rule in self._rules}
-        self._rules += [rule for rule in PAIMON_CATALOGUE.rules.values() if rule.id in found.rules - known]
 
     def _left_out_by(self) -> dict[str, object]:
         """Return the options that restrict the run, as a trend names them."""

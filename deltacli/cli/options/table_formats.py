@@ -6,7 +6,7 @@ A command that Paimon tables lack opens its table by `Run.open_table`; `cli/erro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
@@ -25,12 +25,13 @@ if TYPE_CHECKING:
     from deltacli.cli.render.paimon.history import PaimonHistoryResult
     from deltacli.cli.results import Result
     from deltacli.cli.vacuum_runner import VacuumOptions
-    from deltacli.delta.rules.framework.base import Finding
+    from deltacli.delta.rules.framework.base import Finding, Rule
     from deltacli.operations.change.alter import AlterationOutcome, AlterationRequest
     from deltacli.operations.change.widen_type import WideningOutcome, WidenRequest
     from deltacli.operations.paimon.alter import AlterOutcome
     from deltacli.operations.paimon.snapshot import PaimonSnapshot
     from deltacli.operations.schemas.described import DescribedSchema
+    from deltacli.operations.table.discover import Target
     from deltacli.operations.table.version import Snapshot
     from deltacli.operations.vacuum.request import VacuumRequest
     from deltacli.operations.validate.request import ValidateRequest
@@ -153,6 +154,10 @@ class DeltaHandle(_Handle):
 
         return widening(self.table, self.name, asked.request().of(words))
 
+    def more_rules(self) -> Iterable[Rule]:
+        """Return the rules that a run of `validate` may not have chosen from."""
+        return ()
+
     def validate(
         self, request: ValidateRequest, *, profile: str | None, on_finding: Callable[[Finding], None], **_: object
     ) -> Validation:
@@ -262,6 +267,12 @@ class PaimonHandle(_Handle):
 
         return self._altered(widening(words), branch=branch, allow_lossy=allow_lossy, command="widen-type")
 
+    def more_rules(self) -> Iterable[Rule]:
+        """Return the rules that a run of `validate` may not have chosen from."""
+        from deltacli.paimon.rules.catalogue import PAIMON_CATALOGUE
+
+        return PAIMON_CATALOGUE.rules.values()
+
     def validate(
         self, request: ValidateRequest, *, profile: str | None, refs: bool, on_finding: Callable[[Finding], None]
     ) -> Validation:
@@ -282,6 +293,11 @@ class PaimonHandle(_Handle):
 
 
 Handle: TypeAlias = DeltaHandle | PaimonHandle
+
+
+def handle_of(run: Run, target: Target) -> Handle:
+    """Return a table whose format was found out before."""
+    return (PaimonHandle if target.is_paimon else DeltaHandle)(run, target.name, target.storage)
 
 
 def ask(
