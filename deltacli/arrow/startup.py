@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
+from importlib.machinery import ModuleSpec, PathFinder
+from threading import active_count
 from types import ModuleType
 from typing import Any
 
@@ -22,7 +24,7 @@ def skip_optional_packages() -> None:
     """
     for name in _LEFT_OUT:
         sys.modules.setdefault(name, None)  # type: ignore[arg-type]  # None makes the import fail at once
-    sys.meta_path.insert(0, _NoPandas)
+    sys.meta_path[:0] = (_NoPandas, _LightPyarrow)
 
 
 def allow_optional_packages(*names: str) -> None:
@@ -45,6 +47,31 @@ class _NoPandas:
     def find_spec(name: str, _path: object = None, _target: object = None) -> None:
         if name == "pandas":
             raise ModuleNotFoundError("pandas is left out", name=name)
+
+
+class _LightPyarrow:
+    """Import finder that lets pyarrow import `platform` and `socket`, which it needs for reports and for Flight, when
+    it uses them: 3 ms of a short command.
+
+    Not beside other threads, which could import something that needs them meanwhile.
+    """
+
+    @staticmethod
+    def find_spec(name: str, path: Sequence[str] | None = None, _target: object = None) -> ModuleSpec | None:
+        if name != "pyarrow":
+            return None
+        sys.meta_path.remove(_LightPyarrow)
+        found = PathFinder.find_spec(name, path)
+        if found is None or found.loader is None or active_count() > 1:
+            return found
+        execute = found.loader.exec_module
+
+        def execute_lightly(module: ModuleType) -> None:
+            with imported_when_used("platform", "socket"):
+                execute(module)
+
+        found.loader.exec_module = execute_lightly  # type: ignore[method-assign]  # of this loader
+        return found
 
 
 @contextmanager

@@ -13,6 +13,8 @@ from deltacli.arrow import compute as pc
 if TYPE_CHECKING:
     import pyarrow
 
+    from deltacli.delta.log.file_actions import FileBatch
+
 _SAFE_SUM = 2**62
 
 
@@ -86,3 +88,14 @@ def _sum(column: pyarrow.Array) -> int:
     if widest * max(len(column), 1) < _SAFE_SUM:
         return pc.sum(column).as_py() or 0
     return sum(value for value in column.to_pylist() if value is not None)
+
+
+def count_batch(
+    batch: FileBatch, cutoff_ms: int, files: FileCounts, tombstones: TombstoneCounts
+) -> tuple[FileCounts, TombstoneCounts]:
+    """Return the counts with those of one more batch."""
+    if batch.adds is not None:
+        files += count_adds(batch.adds)
+    if batch.removes is not None:
+        tombstones += count_removes(batch.removes, cutoff_ms)
+    return files, tombstones

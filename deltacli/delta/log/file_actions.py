@@ -20,6 +20,13 @@ if TYPE_CHECKING:
     import pyarrow
 
 
+class FileBatch(NamedTuple):
+    """Live adds and tombstones, each None if the batch has none. Both have narrow columns, or both have all fields."""
+
+    adds: pyarrow.RecordBatch | None = None
+    removes: pyarrow.RecordBatch | None = None
+
+
 class ActionSchemas(NamedTuple):
     """The Arrow schemas of file actions.
 

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.delta.log.file_actions import FileBatch
 from deltacli.errors import Unreadable
 from deltacli.operations.restore.difference import (
     Amount,
@@ -26,7 +27,6 @@ from deltacli.operations.table.keyed_files import Spelling, narrow_keys
 from deltacli.operations.table.rebuild import rebuild
 from deltacli.storage.base import StoreOfVersions
 from deltacli.typing import ArrowArray, RecordBatch
-from deltacli.work.checkpoints.reading import FileBatch
 
 if TYPE_CHECKING:
     from deltacli.operations.table.version import Snapshot

@@ -30,8 +30,9 @@ from deltacli.work.task import Task, TaskContext
 if TYPE_CHECKING:
     import pyarrow
 
+    from deltacli.delta.log.file_actions import FileBatch
     from deltacli.delta.log.replay import TouchedFiles
-    from deltacli.work.checkpoints.reading import CheckpointPiece, FileBatch
+    from deltacli.work.checkpoints.reading import CheckpointPiece
 
 SUCCESS = "_SUCCESS"
 _NAMED = 5

@@ -6,7 +6,7 @@ from contextlib import ExitStack, closing
 from itertools import chain
 from typing import Any, NamedTuple
 
-from deltacli.delta.log.counts import FileCounts, TombstoneCounts
+from deltacli.delta.log.counts import FileCounts, TombstoneCounts, count_batch
 from deltacli.delta.protocol.intervals import deleted_file_retention_ms
 from deltacli.errors import CheckpointUnreadable, Unreadable
 from deltacli.operations.table.handle import TableHandle
@@ -15,7 +15,6 @@ from deltacli.operations.table.time_travel import find_snapshot
 from deltacli.operations.table.version import Snapshot
 from deltacli.progress import reported
 from deltacli.units import format_timestamp
-from deltacli.work.checkpoints.counting import count_batch
 
 
 class StateDigests(NamedTuple):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.commit_lines import Action, read_actions
-from deltacli.delta.log.file_actions import NarrowRows, action_schemas, whole_actions
+from deltacli.delta.log.file_actions import FileBatch, NarrowRows, action_schemas, whole_actions
 from deltacli.delta.log.replay import (
     Survivors,
     TouchedFiles,
@@ -29,7 +29,6 @@ from deltacli.errors import CommitCorrupt
 from deltacli.progress import SILENT, Progress, reported_weighed
 from deltacli.storage import Storage
 from deltacli.typing import RecordBatch
-from deltacli.work.checkpoints.reading import FileBatch
 from deltacli.work.commits.reading import is_large, read_commit, stream_commit
 
 if TYPE_CHECKING:

@@ -10,41 +10,27 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.commit_times import CommitTime, TimestampSource, file_times
-from deltacli.delta.log.counts import FileCounts, TombstoneCounts
-from deltacli.delta.log.file_actions import narrow_batches
-from deltacli.delta.log.log_path import LogFileKind
-from deltacli.delta.log.replay import Survivors, TouchedFiles, decided_keys, reconcile_commit
+from deltacli.delta.log.counts import FileCounts, TombstoneCounts, count_batch
+from deltacli.delta.log.file_actions import FileBatch
+from deltacli.delta.log.replay import Survivors, TouchedFiles
 from deltacli.delta.log.segment import CheckpointInstance, LogListing, LogSegment
 from deltacli.delta.log.state import (
     DomainMetadata,
     Metadata,
     SetTransaction,
-    StateBuilder,
     has_in_commit_timestamps,
-    plain_action,
 )
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.intervals import deleted_file_retention_ms
-from deltacli.delta.protocol.protocol_action import Protocol, require_readable
+from deltacli.delta.protocol.protocol_action import Protocol
 from deltacli.delta.schema.names import PHYSICAL_NAME
-from deltacli.errors import CheckpointUnreadable, CommitCorrupt, Unreadable, UsageError
-from deltacli.hints import command
+from deltacli.errors import Unreadable, UsageError
 from deltacli.operations.table.api_hints import named, named_items
 from deltacli.operations.table.find_log import Log, list_log
 from deltacli.operations.table.handle import TableHandle
-from deltacli.operations.table.replay import LogTail, read_tail, replay_batches, whole_batch
-from deltacli.progress import reported
+from deltacli.operations.table.replay import LogTail, replay_batches, whole_batch
 from deltacli.request_fields import Lazy, takes
 from deltacli.storage.secrets import without_secrets
-from deltacli.work.checkpoints.counting import CountPiece, count_batch, rows_of_piece
-from deltacli.work.checkpoints.reading import (
-    CheckpointContents,
-    CheckpointPiece,
-    FileBatch,
-    open_checkpoint,
-    plan_pieces,
-    read_narrow,
-)
 from deltacli.work.commits.provenance import Provenance, read_provenance
 from deltacli.work.task import Task
 
@@ -55,6 +41,7 @@ if TYPE_CHECKING:
     from deltacli.operations.read.output import WrittenDirectory
     from deltacli.operations.read.request import ScanRequest
     from deltacli.operations.read.scan import Scan
+    from deltacli.work.checkpoints.reading import CheckpointPiece
 else:
     ScanRequest = Lazy("deltacli.operations.read.request", "ScanRequest")
 
@@ -305,6 +292,10 @@ class FileActions(NamedTuple):
         for batch in self.tail_batches():
             files, tombstones = count_batch(batch, cutoff, files, tombstones)
         yield None, (files, tombstones)
+        if not self.pieces:
+            return
+        from deltacli.work.checkpoints.counting import CountPiece
+
         counts = self.spread_pieces(CountPiece(cutoff), self.pieces, "counting files")
         yield from zip(self.pieces, counts, strict=True)
 
@@ -315,8 +306,10 @@ class FileActions(NamedTuple):
         the step `what`. The task finds the files decided by newer commits as the shared `touched`.
         """
         table = self.table
-        results = table.engine.spread(task, pieces, table.stores, shared={"touched": self.touched}, weigh=rows_of_piece)
-        with table.progress.step(what, unit="rows", total=sum(map(rows_of_piece, pieces))) as step:
+        results = table.engine.spread(
+            task, pieces, table.stores, shared={"touched": self.touched}, weigh=_rows_of_piece
+        )
+        with table.progress.step(what, unit="rows", total=sum(map(_rows_of_piece, pieces))) as step:
             for piece, result in zip(pieces, results, strict=True):
                 yield result
                 step.advance(piece.group.rows)
@@ -332,11 +325,15 @@ class FileActions(NamedTuple):
         """Yield the result of `work` for each narrow batch of the checkpoint, in the same order each time. It must be
         thread-safe, as in `map_actions`.
         """
+        from deltacli.work.checkpoints.reading import read_narrow
+
         read = partial(read_narrow, self.table.stores, touched=self.touched, with_paths=True)
         yield from self._of_pieces(read, _rows_of_batch, work, several_at_once=True)
 
     def narrow_pieces(self, pieces: Sequence[CheckpointPiece], *, with_records: bool = True) -> Iterator[FileBatch]:
         """Yield those of some row groups of the checkpoint."""
+        from deltacli.work.checkpoints.reading import read_narrow
+
         stores, touched = self.table.stores, self.touched
         read = partial(read_narrow, stores, touched=touched, with_paths=True, with_records=with_records)
         yield from self._of_pieces(read, _rows_of_batch, _same, several_at_once=False, pieces=pieces)
@@ -383,6 +380,10 @@ def _same(batch: Batch) -> Batch:
     return batch
 
 
+def _rows_of_piece(piece: CheckpointPiece) -> int:
+    return piece.group.rows
+
+
 def _rows_of_batch(batch: FileBatch) -> int:
     return sum(rows.num_rows for rows in (batch.adds, batch.removes) if rows is not None)
 
@@ -390,93 +391,6 @@ def _rows_of_batch(batch: FileBatch) -> int:
 def _rows_of_columns(batch: pyarrow.RecordBatch) -> int:
     rows: int = batch.num_rows
     return rows
-
-
-def read_state(
-    table: TableHandle, log: Log, segment: LogSegment, rejected: Mapping[CheckpointInstance, str]
-) -> Snapshot:
-    """Read the small actions of a segment, check that the version may be read, and prepare reading its file actions."""
-    older_follow = segment.checkpoint is not None
-    tail = read_tail(table.storage, table.engine, segment.commits, older_follow=older_follow, progress=table.progress)
-    contents = open_checkpoint(table.stores, segment.checkpoint) if segment.checkpoint else None
-    state = tail.state
-    survived, inline = Survivors([], []), FileBatch()
-    if contents is not None and segment.checkpoint is not None:
-        name = segment.checkpoint.files[0].name
-        try:
-            state.take(contents.small, name)
-            hidden = tail.seen | decided_keys(contents.json_actions, tail.decided, name)
-            survived = reconcile_commit(contents.json_actions, hidden, name)
-            inline = FileBatch(*narrow_batches(survived.adds, survived.removes, name))
-        except CommitCorrupt as fault:
-            raise CheckpointUnreadable(fault.message, code=fault.code, facts=fault.facts) from fault
-    if state.protocol is None:
-        raise _nothing_says(segment, "protocol", "protocol.missing")
-    require_readable(state.protocol, segment.version)
-    if state.metadata is None:
-        raise _nothing_says(segment, "metaData", "metadata.missing")
-    sidecars = contents.sidecars if contents else ()
-    reads = table.storage.capabilities.parallel_reads  # a footer is small: on a remote store the time is latency
-    planned = reported(
-        table.engine.spread(plan_pieces, sidecars, table.stores, at_once=reads if reads > 1 else None),
-        table.progress,
-        "opening sidecars",
-        unit="files",
-        total=len(sidecars),
-    )
-    pieces = [*(contents.pieces if contents else ()), *(piece for found in planned for piece in found)]
-    return Snapshot(
-        table=table,
-        version=segment.version,
-        protocol=state.protocol,
-        metadata=state.metadata,
-        transactions=state.live_transactions,
-        domains=state.live_domains,
-        segment=segment,
-        checkpoint_layout=_layout(segment.checkpoint, contents),
-        sidecars=len(sidecars),
-        raw_protocol=plain_action(state.raw_protocol or {}),
-        raw_metadata=plain_action(state.raw_metadata or {}),
-        _problems=_problems(log, segment, state, rejected),
-        _log=log,
-        _tail=tail,
-        _inline=survived,
-        _narrow_inline=inline,
-        _pieces=tuple(pieces),
-        _unusable=dict(rejected),
-    )
-
-
-def _nothing_says(segment: LogSegment, action: str, code: str) -> Unreadable:
-    return Unreadable(
-        f"version {segment.version} has no {action} action",
-        code=code,
-        facts={
-            "replayed": f"commits {segment.commits[0].version}-{segment.commits[-1].version}"
-            if segment.commits
-            else "no commit"
-        },
-        hint=command("history"),
-    )
-
-
-def _layout(checkpoint: CheckpointInstance | None, contents: CheckpointContents | None) -> str | None:
-    if checkpoint is None or contents is None:
-        return None
-    if contents.is_v2 or checkpoint.kind is LogFileKind.UUID_CHECKPOINT:
-        return "v2"
-    return "multi-part" if checkpoint.kind is LogFileKind.MULTI_PART_CHECKPOINT else "classic"
-
-
-def _problems(
-    log: Log, segment: LogSegment, state: StateBuilder, rejected: Mapping[CheckpointInstance, str]
-) -> frozenset[str]:
-    found = {*log.hint_problems, *segment.problems, *rejected.values()}
-    if state.protocol is not None and state.protocol.is_catalog_managed:
-        found.add("catalog.unpublished-possible")
-    if state.metadata is not None and state.metadata.schema_string is None:
-        found.add("action.missing-required")  # metaData without schemaString, read as an empty schema
-    return frozenset(found)
 
 
 def _commit_time(snapshot: Snapshot) -> tuple[CommitTime | None, str | None]:

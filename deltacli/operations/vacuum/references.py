@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.commit_lines import Action
+from deltacli.delta.log.file_actions import FileBatch
 from deltacli.delta.log.segment import LogListing
 from deltacli.delta.protocol.intervals import deleted_file_retention_ms
 from deltacli.delta.vacuum.keys import LogKeys, PathKeys
@@ -22,7 +23,6 @@ from deltacli.operations.table.time_travel import last_commit_before
 from deltacli.operations.vacuum.plan import Amount, Reason
 from deltacli.operations.vacuum.surroundings.protecting import made_absolute, of_protected
 from deltacli.typing import ArrowArray, RecordBatch
-from deltacli.work.checkpoints.reading import FileBatch
 from deltacli.work.commits.file_references import FileReferences
 
 if TYPE_CHECKING:

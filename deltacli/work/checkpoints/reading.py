@@ -11,7 +11,7 @@ from deltacli.arrow import compute as pc
 from deltacli.arrow.parquet import ParquetReader
 from deltacli.delta.checkpoint.row_group_columns import SMALL_ACTIONS, CheckpointColumns, RowGroup
 from deltacli.delta.log.commit_lines import Action, read_actions
-from deltacli.delta.log.file_actions import action_schemas
+from deltacli.delta.log.file_actions import FileBatch, action_schemas
 from deltacli.delta.log.log_path import LOG_DIRECTORY, SIDECAR_DIRECTORY
 from deltacli.delta.log.replay import TouchedFiles
 from deltacli.delta.log.segment import CheckpointInstance, LogFile
@@ -40,13 +40,6 @@ MAX_JSON_BYTES = 256 << 20
 
 Writers put file actions into sidecars.
 """
-
-
-class FileBatch(NamedTuple):
-    """Live adds and tombstones, each None if the batch has none. Both have narrow columns, or both have all fields."""
-
-    adds: pyarrow.RecordBatch | None = None
-    removes: pyarrow.RecordBatch | None = None
 
 
 class CheckpointPiece(NamedTuple):

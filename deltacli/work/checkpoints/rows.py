@@ -11,9 +11,9 @@ from deltacli.arrow import compute as pc
 from deltacli.delta.checkpoint.content import Columns, checkpoint_schema, struct_of_actions
 from deltacli.delta.checkpoint.expired_actions import unexpired
 from deltacli.delta.checkpoint.parsed import parsed_columns
+from deltacli.delta.log.file_actions import FileBatch
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.typing import ArrowArray
-from deltacli.work.checkpoints.reading import FileBatch
 
 FILE_KINDS = ("add", "remove")
 

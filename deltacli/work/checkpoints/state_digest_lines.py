@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.delta.log.counts import FileCounts, TombstoneCounts
+from deltacli.delta.log.counts import FileCounts, TombstoneCounts, count_batch
+from deltacli.delta.log.file_actions import FileBatch
 from deltacli.delta.paths.path_decoding import decode_column
-from deltacli.work.checkpoints.counting import count_batch
-from deltacli.work.checkpoints.reading import CheckpointPiece, FileBatch, read_narrow
+from deltacli.work.checkpoints.reading import CheckpointPiece, read_narrow
 from deltacli.work.task import TaskContext
 
 if TYPE_CHECKING:

@@ -10,13 +10,12 @@ from itertools import pairwise
 from typing import Any
 
 from deltacli.arrow import compute as pc
-from deltacli.delta.log.file_actions import action_schemas
+from deltacli.delta.log.file_actions import FileBatch, action_schemas
 from deltacli.delta.log.replay import TouchedFiles
 from deltacli.delta.vectors.descriptor import unique_id_column
 from deltacli.typing import RecordBatch
 from deltacli.work.checkpoints.reading import (
     CheckpointPiece,
-    FileBatch,
     lacks_id,
     missing_field,
     open_piece,

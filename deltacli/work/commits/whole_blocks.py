@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 from deltacli.arrow import compute as pc
 from deltacli.delta.encoding.ndjson import parse_ndjson
 from deltacli.delta.log.commit_lines import stream_actions
-from deltacli.delta.log.file_actions import action_schemas, whole_actions
+from deltacli.delta.log.file_actions import FileBatch, action_schemas, whole_actions
 from deltacli.delta.log.replay import TouchedFiles
 from deltacli.delta.vectors.descriptor import unique_id_column
 from deltacli.storage import Storage
 from deltacli.typing import ArrowArray, ArrowSchema
-from deltacli.work.checkpoints.reading import FileBatch
 from deltacli.work.commits.blocks import CommitBlock, read_lines
 
 if TYPE_CHECKING:
