@@ -26,7 +26,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 from deltacli.hints import command
 
@@ -144,11 +145,27 @@ class ProtocolUnsupported(Unreadable):
     code = "protocol.unsupported-reader"
 
 
+class Reason(Protocol):
+    """A reason against a plan."""
+
+    @property
+    def code(self) -> str: ...
+    @property
+    def message(self) -> str: ...
+
+
 class Refused(DeltacliError):
     """A guard stopped the operation; nothing was changed."""
 
     exit_code = 4
     code = "refused"
+
+    @classmethod
+    def by(cls, reasons: Sequence[Reason], facts: Mapping[str, str], hint: str | None) -> Refused:
+        """Return the error for reasons against a plan: the first one is the message, the codes of the others a fact."""
+        first, *others = reasons
+        also = {"also": ", ".join(one.code for one in others)} if others else {}
+        return cls(f"nothing was changed: {first.message}", code=first.code, facts={**facts, **also}, hint=hint)
 
 
 class NoAtomicCreate(Refused):

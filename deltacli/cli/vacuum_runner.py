@@ -253,12 +253,9 @@ class VacuumCommand(NamedTuple):
 
 def _refused(plan: VacuumPlan, way_out: str | None) -> Refused:
     """Return the first objection to a plan with the option that overrides it; further ones become facts."""
-    first, *others = plan.refusals
+    first = plan.refusals[0]
     hint = _hint_past(first.override, way_out) if first.override else first.hint
-    facts = {"guard": first.code}
-    if others:
-        facts["also"] = ", ".join(one.code for one in others)
-    return Refused(f"nothing was changed: {first.message}", code=first.code, facts=facts, hint=hint)
+    return Refused.by(plan.refusals, {"guard": first.code}, hint)
 
 
 def _hint_past(override: str, way_out: str | None) -> str:

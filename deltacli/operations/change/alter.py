@@ -5,9 +5,8 @@ Spec: Change Metadata; Column Mapping; Protocol Evolution.
 
 from __future__ import annotations
 
-import shlex
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, cast
@@ -40,20 +39,17 @@ from deltacli.delta.log.log_path import LOG_DIRECTORY, Place, commit_name
 from deltacli.delta.log.state import plain_action, plain_metadata
 from deltacli.delta.protocol.clients import ClientAccess
 from deltacli.delta.schema.widening_guards import WideningRefusal
-from deltacli.errors import Refused, Unreadable, UsageError
+from deltacli.errors import Unreadable, UsageError
 from deltacli.hints import command
 from deltacli.operations.change.commit import Committed, commit, require_possible
 from deltacli.operations.change.rows_in_question import RowsInQuestion, asks_about_rows
-from deltacli.operations.change.widen_type import partition_values_of
+from deltacli.operations.change.widen_type import addressed, partition_values_of, refusal_error
 from deltacli.operations.explain.known_clients import clients_after
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.version import Snapshot
 from deltacli.request_fields import COMMIT_METADATA, OF_DELTA, option, shared
 from deltacli.typing import Json, JsonObject
-
-_OF_CONSENT = ("alter.protocol-upgrade-needed", "widen.protocol-upgrade-needed", "widen.not-enabled")
-"""Refusals that an option overrides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,27 +168,12 @@ def execute_alteration(table: TableHandle, request: AlterationRequest) -> Altera
         evolution = rows.checked(snapshot, _evolved(snapshot, request))
         made.append(evolution)
         if evolution.refusals:
-            raise alteration_refused(evolution.refusals)
+            raise refusal_error(evolution.refusals)
         return None if evolution.is_noop else _commit_request(evolution)
 
     done = commit(table, make, commit_metadata=request.commit_metadata)
     version = done.version if isinstance(done, Committed) else None
     return AlterationOutcome(table, done.read_version, request, made[-1], version)
-
-
-def alteration_refused(refusals: Sequence[WideningRefusal]) -> Refused:
-    """Return the error for refusals: the first one as the message, the others as facts. The hint names the options
-    where they are all that is missing.
-    """
-    first, *others = refusals
-    missing = [one.way_out for one in refusals if one.code in _OF_CONSENT]
-    is_possible = len(missing) == len(refusals)
-    facts = {} if is_possible or not first.way_out else {"fix": first.way_out}
-    for number, other in enumerate(others, 2):
-        way_out = "" if is_possible or not other.way_out else f"; {other.way_out}"
-        facts[f"reason {number}"] = f"{other.message} [{other.code}]{way_out}"
-    hint = f"add {' '.join(dict.fromkeys(missing))}" if is_possible else None
-    return Refused(f"nothing was changed: {first.message}", code=first.code, facts=facts, hint=hint)
 
 
 def _evolved(snapshot: Snapshot, request: AlterationRequest) -> Evolution:
@@ -207,7 +188,7 @@ def _evolved(snapshot: Snapshot, request: AlterationRequest) -> Evolution:
     evolution = evolve(before, request.in_order, settings)
     if not evolution.refusals and not evolution.is_noop:
         evolution = replace(evolution, refusals=tuple(broken_rules(snapshot, evolution.before, evolution.after)))
-    return replace(evolution, refusals=_addressed(evolution.refusals, snapshot.table.uri))
+    return replace(evolution, refusals=addressed(evolution.refusals, snapshot.table.uri))
 
 
 def draft_of(snapshot: Snapshot) -> Draft:
@@ -221,11 +202,6 @@ def draft_of(snapshot: Snapshot) -> Draft:
 def _clustering_columns(snapshot: Snapshot) -> tuple[tuple[str, ...], ...]:
     domain = next((domain for domain in snapshot.domains if domain.domain == DOMAIN), None)
     return () if domain is None else tuple(read_clustering_columns(domain.configuration) or ())
-
-
-def _addressed(refusals: Iterable[WideningRefusal], uri: str) -> tuple[WideningRefusal, ...]:
-    """Return refusals whose commands name the table."""
-    return tuple(one._replace(way_out=one.way_out.replace("{table}", shlex.quote(uri))) for one in refusals)
 
 
 _AMBIGUOUS = ("mapping.id-duplicate", "mapping.physical-path-duplicate")

@@ -21,8 +21,9 @@ from deltacli.delta.partitions.values import with_spelled_keys
 from deltacli.delta.paths.path_decoding import decode
 from deltacli.errors import DeltacliError, OutcomeUnknown, Refused
 from deltacli.hints import command
-from deltacli.operations.change.alter import alteration_refused, broken_rules, draft_of
+from deltacli.operations.change.alter import broken_rules, draft_of
 from deltacli.operations.change.commit import Committed, commit, jittered_pause
+from deltacli.operations.change.widen_type import refusal_error
 from deltacli.operations.optimize.bins import new_directory, own_fields
 from deltacli.operations.optimize.planning import rules_of
 from deltacli.operations.optimize.request import OptimizeRequest
@@ -98,9 +99,9 @@ def _drafts(snapshot: Snapshot) -> tuple[Draft, Draft]:
     try:
         after = without_mapping(before)
     except Forbidden as forbidden:
-        raise alteration_refused(forbidden.refusals) from None
+        raise refusal_error(forbidden.refusals) from None
     if broken := list(broken_rules(snapshot, before, after)):
-        raise alteration_refused(broken)
+        raise refusal_error(broken)
     return before, after
 
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _NEAR_FILES_A_PIECE, _FAR_FILES_A_PIECE = 16, 1
 """Opening a file takes several reads of a remote store, which is worth a piece of its own; a near one takes 1 ms."""
 
-_OF_CONSENT = ("widen.protocol-upgrade-needed", "widen.not-enabled")
+_OF_CONSENT = ("alter.protocol-upgrade-needed", "widen.protocol-upgrade-needed", "widen.not-enabled")
 """Refusals that an option overrides."""
 
 
@@ -174,10 +174,11 @@ def refusal_error(refusals: Sequence[WideningRefusal]) -> Refused:
     first, *others = refusals
     missing = [one.way_out for one in refusals if one.code in _OF_CONSENT]
     is_possible = len(missing) == len(refusals)
-    facts = {} if is_possible else {"fix": first.way_out}
+    facts = {} if is_possible or not first.way_out else {"fix": first.way_out}
     for number, other in enumerate(others, 2):
-        facts[f"reason {number}"] = f"{other.message} [{other.code}]" + ("" if is_possible else f"; {other.way_out}")
-    hint = f"add {' '.join(missing)}" if is_possible else None
+        way_out = "" if is_possible or not other.way_out else f"; {other.way_out}"
+        facts[f"reason {number}"] = f"{other.message} [{other.code}]{way_out}"
+    hint = f"add {' '.join(dict.fromkeys(missing))}" if is_possible else None
     return Refused(f"nothing was changed: {first.message}", code=first.code, facts=facts, hint=hint)
 
 
@@ -192,11 +193,11 @@ def _plan(snapshot: Snapshot, request: WidenRequest, values_of: PartitionValues)
         partition_values=values_of,
     )
     uri = snapshot.table.uri
-    changes = tuple(replace(change, refusals=_addressed(change.refusals, uri)) for change in plan.changes)
-    return replace(plan, changes=changes, refusals=_addressed(plan.refusals, uri))
+    changes = tuple(replace(change, refusals=addressed(change.refusals, uri)) for change in plan.changes)
+    return replace(plan, changes=changes, refusals=addressed(plan.refusals, uri))
 
 
-def _addressed(refusals: Iterable[WideningRefusal], uri: str) -> tuple[WideningRefusal, ...]:
+def addressed(refusals: Iterable[WideningRefusal], uri: str) -> tuple[WideningRefusal, ...]:
     """Return refusals whose commands name the table."""
     return tuple(one._replace(way_out=one.way_out.replace("{table}", shlex.quote(uri))) for one in refusals)
 

@@ -342,11 +342,9 @@ def execute_schema_vacuum(
 
 def require_allowed(plan: SchemaVacuumPlan) -> None:
     """Raise Refused for the first refusal of a plan; further ones become facts."""
-    if not plan.refusals:
-        return
-    first, *others = plan.refusals
-    facts = {"guard": first.code} | ({"also": ", ".join(one.code for one in others)} if others else {})
-    raise Refused(f"nothing was changed: {first.message}", code=first.code, facts=facts, hint=first.hint)
+    if plan.refusals:
+        first = plan.refusals[0]
+        raise Refused.by(plan.refusals, {"guard": first.code}, first.hint)
 
 
 def _count(found: SchemaVacuumOutcome, file: SchemaFile, answer: Deleted | Missing | Failed) -> None:

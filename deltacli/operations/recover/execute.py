@@ -67,14 +67,8 @@ def execute_undelete(table: TableHandle, plan: UndeletePlan, journal: Journal | 
 
 def refused(plan: UndeletePlan) -> Refused:
     """Return the first reason against a plan."""
-    first, *others = plan.refusals
-    also = {"also": ", ".join(one.code for one in others)} if others else {}
-    return Refused(
-        f"nothing was changed: {first.message}",
-        code=first.code,
-        facts={**first.facts, **also},
-        hint=first.hint or command("log cat", plan.version or 0),
-    )
+    first = plan.refusals[0]
+    return Refused.by(plan.refusals, first.facts, first.hint or command("log cat", plan.version or 0))
 
 
 def require_complete(plan: UndeletePlan, *, is_shown: bool = False) -> None:

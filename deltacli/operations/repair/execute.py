@@ -19,8 +19,9 @@ from deltacli.errors import (
     Unreadable,
 )
 from deltacli.hints import command
+from deltacli.operations.recover.plan import Refusal
 from deltacli.operations.repair.backup import Backup, open_backup
-from deltacli.operations.repair.plan import Loss, Refusal, RepairPlan, Run, Step, StepState
+from deltacli.operations.repair.plan import Loss, RepairPlan, Run, Step, StepState
 from deltacli.operations.repair.planning import plan_repair
 from deltacli.units import plural
 

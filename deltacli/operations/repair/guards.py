@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from deltacli.errors import DeltacliError, NotATable
 from deltacli.hints import parameter
-from deltacli.operations.repair.plan import Refusal, RepairPlan, Step, StepState
+from deltacli.operations.recover.plan import Refusal
+from deltacli.operations.repair.plan import RepairPlan, Step, StepState
 from deltacli.operations.table.find_log import list_log
 from deltacli.units import format_size, plural
 from deltacli.work.commits.provenance import read_provenance

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from deltacli.delta.log.log_path import Place
 from deltacli.delta.rules.framework.base import Finding, Severity
 from deltacli.delta.rules.framework.repair_steps import StepKind
+from deltacli.operations.recover.plan import Refusal
 from deltacli.typing import Json
 
 if TYPE_CHECKING:
@@ -122,18 +122,6 @@ class Unrepaired(NamedTuple):
             "action": "none",
             "reason": self.reason,
         }
-
-
-class Refusal(NamedTuple):
-    """A reason against steps: the code and the message, and for the error of it facts and a hint."""
-
-    code: str
-    message: str
-    facts: Mapping[str, str] = MappingProxyType({})
-    hint: str | None = None
-
-    def as_json(self) -> dict[str, Json]:
-        return {"code": self.code, "message": self.message}
 
 
 @dataclass(frozen=True, eq=False)

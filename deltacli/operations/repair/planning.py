@@ -18,6 +18,7 @@ from deltacli.errors import NotATable, Refused, Unreadable
 from deltacli.operations.log.log_copy import find_table_id, list_whole_log, versioned
 from deltacli.operations.recover.log_files import DivergedError
 from deltacli.operations.recover.open_sources import open_sources
+from deltacli.operations.recover.plan import Refusal
 from deltacli.operations.repair.amend import plan_statistics
 from deltacli.operations.repair.bring_log import has_log, plan_log_files
 from deltacli.operations.repair.doubts import DOUBTS
@@ -26,7 +27,6 @@ from deltacli.operations.repair.guards import guarded
 from deltacli.operations.repair.log_caches import plan_checkpoints, plan_checksums, plan_compactions, plan_hint
 from deltacli.operations.repair.plan import (
     Planned,
-    Refusal,
     RepairPlan,
     Step,
     StepState,

@@ -15,10 +15,10 @@ from deltacli.delta.evolution.requests import KIND_OF
 from deltacli.operations.change.alter import (
     AlterationOutcome,
     AlterationRequest,
-    alteration_refused,
     execute_alteration,
     plan_alteration,
 )
+from deltacli.operations.change.widen_type import refusal_error
 from deltacli.units import plural
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def alteration(table: Table, name: str, request: AlterationRequest) -> SchemaEdi
         plan=lambda _: plan_alteration(table, request),
         make=lambda: execute_alteration(table, request),
         is_noop=lambda planned: planned.is_noop,
-        refusal=lambda planned: alteration_refused(planned.refusals) if planned.refusals else None,
+        refusal=lambda planned: refusal_error(planned.refusals) if planned.refusals else None,
         question=_question,
         result=alteration_result,
         next=lambda made: None if made.committed_version is None else history,
