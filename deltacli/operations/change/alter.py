@@ -159,7 +159,7 @@ def execute_alteration(table: TableHandle, request: AlterationRequest) -> Altera
     """Commit the changes, planned on the newest version, and again whenever another writer was first.
 
     Raises Refused, with nothing changed, where something objects (the first refusal is the message), UsageError, and
-    what `operations.commit.commit` raises.
+    what `operations.change.commit.commit` raises.
     """
     made: list[Evolution] = []
     rows = RowsInQuestion()

@@ -144,7 +144,7 @@ def execute_widen_type(table: TableHandle, request: WidenRequest) -> WideningOut
     """Commit the change, planned on the newest version, and again whenever another writer was first.
 
     Raises Refused, with nothing changed, where a guard objects (the first refusal is the message), and what
-    `operations.commit.commit` raises.
+    `operations.change.commit.commit` raises.
     """
     made: list[WideningPlan] = []
 
