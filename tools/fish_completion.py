@@ -116,14 +116,18 @@ def _option_line(at: str, option: Option) -> str:
 
 
 def _words(value: Value) -> str:
-    """Return the arguments of `complete` that offer a value; none for free text."""
+    """Return the arguments of `complete` that offer a value; none for free text.
+
+    Each choice has a description of its own, an empty one, since fish repeats that of the option beside every value.
+    """
     match value.kind:
         case Kind.CHOICE if value.is_list:
-            words = f"string split ' ' '{' '.join(value.choices)}'"
+            words = f"printf '%s\\t\\n' {' '.join(value.choices)}"
             offered = f'(__fish_complete_list , "{words}")'
             return f"-f -a {_quote(offered)}"
         case Kind.CHOICE:
-            return f"-f -a {_quote(' '.join(value.choices))}"
+            described = (f"{choice}\\t''" for choice in value.choices)
+            return f"-f -a {_quote(' '.join(described))}"
         case Kind.FILE:
             return "-F"
         case Kind.DIRECTORY:

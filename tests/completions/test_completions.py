@@ -182,3 +182,11 @@ def test_names_that_the_product_knows_are_completed(matches: Matches) -> None:
     assert ["dv.magic"] == matches("deltacli help dv.mag")
     assert ["vacuum.retention"] == matches("deltacli help vacuum.ret")
     assert ["exit-codes"] == matches("deltacli help exit")
+
+
+def test_fish_repeats_no_description_beside_the_values(home: Path) -> None:
+    levels = fish("deltacli validate tbl --level ", home / "here")
+    rules = fish("deltacli validate tbl --select log.gap,dv.mag", home / "here")
+
+    assert {"data": "", "footers": "", "log": "", "storage": ""} == levels
+    assert {"log.gap,dv.magic": ""} == rules
