@@ -284,7 +284,8 @@ def read_status(
         policy = policies.get(table.group)
         table.policy, alerts = (policy.steps, policy.alerts) if policy is not None else ({}, None)
         if alerts is not None and table.problem is None:
-            table.judgements = judge_thresholds(alerts, table.numbers, table.shown_name, now_ms)
+            level = getattr(table.policy.get("validate"), "level", None)
+            table.judgements = judge_thresholds(alerts, table.numbers, table.shown_name, now_ms, level=level)
     status.tables.sort(key=lambda table: (table.weight, table.name))
     return status
 

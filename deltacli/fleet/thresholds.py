@@ -44,8 +44,12 @@ class Judgement(NamedTuple):
         return found if self.advice is None else found | {"next": self.advice}
 
 
-def judge_thresholds(alerts: AlertPolicy, numbers: Numbers, table: str, now_ms: int) -> list[Judgement]:
-    """Return the state of each threshold that a policy sets. `table` is a name that may be shown."""
+def judge_thresholds(
+    alerts: AlertPolicy, numbers: Numbers, table: str, now_ms: int, *, level: str | None = None
+) -> list[Judgement]:
+    """Return the state of each threshold that a policy sets. `table` is a name that may be shown, `level` that of the
+    validations that the policy runs.
+    """
     found = []
     if alerts.log_bytes is not None:
         found.append(_log_bytes(alerts.log_bytes, numbers, table))
@@ -56,7 +60,7 @@ def judge_thresholds(alerts: AlertPolicy, numbers: Numbers, table: str, now_ms: 
     if alerts.tombstones is not None:
         found.append(_tombstones(alerts.tombstones, alerts.least_files, numbers, table))
     if alerts.failed_rules is not None:
-        found.append(_failed_rules(alerts.failed_rules, numbers, table))
+        found.append(_failed_rules(alerts.failed_rules, numbers, table, level))
     return found
 
 
@@ -110,11 +114,12 @@ def _tombstones(limit: float, least: int, numbers: Numbers, table: str) -> Judge
     return _judged("tombstones", share, limit, message, command("checkpoint", table=table), brief)
 
 
-def _failed_rules(limit: int, numbers: Numbers, table: str) -> Judgement:
+def _failed_rules(limit: int, numbers: Numbers, table: str, level: str | None) -> Judgement:
     if (failed := numbers.get("failedRules")) is None:
         return _unknown("failed-rules", limit, "no validation has run")
     message = f"{plural(failed, 'rule')} with errors or warnings (limit {limit:,})"
-    return _judged("failed-rules", failed, limit, message, command("validate", table=table), message)
+    options = {} if level is None or level == "log" else {"level": level}
+    return _judged("failed-rules", failed, limit, message, command("validate", table=table, **options), message)
 
 
 def _judged(name: str, value: float, limit: float, message: str, advice: str, brief: str) -> Judgement:

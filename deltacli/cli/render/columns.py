@@ -165,7 +165,9 @@ def fit(
     least = {index: min(natural[index], columns[index].least) for index in filled}
     essential = [index for index in filled if columns[index].priority <= 1]
     if _room([least.get(index, 0) for index in range(len(columns))], essential) > width:
-        least |= {index: min(least[index], _FOLDED) for index in essential if columns[index].folds}
+        folded = [index for index in essential if columns[index].folds]
+        least |= {index: min(least[index], _FOLDED) for index in folded}
+        filled = essential if folded else filled
     chosen: list[int] = []
     for index in sorted(filled, key=lambda index: columns[index].priority):
         if sum(least[i] for i in [*chosen, index]) + len(GAP) * len(chosen) <= width or not chosen:

@@ -30,7 +30,8 @@ validate = {{ every = "7d", level = "storage" }}   # log: commits and checkpoint
 
 # Thresholds: `{status}` shows what exceeds them.
 [policies.standard.alerts]
-failed-rules = 1
+# An alert for warnings of the validation, too; its errors are alerts without it.
+# failed-rules = 1
 # These stay exceeded until the files are compacted, or the table has enough commits for a checkpoint.
 # small-files = "50%"
 # checkpoint-age = "7d"

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _SPARK_CELLS = 12
 
 
-_MOST_LINES = 8
+_MOST_LINES, _MOST_COMMANDS = 8, 3
 _TOTALS = {
     "liveFiles": ("data files", "{:,}".format),
     "liveBytes": ("data", format_size),
@@ -212,7 +212,7 @@ def _sections(
         Section("alerts", _first(causes), Style.PROBLEM),
         Section("no data", _unknown(status)),
         Section("to do", _first([one for one in advice if not is_command(one)])),
-        Section("next", _first([one for one in advice if is_command(one)])),
+        Section("next", _first([one for one in advice if is_command(one)], _MOST_COMMANDS)),
         Section("newest run", [run], Style.PROBLEM if status.exit_code > 1 else Style.PLAIN),
         Section("status", [status.headline], Style.PROBLEM if status.alerted else Style.GOOD),
     ]
@@ -233,9 +233,9 @@ def _advice(causes: Sequence[Cause], file: str) -> list[str]:
     )
 
 
-def _first(lines: list[str]) -> list[str]:
-    more = [f"{len(lines) - _MOST_LINES:,} more with --json"] if len(lines) > _MOST_LINES else []
-    return lines[:_MOST_LINES] + more
+def _first(lines: list[str], most: int = _MOST_LINES) -> list[str]:
+    more = [f"{len(lines) - most:,} more with --json"] if len(lines) > most else []
+    return lines[:most] + more
 
 
 def _total_trend(total: Total, canvas: Canvas, width: int) -> Text:

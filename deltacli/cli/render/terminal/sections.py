@@ -10,7 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from deltacli.cli.render.terminal.console import Canvas
-from deltacli.cli.terminal.term import Style
+from deltacli.cli.terminal.term import Style, cells, folded_command
+from deltacli.hints import is_command
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -84,10 +85,16 @@ def change(canvas: Canvas, before: str | None, after: str | None) -> Text:
 
 
 def draw_sections(canvas: Canvas, sections: Sequence[Section]) -> None:
-    """Draw sections as a grid: lines are folded, none is cut."""
+    """Draw sections as a grid: lines are folded, none is cut, and commands can be pasted."""
+    room = canvas.width - max((cells(section.label) for section in sections), default=0) - 2
     rows = [
-        ("" if number else section.label, canvas.text(line, section.style))
+        ("" if number else section.label, canvas.text(part, section.style))
         for section in sections
-        for number, line in enumerate(section.lines)
+        for number, part in enumerate(part for line in section.lines for part in _parts(line, room))
     ]
     canvas.draw(grid(canvas, rows))
+
+
+def _parts(line: str, room: int) -> list[str]:
+    """Return a command as lines that can be pasted, another line as it is."""
+    return folded_command(line, room) if is_command(line) else [line]
