@@ -110,9 +110,11 @@ def _vectors(found: JsonObject) -> Iterator[str]:
 
 
 def _statistics(found: JsonObject) -> str:
-    said = f"{found['usefulColumns']} of {plural(found['indexedColumns'], 'indexed column')} can leave files out"
-    if empty := sum(one["indexed"] and one["canSkip"] and not one["withBounds"] for one in found["columns"]):
-        said += f"; {empty} without bounds in any file"
+    empty = sum(one["indexed"] and one["canSkip"] and not one["withBounds"] for one in found["columns"])
+    with_bounds = max(found["usefulColumns"] - empty, 0)
+    said = f"bounds of {with_bounds} of {plural(found['indexedColumns'], 'indexed column')} can leave files out"
+    if empty:
+        said += f"; no file has bounds of {'the other' if empty == 1 else f'{empty} others'}"
     if found["filesWithout"]:
         said += f"; {plural(found['filesWithout'], 'file')} without statistics"
     return said

@@ -61,7 +61,7 @@ def _small_files(facts: Examined, plan: OptimizePlan) -> Iterator[Advice]:
         _files_now(facts),
         {"files": after, "bytes": size_after, "requests": facts.read_requests - requests},
         saved(facts.prices, files=fewer, size_bytes=_less(facts, size_after), requests=requests),
-        command("optimize", yes=True),
+        command("optimize"),
     )
 
 
@@ -118,7 +118,7 @@ def _deleted_rows(facts: Examined) -> Iterator[Advice]:
             "vectors": left,
         },
         saved(facts.prices, files=fewer, size_bytes=gone, requests=requests, read_bytes=gone or 0),
-        command("optimize", purge=True, yes=True),
+        command("optimize", purge=True),
     )
 
 
@@ -155,7 +155,7 @@ def _without_statistics(facts: Examined) -> Iterator[Advice]:
         },
         saved(facts.prices, files=fewer, size_bytes=_less(facts, size_after), requests=max(requests, 0)),
         command(
-            "optimize", min_size=f"{limit // _MIB}MiB", target_size=f"{request_mib(request.target_size)}MiB", yes=True
+            "optimize", min_size=f"{limit // _MIB}MiB", target_size=f"{request_mib(request.target_size)}MiB"
         ),
     )
 
@@ -236,5 +236,5 @@ def _unreferenced(facts: Examined, plan: VacuumPlan) -> Iterator[Advice]:
         now,
         {"files": 0, "bytes": 0, "requests": None},
         saved(facts.prices, files=plan.files, size_bytes=plan.size_bytes),
-        command("vacuum", table=TABLE, **options, yes=True),
+        command("vacuum", table=TABLE, **options),
     )

@@ -127,7 +127,7 @@ def _expired(facts: Examined) -> Iterator[Advice]:
         {"files": facts.log_files, "bytes": facts.log_bytes, "requests": None},
         {"files": facts.log_files - count, "bytes": facts.log_bytes - size_bytes, "requests": None},
         saved(facts.prices, files=count, size_bytes=size_bytes),
-        command("log expire", yes=True),
+        command("log expire"),
     )
 
 
@@ -154,7 +154,7 @@ def _columns(facts: Examined) -> Iterator[Advice]:
         {"columns": now, "uselessColumns": len(useless)},
         {"columns": after, "uselessColumns": 0},
         Saves(),
-        command("properties set", {STATS_COLUMNS: ",".join(one.name for one in wanted)}, yes=True),
+        command("properties set", {STATS_COLUMNS: ",".join(one.name for one in wanted)}),
     )
 
 
@@ -191,7 +191,7 @@ def _features(facts: Examined) -> Iterator[Advice]:
             {"features": count, "unused": 1},
             {"features": count if added else count - 1, "unused": 0},
             Saves(),
-            command("features drop", one.name, yes=True),
+            command("features drop", one.name),
         )
 
 
@@ -211,5 +211,5 @@ def _retentions(facts: Examined) -> Iterator[Advice]:
         {"logMs": of_log, "filesMs": of_files},
         {"logMs": of_files, "filesMs": of_files},
         Saves(),
-        command("properties set", {LOG_RETENTION: text}, yes=True),
+        command("properties set", {LOG_RETENTION: text}),
     )
