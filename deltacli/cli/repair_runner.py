@@ -157,9 +157,13 @@ class RepairCommand(NamedTuple):
             raise
 
     def _report(self, outcome: RepairOutcome) -> None:
+        from deltacli.cli.render.validate.repair import backup_place
         from deltacli.operations.repair.execute import require_complete
 
         self._show(outcome.plan, outcome)
+        if (place := backup_place(outcome, self.name)) is not None:
+            undo = f"deltacli repair {quoted_table(self.name)} --undo {quoted_table(place)}"
+            self.run.note(f"note: to put the replaced files back: {undo}")
         require_complete(outcome)
         if outcome.plan.errors:
             raise typer.Exit(EXIT_FINDINGS)

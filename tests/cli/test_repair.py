@@ -78,8 +78,9 @@ def test_loss_needs_its_own_consent_and_is_named(home: Path) -> None:
 
     assert 4 == refused.code
     assert "1 file with 10 rows (840 B) would be given up, because no source has it" in refused.err
-    assert "to look elsewhere  --from COPY\n" in refused.err
-    assert "to give them up    --accept-loss\n" in refused.err
+    again = "deltacli repair tbl --max-missing 20% --yes --now 2026-01-10T12:00:00Z"
+    assert f"to look elsewhere  {again} --from COPY\n" in refused.err
+    assert f"to give them up    {again} --accept-loss\n" in refused.err
     (step,) = document(planned)["steps"]
     assert ("remove-reference", {"files": 1, "rows": 10, "bytes": 840}) == (step["action"], step["loses"])
     assert 0 == done.code
@@ -124,8 +125,8 @@ def test_lines_and_columns(home: Path) -> None:
 def test_the_backup_is_put_back_by_the_command_that_is_named(home: Path) -> None:
     (home / "tbl" / HINT).write_bytes(b"{")
     done = repair(home, "--yes")
-    (line,) = [line for line in done.out.splitlines() if "to put them back: " in line]
-    undo = line.partition("to put them back: deltacli repair tbl ")[2].split()
+    (line,) = [line for line in done.err.splitlines() if "to put the replaced files back: " in line]
+    undo = line.partition("back: deltacli repair tbl ")[2].split()
 
     shown = document(repair(home, *undo, "--dry-run", "--json"), "deltacli.repair-undo")
     back = repair(home, *undo, "--yes")

@@ -39,5 +39,10 @@ def repair(run: Run, table: TableArgument, *, asked: Asked[RepairRequest], how: 
         raise UsageError(f"{' and '.join(chosen)} exclude each other")
     if (how.apply is not None or how.undo is not None) and (given := asked.given()):
         raise UsageError(f"{chosen[0]} takes no options for planning: {', '.join(given)}")
+    if select := asked.request().select:
+        from deltacli.cli.finding_filter import require_known
+        from deltacli.delta.rules.framework.catalogue import CATALOGUE
+
+        require_known(run, "validate", list(CATALOGUE.rules), select, ())
     opened = run.open_table(table, writes=not (how.dry_run or how.save_plan is not None))
     RepairCommand(run, table, opened, how).carry_out(asked)

@@ -9,7 +9,6 @@ from deltacli.cli.render.columns import item_columns
 from deltacli.cli.render.json import envelope
 from deltacli.cli.render.sections import Section
 from deltacli.cli.results import Listing, Outcome
-from deltacli.cli.terminal.shell import quoted, quoted_table
 from deltacli.cli.terminal.term import Style
 from deltacli.delta.rules.framework.base import Severity
 from deltacli.operations.repair.plan import StepState
@@ -65,6 +64,13 @@ def put_back_result(uri: str, backup: str, found: PutBack, *, dry_run: bool) -> 
         Section("unchanged", [plural(found.unchanged, "file")] if found.unchanged else []),
     ]
     return Outcome("repair-undo", uri, content, lambda: said, [content], tuple(content))
+
+
+def backup_place(outcome: RepairOutcome, name: str) -> str | None:
+    """Return where replaced files were kept, below the table as the user wrote it; None where none was replaced."""
+    uri = outcome.backup_uri
+    below = None if uri is None else uri.removeprefix(f"{outcome.plan.table.uri}/")
+    return uri if below is None or below == uri else f"{name.rstrip('/')}/{below}"
 
 
 def _row(step: JsonObject) -> JsonObject:
@@ -126,8 +132,5 @@ def _unrepaired(plan: RepairPlan) -> Iterator[str]:
 
 
 def _backup(outcome: RepairOutcome, name: str) -> Iterator[Section]:
-    uri = outcome.backup_uri
-    if uri is None or outcome.backup is None:
-        return
-    undo = f"deltacli repair {quoted_table(name)} --undo {quoted(uri)}"
-    yield Section("backup", [f"{plural(len(outcome.backup.kept), 'file')} in {uri}", f"to put them back: {undo}"])
+    if (place := backup_place(outcome, name)) is not None and outcome.backup is not None:
+        yield Section("backup", [f"{plural(len(outcome.backup.kept), 'file')} in {place}"])
