@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 
 _LARGEST = "largest size of those shown"
-_WIDE = 80
-_PATH_CELLS = 40
+_PATH_CELLS = 56
+"""Of a path before other columns than its size are shown: whole paths are worth more than the times."""
 
 Encode = Callable[[str, Any], EncodedItems]
 """The kind of action and a batch in, their rows as bytes out."""
@@ -221,7 +221,7 @@ def _screen_columns(listing: FileListing) -> list[Column[dict[str, Any]]]:
         columns.append(_moment_column("modificationTime", "modified (UTC)"))
     if "remove" in listing.kinds:
         columns.append(_moment_column("deletionTimestamp", "deleted (UTC)"))
-    columns.append(Column("path", lambda row: row["path"], priority=0, least=24, keep_end=True, folds=True))
+    columns.append(Column("path", lambda row: row["path"], priority=0, least=_PATH_CELLS, keep_end=True, folds=True))
     return columns
 
 
@@ -238,7 +238,7 @@ def _size_bar() -> Column[dict[str, Any]]:
         lambda _: None,
         text=lambda row: "x" if row.get(_LARGEST) else "",
         picture=picture,
-        priority=2,
+        priority=6,
         least=8,
         title=" ",
     )
@@ -299,8 +299,6 @@ def _write_screens(
     """
     held: list[dict[str, Any]] = []
     first = True
-    if (terminal.width or 0) >= _WIDE:  # there whole paths are worth more than the times
-        columns = [replace(column, least=_PATH_CELLS) if column.name == "path" else column for column in columns]
     for kind, batch in batches:
         for start in range(0, batch.num_rows, ROWS_PER_SCREEN):
             held += _rows(kind, batch.slice(start, ROWS_PER_SCREEN))

@@ -205,7 +205,7 @@ def _footer(shown: int, rows: Rows, written: Written) -> str:
         return plural(shown, "row")
     total = rows.count()
     if total is None or total <= shown:
-        return f"the first {plural(shown, 'row')}"
+        return "the first row" if shown == 1 else f"the first {shown:,} rows"
     return f"{format_count(shown)} of {plural(total, 'row')}"
 
 

@@ -39,6 +39,8 @@ _LABEL_CELLS = 10
 _MOST_LINES = 12
 """Lines of the log that are read for one run, each a request to a remote store."""
 _LINES_PER_RULE = 2
+_MOST_TABLES = 20
+"""Tables that are named below an observation that several have."""
 _CONTEXT = 600
 """Characters before and after a field from which its surroundings are taken."""
 
@@ -74,18 +76,65 @@ def _headed(canvas: Canvas, name: str, sentence: str, style: Style) -> Text:
 
 
 def draw_findings(canvas: Canvas, report: ValidationReport, view: FindingsView) -> None:
-    """Draw the findings of each table."""
+    """Draw the findings of each table, of several those of the worst table first, then remarks that several have."""
     quotes = _Quotes(canvas, view.read_line)
-    for table in report.tables:
-        if len(report.tables) > 1 and (table.findings or table.suppressed or table.validation.not_checked):
-            canvas.draw(Text(""), canvas.hanging(canvas.text(table.name, Style.HEADING), _INDENT))
+    common = {} if view.by_path or view.brief else _common_remarks(report.tables)
+    for table in sorted(report.tables, key=_worst):
+        rest = table._replace(
+            findings=tuple(one for one in table.findings if not (_is_remark(one) and one.rule.id in common)),
+            suppressed={rule: count for rule, count in table.suppressed.items() if rule not in common},
+        )
+        if len(report.tables) > 1 and (rest.findings or rest.suppressed or rest.validation.not_checked):
+            canvas.draw(Text(""), canvas.hanging(canvas.text(rest.name, Style.HEADING), _INDENT))
         if view.by_path:
-            _draw_by_path(canvas, table, view, quotes)
+            _draw_by_path(canvas, rest, view, quotes)
         else:
-            _draw_by_rule(canvas, table, view, quotes)
-        for sentence in table.validation.not_checked:
+            _draw_by_rule(canvas, rest, view, quotes)
+        for sentence in rest.validation.not_checked:
             label = ("not checked: ", Style.WARNING)
             canvas.draw(Text(""), canvas.hanging(canvas.joined([label, sentence]), _INDENT))
+    if common:
+        canvas.draw(Text(""), canvas.text("several tables", Style.HEADING))
+    for rule, tables in common.items():
+        _draw_remark(canvas, rule, tables, quotes)
+
+
+def _worst(table: CheckedTable) -> int:
+    """Return the place of the worst severity that a table has."""
+    severities = list(Severity)
+    return min((severities.index(finding.severity) for finding in table.findings), default=len(severities))
+
+
+def _is_remark(finding: Finding) -> bool:
+    return finding.severity is Severity.INFO
+
+
+def _common_remarks(tables: Sequence[CheckedTable]) -> dict[str, list[CheckedTable]]:
+    """Return the rules of observations that several tables have, and these tables."""
+    found: dict[str, list[CheckedTable]] = {}
+    for table in tables:
+        for rule in dict.fromkeys(one.rule.id for one in table.findings if _is_remark(one)):
+            found.setdefault(rule, []).append(table)
+    worse = {one.rule.id for table in tables for one in table.findings if not _is_remark(one)}
+    return {rule: of for rule, of in found.items() if len(of) > 1 and rule not in worse}
+
+
+def _draw_remark(canvas: Canvas, rule: str, tables: Sequence[CheckedTable], quotes: _Quotes) -> None:
+    """Draw an observation of several tables: in full for the first, and the names of the others."""
+    first, *others = tables
+    finding = next(one for one in first.findings if one.rule.id == rule)
+    total = sum(
+        sum(one.rule.id == rule for one in table.findings) + table.suppressed.get(rule, 0) for table in tables
+    )
+    said = plural(len(tables), "table")
+    said = said if total == len(tables) else f"{plural(total, 'finding')} in {said}"
+    head = [(f"{finding.severity.value}  ", _STYLES[finding.severity]), (rule, Style.HEADING), (f"  {said}", Style.QUIET)]
+    canvas.draw(Text(""), canvas.hanging(canvas.joined(head), _INDENT))
+    canvas.draw(*_block(canvas, first, finding, quotes), _fix(canvas, first, finding))
+    named = ", ".join(table.name for table in others[:_MOST_TABLES])
+    more = f" and {format_count(len(others) - _MOST_TABLES)} more" if len(others) > _MOST_TABLES else ""
+    sentence = f"and {plural(len(others), 'other table')}: {named}{more}"
+    canvas.draw(Padding(canvas.hanging(canvas.text(sentence), 2), (0, 0, 0, 2)))
 
 
 class _Quotes:
