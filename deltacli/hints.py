@@ -57,7 +57,8 @@ _OPTIONS = {
 def quoted(word: str) -> str:
     """Return a word quoted for a shell; `$'…'` if it has characters that must not reach a terminal."""
     if not re.search(_UNPRINTABLE, word):
-        return shlex.quote(word)
+        is_plain = "'" in word and not re.search(r"""["$`\\!]""", word)
+        return f'"{word}"' if is_plain else shlex.quote(word)
     escaped = word.replace("\\", "\\\\").replace("'", "\\'")
     data = re.sub(
         _UNPRINTABLE,

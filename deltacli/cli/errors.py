@@ -55,19 +55,24 @@ def report_error(error: DeltacliError, arguments: Sequence[str], table: str | No
     if isinstance(error, PaimonTable):
         _name_what_works(error, arguments, table)
     for name, value in error.facts.items():
-        if TABLE in value:  # a command
-            error.facts[name] = fill_hint(value, table)
+        error.facts[name] = _whole(name, value, arguments, table)
+    if error.code == "usage.where":  # the help of the hint has them
+        from deltacli.delta.predicate.refusals import POSSIBLE
+
+        for name in POSSIBLE:
+            error.facts.pop(name, None)
     if wants_json(arguments):
         say_document(
             error.code, error.exit_code, error.message, table=error.table or table, details=error.facts, hint=hint
         )
     else:
+        message = error.message.removeprefix("nothing was changed: ") if "--dry-run" in arguments else error.message
         width = max((len(name) for name in error.facts), default=0)
         say(
             visible(
-                f"error: {table}: {error.message}"
+                f"error: {table}: {message}"
                 if table and error.exit_code != UsageError.exit_code
-                else f"error: {error.message}"
+                else f"error: {message}"
             )
         )
         for name, value in error.facts.items():
@@ -75,6 +80,15 @@ def report_error(error: DeltacliError, arguments: Sequence[str], table: str | No
         if hint:
             say(visible(f"hint: {hint}"))
     report_details(error, arguments)
+
+
+def _whole(name: str, value: str, arguments: Sequence[str], table: str | None) -> str:
+    """Return the value of a fact: a command with its table, and the options of a way out as the command to paste."""
+    if TABLE in value:
+        return fill_hint(value, table)
+    if name.startswith("to ") and (option := re.match(r"(--[a-z-]+)(?: ([^\s:]+))?(?:: (.+))?\Z", value)):
+        return again_with(arguments, option[1], option[2]) + (f"   # {option[3]}" if option[3] else "")
+    return value
 
 
 def say_document(
@@ -149,6 +163,10 @@ def _hint(error: DeltacliError, arguments: Sequence[str], table: str | None) -> 
         return _respelled(arguments, table) or _near_path(arguments, table)
     if error.code == "table.path-is-log" and table and table.rstrip("/").endswith("/_delta_log"):
         return _with_table(arguments, table, table.rstrip("/").removesuffix("/_delta_log") or "/")
+    if error.code == "usage.where" and (meant := error.facts.pop("meant", None)) is not None:
+        return _with_condition(error.facts.get("where", ""), meant, arguments)
+    if error.code == "usage.where" and not error.hint and "operators" in error.facts:
+        return "deltacli help conditions"
     if not error.hint:
         return None
     if arguments and re.fullmatch(r"add(?: --[a-z-]+){2,}", error.hint):
@@ -167,6 +185,13 @@ def _hint(error: DeltacliError, arguments: Sequence[str], table: str | None) -> 
     hint = with_files(hint, arguments)
     is_repeated = hint.replace(" --config ", " -c ") == again(arguments).replace(" --config ", " -c ")
     return None if is_repeated and error.exit_code == UsageError.exit_code else hint
+
+
+def _with_condition(where: str, meant: str, arguments: Sequence[str]) -> str | None:
+    """Return the command line with another condition; None where it does not have this one as it was shown."""
+    words = [meant if word == where else word for word in arguments]
+    words = [f"--where={meant}" if word == f"--where={where}" else word for word in words]
+    return again(words) if words != list(arguments) else None
 
 
 def _of_version(version: str, arguments: Sequence[str]) -> str | None:

@@ -24,10 +24,12 @@ OF_OTHERS = {
     "compare": "diff",
     "describe": "snapshot",
     "detail": "snapshot",
+    "files": "snapshot --files",
     "fsck": "repair",
     "gc": "vacuum",
     "head": "read",
     "info": "snapshot",
+    "ls": "snapshot --files",
     "purge": "vacuum",
     "recover": "undelete",
     "rollback": "restore",
@@ -42,7 +44,7 @@ OF_OTHERS = {
 """Name of a command of other programs -> the command that does it here."""
 
 OF_A_TABLE = {
-    "doctor": "doctor access",
+    "doctor": "doctor table",
     "fleet": "fleet init",
     "log": "history",
     "schema": "schema show",
@@ -50,7 +52,7 @@ OF_A_TABLE = {
 }
 """Group -> its command for a table, or a directory of tables, that is named where a command was expected."""
 
-_ROWS = frozenset({"--lines", "--max-rows", "--number", "--rows"})
+_ROWS = frozenset({"-n", "--lines", "--max-rows", "--number", "--rows"})
 _OF_TABLE_ONLY = frozenset({"history", "read", "snapshot", "validate"})
 _ALIKE = 0.75
 
@@ -166,10 +168,14 @@ def _command_for(group: str, word: str, rest: Sequence[str]) -> Meant | None:
         if rest and rest[0] in OF_OTHERS:
             return _command_for(group, rest[0], rest[1:])
         name = OF_OTHERS[word]
-        is_whole = name in _OF_TABLE_ONLY and len(rest) == 1 and not rest[0].startswith("-")
-        return Meant(repr(name), again([name, *rest]) if is_whole else f"deltacli {name} --help")
+        first, *options = name.split()
+        is_whole = first in _OF_TABLE_ONLY and len(rest) == 1 and not rest[0].startswith("-")
+        return Meant(repr(name), again([first, *rest, *options]) if is_whole else f"deltacli {first} --help")
     near = nearest_name(word, _commands_of(group))
-    return None if near is None else Meant(repr(near), again([*group.split(), near, *rest]))
+    if near is None:
+        return None
+    is_group = not group and near in GROUPS and not (rest and leads_on((near, rest[0])))
+    return Meant(repr(near), f"deltacli {near} --help" if is_group else again([*group.split(), near, *rest]))
 
 
 def _commands_of(group: str) -> Iterable[str]:

@@ -97,7 +97,7 @@ def test_a_dry_run_shows_the_plan_and_exits_with_4_where_a_guard_would_stop_it(c
     assert (4, 4, []) == (done.code, documented.code, core.executed)
     assert [
         "note: the clock of the store is not known",
-        "error: trips: nothing was changed: 83% of the bytes would be deleted, above the limit of 50%",
+        "error: trips: 83% of the bytes would be deleted, above the limit of 50%",
         "  guard  vacuum.max-delete",
         "  also   commit.empty",
         "hint: deltacli vacuum trips --dry-run --yes --max-delete 100%",

@@ -248,9 +248,16 @@ def changes_of(verb: Verb, words: Sequence[str], details: Details) -> tuple[Chan
         raise UsageError(
             f"{verb}: {'a word is missing' if len(words) < least else 'there are too many words'}",
             facts={"expected": f"{verb} {form}", "found": " ".join(words) or "nothing"},
-            hint=command("alter", table=None, help=True),
+            hint=_meant(verb, words) or command("alter", table=None, help=True),
         )
     return make(words, details)
+
+
+def _meant(verb: Verb, words: Sequence[str]) -> str | None:
+    """Return the command that was meant by `move COLUMN after OTHER`."""
+    if verb is not Verb.MOVE or len(words) != 3 or words[1].lower() not in ("after", "before"):
+        return None
+    return command("alter", verb.value, words[0], f"{words[1].lower()}:{words[2]}")
 
 
 def _added(words: Sequence[str], details: Details) -> tuple[Change, ...]:
@@ -297,7 +304,7 @@ _FORMS: Mapping[Verb, tuple[str, tuple[int, int | None], _Make]] = {
     Verb.TYPE: ("COLUMN TYPE", (2, 2), lambda words, _: (ChangeType(words[0], words[1]),)),
     Verb.RENAME: ("COLUMN NAME", (2, 2), lambda words, _: (RenameColumn(words[0], words[1]),)),
     Verb.DROP: ("COLUMN...", (1, None), _each(DropColumn)),
-    Verb.MOVE: ("COLUMN POSITION", (2, 2), lambda words, _: (MoveColumn(words[0], words[1]),)),
+    Verb.MOVE: ("COLUMN first|last|before:X|after:X", (2, 2), lambda words, _: (MoveColumn(words[0], words[1]),)),
     Verb.COMMENT: (
         "COLUMN TEXT",
         (2, 2),

@@ -33,7 +33,7 @@ from deltacli.delta.predicate.conditions import (
 from deltacli.delta.predicate.limits import FLIPPED, ORDERS, Order, limit_of
 from deltacli.delta.predicate.literals import Literal, NoValueError, from_text, literal_of, require_text
 from deltacli.delta.predicate.patterns import Pattern
-from deltacli.delta.predicate.refusals import refuse, refuse_value
+from deltacli.delta.predicate.refusals import refuse, refuse_value, replaced
 from deltacli.delta.schema.kinds import Kind
 from deltacli.delta.schema.types import StructType
 from deltacli.delta.sql.nodes import Form, Node
@@ -145,7 +145,14 @@ class _Binder:
         if literal is not None:
             return literal
         if node.form is not Form.CONDITION or node.name in ("xor", "exists"):
-            raise self._refuse(node, self._unquoted_date(node) or _impossible(node))
+            if (date := self._unquoted_date(node)) is not None:
+                raise refuse_value(
+                    self._text,
+                    node.position,
+                    f"a date needs quotes: '{date}'",
+                    meant=replaced(self._text, node.position, date, f"'{date}'"),
+                )
+            raise self._refuse(node, _impossible(node))
         self._depth += 1
         if self._depth > _MAX_DEPTH:
             raise self._refuse(node, "it is nested too deeply")
@@ -178,9 +185,9 @@ class _Binder:
         return Not(condition) if node.negated else condition
 
     def _unquoted_date(self, node: Node) -> str | None:
-        """Return what to write for a date without quotes, which SQL reads as a difference of numbers."""
+        """Return a date without quotes, which SQL reads as a difference of numbers."""
         found = _DATE.match(self._text, node.position) if node.position >= 0 else None
-        return f"a date needs quotes: '{found[0]}'" if found else None
+        return found[0] if found else None
 
     def _is(self, node: Node) -> Condition:
         operand = self._operand(node.parts[0])

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from deltacli.errors import UsageError
-from deltacli.hints import in_backticks, nearest_name, sql_name
+from deltacli.hints import command, in_backticks, nearest_name, sql_name
 
 CODE = "usage.where"
 POSSIBLE = {
@@ -17,28 +18,49 @@ POSSIBLE = {
     "casts": "CAST(literal AS type), literal::type",
 }
 """What a predicate may have, by kind."""
+MEANT = "meant"
 _SHOWN_NAMES = 40
 _SHOWN_TEXT = 60
+_IS_VALUE = re.compile(r"(?:[=<>]|\blike|\bin\s*\([^)]*)\s*\Z", re.IGNORECASE)
+_SIGNS = {"&&": "AND", "||": "OR"}
 
 
 def refuse(text: str, position: int, reason: str, *, hint: str | None = None) -> UsageError:
     """Return the error for an unsupported part of a predicate."""
+    blanked = re.sub(r"'[^']*'", lambda quoted: "'" * len(quoted[0]), text)
+    sign = next((one for one in _SIGNS if one in blanked), None)
+    meant = None
+    if sign is not None:
+        position, reason = blanked.index(sign), f"{sign} is not supported; write {_SIGNS[sign]}"
+        meant = f"{text[:position].rstrip()} {_SIGNS[sign]} {text[position + len(sign) :].lstrip()}"
     return UsageError(
         f"the predicate cannot be used: {reason}",
         code=CODE,
-        facts={"where": _shown(text), "at": _place(text, position), **POSSIBLE},
+        facts={"where": _shown(text), "at": _place(text, position), **_meant(meant), **POSSIBLE},
         hint=hint,
     )
 
 
-def refuse_value(text: str, position: int, reason: str, *, hint: str | None = None) -> UsageError:
-    """Return the error for a literal that is not a valid value."""
+def refuse_value(
+    text: str, position: int, reason: str, *, hint: str | None = None, meant: str | None = None
+) -> UsageError:
+    """Return the error for a literal that is not a valid value; `meant` is the predicate that was probably meant."""
     return UsageError(
         f"the predicate cannot be used: {reason}",
         code=CODE,
-        facts={"where": _shown(text), "at": _place(text, position)},
+        facts={"where": _shown(text), "at": _place(text, position), **_meant(meant)},
         hint=hint,
     )
+
+
+def replaced(text: str, position: int, old: str, new: str) -> str | None:
+    """Return a predicate with another text at a position; None where the old one is not there."""
+    is_there = position >= 0 and text.startswith(old, position)
+    return f"{text[:position]}{new}{text[position + len(old) :]}" if is_there else None
+
+
+def _meant(text: str | None) -> dict[str, str]:
+    return {} if text is None else {MEANT: _shown(text)}
 
 
 def refuse_column(text: str, position: int, reason: str, names: Iterable[str], name: str = "") -> UsageError:
@@ -47,13 +69,30 @@ def refuse_column(text: str, position: int, reason: str, names: Iterable[str], n
     listed = ", ".join(name if name.isidentifier() else in_backticks(name) for name in known_names[:_SHOWN_NAMES])
     near = nearest_name(name, known_names, ignores_case=True)
     meant = f"; did you mean {sql_name(near)}?" if near is not None else ""
+    place = text.find(name, position)
+    written = None if near is None else sql_name(near)
+    if near is None and name and _IS_VALUE.search(text[: max(position, 0)]):  # col = Bern
+        written = f"'{name}'"
+        meant = f"; a text needs quotes: {written}"
     more = f" and {len(known_names) - _SHOWN_NAMES} more" if len(known_names) > _SHOWN_NAMES else ""
     return UsageError(
         f"the predicate cannot be used: {reason}{meant}",
         code=CODE,
-        facts={"where": _shown(text), "at": _place(text, position), "columns": f"{listed}{more}" or "none"},
-        hint=None if near is not None else "names with blanks or dots are in backticks: `a.b`",
+        facts={
+            "where": _shown(text),
+            "at": _place(text, position),
+            "columns": f"{listed}{more}" or "none",
+            **_meant(None if written is None else replaced(text, place, name, written)),
+        },
+        hint=None if written is not None else _hint_of_names(known_names),
     )
+
+
+def _hint_of_names(names: Iterable[str]) -> str:
+    """Return how names are written where some need it, else where all columns are shown."""
+    if any(not name.isidentifier() for name in names):
+        return "names with blanks or dots are in backticks: `a.b`"
+    return command("snapshot", schema=True)
 
 
 def _place(text: str, position: int) -> str:

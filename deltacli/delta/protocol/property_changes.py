@@ -128,8 +128,8 @@ def plan_set(
     `force` also sets unrecognized `delta.` keys. Raises UsageError (`usage.property`) for invalid values, and Refused
     for keys and values that the table cannot have.
     """
-    for key in values:
-        _require_key(key, force=force)
+    for key, value in values.items():
+        _require_key(key, value, force=force)
     return _planned(config, raw_metadata, {key: _normal(config, key, value) for key, value in values.items()})
 
 
@@ -201,7 +201,7 @@ def _switches_timestamps_off(config: TableConfiguration, due: Mapping[str, str |
     return config.is_on(IN_COMMIT_TIMESTAMPS) and IN_COMMIT_TIMESTAMPS in due and due[IN_COMMIT_TIMESTAMPS] != "true"
 
 
-def _require_key(key: str, *, force: bool) -> None:
+def _require_key(key: str, value: object, *, force: bool) -> None:
     if not key.lower().startswith("delta."):
         return
     if is_of_protocol(key):
@@ -216,7 +216,7 @@ def _require_key(key: str, *, force: bool) -> None:
             f"no known engine recognizes the property {key}" + (f"; did you mean {nearest}?" if nearest else ""),
             code="properties.unknown-key",
             facts={"to set it anyway": parameter("properties set.force", True)},
-            hint=command("properties set", {nearest: ...}) if nearest else None,
+            hint=command("properties set", {nearest: value}) if nearest else None,
         )
 
 

@@ -158,7 +158,7 @@ _FORMS: Mapping[
     Verb.TYPE: ("COLUMN TYPE", (2, 2), _retyped),
     Verb.RENAME: ("COLUMN NAME", (2, 2), lambda words, _: (RenameColumn(column_path(words[0]), words[1]),)),
     Verb.DROP: ("COLUMN...", (1, _MANY), lambda words, _: tuple(DropColumn(column_path(word)) for word in words)),
-    Verb.MOVE: ("COLUMN POSITION", (2, 2), _moved),
+    Verb.MOVE: ("COLUMN first|last|before:X|after:X", (2, 2), _moved),
     Verb.COMMENT: ("COLUMN TEXT", (2, 2), _commented),
     Verb.DEFAULT: ("COLUMN VALUE", (2, 2), _defaulted),
     Verb.NULLABLE: ("COLUMN...", (1, _MANY), _nullability(nullable=True)),

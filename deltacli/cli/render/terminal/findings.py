@@ -123,12 +123,14 @@ def _draw_remark(canvas: Canvas, rule: str, tables: Sequence[CheckedTable], quot
     """Draw an observation of several tables: in full for the first, and the names of the others."""
     first, *others = tables
     finding = next(one for one in first.findings if one.rule.id == rule)
-    total = sum(
-        sum(one.rule.id == rule for one in table.findings) + table.suppressed.get(rule, 0) for table in tables
-    )
+    total = sum(sum(one.rule.id == rule for one in table.findings) + table.suppressed.get(rule, 0) for table in tables)
     said = plural(len(tables), "table")
     said = said if total == len(tables) else f"{plural(total, 'finding')} in {said}"
-    head = [(f"{finding.severity.value}  ", _STYLES[finding.severity]), (rule, Style.HEADING), (f"  {said}", Style.QUIET)]
+    head = [
+        (f"{finding.severity.value}  ", _STYLES[finding.severity]),
+        (rule, Style.HEADING),
+        (f"  {said}", Style.QUIET),
+    ]
     canvas.draw(Text(""), canvas.hanging(canvas.joined(head), _INDENT))
     canvas.draw(*_block(canvas, first, finding, quotes), _fix(canvas, first, finding))
     named = ", ".join(table.name for table in others[:_MOST_TABLES])

@@ -154,9 +154,7 @@ def _without_statistics(facts: Examined) -> Iterator[Advice]:
             "withoutStatistics": left,
         },
         saved(facts.prices, files=fewer, size_bytes=_less(facts, size_after), requests=max(requests, 0)),
-        command(
-            "optimize", min_size=f"{limit // _MIB}MiB", target_size=f"{request_mib(request.target_size)}MiB"
-        ),
+        command("optimize", min_size=f"{limit // _MIB}MiB", target_size=f"{request_mib(request.target_size)}MiB"),
     )
 
 
