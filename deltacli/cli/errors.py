@@ -51,7 +51,7 @@ def report_error(error: DeltacliError, arguments: Sequence[str], table: str | No
     `table` is the table as the user wrote it.
     """
     table = _subject(error, arguments, table)
-    hint = _hint(error, arguments, table)
+    hint = (_of_condition if error.code == "usage.where" else _hint)(error, arguments, table)
     if isinstance(error, PaimonTable):
         _name_what_works(error, arguments, table)
     for name, value in error.facts.items():
@@ -163,10 +163,6 @@ def _hint(error: DeltacliError, arguments: Sequence[str], table: str | None) -> 
         return _respelled(arguments, table) or _near_path(arguments, table)
     if error.code == "table.path-is-log" and table and table.rstrip("/").endswith("/_delta_log"):
         return _with_table(arguments, table, table.rstrip("/").removesuffix("/_delta_log") or "/")
-    if error.code == "usage.where" and (meant := error.facts.pop("meant", None)) is not None:
-        return _with_condition(error.facts.get("where", ""), meant, arguments)
-    if error.code == "usage.where" and not error.hint and "operators" in error.facts:
-        return "deltacli help conditions"
     if not error.hint:
         return None
     if arguments and re.fullmatch(r"add(?: --[a-z-]+){2,}", error.hint):
@@ -185,6 +181,16 @@ def _hint(error: DeltacliError, arguments: Sequence[str], table: str | None) -> 
     hint = with_files(hint, arguments)
     is_repeated = hint.replace(" --config ", " -c ") == again(arguments).replace(" --config ", " -c ")
     return None if is_repeated and error.exit_code == UsageError.exit_code else hint
+
+
+def _of_condition(error: DeltacliError, arguments: Sequence[str], table: str | None) -> str | None:
+    """Return the command line with the condition that was meant, else what an error about a condition hints at."""
+    meant = error.facts.pop("meant", None)
+    if meant is not None:
+        return _with_condition(error.facts.get("where", ""), meant, arguments)
+    if error.hint:
+        return with_files(fill_hint(error.hint, table), arguments)
+    return "deltacli help conditions" if "operators" in error.facts else None
 
 
 def _with_condition(where: str, meant: str, arguments: Sequence[str]) -> str | None:
