@@ -94,6 +94,17 @@ def test_every_type_is_kept_as_a_column_and_as_a_partition_value(partition: str 
     assert () == _findings(table)
 
 
+def test_rows_of_one_batch_in_many_partitions_by_many_columns(tmp_path: Path) -> None:
+    """Combinations of twelve columns with 60 values each have no number of 64 bits."""
+    names = [f"p{number}" for number in range(12)]
+    table = _table(tmp_path / "tbl", _schema(("id", "long"), *((name, "integer") for name in names)), *names)
+    rows = pa.table({"id": range(60), **{name: pa.array(range(60), pa.int32()) for name in names}})
+
+    append(table, rows)
+
+    assert [(number,) * 13 for number in range(60)] == sorted(_rows(table))
+
+
 def _findings(table: Table) -> tuple[str, ...]:
     found = open_table(table.uri).validate(level="data").findings
     return tuple(finding.message for finding in found if finding.severity.value != "info")

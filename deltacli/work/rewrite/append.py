@@ -154,23 +154,17 @@ class AppendRows:
         import pyarrow as pa
 
         codes: Any = pa.repeat(pa.scalar(0, pa.int64()), batch.num_rows)
-        dictionaries = []
         for _, column in self.spec.partitions:
-            array = batch.column(column.name)
-            encoded = pc.dictionary_encode(_comparable(array), null_encoding="encode")
-            first = pc.index_in(pa.array(range(len(encoded.dictionary)), pa.int32()), value_set=encoded.indices)
-            dictionaries.append(pc.take(array, first))  # the value itself, not what it is compared by
-            codes = pc.add(pc.multiply(codes, len(encoded.dictionary)), pc.cast(encoded.indices, pa.int64()))
-        for code in pc.unique(codes).to_pylist():
-            values, left = [], code
-            for dictionary in reversed(dictionaries):
-                left, place = divmod(left, len(dictionary))
-                values.append(dictionary[place].as_py())
+            encoded = pc.dictionary_encode(_comparable(batch.column(column.name)), null_encoding="encode")
+            pairs = pc.add(pc.multiply(codes, batch.num_rows), pc.cast(encoded.indices, pa.int64()))
+            codes = pc.cast(pc.dictionary_encode(pairs).indices, pa.int64())  # numbered anew, or many columns overflow
+        for code in range(pc.max(codes).as_py() + 1):
+            part = pc.filter(batch, pc.equal(codes, code))
             key = tuple(
-                text_of(value, _primitive(column), column.name)
-                for value, (_, column) in zip(reversed(values), self.spec.partitions, strict=True)
+                text_of(part.column(column.name)[0].as_py(), _primitive(column), column.name)
+                for _, column in self.spec.partitions
             )
-            yield key, pc.filter(batch, pc.equal(codes, code))
+            yield key, part
 
     def _write_partition(self, key: tuple[str | None, ...]) -> None:
         self._bytes.pop(key)
