@@ -101,8 +101,11 @@ def source_class(server: str, kind: Kind = TABLES) -> Any:  # Any: a subclass of
 
 
 def _batch_reader_class(package: Any, plans: str) -> Any:  # Any: of `carried_package`; a subclass of DataSourceReader
-    """Return the class that reads a version. It has no `pushFilters`: a reader that has it fails every read while
-    `spark.sql.python.filterPushdown.enabled` is false.
+    """Return the class that reads a version.
+
+    It has no `pushFilters`. Spark 4.3 keeps the partitions of the last filter it pushed for a frame, and reads these
+    for the next query of the frame of which it can push nothing, such as a count of all rows: rows are lost. With
+    `spark.sql.python.filterPushdown.enabled` off, every read of a reader that has it fails.
     """
     from pyspark.sql.datasource import DataSourceReader, InputPartition
 

@@ -111,6 +111,7 @@ WRITE: Mapping[str, tuple[str, OptionReader]] = {
 }
 _OF_SPARK = ("checkpointlocation", "queryname", "outputmode")
 """Options of `writeStream` that are Spark's own, in lower case."""
+_FEED = "readchangefeed"
 LIMITS = ("maxFilesPerTrigger", "maxBytesPerTrigger")
 
 
@@ -150,6 +151,15 @@ def batch_options(options: Mapping[str, str]) -> BatchOptions:
     if not found.read_change_feed and (found.starting_version is not None or found.ending_version is not None):
         raise UsageError("startingVersion and endingVersion need readChangeFeed", code="usage.stream-option")
     return found
+
+
+def column_options(options: Mapping[str, str]) -> BatchOptions:
+    """Read the options of a source whose columns are asked for: of `read`, or of a stream that `is_stream` cannot tell
+    from it, because it has no option but the version that it starts with.
+    """
+    if flag("readChangeFeed", next((value for name, value in options.items() if name.lower() == _FEED), "false")):
+        return batch_options(options)
+    return batch_options({name: value for name, value in options.items() if name.lower() != "startingversion"})
 
 
 def write_options(options: Mapping[str, str], *, is_stream: bool) -> WriteOptions:

@@ -29,6 +29,7 @@ from deltacli.spark.source_options import (
     StreamOptions,
     WriteOptions,
     batch_options,
+    column_options,
     is_stream,
     stream_options,
 )
@@ -62,7 +63,7 @@ def source_schema(options: Mapping[str, str], spark: str) -> Any:  # Any: pyspar
         if is_stream(options):
             chosen = stream_options(options, spark)
             return spark_schema(TableLog(open_source(chosen), chosen).columns, described=True)
-        return spark_schema(_batch_plan(batch_options(options)).columns, described=True)
+        return spark_schema(_batch_plan(column_options(options)).columns, described=True)
 
 
 def open_source(options: BatchOptions | StreamOptions | WriteOptions) -> TableHandle:

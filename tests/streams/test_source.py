@@ -16,7 +16,7 @@ from deltacli.engine.spark.package import write_package
 from deltacli.errors import UsageError
 from deltacli.spark import carried
 from deltacli.spark.carried import carried_package
-from deltacli.spark.source_options import batch_options
+from deltacli.spark.source_options import BatchOptions, batch_options, column_options
 from deltacli.spark.source_plans import BatchPlan, ChangesPlan, searchable_faults
 from tests.cli.support import ROOT, make_sample
 
@@ -80,6 +80,14 @@ def test_changes_of_a_range_are_planned_like_those_of_the_api(tmp_path: Path) ->
         open_table(path).changes(from_version=9, to_version=9, columns=["trip"]).to_arrow() == plan.changes.to_arrow()
     )
     assert ["trip", "_change_type", "_commit_version", "_commit_timestamp"] == [column.name for column in plan.columns]
+
+
+def test_columns_of_a_stream_that_only_has_a_start_are_those_of_a_read() -> None:
+    """Spark asks for columns before it says whether it reads once or follows the table."""
+    feed = {"path": "/t", "readChangeFeed": "true", "startingVersion": "1"}
+
+    assert BatchOptions("/t") == column_options({"path": "/t", "startingVersion": "latest"})
+    assert batch_options(feed) == column_options(feed)
 
 
 @pytest.mark.parametrize(

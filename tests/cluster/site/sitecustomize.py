@@ -117,5 +117,13 @@ class Finder:
         return spec
 
 
+class Finders(list[Any]):
+    """Keeps the first finder where it is: what the data source carries is found after it."""
+
+    def insert(self, index: Any, finder: Any) -> None:  # Any: as of a list
+        """Insert another finder."""
+        super().insert(max(index, 1), finder)
+
+
 if GATES:
-    sys.meta_path.insert(0, Finder())
+    sys.meta_path = Finders([Finder(), *sys.meta_path])
