@@ -20,7 +20,7 @@ from deltacli.cli.options.common_options import (
     YesOption,
 )
 from deltacli.cli.options.run import Run
-from deltacli.cli.options.table_formats import ask
+from deltacli.cli.options.table_formats import Handle, ask
 from deltacli.errors import UsageError
 from deltacli.operations.change.alter import AlterationRequest
 from deltacli.request_fields import OF_PAIMON, option
@@ -117,27 +117,33 @@ def alter(
       deltacli alter ./paimon_tbl set snapshot.time-retained=2h --yes
     """
     _require_fitting(change, details, wanted)
-    ask(
-        run,
-        table,
-        lambda opened: edit_schema(
-            run,
-            opened.alter(
-                change,
-                words or [],
-                details.request(),
-                asked,
-                read=lambda: _read(wanted.apply or ""),
-                branch=wanted.branch,
-                allow_lossy=wanted.allow_lossy,
-                with_options=wanted.with_options,
-            ),
-            dry_run=wanted.dry_run,
-            yes=wanted.yes,
-            check=wanted.check,
-        ),
-        writes=not (wanted.dry_run or wanted.check),
+
+    def edit(opened: Handle) -> None:
+        _edit(run, opened, change, words or [], details.request(), wanted, asked)
+
+    ask(run, table, edit, writes=not (wanted.dry_run or wanted.check))
+
+
+def _edit(
+    run: Run,
+    opened: Handle,
+    change: Verb | None,
+    words: list[str],
+    details: Details,
+    wanted: AlterOptions,
+    asked: Asked[AlterationRequest],
+) -> None:
+    planned = opened.alter(
+        change,
+        words,
+        details,
+        asked,
+        read=lambda: _read(wanted.apply or ""),
+        branch=wanted.branch,
+        allow_lossy=wanted.allow_lossy,
+        with_options=wanted.with_options,
     )
+    edit_schema(run, planned, dry_run=wanted.dry_run, yes=wanted.yes, check=wanted.check)
 
 
 def _require_fitting(change: Verb | None, details: Asked[Details], wanted: AlterOptions) -> None:

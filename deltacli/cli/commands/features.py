@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
@@ -19,6 +19,7 @@ from deltacli.cli.terminal.shell import again_without, quoted_table
 from deltacli.errors import UsageError
 
 if TYPE_CHECKING:
+    from deltacli.api.table import Table
     from deltacli.operations.change.drop_feature import FeatureDrop
     from deltacli.operations.change.table_features import FeaturesOutcome
 
@@ -80,34 +81,51 @@ def features(
     if change is None:
         if dry_run or yes or commit_metadata:
             raise UsageError("--commit-metadata, --dry-run and --yes require add or drop")
-        from deltacli.cli.render.properties_and_features import features_result
-        from deltacli.operations.change.table_features import list_features
-
-        snapshot = opened.snapshot()
-        run.write(features_result(opened.uri, snapshot.version, snapshot.protocol, list_features(snapshot)))
+        _show(run, opened)
         return
-    from deltacli.operations.change.drop_feature import plan_drop
-    from deltacli.operations.change.table_features import add_features, plan_addition
-
     added_keys = parse_commit_metadata(commit_metadata or [])
     if not names or (change is FeatureChange.DROP and len(names) > 1):
         what = "one feature is dropped at a time" if names else "missing argument FEATURE"
         raise UsageError(f"{change}: {what}", hint="deltacli features --help")
     if change is FeatureChange.DROP:
+        from deltacli.operations.change.drop_feature import plan_drop
+
         plan = partial(plan_drop, opened, names[0], truncate_history=truncate_history, commit_metadata=added_keys)
         _drop(run, table, plan, added_keys, dry_run=dry_run, yes=yes)
         return
     if truncate_history:
         raise UsageError("--truncate-history requires drop")
+    _add(run, table, opened, names, added_keys, dry_run=dry_run, yes=yes)
+
+
+def _show(run: Run, opened: Table) -> None:
+    from deltacli.cli.render.properties_and_features import features_result
+    from deltacli.operations.change.table_features import list_features
+
+    snapshot = opened.snapshot()
+    run.write(features_result(opened.uri, snapshot.version, snapshot.protocol, list_features(snapshot)))
+
+
+def _add(
+    run: Run,
+    spelling: str,
+    opened: Table,
+    names: Sequence[str],
+    commit_metadata: Mapping[str, str],
+    *,
+    dry_run: bool,
+    yes: bool,
+) -> None:
+    from deltacli.operations.change.table_features import add_features, plan_addition
 
     def question(planned: FeaturesOutcome) -> str | None:
         listed = ", ".join(one.name for one in planned.plan.added)
         return f"add {listed} to the protocol of {planned.table} permanently" if listed else None
 
     def make() -> FeaturesOutcome:
-        return add_features(opened, names, commit_metadata=added_keys)
+        return add_features(opened, names, commit_metadata=commit_metadata)
 
-    apply_settings(run, table, partial(plan_addition, opened, names), question, make, dry_run=dry_run, yes=yes)
+    apply_settings(run, spelling, partial(plan_addition, opened, names), question, make, dry_run=dry_run, yes=yes)
 
 
 def _drop(

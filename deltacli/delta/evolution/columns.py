@@ -48,6 +48,7 @@ from deltacli.delta.schema.types import (
     StructField,
     StructType,
     type_json,
+    types_within,
 )
 from deltacli.delta.schema.widening_guards import CHAR_VARCHAR_KEY, Caution, parses
 from deltacli.delta.sql.nodes import Form, Node
@@ -165,18 +166,9 @@ def _require_nullable(data_type: DataType, name: str) -> None:
 
 
 def _features_of(data_type: DataType) -> Iterator[str]:
-    match data_type:
-        case PrimitiveType(name):
-            if name in _FEATURES:
-                yield _FEATURES[name]
-        case StructType(fields):
-            for field in fields:
-                yield from _features_of(field.data_type)
-        case ArrayType(element):
-            yield from _features_of(element)
-        case MapType(key, value):
-            yield from _features_of(key)
-            yield from _features_of(value)
+    for one in types_within(data_type):
+        if isinstance(one, PrimitiveType) and one.name in _FEATURES:
+            yield _FEATURES[one.name]
 
 
 def _feature_under_its_name(draft: Draft, feature: str) -> str:

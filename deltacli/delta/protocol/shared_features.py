@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.features import stable_name
-from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType, walk
+from deltacli.delta.schema.types import DataType, PrimitiveType, StructType, types_within, walk
 
 OF_THE_LOG = frozenset(
     {
@@ -67,17 +67,7 @@ def _types_not_in_parquet(schema: StructType) -> set[str]:
 
 def _primitives(data_type: DataType) -> Iterator[str]:
     """Yield the names of the types without parts, with repetitions."""
-    match data_type:
-        case PrimitiveType(name):
-            yield name
-        case ArrayType(element, _):
-            yield from _primitives(element)
-        case MapType(key, value, _):
-            yield from _primitives(key)
-            yield from _primitives(value)
-        case StructType(fields):
-            for field in fields:
-                yield from _primitives(field.data_type)
+    return (one.name for one in types_within(data_type) if isinstance(one, PrimitiveType))
 
 
 def _keeps_names(config: TableConfiguration, schema: StructType) -> bool:

@@ -13,7 +13,14 @@ from deltacli.delta.protocol.feature_use import constraint_uses, property_uses, 
 from deltacli.delta.protocol.features import FEATURES, FeatureKind, stable_name
 from deltacli.delta.protocol.protocol_action import READER_FEATURES_VERSION, WRITER_FEATURES_VERSION
 from deltacli.delta.schema.type_changes import TYPE_CHANGES_KEY
-from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
+from deltacli.delta.schema.types import (
+    ArrayType,
+    MapType,
+    PrimitiveType,
+    StructField,
+    StructType,
+    types_within,
+)
 
 USED = ".used"
 OTHERS: Mapping[str, str] = {
@@ -81,9 +88,9 @@ def _of_schema(config: TableConfiguration, schema: StructType) -> Iterator[str]:
             yield "columnMapping.by-id-partition"
     if config.mapping_mode in ("id", "name") and _has_structs_within(schema):
         yield "columnMapping.in-arrays"
-    if any(isinstance(one, MapType) for one in _types(schema)):
+    if any(isinstance(one, MapType) for one in types_within(schema)):
         yield "type.map"
-    if any(isinstance(one, PrimitiveType) and one.name in ("void", "null") for one in _types(schema)):
+    if any(isinstance(one, PrimitiveType) and one.name in ("void", "null") for one in types_within(schema)):
         yield "type.void"
     for field in schema.fields:
         if field.name.lower() in partitions:
@@ -113,19 +120,5 @@ def _places(data_type: str) -> int:
 
 
 def _has_structs_within(schema: StructType) -> bool:
-    inner = (kind for kind in _types(schema) if isinstance(kind, ArrayType | MapType))
-    return any(isinstance(one, StructType) for kind in inner for one in _types(kind))
-
-
-def _types(data_type: DataType) -> Iterator[DataType]:
-    """Yield a type and those within it."""
-    yield data_type
-    match data_type:
-        case StructType(fields):
-            for field in fields:
-                yield from _types(field.data_type)
-        case ArrayType(element):
-            yield from _types(element)
-        case MapType(key, value):
-            yield from _types(key)
-            yield from _types(value)
+    inner = (kind for kind in types_within(schema) if isinstance(kind, ArrayType | MapType))
+    return any(isinstance(one, StructType) for kind in inner for one in types_within(kind))

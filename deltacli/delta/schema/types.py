@@ -179,16 +179,23 @@ def _field_json(field: StructField) -> dict[str, Json]:
     }
 
 
-def holds(data_type: DataType, wanted: DataType) -> bool:
-    """Return whether a type is another one, or has it as a part."""
+def types_within(data_type: DataType) -> Iterator[DataType]:
+    """Yield a type and those within it."""
+    yield data_type
     match data_type:
         case StructType(fields):
-            return any(holds(field.data_type, wanted) for field in fields)
-        case ArrayType(element, _):
-            return holds(element, wanted)
-        case MapType(key, value, _):
-            return holds(key, wanted) or holds(value, wanted)
-    return data_type == wanted
+            for field in fields:
+                yield from types_within(field.data_type)
+        case ArrayType(element):
+            yield from types_within(element)
+        case MapType(key, value):
+            yield from types_within(key)
+            yield from types_within(value)
+
+
+def holds(data_type: DataType, wanted: DataType) -> bool:
+    """Return whether a type is another one, or has it as a part."""
+    return wanted in types_within(data_type)
 
 
 def walk(schema: StructType) -> Iterator[tuple[int, StructField]]:

@@ -6,7 +6,7 @@ plan whose log is incomplete ends there; what follows is planned once it is back
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -44,6 +44,7 @@ from deltacli.storage.base import require_writable
 
 if TYPE_CHECKING:
     from deltacli.delta.rules.framework.base import Finding
+    from deltacli.operations.log.log_copy import StoredFile
     from deltacli.operations.repair.request import RepairRequest
     from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.table.version import Snapshot
@@ -100,8 +101,7 @@ def _planned(
     else:
         log = plan_log_files(table, asked, by_family[Family.LOG], stuck, is_readable=now is not None)
     if sources and not log.work and (by_family[Family.CHECKPOINT] or by_family[Family.CHECKSUM]):
-        damaged = {one.place.path.removeprefix(f"{LOG_DIRECTORY}/") for one in by_family[Family.LOG]}
-        sound = {name: file for name, file in files.items() if name not in damaged}
+        sound = _without_damaged(files, by_family[Family.LOG])
         open_sources(table, sources, sound, None if now is None else now.metadata.id)
     is_partial = bool(log.work) or now is None
     data = FilesPlan(Planned())
@@ -140,6 +140,11 @@ def _planned(
         is_partial=is_partial and bool(found.work),
     )
     return guarded(_without(plan, diverged), data, table)
+
+
+def _without_damaged(files: Mapping[str, StoredFile], findings: Iterable[Finding]) -> dict[str, StoredFile]:
+    damaged = {one.place.path.removeprefix(f"{LOG_DIRECTORY}/") for one in findings}
+    return {name: file for name, file in files.items() if name not in damaged}
 
 
 def _without(plan: RepairPlan, diverged: Sequence[DivergedError]) -> RepairPlan:
