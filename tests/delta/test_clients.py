@@ -81,3 +81,10 @@ def test_a_client_that_cannot_parse_the_partition_values_loses_access(warning: s
 
     assert found["duckdb"].reads is False
     assert [True] * len(added) == [one.reads for name, one in found.items() if name == "spark"]
+
+
+def test_a_warning_of_streams_or_shares_says_nothing_of_clients() -> None:
+    assert clients_after(["timestampNtz"], used=True) == clients_after(
+        ["timestampNtz"], ["alter.streams", "alter.shares"], used=True
+    )
+    assert () == clients_after([], ["alter.streams"])

@@ -192,7 +192,7 @@ def reader_feature_given_up() -> TableBuilder:
 def writer_version_lowered() -> TableBuilder:
     """Features that version numbers imply are given up with the numbers."""
     table = TableBuilder(protocol=protocol(1, 4))
-    table.commit({"protocol": protocol(1, 3)}, operation="UPGRADE PROTOCOL")
+    table.commit({"protocol": protocol(1, 2)}, operation="UPGRADE PROTOCOL")
     return table
 
 

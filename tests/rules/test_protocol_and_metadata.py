@@ -119,7 +119,7 @@ def test_a_preview_supports_what_its_feature_does(preview: str, tmp_path: Path) 
 
 
 def test_giving_up_what_only_writers_need_is_a_warning(tmp_path: Path) -> None:
-    table = TableBuilder(protocol=with_features("domainMetadata"))
+    table = TableBuilder(protocol=with_features("changeDataFeed"))
     table.commit({"protocol": protocol(1, 2)})
 
     assert [("protocol.downgrade", "warning")] == found_in(table, tmp_path)
@@ -239,8 +239,9 @@ FEWER = {"readerFeatures": [], "writerFeatures": ["domainMetadata"]}
     ("before", "after", "expected"),
     [
         (protocol(3, 7, **MANY), protocol(3, 7, **FEWER), ("error", "deletionVectors")),
-        (protocol(3, 7, **FEWER), protocol(3, 7, readerFeatures=[], writerFeatures=[]), ("warning", "domainMetadata")),
-        (protocol(1, 3), protocol(1, 2), ("warning", "checkConstraints")),
+        (protocol(3, 7, **FEWER), protocol(3, 7, readerFeatures=[], writerFeatures=[]), None),
+        (protocol(1, 3), protocol(1, 2), None),
+        (protocol(1, 4), protocol(1, 2), ("warning", "changeDataFeed, generatedColumns")),
         (
             protocol(3, 7, readerFeatures=["new"], writerFeatures=["new"]),
             protocol(3, 7, readerFeatures=[], writerFeatures=[]),

@@ -16,6 +16,7 @@ from deltacli.typing import JsonObject
 if TYPE_CHECKING:
     from deltacli.cli.options.run import Run
     from deltacli.cli.render.terminal.console import Canvas
+    from deltacli.delta.protocol.clients import ClientAccess
     from deltacli.delta.protocol.feature_changes import ShownFeature
     from deltacli.delta.protocol.protocol_action import Protocol
     from deltacli.operations.change.drop_feature import FeatureDrop
@@ -113,10 +114,16 @@ def drop_result(drop: FeatureDrop) -> Outcome:
             Section("versions", [versions]),
             Section("done" if is_made else "would do", list(drop.steps)),
             Section("protocol", [f"{before} -> {after}"]),
+            Section("clients", [_regained(client) for client in drop.clients]),
         ]
 
     rows = [{"step": step} for step in drop.steps]
     return Outcome("features", drop.table.uri, content, said, rows, ("step",), line="feature-drop")
+
+
+def _regained(client: ClientAccess) -> str:
+    does = "reads and writes" if client.reads and client.writes else "reads" if client.reads else "writes"
+    return f"{client.name} {client.version or ''}".rstrip() + f": {does} it again"
 
 
 def _meaning(one: ShownProperty) -> str | None:

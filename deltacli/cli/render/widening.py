@@ -77,7 +77,7 @@ def _sections(outcome: WideningOutcome, *, dry_run: bool) -> list[Section]:
         Section("property", ["delta.enableTypeWidening=true"] if plan.enables_property else []),
         Section("clients", [client_line(client) for client in outcome.clients]),
         Section("files", list(_files(outcome))),
-        Section("then", list(_consequences())),
+        Section("then", list(_consequences(outcome))),
         Section("warnings", [caution.message for caution in plan.warnings], Style.PROBLEM),
         Section("refused", list(_refusals(outcome)), Style.PROBLEM),
     ]
@@ -141,9 +141,10 @@ def _files(outcome: WideningOutcome) -> Iterator[str]:
         yield f"{plural(outcome.impact.partition_values, 'partition value')} will be read in the new type"
 
 
-def _consequences() -> Iterator[str]:
+def _consequences(outcome: WideningOutcome) -> Iterator[str]:
     yield "writers that started before the commit fail and must be restarted"
-    yield "streaming readers stop at the commit and must be restarted with the new schema"
+    if all(one.code != "alter.streams" for one in outcome.plan.warnings):
+        yield "streaming readers stop at the commit and must be restarted with the new schema"
 
 
 def _refusals(outcome: WideningOutcome) -> Iterator[str]:

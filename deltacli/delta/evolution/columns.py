@@ -234,6 +234,9 @@ def drop_column(draft: Draft, change: DropColumn, _: Settings) -> Changed:
     if len(parent.data_type.fields) == 1:
         of = parent.text if parent.steps else "the table"
         forbid("alter.last-column", f"{place.text} cannot be dropped: it is the only field of {of}")
+    partitions = set(draft.metadata.get("partitionColumns") or ())
+    if not parent.steps and {one.name for one in parent.data_type.fields} - partitions == {place.nearest.name}:
+        forbid("alter.last-column", f"{place.text} cannot be dropped: all other columns are partition columns")
     require_independent(draft, place, "dropped", is_dropped=True)
     root = draft.root()
     *above, position = place.field_address

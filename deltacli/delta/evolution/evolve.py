@@ -92,7 +92,7 @@ def evolve(before: Draft, changes: Sequence[Change], settings: Settings) -> Evol
         draft = changed if effect.is_due else draft
     draft, refusals = _with_protocol(before, draft, settings)
     cautions = [caution for effect in effects if effect.is_due for caution in effect.cautions]
-    cautions += [*_of_readers(before, draft), *_of_statistics(before, draft)]
+    cautions += [*of_readers(before.config, draft.config), *_of_statistics(before, draft)]
     return Evolution(before, draft, tuple(effects), tuple(refusals), tuple(dict.fromkeys(cautions)))
 
 
@@ -178,16 +178,16 @@ def _of_statistics(before: Draft, after: Draft) -> Iterator[Caution]:
         yield Caution("alter.statistics", message)
 
 
-def _of_readers(before: Draft, after: Draft) -> Iterator[Caution]:
-    """Yield what streams and recipients of shares see of the change."""
-    found = list(differences(before.config, after.config))
+def of_readers(before: TableConfiguration, after: TableConfiguration) -> Iterator[Caution]:
+    """Yield what streams and recipients of shares see of a change."""
+    found = list(differences(before, after))
     if found:
         listed = "; ".join(found[:_NAMED]) + (f"; and {len(found) - _NAMED} more" if len(found) > _NAMED else "")
         yield Caution(
             "alter.streams", f"streams that read the table stop at the commit and are started again: {listed}"
         )
         yield Caution("alter.shares", f"recipients of shares of the table see it, too: {listed}")
-    (_, had), (needed, has) = (used_features(draft.config, has_vectors=False) for draft in (before, after))
+    (_, had), (needed, has) = (used_features(config, has_vectors=False) for config in (before, after))
     if reasons := [reason for reason in has if reason not in had]:
         yield Caution(
             "alter.shares",

@@ -58,6 +58,14 @@ def needs_readers(trait: str) -> bool:
     return trait != "features.writer" and (feature is None or feature.kind is FeatureKind.READER_WRITER)
 
 
+def traits_without(traits: Collection[str], before: TableConfiguration, after: TableConfiguration) -> frozenset[str]:
+    """Return the traits that are left of a table after features were dropped, with all that used them."""
+    dropped = before.features - after.features
+    gone = {one for one in (*traits, *traits_of(after)) if one.partition(".")[0] in dropped}
+    kept = {one for one in traits if one not in before.features and not one.startswith("features.")}
+    return frozenset({*traits_of(after), *kept} - gone)
+
+
 def _traits(config: TableConfiguration, domains: Collection[str]) -> Iterator[str]:
     yield from config.features
     protocol = config.protocol

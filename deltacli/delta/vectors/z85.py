@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from uuid import UUID
+
+from deltacli.patterns import pattern
 
 ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 _VALUES = {character: value for value, character in enumerate(ALPHABET)}
 UUID_LENGTH = 20
+
+VECTOR_FILE = pattern(r"(?:.*/)?deletion_vector_[^/]*\.bin", re.DOTALL)
+"""Paths of files of deletion vectors."""
 
 
 def decode_z85(text: str) -> bytes | None:

@@ -7,7 +7,7 @@ the last one, and older versions are protected. Spec: Checkpoint Protection; Del
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from deltacli.delta.evolution.draft import fields_within
@@ -16,7 +16,8 @@ from deltacli.delta.log.commit_content import CommitRequest, Slot, encode_line
 from deltacli.delta.log.commit_metadata import NO_METADATA, require_free
 from deltacli.delta.log.files_read import EveryFile, FilesAt
 from deltacli.delta.log.row_ids import ENABLED, SUSPENDED
-from deltacli.delta.log.state import plain_action, plain_metadata
+from deltacli.delta.log.state import plain_action, plain_metadata, read_protocol
+from deltacli.delta.protocol.clients import ClientAccess
 from deltacli.delta.protocol.feature_drops import (
     MAPPING,
     PROTECTION,
@@ -42,6 +43,7 @@ from deltacli.operations.change.feature_history import has_checkpoint_after, new
 from deltacli.operations.change.remove_mapping import files_to_rename, remove_mapping
 from deltacli.operations.change.remove_row_ids import OPERATION as UNBACKFILL
 from deltacli.operations.change.remove_row_ids import adds_without_ids, domain_removed, files_with_ids, suspended
+from deltacli.operations.explain.known_clients import clients_regained
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.version import Snapshot
@@ -68,6 +70,8 @@ class FeatureDrop:
     protocol_after: Mapping[str, Any]
     steps: list[str]
     truncates: bool = False
+    clients: tuple[ClientAccess, ...] = ()
+    """Those that read or write the table again afterwards."""
     versions: list[int] = field(default_factory=list)
     is_made: bool = False
 
@@ -80,6 +84,7 @@ class FeatureDrop:
             "steps": list(self.steps),
             "protocolBefore": dict(self.protocol_before),
             "protocolAfter": dict(self.protocol_after),
+            "clients": [client.as_json() for client in self.clients],
             "committedVersions": list(self.versions),
             "committedVersion": self.versions[-1] if self.is_made else None,
             "dryRun": not self.is_made,
@@ -105,7 +110,9 @@ def plan_drop(
     before = plain_action(snapshot.raw_protocol)
     after = without_feature(before, name, protected=removal.protects_history and not truncate_history)
     steps = list(_steps(snapshot, name, removal, truncates=truncate_history))
-    return FeatureDrop(table, name, snapshot.version, removal, before, after, steps, truncate_history)
+    left = replace(snapshot.config, protocol=read_protocol(after, "the protocol"), raw_protocol=after)
+    clients = clients_regained(snapshot.config, left, [one.domain for one in snapshot.domains])
+    return FeatureDrop(table, name, snapshot.version, removal, before, after, steps, truncate_history, clients)
 
 
 def _steps(snapshot: Snapshot, name: str, removal: Removal, *, truncates: bool) -> Iterator[str]:
@@ -247,8 +254,6 @@ class _Drop:
         return _required(snapshot, self._plan.name, truncates=self._plan.truncates)
 
     def _unset(self, snapshot: Snapshot) -> CommitRequest | None:
-        from dataclasses import replace
-
         removal = self._removal(snapshot)
         keys = [key for key in removal.unset if key in snapshot.properties]
         if not keys:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import islice
@@ -14,9 +14,10 @@ from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.commit_metadata import NO_METADATA, require_free
 from deltacli.delta.log.counts import FileCounts
 from deltacli.delta.log.files_read import EveryFile
+from deltacli.delta.log.state import plain_action
 from deltacli.delta.protocol.clients import ClientAccess
 from deltacli.delta.schema.widened_schema import read_exactly
-from deltacli.delta.schema.widening_guards import PartitionValues, WideningRefusal
+from deltacli.delta.schema.widening_guards import Caution, PartitionValues, WideningRefusal
 from deltacli.delta.schema.widening_plan import PlannedChange, WideningPlan, plan_widening
 from deltacli.errors import Refused, UsageError
 from deltacli.hints import command
@@ -194,7 +195,18 @@ def _plan(snapshot: Snapshot, request: WidenRequest, values_of: PartitionValues)
     )
     uri = snapshot.table.uri
     changes = tuple(replace(change, refusals=addressed(change.refusals, uri)) for change in plan.changes)
-    return replace(plan, changes=changes, refusals=addressed(plan.refusals, uri))
+    warnings = (*plan.warnings, *_of_readers(snapshot, plan))
+    return replace(plan, changes=changes, refusals=addressed(plan.refusals, uri), warnings=warnings)
+
+
+def _of_readers(snapshot: Snapshot, plan: WideningPlan) -> Iterator[Caution]:
+    """Yield what streams and recipients of shares see of the wider types."""
+    from deltacli.delta.evolution.draft import Draft
+    from deltacli.delta.evolution.evolve import of_readers
+
+    if plan.metadata_after is not None:
+        protocol = plan.protocol_after or plain_action(snapshot.raw_protocol)
+        yield from of_readers(snapshot.config, Draft(plan.metadata_after, protocol, ()).config)
 
 
 def addressed(refusals: Iterable[WideningRefusal], uri: str) -> tuple[WideningRefusal, ...]:
@@ -269,6 +281,8 @@ def _file_refusals(snapshot: Snapshot, changes: Sequence[PlannedChange]) -> Iter
     of_batches = snapshot.file_actions.map_actions("add", _paths, fields=["path"])
     paths = (path for batch in of_batches for path in batch)
     pieces = iter(lambda: tuple(islice(paths, each)), ())
+    listed = command("validate", level="footers", select=["data.type-*"]) or "validate"
+    way_out = f"{listed} lists all such files: rewrite them with an engine, or restore the version before them"
     with table.progress.step("checking data files", unit="files") as step:
         for found in table.engine.spread(
             CheckTypes(), pieces, table.stores, shared=shared, weigh=len, at_once=reads if reads > 1 else None
@@ -276,7 +290,7 @@ def _file_refusals(snapshot: Snapshot, changes: Sequence[PlannedChange]) -> Iter
             step.advance(len(found))
             for message in found:
                 if message is not None:
-                    yield WideningRefusal("widen.file-type", message, "rewrite the file with an engine, or restore it")
+                    yield WideningRefusal("widen.file-type", message, way_out)
 
 
 def _paths(adds: pyarrow.RecordBatch) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ from deltacli.delta.protocol.clients import Client, ClientAccess, access
 from deltacli.delta.protocol.feature_changes import plan_features
 from deltacli.delta.protocol.feature_drops import require_droppable, without_feature
 from deltacli.delta.protocol.features import FEATURES
-from deltacli.delta.protocol.traits import OTHERS, USED, traits_of
+from deltacli.delta.protocol.traits import OTHERS, USED, traits_of, traits_without
 from deltacli.delta.schema.widening_plan import plan_widening
 from deltacli.errors import ProtocolUnsupported, UsageError
 from deltacli.hints import command
@@ -166,8 +166,8 @@ def _with(ground: _Ground, change: Supposed, version: int) -> _Ground:
         case ChangeKind.DROP:
             removal = require_droppable(ground.config, change.name)
             after = without_feature(ground.raw_protocol, change.name, protected=removal.protects_history)
-            gone = {one for one in ground.traits if one == change.name or one.startswith(f"{change.name}.")}
-            return _changed(ground._replace(traits=ground.traits - gone), after, set(), without=gone)
+            config = _of_protocol(ground.config, after)
+            return _Ground(config, after, traits_without(ground.traits, ground.config, config))
         case ChangeKind.WIDEN:
             return _widened(ground, change, version)
 
@@ -185,11 +185,14 @@ def _widened(ground: _Ground, change: Supposed, version: int) -> _Ground:
     return _changed(ground, plan.protocol_after, traits & {*features, *(f"{one}{USED}" for one in features), *OTHERS})
 
 
-def _changed(ground: _Ground, protocol: Action | None, traits: set[str], *, without: Iterable[str] = ()) -> _Ground:
+def _changed(ground: _Ground, protocol: Action | None, traits: set[str]) -> _Ground:
     """Return the table with another protocol (None: the same) and more traits."""
     if protocol is None:
         return ground._replace(traits=ground.traits | traits)
-    config = replace(ground.config, protocol=read_protocol(protocol, "the protocol"), raw_protocol=protocol)
-    listed = traits_of(config) - {*without}
+    config = _of_protocol(ground.config, protocol)
     kept = {one for one in ground.traits if one not in ground.config.features and not one.startswith("features.")}
-    return _Ground(config, protocol, frozenset(listed | kept | traits))
+    return _Ground(config, protocol, frozenset(traits_of(config) | kept | traits))
+
+
+def _of_protocol(config: TableConfiguration, protocol: Action) -> TableConfiguration:
+    return replace(config, protocol=read_protocol(protocol, "the protocol"), raw_protocol=protocol)

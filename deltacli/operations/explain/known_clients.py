@@ -7,8 +7,9 @@ from collections.abc import Collection
 from functools import cache
 from importlib.resources import files
 
-from deltacli.delta.protocol.clients import Client, ClientAccess, access_to_change, read_clients
-from deltacli.delta.protocol.traits import USED
+from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.protocol.clients import Client, ClientAccess, access, access_to_change, read_clients
+from deltacli.delta.protocol.traits import OTHERS, USED, traits_of, traits_without
 
 
 @cache
@@ -21,8 +22,18 @@ def clients_after(
     added: Collection[str], warnings: Collection[str] = (), *, used: bool = False
 ) -> tuple[ClientAccess, ...]:
     """Return what a change means for each known client that gives a table these features, and has these warnings.
-    `used`: the features are used as well.
+    `used`: the features are used as well. Warnings that are no trait of a table say nothing of clients.
     """
-    traits = {*added, *(f"{feature}{USED}" for feature in added if used), *warnings}
+    traits = {*added, *(f"{feature}{USED}" for feature in added if used), *OTHERS.keys() & warnings}
     found = (access_to_change(client, traits) for client in known_clients()) if traits else ()
     return tuple(one for one in found if one is not None)
+
+
+def clients_regained(
+    before: TableConfiguration, after: TableConfiguration, domains: Collection[str]
+) -> tuple[ClientAccess, ...]:
+    """Return the clients that read or write a table again once features are dropped, with what they do then."""
+    had = traits_of(before, domains)
+    has = traits_without(had, before, after)
+    pairs = ((access(client, had), access(client, has)) for client in known_clients())
+    return tuple(new for old, new in pairs if (new.reads and not old.reads) or (new.writes and not old.writes))

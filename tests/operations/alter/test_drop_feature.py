@@ -299,3 +299,21 @@ def test_files_with_older_types_are_rewritten(tmp_path: Path) -> None:
     assert [pa.int64()] == [pq.read_schema(tmp_path / "t" / path).field("a").type for path in files]
     assert (1, 7, sorted([*LEGACY, "checkpointProtection"])) == supported(storage)
     assert [] == errors(storage)
+
+
+@pytest.mark.parametrize("name", ["typeWidening", "columnMapping", "v2Checkpoint", "checkConstraints", "rowTracking"])
+def test_the_plan_names_the_clients_that_regain_access(name: str) -> None:
+    storage = tracked() if name == "rowTracking" else built([*LEGACY, name]).in_memory()
+    before = {one.access.client.name: one.access for one in open_at(storage).explain().clients}
+    plan = plan_drop(open_at(storage), name)
+
+    drop_feature(plan)
+
+    after = {one.access.client.name: one.access for one in open_at(storage).explain().clients}
+    regained = {
+        client: (now.reads, now.writes)
+        for client, now in after.items()
+        if (now.reads and not before[client].reads) or (now.writes and not before[client].writes)
+    }
+    assert regained == {one.client.name: (one.reads, one.writes) for one in plan.clients}
+    assert regained

@@ -12,6 +12,7 @@ from deltacli.delta.log.commit_lines import KNOWN_ACTIONS, Action, json_type
 from deltacli.delta.log.log_path import Place
 from deltacli.delta.rules.framework.base import Area, Finding, Fix, Rule, Severity
 from deltacli.delta.rules.framework.views import CommitView, LocatedAction, TouchedFile
+from deltacli.delta.vectors.z85 import VECTOR_FILE
 from deltacli.units import format_count, format_size, plural
 
 AREA = Area("actions")
@@ -184,14 +185,17 @@ CDC_ONLY = AREA.warning(
 
 @AREA.check(CommitView, READD_WITHOUT_REMOVE, REMOVE_OF_UNKNOWN, REMOVE_DV_MISMATCH)
 def vectors_of_live_files(view: CommitView) -> Iterator[Finding]:
-    """Check that an action which removes a file, or gives it a new deletion vector, names the old one."""
+    """Check that an action which removes a file, or gives it a new deletion vector, names the old one.
+
+    Files of vectors are removed without having been added where the feature is dropped, so that vacuum knows them.
+    """
     removed = {file.key for file in view.removed}
     missed: set[str] = set()
     odd = [file for file in view.removed if _misses(file)]
     added = {file.key for file in view.added} if odd else set()
     for file in odd:
         if file.key in added or not file.live:
-            if file.key not in added:
+            if file.key not in added and not VECTOR_FILE.fullmatch(file.path):
                 message = f"{name_of(file.placed)} is removed but was not live: it was never added or already removed"
                 yield REMOVE_OF_UNKNOWN.at(place_of(view, file.placed), message)
         elif not any((file.path, live.dv_id) in removed for live in file.live):

@@ -9,6 +9,7 @@ from deltacli.clock_skew import WRITER_SKEW_MS
 from deltacli.delta.rules.actions.commit_contents import name_of, place_of
 from deltacli.delta.rules.framework.base import Area, Finding, Severity
 from deltacli.delta.rules.framework.views import CommitView, FilesView, LocatedAction, TouchedFile
+from deltacli.delta.vectors.z85 import VECTOR_FILE
 from deltacli.units import DAY_MS, format_timestamp
 
 AREA = Area("actions")
@@ -227,7 +228,7 @@ def _incomplete(view: CommitView, placed: LocatedAction) -> Iterator[Finding]:
         yield EXTENDED_METADATA_LIE.at(
             place_of(view, placed), message, seen="extendedFileMetadata true", expected=" and ".join(lacks)
         )
-    elif "size" in lacks:
+    elif "size" in lacks and not VECTOR_FILE.fullmatch(str(remove.get("path"))):  # recorded by drops of the feature
         message = f"the remove of {name_of(placed)} has no size"
         yield REMOVE_SIZE_MISSING.at(place_of(view, placed), message, expected="the size of the file")
 

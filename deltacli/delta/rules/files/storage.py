@@ -19,6 +19,7 @@ from deltacli.delta.rules.framework.base import LOST_BY_VACUUM, Area, Finding, L
 from deltacli.delta.rules.framework.view_files import newest_removals, place_of
 from deltacli.delta.rules.framework.views import StateView, StorageView
 from deltacli.delta.rules.log.log_times import is_copied
+from deltacli.delta.vectors.z85 import VECTOR_FILE
 from deltacli.patterns import pattern
 from deltacli.typing import ArrowArray
 from deltacli.units import format_size, format_timestamp, plural
@@ -122,7 +123,6 @@ SHARED_FILE = AREA.warning(
 MANY_SMALL_FILES = 100
 
 _STORE = pattern(r"[A-Za-z][A-Za-z0-9+.-]*:(?://[^/]*)?")
-_VECTOR_FILE = pattern(r"(?:.*/)?deletion_vector_[^/]*\.bin", re.DOTALL)
 _ICEBERG = pattern(r"metadata/(?:.*\.metadata\.json|snap-.*\.avro)", re.DOTALL)
 
 
@@ -351,7 +351,7 @@ def _not_live(compared: Compared) -> Iterator[str]:
     for name in names:
         if name in named or is_hidden(name) or name.startswith(nested) or name.endswith(("/", "_$folder$")):
             continue
-        if not _VECTOR_FILE.fullmatch(name) and not (has_iceberg and name.startswith("metadata/")):
+        if not VECTOR_FILE.fullmatch(name) and not (has_iceberg and name.startswith("metadata/")):
             yield name
 
 

@@ -12,7 +12,7 @@ from deltacli.delta.paths.path_decoding import canonical, decode
 from deltacli.delta.rules.framework.base import LOST_BY_VACUUM, Area, Finding, Level, from_a_copy
 from deltacli.delta.rules.framework.view_files import place_of
 from deltacli.delta.rules.framework.views import StorageView
-from deltacli.delta.vectors.z85 import vector_file
+from deltacli.delta.vectors.z85 import VECTOR_FILE, vector_file
 from deltacli.units import format_size
 
 AREA = Area("deletion_vectors", Level.STORAGE)
@@ -47,7 +47,6 @@ ORPHAN = AREA.info(
 )
 
 
-_NAME = re.compile(r"(?:.*/)?deletion_vector_[^/]*\.bin")
 _COLON_ONLY = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?!/)")
 "Begins like a URI but is not one: readers resolve it below the table."
 
@@ -101,7 +100,7 @@ def _below_root(view: StorageView, path: str) -> str | None:
 @AREA.check(StorageView, ORPHAN)
 def files_that_no_vector_names(view: StorageView) -> Iterator[Finding]:
     """Report files of vectors that no live file and no tombstone names."""
-    candidates = [path for path in view.files if _NAME.fullmatch(path)]
+    candidates = [path for path in view.files if VECTOR_FILE.fullmatch(path)]
     if not candidates:
         return
     named = _named_files(view)

@@ -344,7 +344,9 @@ def active_features_exclude_each_other(view: TableConfigurationView) -> Iterator
 
 @AREA.check(HistoryView, DOWNGRADE)
 def protocol_gives_something_up(view: HistoryView) -> Iterator[Finding]:
-    """A log that does not begin with version 0 may have been truncated for this change."""
+    """A log that does not begin with version 0 may have been truncated for this change. Features that older versions do
+    not need can be dropped.
+    """
     if 0 not in view.listing.commits:
         return
     for commit in view.commits:
@@ -357,8 +359,11 @@ def protocol_gives_something_up(view: HistoryView) -> Iterator[Finding]:
 
 
 def _downgrades(commit: CommitView, before: Protocol, after: Protocol) -> Iterator[Finding]:
+    from deltacli.delta.protocol.feature_drops import REMOVALS
+
     kept = {stable_name(name) for name in after.supported_features}
-    lost = sorted(name for name in before.supported_features if stable_name(name) not in kept)
+    gone = sorted(name for name in before.supported_features if stable_name(name) not in kept)
+    lost = [name for name in gone if name not in REMOVALS or REMOVALS[name].protects_history]
     was_beyond = before.min_reader_version > NEWEST_READER_VERSION or before.min_writer_version > NEWEST_WRITER_VERSION
     is_lowered = after.min_reader_version < before.min_reader_version or (
         after.min_writer_version < before.min_writer_version
