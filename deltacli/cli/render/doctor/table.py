@@ -18,6 +18,7 @@ from deltacli.units import format_count, format_moment, format_size, plural
 if TYPE_CHECKING:
     from deltacli.operations.doctor.table.examined import TableReport
 
+_NAMED = 3
 _STYLES = {"error": Style.PROBLEM, "warning": Style.CHANGED}
 
 
@@ -110,11 +111,13 @@ def _vectors(found: JsonObject) -> Iterator[str]:
 
 
 def _statistics(found: JsonObject) -> str:
-    empty = sum(one["indexed"] and one["canSkip"] and not one["withBounds"] for one in found["columns"])
-    with_bounds = max(found["usefulColumns"] - empty, 0)
-    said = f"bounds of {with_bounds} of {plural(found['indexedColumns'], 'indexed column')} can leave files out"
+    indexed = [one for one in found["columns"] if one["indexed"]]
+    empty = [one["column"] for one in indexed if one["canSkip"] and not one["withBounds"]]
+    useful = found["usefulColumns"] - len(empty)
+    said = f"{useful} of {plural(found['indexedColumns'], 'indexed column')} can leave files out"
     if empty:
-        said += f"; no file has bounds of {'the other' if empty == 1 else f'{empty} others'}"
+        named = ", ".join(empty[:_NAMED]) + (f" and {len(empty) - _NAMED:,} more" if len(empty) > _NAMED else "")
+        said += f"; without bounds in any file: {named}"
     if found["filesWithout"]:
         said += f"; {plural(found['filesWithout'], 'file')} without statistics"
     return said

@@ -14,6 +14,7 @@ from deltacli.typing import Json
 if TYPE_CHECKING:
     from deltacli.operations.doctor.table.prices import PriceTable
 
+LOST_FILES = "files.lost"
 SMALL_FILES = "files.small"
 DELETED_ROWS = "files.deleted-rows"
 UNREFERENCED = "files.unreferenced"

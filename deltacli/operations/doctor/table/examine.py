@@ -1,5 +1,5 @@
-"""`doctor table`: one replay of the log, one pass over the live files, one listing of the table, and the planners of
-the commands that the advice names. Nothing is changed.
+"""`doctor table`: one replay of the log, one pass over the live files, the check of `validate` that they are all there,
+and the planners of the commands that the advice names. Nothing is changed.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ from deltacli.delta.protocol.intervals import deleted_file_retention_ms
 from deltacli.errors import CommitCorrupt, DataUnreadable, FileMissing, Refused, Unreadable, UsageError
 from deltacli.hints import command
 from deltacli.operations.change.table_features import list_features
+from deltacli.operations.doctor.table import advice as codes
+from deltacli.operations.doctor.table.advice import Advice
 from deltacli.operations.doctor.table.commits import read_timeline
 from deltacli.operations.doctor.table.examined import Examined, TableReport, Tombstones
-from deltacli.operations.doctor.table.file_advice import file_advice
+from deltacli.operations.doctor.table.file_advice import file_advice, lost_advice
 from deltacli.operations.doctor.table.live_state import LiveState, live_state
-from deltacli.operations.doctor.table.log_advice import log_advice
+from deltacli.operations.doctor.table.log_advice import log_advice, problem_advice
 from deltacli.operations.doctor.table.prices import prices_of
 from deltacli.operations.doctor.table.request import DoctorRequest
 from deltacli.operations.doctor.table.statistics import statistics_state
@@ -28,6 +30,8 @@ from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.vacuum.full_plan import plan_vacuum
 from deltacli.operations.vacuum.request import VacuumRequest
 from deltacli.operations.validate.inspect_storage import list_log_whole
+from deltacli.operations.validate.request import LevelChoice, ValidateRequest
+from deltacli.operations.validate.validate import Validation, validate_table
 from deltacli.storage.base import StoreOfVersions
 from deltacli.typing import RecordBatch
 
@@ -40,7 +44,7 @@ Plan = TypeVar("Plan")
 
 
 def examine_table(table: TableHandle, request: DoctorRequest) -> TableReport:
-    """Return the state of the newest version in numbers, and advice, what saves most first.
+    """Return the state of the newest version in numbers, and advice: lost files, else what saves most first.
 
     Raises what `read_snapshot` raises, and UsageError for a shared table.
     """
@@ -74,11 +78,40 @@ def examine_table(table: TableHandle, request: DoctorRequest) -> TableReport:
             "the log",
             lambda: plan_expiry(table, ExpiryRequest(dry_run=True), snapshot=snapshot, whole=whole),
         ),
+        lost=_planned(
+            notes,
+            "files that are missing",
+            lambda: _lost(table) if request.listing else None,
+        ),
         notes=notes,
     )
+    return TableReport(facts, tuple(_advice(facts)))
+
+
+def _lost(table: TableHandle) -> Validation:
+    """Look for live files that are missing, or have another size than the log records."""
+    from deltacli.delta.rules.files.storage import FILE_MISSING, SIZE_MISMATCH
+
+    rules = (FILE_MISSING.id, SIZE_MISMATCH.id)
+    return validate_table(table, ValidateRequest(level=LevelChoice.STORAGE, select=rules))
+
+
+_REWRITING = frozenset({codes.SMALL_FILES, codes.DELETED_ROWS, codes.NO_STATISTICS})
+
+
+def _advice(facts: Examined) -> list[Advice]:
+    """Return the advice in an order in which each command works after those before it."""
+    if lost := list(lost_advice(facts)):
+        facts.notes.append("no other advice until these files are back: nothing should be rewritten or deleted before")
+        return [*lost, *problem_advice(facts)]
     found = list(chain(file_advice(facts), log_advice(facts)))
     found.sort(key=lambda one: (-one.worth, list(type(one.severity)).index(one.severity)))
-    return TableReport(facts, tuple(found))
+    # A vacuum comes before what rewrites files: afterwards the old files are most of the table, and it is refused.
+    place = next((place for place, one in enumerate(found) if one.code == codes.UNREFERENCED), 0)
+    first = next((place for place, one in enumerate(found[:place]) if one.code in _REWRITING), place)
+    if first < place:
+        found.insert(first, found.pop(place))
+    return found
 
 
 def _optimization(snapshot: Snapshot, state: LiveState) -> OptimizePlan:

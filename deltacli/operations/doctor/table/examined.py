@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from deltacli.operations.table.version import Snapshot
     from deltacli.operations.vacuum.plan import VacuumPlan
     from deltacli.operations.validate.inspect_storage import WholeLog
+    from deltacli.operations.validate.validate import Validation
 
 DEFAULT_INTERVAL = 10
 """Commits between two checkpoints where the table does not say; that of Delta-Spark."""
@@ -59,6 +60,8 @@ class Examined:
     optimize: OptimizePlan | None
     vacuum: VacuumPlan | None
     expiry: ExpiryPlan | None
+    lost: Validation | None = None
+    """The live files that are not as the log records them, as findings; None where the table was not listed."""
     notes: list[str] = field(default_factory=list)
 
     @property

@@ -13,7 +13,7 @@ from deltacli.delta.log.file_actions import SMALL_FILE_BYTES
 from deltacli.hints import TABLE, command
 from deltacli.operations.doctor.findings import Severity
 from deltacli.operations.doctor.table import advice as codes
-from deltacli.operations.doctor.table.advice import Advice, saved
+from deltacli.operations.doctor.table.advice import Advice, Saves, saved
 from deltacli.operations.doctor.table.examined import Examined
 from deltacli.operations.doctor.table.new_bytes import bytes_after
 from deltacli.operations.doctor.table.prices import REQUESTS_PER_FILE
@@ -29,7 +29,28 @@ _FEWEST, _MANY = 10, 100
 _SHARE, _LARGE_SHARE = 0.1, 0.5
 """Shares of the table from which advice is given, and from which it is a warning."""
 _PARTITIONS = 100
+_EXAMPLES = 2
 _MIB = 1 << 20
+
+
+def lost_advice(facts: Examined) -> Iterator[Advice]:
+    """Yield the advice on live files that cannot be read, before which nothing else should be done."""
+    if facts.lost is None or not facts.lost.findings:
+        return
+    messages = [one.message for one in facts.lost.findings]
+    count = len(messages) + sum(facts.lost.suppressed.values())
+    more = f"; and {count - _EXAMPLES:,} more" if count > _EXAMPLES else ""
+    yield Advice(
+        codes.LOST_FILES,
+        Severity.ERROR,
+        f"rows of {plural(count, 'live file')} cannot be read: {'; '.join(messages[:_EXAMPLES])}{more}. Bring the "
+        "files back before anything is rewritten or deleted",
+        "live files that are missing or have another size than the log records",
+        {"lostFiles": count},
+        {"lostFiles": 0},
+        Saves(),
+        command("repair", dry_run=True),
+    )
 
 
 def file_advice(facts: Examined) -> Iterator[Advice]:
@@ -211,15 +232,15 @@ def _unreferenced(facts: Examined, plan: VacuumPlan) -> Iterator[Advice]:
     is_much = plan.files >= _FEWEST or plan.size_bytes >= max(_SHARE * facts.state.size_bytes, _MIB)
     if not plan.files or not is_much:
         return
-    options: dict[str, str] = {}
+    options: dict[str, bool] = {}
     above = ""
     for refusal in plan.refusals:
         proven = sum(plan.totals[reason].amount.files for reason in _PROVEN if reason in plan.totals)
         if refusal.code != "vacuum.max-delete" or proven < (1 - _SHARE) * plan.files:
             facts.notes.append(f"no advice on unreferenced files: vacuum is refused: {refusal.message}")
             return
-        options["max_delete"] = "100%"
-        above = ", more than a vacuum deletes unless it is told to"
+        options["dry_run"] = True
+        above = ", more than a vacuum deletes unless it is told to: look at the plan first"
     kinds = ", ".join(
         f"{totals.amount.files:,} {'removed' if reason is Reason.TOMBSTONE else reason.value}"
         for reason, totals in plan.totals.items()

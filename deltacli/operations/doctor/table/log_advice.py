@@ -41,7 +41,7 @@ _KEPT_FEATURES = frozenset({PROTECTION, "vacuumProtocolCheck", "materializeParti
 
 def log_advice(facts: Examined) -> Iterator[Advice]:
     """Yield the advice on the log and on settings."""
-    yield from _problems(facts)
+    yield from problem_advice(facts)
     yield from _checkpoint(facts)
     yield from _expired(facts)
     try:
@@ -54,7 +54,8 @@ def log_advice(facts: Examined) -> Iterator[Advice]:
     yield from _retentions(facts)
 
 
-def _problems(facts: Examined) -> Iterator[Advice]:
+def problem_advice(facts: Examined) -> Iterator[Advice]:
+    """Yield the advice on problems of the log."""
     found = facts.snapshot.problems
     if not found:
         return
