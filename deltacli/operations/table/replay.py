@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
@@ -66,9 +66,9 @@ class LogTail:
         """The keys of large commits."""
         return [keys for one in self.large.values() for keys in one.keys]
 
-    @cached_property
+    @property
     def touched(self) -> TouchedFiles:
-        """The files that these commits have decided; not before the last one was taken."""
+        """The files that these commits have decided: of those taken so far, so it must not be kept."""
         return TouchedFiles(self.seen, self.decided)
 
 

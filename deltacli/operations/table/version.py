@@ -153,6 +153,10 @@ class Snapshot:
         """The live files and tombstones, in parts that plans read."""
         return FileActions(self)
 
+    @cached_property
+    def _touched(self) -> TouchedFiles:
+        return self._tail.touched
+
     @property
     def physical_partitions(self) -> tuple[str, ...]:
         """Return the names of the partition columns in partition values."""
@@ -226,7 +230,7 @@ class FileActions(NamedTuple):
     @property
     def touched(self) -> TouchedFiles:
         """The files that commits after the checkpoint have decided."""
-        return self.snapshot._tail.touched
+        return self.snapshot._touched
 
     @property
     def pieces(self) -> tuple[CheckpointPiece, ...]:
