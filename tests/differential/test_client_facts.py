@@ -77,6 +77,7 @@ def test_protocols_of_versions_alone_follow_from_what_they_imply(client: str, tm
 
 
 @pytest.mark.long
+@pytest.mark.skipif(not corpus.tables(), reason=corpus.absence())
 @pytest.mark.parametrize("client", ENVIRONMENTS)
 def test_what_is_predicted_of_real_tables_is_what_a_client_does(client: str, tmp_path: Path) -> None:
     python = python_of(client)
