@@ -52,7 +52,9 @@ def test_a_table_with_the_slip_in_its_history_is_read_and_widened_further_under_
 
     outcome = open_at(storage).widen_type(("e.element.value", "decimal(14,6)"))
 
-    assert ["widen.history-path", "alter.streams", "alter.shares"] == [caution.code for caution in outcome.plan.warnings]
+    assert ["widen.history-path", "alter.streams", "alter.shares"] == [
+        caution.code for caution in outcome.plan.warnings
+    ]
     after = open_at(storage).snapshot()
     column = json.loads(after.metadata.schema_string or "")["fields"][0]
     entry = {"fromType": "decimal(10,4)", "toType": "decimal(14,6)", "fieldPath": "element.value"}
