@@ -184,7 +184,7 @@ def feature_in_two_spellings() -> TableBuilder:
 def reader_feature_given_up() -> TableBuilder:
     """A later version lowers the protocol while version 0 is still there."""
     table = TableBuilder(protocol=with_features(for_readers=("vacuumProtocolCheck",)))
-    table.commit({"protocol": protocol(1, 2)}, operation="UPGRADE PROTOCOL")
+    table.commit({"protocol": protocol(1, 3)}, operation="UPGRADE PROTOCOL")
     return table
 
 

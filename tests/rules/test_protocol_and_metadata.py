@@ -119,10 +119,23 @@ def test_a_preview_supports_what_its_feature_does(preview: str, tmp_path: Path) 
 
 
 def test_giving_up_what_only_writers_need_is_a_warning(tmp_path: Path) -> None:
-    table = TableBuilder(protocol=with_features("changeDataFeed"))
+    table = TableBuilder(protocol=with_features("domainMetadata"))
     table.commit({"protocol": protocol(1, 2)})
 
     assert [("protocol.downgrade", "warning")] == found_in(table, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "dropped, found", [("domainMetadata", []), ("rowTracking", [("protocol.downgrade", "warning")])]
+)
+def test_a_feature_that_older_versions_do_not_need_may_go_with_a_commit_that_names_it(
+    dropped: str, found: list[tuple[str, str]], tmp_path: Path
+) -> None:
+    table = TableBuilder(protocol=with_features("domainMetadata"))
+    info = table.info(1, "DROP FEATURE")["commitInfo"] | {"operationParameters": {"featureName": dropped}}
+    table.commit({"commitInfo": info}, {"protocol": protocol(1, 2)}, with_info=False)
+
+    assert found == found_in(table, tmp_path)
 
 
 def test_a_feature_may_go_under_checkpoint_protection(tmp_path: Path) -> None:
@@ -239,9 +252,8 @@ FEWER = {"readerFeatures": [], "writerFeatures": ["domainMetadata"]}
     ("before", "after", "expected"),
     [
         (protocol(3, 7, **MANY), protocol(3, 7, **FEWER), ("error", "deletionVectors")),
-        (protocol(3, 7, **FEWER), protocol(3, 7, readerFeatures=[], writerFeatures=[]), None),
-        (protocol(1, 3), protocol(1, 2), None),
-        (protocol(1, 4), protocol(1, 2), ("warning", "changeDataFeed, generatedColumns")),
+        (protocol(3, 7, **FEWER), protocol(3, 7, readerFeatures=[], writerFeatures=[]), ("warning", "domainMetadata")),
+        (protocol(1, 3), protocol(1, 2), ("warning", "checkConstraints")),
         (
             protocol(3, 7, readerFeatures=["new"], writerFeatures=["new"]),
             protocol(3, 7, readerFeatures=[], writerFeatures=[]),

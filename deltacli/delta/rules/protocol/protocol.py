@@ -344,8 +344,8 @@ def active_features_exclude_each_other(view: TableConfigurationView) -> Iterator
 
 @AREA.check(HistoryView, DOWNGRADE)
 def protocol_gives_something_up(view: HistoryView) -> Iterator[Finding]:
-    """A log that does not begin with version 0 may have been truncated for this change. Features that older versions do
-    not need can be dropped.
+    """A log that does not begin with version 0 may have been truncated for this change. A feature that older versions
+    do not need may go with a commit that names it.
     """
     if 0 not in view.listing.commits:
         return
@@ -359,11 +359,9 @@ def protocol_gives_something_up(view: HistoryView) -> Iterator[Finding]:
 
 
 def _downgrades(commit: CommitView, before: Protocol, after: Protocol) -> Iterator[Finding]:
-    from deltacli.delta.protocol.feature_drops import REMOVALS
-
     kept = {stable_name(name) for name in after.supported_features}
-    gone = sorted(name for name in before.supported_features if stable_name(name) not in kept)
-    lost = [name for name in gone if name not in REMOVALS or REMOVALS[name].protects_history]
+    kept |= _dropped_with_care(commit)
+    lost = sorted(name for name in before.supported_features if stable_name(name) not in kept)
     was_beyond = before.min_reader_version > NEWEST_READER_VERSION or before.min_writer_version > NEWEST_WRITER_VERSION
     is_lowered = after.min_reader_version < before.min_reader_version or (
         after.min_writer_version < before.min_writer_version
@@ -377,6 +375,19 @@ def _downgrades(commit: CommitView, before: Protocol, after: Protocol) -> Iterat
     message = f"version {commit.version} drops {given_up}, but older versions that may need it can still be read"
     severity = None if hinders_readers else Severity.WARNING
     yield DOWNGRADE.at(place, message, seen=seen, expected=expected, severity=severity)
+
+
+def _dropped_with_care(commit: CommitView) -> set[str]:
+    """Return the feature that a commit says it drops, if older versions do not need it."""
+    from deltacli.delta.protocol.feature_drops import REMOVALS
+
+    info = commit.commit_info or {}
+    parameters = info.get("operationParameters")
+    if info.get("operation") != "DROP FEATURE" or not isinstance(parameters, dict):
+        return set()
+    name = parameters.get("featureName")
+    removal = REMOVALS.get(name) if isinstance(name, str) else None
+    return set() if removal is None or removal.protects_history else {stable_name(str(name))}
 
 
 def _is_for_readers(name: str, protocol: Protocol) -> bool:
