@@ -533,6 +533,7 @@ def test_a_hint_keeps_the_other_values_of_a_repeatable_option() -> None:
         ("read t --where=ride.cty='Bern' --json", "read t \"--where=ride.city='Bern'\" --json"),
         ("read t --where ride.city=Bern", "read t --where \"ride.city='Bern'\""),
         ("read t --where trip>1&&trip<5", "read t --where 'trip>1 AND trip<5'"),
+        ("read t --where `trip`+`a&&b`=2", "help conditions"),
         ("read t --where trip>", "help conditions"),
         ("properties t set delta.apendOnly=true", "properties t set delta.appendOnly=true"),
         ("alter t move trip after ride", "alter t move trip after:ride"),

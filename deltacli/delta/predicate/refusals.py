@@ -23,11 +23,12 @@ _SHOWN_NAMES = 40
 _SHOWN_TEXT = 60
 _IS_VALUE = re.compile(r"(?:[=<>]|\blike|\bin\s*\([^)]*)\s*\Z", re.IGNORECASE)
 _SIGNS = {"&&": "AND", "||": "OR"}
+_QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`""", re.DOTALL)
 
 
 def refuse(text: str, position: int, reason: str, *, hint: str | None = None) -> UsageError:
     """Return the error for an unsupported part of a predicate."""
-    blanked = re.sub(r"'[^']*'", lambda quoted: "'" * len(quoted[0]), text)
+    blanked = _QUOTED.sub(lambda quoted: " " * len(quoted[0]), text)
     sign = next((one for one in _SIGNS if one in blanked), None)
     meant = None
     if sign is not None:
