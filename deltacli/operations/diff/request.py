@@ -4,29 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
 
 from deltacli.errors import UsageError
 from deltacli.hints import parameter
-from deltacli.operations.table.api_arguments import settle_ends
+from deltacli.operations.table.api_arguments import VersionEnds
 from deltacli.operations.table.handle import TableHandle
 from deltacli.request_fields import Kind, option
 
 
 @dataclass(frozen=True, kw_only=True)
-class DiffRequest:
+class DiffRequest(VersionEnds):
     """The two versions to compare, each by its number or by a time at which it was the newest; None: the newest one.
 
     `other` is the table of the second version, where that is another one. With `rows`, rows are compared by the columns
     `key`.
     """
 
-    from_version: int | None = None
-    from_timestamp: datetime | date | None = None
-    from_timestamp_ms: int | None = None
-    to_version: int | None = None
-    to_timestamp: datetime | date | None = None
-    to_timestamp_ms: int | None = None
     other: TableHandle | None = None
     rows: bool = option("Compare the rows as well, by the key; reads both versions.", default=False)
     key: Sequence[str] = option("Columns that identify a row.", "A,B,…", Kind.COLUMNS, default=())
@@ -36,7 +29,7 @@ class DiffRequest:
 
     def __post_init__(self) -> None:
         """Raise UsageError for ends that are given twice, and for a comparison of a version with itself."""
-        settle_ends(self)
+        super().__post_init__()
         if isinstance(self.key, str):
             raise UsageError(f"{parameter('diff.key')} is a text, expected a list of columns")
         object.__setattr__(self, "key", tuple(self.key))

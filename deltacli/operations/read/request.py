@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
 
 from deltacli.errors import UsageError
-from deltacli.operations.table.api_arguments import VersionTime, optional_count, settle_ends
+from deltacli.operations.table.api_arguments import VersionEnds, VersionTime, optional_count
 from deltacli.request_fields import Kind, option
 
 
@@ -20,12 +19,12 @@ class ScanRequest:
     limit: int | None = None
 
     def __post_init__(self) -> None:
-        """Raise UsageError for a number of rows that is none."""
+        """Raise UsageError for a limit that is not a number of rows."""
         object.__setattr__(self, "limit", optional_count(self.limit, "limit"))
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChangesRequest(ScanRequest):
+class ChangesRequest(ScanRequest, VersionEnds):
     """Which changes of rows: those of a range of versions, both ends included. An end is a version, or a time: the
     first version committed at or after it, the last one at or before it. Without an end, the newest version.
     """
@@ -33,17 +32,11 @@ class ChangesRequest(ScanRequest):
     columns: Sequence[str] | None = option(
         "Show only these columns of the table; those of the change follow.", "A,B,…", Kind.NAMES
     )
-    from_version: int | None = None
-    from_timestamp: datetime | date | None = None
-    from_timestamp_ms: int | None = None
-    to_version: int | None = None
-    to_timestamp: datetime | date | None = None
-    to_timestamp_ms: int | None = None
 
     def __post_init__(self) -> None:
         """Raise UsageError also for ends that are given twice, and for a range without a begin."""
-        super().__post_init__()
-        settle_ends(self)
+        ScanRequest.__post_init__(self)
+        VersionEnds.__post_init__(self)
         if self.from_version is None and self.from_timestamp_ms is None:
             raise UsageError("the range of changes has no begin", facts={"expected": "from_version or from_timestamp"})
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import NamedTuple
 
@@ -45,23 +46,32 @@ class VersionTime(NamedTuple):
     timestamp_ms: int
 
 
-def settle_ends(request: object) -> None:
-    """Settle the ends of a range of versions: the fields `from_version` and `to_version`, or those of times, which
-    become milliseconds. Raises UsageError where an end is given twice or is none.
-    """
-    for end in ("from", "to"):
-        version, timestamp, timestamp_ms = (
-            getattr(request, f"{end}_{what}") for what in ("version", "timestamp", "timestamp_ms")
-        )
-        if sum(one is not None for one in (version, timestamp, timestamp_ms)) > 1:
-            raise UsageError(f"{end}_version and {end}_timestamp exclude each other")
-        version = optional_version(version, f"{end}_version")
-        if version is not None and version < 0:
-            raise UsageError(f"version {version} is negative")
-        object.__setattr__(request, f"{end}_version", version)
-        if timestamp is not None:
-            object.__setattr__(request, f"{end}_timestamp_ms", moment_ms(timestamp, f"{end}_timestamp"))
-            object.__setattr__(request, f"{end}_timestamp", None)
+@dataclass(frozen=True, kw_only=True)
+class VersionEnds:
+    """Two versions in a request, each by its number or by a time, which becomes milliseconds."""
+
+    from_version: int | None = None
+    from_timestamp: datetime | date | None = None
+    from_timestamp_ms: int | None = None
+    to_version: int | None = None
+    to_timestamp: datetime | date | None = None
+    to_timestamp_ms: int | None = None
+
+    def __post_init__(self) -> None:
+        """Raise UsageError for an end that is given twice, or is no version or time."""
+        for end in ("from", "to"):
+            version, timestamp, timestamp_ms = (
+                getattr(self, f"{end}_{what}") for what in ("version", "timestamp", "timestamp_ms")
+            )
+            if sum(one is not None for one in (version, timestamp, timestamp_ms)) > 1:
+                raise UsageError(f"{end}_version and {end}_timestamp exclude each other")
+            version = optional_version(version, f"{end}_version")
+            if version is not None and version < 0:
+                raise UsageError(f"version {version} is negative")
+            object.__setattr__(self, f"{end}_version", version)
+            if timestamp is not None:
+                object.__setattr__(self, f"{end}_timestamp_ms", moment_ms(timestamp, f"{end}_timestamp"))
+                object.__setattr__(self, f"{end}_timestamp", None)
 
 
 def moment_ms(value: object, name: str) -> int:
