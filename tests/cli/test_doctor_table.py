@@ -15,6 +15,7 @@ from deltacli.cli.terminal.term import cells
 from deltacli.hints import Spelling, spelled
 from tests.cli.support import Result, deltacli
 from tests.docs.test_schemas import faults, line_faults
+from tests.support import corpus
 from tests.support.sick_tables import SICK, Sick, SickTable, healthy
 
 Json = dict[str, Any]  # Any: JSON values
@@ -217,3 +218,17 @@ def test_a_table_that_lost_files_is_told_so_first_and_nothing_else_is_advised(tm
     assert {"lostFiles": 2} == advice[0]["now"]
     assert absent in advice[0]["message"]
     assert cut in advice[0]["message"]
+
+
+@pytest.mark.skipif(not corpus.tables(), reason=corpus.absence())
+def test_a_lost_deletion_vector_is_a_lost_file(tmp_path: Path) -> None:
+    table = next(one for one in corpus.tables() if one.id == "delta-rs/table-with-dv-small")
+    shutil.copytree(table.path(corpus.unpacked()), tmp_path / "tbl")
+    assert "files.lost" not in {one["code"] for one in document(tmp_path)["advice"]}
+    vector = next((tmp_path / "tbl").rglob("deletion_vector_*.bin"))
+    vector.unlink()
+
+    advice = document(tmp_path)["advice"]
+
+    assert "files.lost" == advice[0]["code"]
+    assert vector.name in advice[0]["message"]

@@ -89,10 +89,11 @@ def examine_table(table: TableHandle, request: DoctorRequest) -> TableReport:
 
 
 def _lost(table: TableHandle) -> Validation:
-    """Look for live files that are missing, or have another size than the log records."""
+    """Look for files of live rows and of deletion vectors that are missing, or have another size than in the log."""
+    from deltacli.delta.rules.files import vector_files
     from deltacli.delta.rules.files.storage import FILE_MISSING, SIZE_MISMATCH
 
-    rules = (FILE_MISSING.id, SIZE_MISMATCH.id)
+    rules = (FILE_MISSING.id, SIZE_MISMATCH.id, vector_files.FILE_MISSING.id)
     return validate_table(table, ValidateRequest(level=LevelChoice.STORAGE, select=rules))
 
 

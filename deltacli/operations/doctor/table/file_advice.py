@@ -240,7 +240,7 @@ def _unreferenced(facts: Examined, plan: VacuumPlan) -> Iterator[Advice]:
             facts.notes.append(f"no advice on unreferenced files: vacuum is refused: {refusal.message}")
             return
         options["dry_run"] = True
-        above = ", more than a vacuum deletes unless it is told to: look at the plan first"
+        above = ", above the limit of what one vacuum deletes: look at the plan first"
     kinds = ", ".join(
         f"{totals.amount.files:,} {'removed' if reason is Reason.TOMBSTONE else reason.value}"
         for reason, totals in plan.totals.items()
