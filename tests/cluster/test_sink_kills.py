@@ -73,6 +73,15 @@ def start_query(source: Path, place: Path, state: Path, gates: Path) -> subproce
         return subprocess.Popen(command, stdout=log, stderr=log, env=settings, start_new_session=True)
 
 
+def kill_at_gate(query: subprocess.Popen[bytes], gates: Gates) -> None:
+    """Kill a query once one of its processes waits at the gate."""
+    try:
+        gates.wait(lambda: query.poll() is not None)
+    finally:
+        kill_query(query)
+    gates.open()
+
+
 @pytest.mark.skipif(os.environ.get("DELTACLI_CLUSTER", "local") != "local", reason="the driver is one that is killed")
 def test_a_query_whose_driver_is_killed_at_each_step_appends_each_row_once(
     session: Any, place: Path, tmp_path: Path
@@ -82,24 +91,16 @@ def test_a_query_whose_driver_is_killed_at_each_step_appends_each_row_once(
     source, own = tmp_path / "in", tmp_path / "gates"
     source.mkdir()
     own.mkdir()
-    rounds = STEPS * 5 if is_soaking() else STEPS[:2]
-    rows = 0
-    for number, step in enumerate(rounds):
+    gates, rows = Gates(own), 0
+    for number, step in enumerate(STEPS * 5 if is_soaking() else STEPS[:2]):
         for part in range(2):
             ids = range(rows, rows + 40)
             table = pa.table({"id": ids, "p": pa.array([row % 3 for row in ids], pa.int32())})
             pq.write_table(table, source / f"{number}-{part}.draft")
             (source / f"{number}-{part}.draft").rename(source / f"{number}-{part}.parquet")
             rows += 40
-        gates = Gates(own)
-        gates._number = number * 10
         gates.close(step)
-        query = start_query(source, place, tmp_path / "state", own)
-        try:
-            gates.wait(lambda query=query: query.poll() is not None)  # type: ignore[misc]
-        finally:
-            kill_query(query)
-        gates.open()
+        kill_at_gate(start_query(source, place, tmp_path / "state", own), gates)
         assert max(ids_of(place).values(), default=1) == 1, step
     query = start_query(source, place, tmp_path / "state", own)
     try:
