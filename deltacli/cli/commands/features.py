@@ -32,23 +32,28 @@ class FeatureChange(StrEnum):
     DROP = "drop"
 
 
+ChangeArgument = Annotated[
+    FeatureChange | None,
+    typer.Argument(metavar="[add|drop]", help="Action; without it the features are shown.", show_default=False),
+]
+NamesArgument = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[NAME]...", help="Features to add, or one to drop.", show_default=False),
+]
+TruncateOption = Annotated[
+    bool,
+    typer.Option(
+        "--truncate-history", help="drop: delete the versions that need the feature instead of protecting them."
+    ),
+]
+
+
 def features(
     run: Run,
     table: TableArgument,
-    change: Annotated[
-        FeatureChange | None,
-        typer.Argument(metavar="[add|drop]", help="Action; without it the features are shown.", show_default=False),
-    ] = None,
-    names: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[NAME]...", help="Features to add, or one to drop.", show_default=False),
-    ] = None,
-    truncate_history: Annotated[
-        bool,
-        typer.Option(
-            "--truncate-history", help="drop: delete the versions that need the feature instead of protecting them."
-        ),
-    ] = False,
+    change: ChangeArgument = None,
+    names: NamesArgument = None,
+    truncate_history: TruncateOption = False,
     commit_metadata: CommitMetadataOption = None,
     dry_run: DryRunOption = False,
     yes: YesOption = False,

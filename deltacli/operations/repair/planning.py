@@ -96,10 +96,8 @@ def _planned(
     now = _snapshot(table) if validation is not None and validation.is_readable else None
     obstacle = _obstacle(now)
     checkpoints, stuck = plan_checkpoints(table, by_family[Family.CHECKPOINT], files, obstacle, others)
-    if validation is None:
-        log = plan_log_files(table, asked, _no_log(), frozenset(), is_readable=False)
-    else:
-        log = plan_log_files(table, asked, by_family[Family.LOG], stuck, is_readable=now is not None)
+    damaged = (_no_log(), frozenset()) if validation is None else (by_family[Family.LOG], stuck)
+    log = plan_log_files(table, asked, *damaged, is_readable=now is not None)
     if sources and not log.work and (by_family[Family.CHECKPOINT] or by_family[Family.CHECKSUM]):
         sound = _without_damaged(files, by_family[Family.LOG])
         open_sources(table, sources, sound, None if now is None else now.metadata.id)
