@@ -36,6 +36,6 @@ class FleetRunRequest(FleetChoice):
     yes: bool = option("Run destructive steps where their policy has consent = true.", default=False)
 
     def __post_init__(self) -> None:
-        """Raise UsageError for a number of tables that is none."""
+        """Raise UsageError for less than one table at once."""
         if self.jobs is not None and self.jobs < 1:
             raise UsageError(f"{parameter('fleet run.jobs', self.jobs)} is less than 1")

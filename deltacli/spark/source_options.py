@@ -154,8 +154,8 @@ def batch_options(options: Mapping[str, str]) -> BatchOptions:
 
 
 def column_options(options: Mapping[str, str]) -> BatchOptions:
-    """Read the options of a source whose columns are asked for: of `read`, or of a stream that `is_stream` cannot tell
-    from it, because it has no option but the version that it starts with.
+    """Read the options by which the columns of a source are found. The version that a stream starts with is left out:
+    Spark asks for columns before it says whether it reads once or follows the table.
     """
     if flag("readChangeFeed", next((value for name, value in options.items() if name.lower() == _FEED), "false")):
         return batch_options(options)

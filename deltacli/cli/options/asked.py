@@ -160,7 +160,7 @@ def _read_columns(texts: Sequence[str], option: str) -> tuple[str, ...]:
 
 
 def split_columns(columns: str, option: str) -> list[str]:
-    """Return names of columns; backticks quote a name with a comma. Raises UsageError where there is none."""
+    """Return names of columns; backticks quote a name with a comma. Raises UsageError for an empty list."""
     names = [_unquoted(name) for found in _NAME.findall(columns) if (name := found.strip())]
     if not names:
         raise UsageError(f"{option} is empty", code="usage.column", hint="deltacli snapshot {table} --schema")

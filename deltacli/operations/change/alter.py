@@ -69,7 +69,7 @@ class AlterationRequest:
     dry_run: bool = False
 
     def __post_init__(self) -> None:
-        """Raise UsageError for what is no change, and without changes."""
+        """Raise UsageError for a value that is not a change, and where there is no change."""
         object.__setattr__(self, "changes", as_changes(self.changes))
 
     @property
