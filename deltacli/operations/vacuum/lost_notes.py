@@ -67,14 +67,9 @@ def missing_notes(setting: PlanContext, lost: Amount) -> Iterator[str]:
             f"{plural(lost.files, 'live file')} ({format_size(lost.size_bytes)}) {verb} not in the listing, so version "
             f"{setting.snapshot.version} cannot be read completely; find out why before anything is deleted: a half "
             "mounted directory looks the same; to see the files: "
-            f"{command('validate', table=_name(setting), level='storage')}; to bring them back: "
-            f"{command('repair', table=_name(setting), dry_run=True)}"
+            f"{command('validate', table=setting.table.uri, level='storage')}; to bring them back: "
+            f"{command('undelete', table=setting.table.uri, sources=['COPY'])}"
         )
-
-
-def _name(setting: PlanContext) -> str:
-    """Return the table as its user called it."""
-    return setting.table.name or setting.table.uri
 
 
 def unread_note(setting: PlanContext, rows: pyarrow.Table, fault: Unreadable | None) -> str:
