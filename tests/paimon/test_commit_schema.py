@@ -97,17 +97,21 @@ def test_what_is_said_of_a_change_is_true_whichever_call_fails(number: int, faul
 
 
 class Rival(FaultyStorage):
-    """A store in which another writer renames its file over ours once, as Paimon's writers do."""
+    """A store in which other writers rename files over ours, as Paimon's writers do: over the first, and up to
+    `replaced`. With `then`, the second version is made from ours before that.
+    """
 
-    def __init__(self, inner: MemoryStorage, *, then: bool = False) -> None:
+    def __init__(self, inner: MemoryStorage, *, then: bool = False, replaced: int = 1) -> None:
         super().__init__(inner)
         self._table, self._is_due, self._then = inner, True, then
-        self._waiting = ".schema-1.1234.tmp"
-        inner.put(f"schema/{self._waiting}", b"")
+        self._waiting = list(range(1, replaced + 1))
+        for number in self._waiting:
+            inner.put(f"schema/.schema-{number}.12-34.tmp", b"")
 
     def put_if_absent(self, path: str, data: bytes, *, modified_ms: int | None = None) -> Any:  # Any: as in the port
         answer = super().put_if_absent(path, data, modified_ms=modified_ms)
         if self._then and self._is_due:
+            self._is_due = False
             built = evolve(
                 read_schema(data), [SetOption("on", "ours")], EvolutionSettings(has_snapshots=True), time_ms=6
             )
@@ -115,24 +119,31 @@ class Rival(FaultyStorage):
         return answer
 
     def rename(self, _: float) -> None:
-        """Replace our file, while it is waited for."""
-        if self._is_due:
-            self._is_due = False
-            theirs = PaimonBuilder.content([ID, NAME], id=1, comment="theirs")
-            self._table.put("schema/schema-1", theirs)
-            list(self._table.delete_many([f"schema/{self._waiting}"]))
+        """Replace the next file, while it is waited for."""
+        number = self._waiting.pop(0)
+        self._table.put(f"schema/schema-{number}", PaimonBuilder.content([ID, NAME], id=number, comment="theirs"))
+        list(self._table.delete_many([f"schema/.schema-{number}.12-34.tmp"]))
 
 
-@pytest.mark.parametrize("then", [False, True], ids=["alone", "with a version built on ours"])
-def test_a_change_that_another_writer_replaces_is_made_again(then: bool) -> None:
+@pytest.mark.parametrize(
+    ("then", "replaced", "comments"),
+    [
+        pytest.param(False, 1, [None, "theirs", "theirs"], id="alone"),
+        pytest.param(True, 1, [None, "theirs", None], id="with a version built on ours"),
+        pytest.param(True, 2, [None, "theirs", "theirs", "theirs"], id="with a version built on ours, replaced too"),
+    ],
+)
+def test_a_change_that_another_writer_replaces_is_made_again(
+    then: bool, replaced: int, comments: list[str | None]
+) -> None:
     inner = table()
-    storage = Rival(inner, then=then)
+    storage = Rival(inner, then=then, replaced=replaced)
 
     request = AlterRequest((ADD,))
     outcome = execute_alter(TableHandle(storage, clock=lambda: 5), request, pause=lambda _: None, wait=storage.rename)
 
-    assert 2 == outcome.committed
-    assert [None, "theirs", None if then else "theirs"] == [schema.comment for schema in schemas(inner)]
+    assert len(comments) - 1 == outcome.committed
+    assert comments == [schema.comment for schema in schemas(inner)]
     assert 1 == prices(inner)
 
 

@@ -23,8 +23,10 @@ from deltacli.work.rows.data_files import DataFile
 if TYPE_CHECKING:
     from deltacli.operations.optimize.plan import OptimizePlan
 
-_FIRST, _MOST = 2, 4_096
-"""Files that are opened first, and at most before the bins are chosen again."""
+_FIRST, _GROWTH = 2, 4
+"""Files that are opened first, and how many times more each time that all were refused: each time, the log is replayed
+and the bins are chosen again.
+"""
 _FIELDS = ("path", "size", "partitionValues", "deletionVector", "baseRowId", "defaultRowCommitVersion")
 
 
@@ -35,7 +37,7 @@ def without_inexact(plan: OptimizePlan, choose: Callable[[LiveFiles], Selection]
     while places := sorted(_next(plan, looked_at, count)):
         found = dict(zip(places, _look(plan, places), strict=True))
         looked_at.update(places)
-        count = min(2 * count, _MOST)
+        count *= _GROWTH
         if refused := {place: one for place, one in found.items() if one is not None}:
             live = plan.live.excluding({place: one.code for place, one in refused.items()})
             damaged = tuple(one for one in refused.values() if not one.code.startswith("optimize."))

@@ -52,12 +52,16 @@ def plan_optimize(table: TableHandle, request: OptimizeRequest, *, find: Find | 
     return _plan(snapshot, request, live, condition, order)
 
 
-def plan_of_files(snapshot: Snapshot, request: OptimizeRequest, live: LiveFiles) -> OptimizePlan:
+def plan_of_files(
+    snapshot: Snapshot, request: OptimizeRequest, live: LiveFiles, *, open_files: bool = True
+) -> OptimizePlan:
     """Choose among all live files of a version, which were read before. A purge is for deleted rows only: footers are
-    not read. Raises what `plan_optimize` raises, but for a condition and an order, which the request does not have.
+    not read. Without `open_files`, the plan may have files that the run refuses.
+
+    Raises what `plan_optimize` raises, but for a condition and an order, which the request does not have.
     """
     _require_writable(snapshot)
-    return _plan(snapshot, request, live, None, None)
+    return _plan(snapshot, request, live, None, None, open_files=open_files)
 
 
 def _require_writable(snapshot: Snapshot) -> None:
@@ -71,11 +75,13 @@ def _plan(
     live: LiveFiles,
     condition: PartitionCondition | None,
     order: RowOrder | None,
+    *,
+    open_files: bool = True,
 ) -> OptimizePlan:
     rules = rules_of(request, snapshot.properties)
     choose = partial(_chosen, rules, order)
     plan = OptimizePlan(snapshot.table, request, snapshot, rules, condition, live, choose(live), order)
-    return plan if plan.is_noop else without_inexact(plan, choose)
+    return without_inexact(plan, choose) if open_files and not plan.is_noop else plan
 
 
 def _chosen(rules: Rules, order: RowOrder | None, live: LiveFiles) -> Selection:

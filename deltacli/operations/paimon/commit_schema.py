@@ -3,7 +3,7 @@
 A schema file is created atomically under a name that does not exist. Paimon's own writers look whether the name exists
 and then rename a temporary file, which replaces a file that was created in between. So after creating ours, we wait for
 the temporary files that are there for the same name, and read ours back. A writer that comes later sees that the name
-exists.
+exists. A version that somebody made from ours is waited for in the same way: it can be replaced, too.
 """
 
 from __future__ import annotations
@@ -169,21 +169,21 @@ def commit_schema(
         if attempt:
             pause(attempt)
         newest = read_newest(storage, branch)
-        if ours and _has_them(ours[-1], newest.schema):
-            return CommittedSchema(ours[-1][0], newest.schema, attempt)
-        schema = make(newest)
+        before = next((before for before, made in ours if _has_them(before, made, newest.schema)), None)
+        schema = newest.schema if before else make(newest)
         if schema is None:
             return NothingToCommit(newest)
         try:
-            if not _create(storage, branch, schema, pause):
+            if before is None and not _create(storage, branch, schema, pause):
                 continue
             if _is_kept(storage, branch, schema, wait):
-                return CommittedSchema(newest, schema, attempt)
+                return CommittedSchema(before or newest, schema, attempt)
         except BaseException as stop:
             if not isinstance(stop, Exception):
                 stop.add_note(_note(storage, branch, schema))
             raise
-        ours.append((newest, schema))
+        if before is None:
+            ours.append((newest, schema))
     raise ConflictLost(
         "nothing was changed: other writers created every version that was tried",
         facts={"versions tried": str(max_attempts)},
@@ -226,7 +226,7 @@ def _create(storage: Storage, branch: str, schema: Schema, pause: Pause) -> bool
 
 
 def _is_kept(storage: Storage, branch: str, schema: Schema, wait: Wait) -> bool:
-    """Return whether a file that was created is still there, once no other writer can replace it any more."""
+    """Return whether a version that was created is still there, once no other writer can replace it any more."""
     path = schema_path(schema.id, branch)
     try:
         waiting = _rivals(storage, branch, schema.id)
@@ -235,8 +235,8 @@ def _is_kept(storage: Storage, branch: str, schema: Schema, wait: Wait) -> bool:
                 break
             wait(_POLL_SECONDS)
             waiting &= _rivals(storage, branch, schema.id)
-        return storage.read(path) == schema.encode()
-    except FileMissing:
+        return read_schema(storage.read(path)).encode() == schema.encode()
+    except (FileMissing, Unreadable):
         return False
     except StorageFailed as fault:
         raise _unknown(path, "the file was created, and could not be read back", fault) from fault
@@ -255,9 +255,8 @@ def _rivals(storage: Storage, branch: str, schema_id: int) -> set[str]:
     return found
 
 
-def _has_them(ours: tuple[Newest, Schema], newest: Schema) -> bool:
-    """Return whether a newer schema was made from ours, although our file was replaced."""
-    before, made = ours
+def _has_them(before: Newest, made: Schema, newest: Schema) -> bool:
+    """Return whether a newer schema was made from the one that we made, although our file was replaced."""
     if newest.id <= made.id:
         return False
     present = list(changes_between(before.schema, newest))

@@ -57,6 +57,7 @@ def examine_table(table: TableHandle, request: DoctorRequest) -> TableReport:
     whole = list_log_whole(table.storage, table.progress)
     state = live_state(snapshot, sum(piece.group.rows for piece in snapshot.file_actions.pieces))
     notes: list[str] = []
+    lost = _planned(notes, "files that are missing", lambda: _lost(table) if request.listing else None)
     facts = Examined(
         snapshot=snapshot,
         now_ms=table.clock(),
@@ -67,7 +68,7 @@ def examine_table(table: TableHandle, request: DoctorRequest) -> TableReport:
         tombstones=_tombstones(snapshot, table.clock()),
         timeline=read_timeline(snapshot, whole.listing, state.count, state.size_bytes),
         features=list_features(snapshot),
-        optimize=_planned(notes, "data files", lambda: _optimization(snapshot, state)),
+        optimize=_planned(notes, "data files", lambda: _optimization(snapshot, state, lost)),
         vacuum=_planned(
             notes,
             "unreferenced files",
@@ -78,11 +79,7 @@ def examine_table(table: TableHandle, request: DoctorRequest) -> TableReport:
             "the log",
             lambda: plan_expiry(table, ExpiryRequest(dry_run=True), snapshot=snapshot, whole=whole),
         ),
-        lost=_planned(
-            notes,
-            "files that are missing",
-            lambda: _lost(table) if request.listing else None,
-        ),
+        lost=lost,
         notes=notes,
     )
     return TableReport(facts, tuple(_advice(facts)))
@@ -115,10 +112,13 @@ def _advice(facts: Examined) -> list[Advice]:
     return found
 
 
-def _optimization(snapshot: Snapshot, state: LiveState) -> OptimizePlan:
+def _optimization(snapshot: Snapshot, state: LiveState, lost: Validation | None) -> OptimizePlan:
+    """Plan in numbers only where files are lost: nothing is advised then, and all might be opened in vain."""
     if not state.is_typed:
         raise Unreadable("partition values are not of the types of their columns", code="partition.unparsable")
-    return plan_of_files(snapshot, OptimizeRequest(dry_run=True), state.live)
+    return plan_of_files(
+        snapshot, OptimizeRequest(dry_run=True), state.live, open_files=lost is None or not lost.findings
+    )
 
 
 def _planned(notes: list[str], what: str, plan: Callable[[], Plan]) -> Plan | None:
