@@ -1877,7 +1877,7 @@ again;TEXT
 --max-findings;TEXT;once;Findings shown per rule and table; 0 shows all.
 --exit-zero;-;once;Exit 0 even if there are findings.
 --brief;-;once;Show findings without values and fixes; one per line in a pipe.
---group;rule path;once;Order of findings on a terminal: grouped by severity and rule, or one by one in the order of the files.
+--group;rule path;once;Order of findings: by severity and rule, grouped on a terminal, or one by one in the order of the files.
 --list-rules;-;once;List the rules instead; takes no TABLE.
 --engine;embedded spark;once;Where the work runs: in this process, or on a Spark cluster.
 --master;TEXT;once;Spark master, such as local[4] or spark://HOST:7077.

@@ -1582,7 +1582,7 @@ complete -c deltacli -n '__deltacli_may "validate" --refs --no-refs' -l refs -l 
 complete -c deltacli -n '__deltacli_may "validate" --max-findings' -l max-findings -r -f -d 'Findings shown per rule and table; 0 shows all.'
 complete -c deltacli -n '__deltacli_may "validate" --exit-zero' -l exit-zero -d 'Exit 0 even if there are findings.'
 complete -c deltacli -n '__deltacli_may "validate" --brief' -l brief -d 'Show findings without values and fixes; one per line in a pipe.'
-complete -c deltacli -n '__deltacli_may "validate" --group' -l group -r -f -a 'rule\\t\'\' path\\t\'\'' -d 'Order of findings on a terminal: grouped by severity and rule, or one by one in the order of the files.'
+complete -c deltacli -n '__deltacli_may "validate" --group' -l group -r -f -a 'rule\\t\'\' path\\t\'\'' -d 'Order of findings: by severity and rule, grouped on a terminal, or one by one in the order of the files.'
 complete -c deltacli -n '__deltacli_may "validate" --list-rules' -l list-rules -d 'List the rules instead; takes no TABLE.'
 complete -c deltacli -n '__deltacli_may "validate" --engine' -l engine -r -f -a 'embedded\\t\'\' spark\\t\'\'' -d 'Where the work runs: in this process, or on a Spark cluster.'
 complete -c deltacli -n '__deltacli_may "validate" --master' -l master -r -f -d 'Spark master, such as local[4] or spark://HOST:7077.'

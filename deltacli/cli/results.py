@@ -215,10 +215,10 @@ class Listing(Result, Generic[Row]):
 
     def draw_rows(self, sink: BinaryIO, terminal: Terminal) -> None:
         """Write the rows as a table."""
-        from deltacli.cli.render.text_form import write_table
+        from deltacli.cli.render.text_form import write_whole_table
 
         shown = [column for column in self.columns if column.on_screen or not terminal.is_drawn]
-        write_table(sink, terminal, shown, self.rows)
+        write_whole_table(sink, terminal, shown, self.rows)
 
 
 def field_grid(fields: Iterable[tuple[str, object]]) -> Grid:

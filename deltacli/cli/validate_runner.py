@@ -78,7 +78,7 @@ class ValidateOptions:
     exit_zero: bool = shared(EXIT_ZERO, default=False)
     brief: bool = shared(BRIEF, default=False)
     group: GroupChoice = option(
-        "Order of findings on a terminal: grouped by severity and rule, or one by one in the order of the files.",
+        "Order of findings: by severity and rule, grouped on a terminal, or one by one in the order of the files.",
         "rule|path",
         default=GroupChoice.RULE,
         shows_default=True,

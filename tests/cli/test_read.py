@@ -156,6 +156,22 @@ def test_a_condition_chooses_rows(sample: Path) -> None:
     assert sorted(expected) == sorted(row["trip"] for row in found["items"])
 
 
+@pytest.mark.parametrize(
+    ("where", "meant"),
+    [
+        ("trip != null", "trip IS NOT NULL"),
+        ("trip > 0 AND NULL = ride.city", "ride.city IS NULL"),
+        ("trip <=> NULL", None),
+        ("ride.city = 'null'", None),
+    ],
+)
+def test_a_comparison_with_null_is_noted(sample: Path, where: str, meant: str | None) -> None:
+    found = deltacli("read", sample, "--where", where, "--count", "--format", "csv")
+
+    assert found.out.endswith(",0\n")
+    assert (f"note: a comparison with NULL is never true; write {meant}\n" if meant else "") == found.err
+
+
 # What is refused
 
 

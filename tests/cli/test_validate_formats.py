@@ -23,7 +23,7 @@ from deltacli.delta.log.log_path import Place
 from deltacli.delta.rules.framework.base import Finding, Fix, Level, Rule, Severity
 from deltacli.errors import NotATable
 from deltacli.operations.validate.validate import Validation
-from tests.cli.support import ROOT, deltacli
+from tests.cli.support import ROOT, deltacli, make_sample
 from tests.cli.test_documents import validate as assert_valid
 
 SARIF = Draft7Validator(json.loads((ROOT / "tests/support/sarif/sarif-schema-2.1.0.json").read_text(encoding="utf-8")))
@@ -134,6 +134,29 @@ def test_csv_has_one_row_per_finding(bad: Path) -> None:
     assert {"commit.bad-json": "1", "log.gap": ""} == {row["rule"]: row["line"] for row in rows}
     assert all(row["mend"] and row["table"] == f"file://{bad}" for row in rows)
     assert 3 == len(list(csv.reader(io.StringIO(written("csv", nasty()).decode(errors="replace"))))) - 1
+
+
+@pytest.mark.parametrize("form", ["csv", "markdown", "github", "table"])
+def test_lists_begin_with_the_errors_and_have_a_command_for_each(tmp_path: Path, form: str) -> None:
+    damaged = make_sample(tmp_path / "t", damaged=True)
+    arguments = ("validate", damaged, "--level", "storage", "--ignore", "data.expired-*", "--format", form)
+    found, by_path = (deltacli(*arguments, *more).out for more in ((), ("--group", "path")))
+
+    def order(text: str) -> list[int]:
+        return [
+            text.index(rule) for rule in ("data.file-missing", "hint.checkpoint-missing", "property.stats-struct-unset")
+        ]
+
+    body, plain = (text[text.find("| rule |") + 1 :] for text in (found, by_path))
+    assert sorted(order(body)) == order(body)
+    assert order(plain)[0] > order(plain)[2]
+    if form == "csv":
+        commands = {row["rule"]: row["command"] for row in csv.DictReader(io.StringIO(found))}
+        assert f"deltacli repair {damaged} --dry-run" == commands["data.file-missing"]
+        assert f"deltacli repair {damaged}" == commands["hint.checkpoint-missing"]
+        assert commands["property.stats-struct-unset"].startswith(
+            f"deltacli properties {damaged} set delta.checkpoint."
+        )
 
 
 def test_text_shows_control_characters_as_escapes() -> None:

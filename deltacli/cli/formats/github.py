@@ -20,10 +20,10 @@ _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO
 
 
 def write_github(sink: BinaryIO, result: FindingsResult, _terminal: Terminal) -> None:
-    """Write an annotation per finding, and one for each omission."""
+    """Write an annotation per finding, errors first, and one for each omission. GitHub shows the first ten."""
     report = result.report
     for table in report.tables:
-        for finding in table.findings:
+        for finding in result.ordered(table):
             sink.write(_annotation(table, finding))
         for rule, count in table.suppressed.items():
             sink.write(_command("notice", {"title": rule}, [f"{table.name}: {count} more are not shown"]))

@@ -108,6 +108,7 @@ def with_shared_options(
         )
         try:
             run.of_one_format.update(given_of_one_format(own, values))
+            _note_comparison_with_null(run, values.get("where"))
             for name, found in requests.items():
                 values[name] = made_of(hints[name], found, take(found))
             command(run, **values)
@@ -123,6 +124,15 @@ def with_shared_options(
     )
     invoke.__annotations__ = {parameter.name: parameter.annotation for parameter in [*own, *shared]}
     return invoke
+
+
+def _note_comparison_with_null(run: Run, where: str | None) -> None:
+    """Note what to write in place of a comparison with NULL, which no row matches."""
+    if where is not None and "null" in where.lower():
+        from deltacli.delta.predicate.refusals import compared_with_null
+
+        if (meant := compared_with_null(where)) is not None:
+            run.note(f"note: a comparison with NULL is never true; write {meant}")
 
 
 def make_run(

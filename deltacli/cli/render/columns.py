@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass
 from operator import methodcaller
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -177,6 +177,15 @@ def fit(
     if _room(natural, major) <= width < _room(natural, chosen):
         return major, [natural[index] for index in major]
     return chosen, spread(columns, chosen, natural, [min(least[index], width) for index in chosen], width)
+
+
+def left_out(columns: Sequence[Column[Row]], rows: Sequence[Row], shown: Container[str]) -> str:
+    """Return the remark that names the columns with a value in some row that are not among the `shown` ones, else an
+    empty text. Bars, minor columns, and those that only a screen has, are not missed.
+    """
+    absent = [one for one in columns if not (one.name in shown or one.picture or one.is_minor) and one.in_pipe]
+    names = [column.heading() for column in absent if any(column.shown(row) for row in rows)]
+    return f"no room for {', '.join(names)}" if names else ""
 
 
 def _room(widths: Sequence[int], chosen: Sequence[int]) -> int:

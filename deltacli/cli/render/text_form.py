@@ -6,10 +6,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, BinaryIO
 
-from deltacli.cli.render.columns import DRAWN_ROWS, GAP, Column, Row, exact_line, fit, pad
+from deltacli.cli.render.columns import DRAWN_ROWS, GAP, Column, Row, exact_line, fit, left_out, pad
 from deltacli.cli.render.sections import Section
 from deltacli.cli.terminal.output import keep_heading
 from deltacli.cli.terminal.term import Style, Terminal, cells, encoded, shorten, visible
+
+
+def write_whole_table(
+    sink: BinaryIO, terminal: Terminal, columns: Sequence[Column[Row]], rows: Sequence[Row], **options: Any
+) -> None:
+    """Write a table as `write_table` does; on a terminal that is too narrow, name the columns that are left out below
+    it.
+    """
+    shown = write_table(sink, terminal, columns, rows, **options)
+    if terminal.width is not None and (remark := left_out(columns, rows, shown)):
+        sink.write(encoded(terminal.paint(shorten(remark, terminal.width), Style.QUIET) + "\n"))
 
 
 def write_sections(sink: BinaryIO, terminal: Terminal, sections: Sequence[Section]) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from deltacli.delta.sql.nodes import Form, Node
+from deltacli.delta.sql.parser import parse_expression
 from deltacli.errors import UsageError
 from deltacli.hints import command, in_backticks, nearest_name, sql_name
 
@@ -23,6 +25,7 @@ _SHOWN_NAMES = 40
 _SHOWN_TEXT = 60
 _IS_VALUE = re.compile(r"(?:[=<>]|\blike|\bin\s*\([^)]*)\s*\Z", re.IGNORECASE)
 _SIGNS = {"&&": "AND", "||": "OR"}
+_TEST_OF_NULL = {"=": "IS NULL", "==": "IS NULL", "!=": "IS NOT NULL", "<>": "IS NOT NULL"}
 _QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`""", re.DOTALL)
 
 
@@ -58,6 +61,21 @@ def replaced(text: str, position: int, old: str, new: str) -> str | None:
     """Return a predicate with another text at a position; None where the old one is not there."""
     is_there = position >= 0 and text.startswith(old, position)
     return f"{text[:position]}{new}{text[position + len(old) :]}" if is_there else None
+
+
+def compared_with_null(text: str) -> str | None:
+    """Return what to write instead where a predicate compares a column with NULL, which is never true: None elsewhere,
+    and for a text that cannot be parsed.
+    """
+    for node in parse_expression(text).nodes():
+        if node.form is Form.CONDITION and node.name in _TEST_OF_NULL and _is_with_null(node.parts):
+            (column,) = (part for part in node.parts if part.form is Form.COLUMN)
+            return f"{'.'.join(map(sql_name, column.path))} {_TEST_OF_NULL[node.name]}"
+    return None
+
+
+def _is_with_null(parts: tuple[Node, ...]) -> bool:
+    return {Form.COLUMN, Form.NULL} == {part.form for part in parts}
 
 
 def _meant(text: str | None) -> dict[str, str]:

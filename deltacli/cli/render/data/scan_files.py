@@ -11,7 +11,7 @@ from deltacli.cli.render.columns import Column
 from deltacli.cli.render.data.rows import FramedResult, Written, cut, json_blocks
 from deltacli.cli.render.json import envelope
 from deltacli.cli.render.sections import Section
-from deltacli.cli.render.text_form import write_sections, write_table
+from deltacli.cli.render.text_form import write_sections, write_table, write_whole_table
 from deltacli.cli.results import Document, Emit, Grid, grid_of, line_of
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.typing import Json
@@ -159,7 +159,8 @@ def _write_screens(sink: BinaryIO, terminal: Terminal, batches: Sequence[pyarrow
             rows = batch.slice(start, ROWS_PER_SCREEN).to_pylist()
             if heading:
                 sink.write(b"\n")
-            write_table(sink, terminal, columns, rows, heading=heading, keep_empty=True, is_part=is_part)
+            write = write_table if is_part else write_whole_table
+            write(sink, terminal, columns, rows, heading=heading, keep_empty=True, is_part=is_part)
             heading = False
 
 
@@ -176,9 +177,9 @@ def _columns() -> list[Column[dict[str, Any]]]:
         return Style.PLAIN if row["kept"] else Style.QUIET
 
     return [
-        Column("sizeBytes", lambda row: row["sizeBytes"], size, right=True, priority=2, least=9, title="size"),
+        Column("sizeBytes", lambda row: row["sizeBytes"], size, right=True, priority=4, least=9, title="size"),
         Column("records", lambda row: row["records"], records, right=True, priority=3, least=7),
-        Column("kept", lambda row: row["kept"], lambda row: "yes" if row["kept"] else "no", looks, priority=4, least=4),
-        Column("reason", lambda row: row["reason"], style=looks, priority=1, least=10),
-        Column("path", lambda row: row["path"], style=looks, priority=0, least=24, keep_end=True),
+        Column("kept", lambda row: row["kept"], lambda row: "yes" if row["kept"] else "no", looks, priority=1, least=4),
+        Column("reason", lambda row: row["reason"], style=looks, priority=2, least=10),
+        Column("path", lambda row: row["path"], style=looks, priority=0, least=48, folds=True, keep_end=True),
     ]

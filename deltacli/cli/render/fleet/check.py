@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, overload
 from deltacli.cli.render.columns import Column, Row
 from deltacli.cli.render.json import SCHEMA_VERSION
 from deltacli.cli.render.sections import Section
-from deltacli.cli.render.text_form import write_sections, write_table
+from deltacli.cli.render.text_form import write_sections, write_whole_table
 from deltacli.cli.results import Document, Listing
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.fleet.names import short_name
@@ -68,7 +68,7 @@ class FleetListing(Listing[Row]):
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
         columns, rows = self.shown(terminal)
         if rows:
-            write_table(sink, terminal, columns, rows[: self.most] if self.most else rows)
+            write_whole_table(sink, terminal, columns, rows[: self.most] if self.most else rows)
             sink.write(b"\n")
         self.draw_more(sink, terminal)
         write_sections(sink, terminal, self.sections(terminal))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from deltacli.cli.render.columns import Column
+from deltacli.cli.render.columns import Column, left_out
 from deltacli.cli.render.history_columns import Changes, HistoryLine, changes_of
 from deltacli.cli.render.terminal.console import Canvas
 from deltacli.cli.render.terminal.tables import draw_table, sparkline, split_bar
@@ -36,7 +36,10 @@ def draw_history(
     """Draw the history; `columns` are those of the screen, of which the metrics become numbers and bars."""
     if len(history.times_ms) > _MANY_COMMITS:
         canvas.draw(commits_per_day(canvas, history.times_ms), Text(""))
-    draw_table(canvas, _drawn_columns(canvas, columns, rows), rows, note=lambda line: line.gap)
+    shown = _drawn_columns(canvas, columns, rows)
+    names = draw_table(canvas, shown, rows, note=lambda line: line.gap)
+    if remark := left_out(shown, rows, names):
+        canvas.draw(canvas.text(remark, Style.QUIET, folds=False))
 
 
 def commits_per_day(canvas: Canvas, times_ms: Sequence[int]) -> Text:

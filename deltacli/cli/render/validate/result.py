@@ -11,12 +11,18 @@ from deltacli.cli.render.columns import DRAWN_ROWS, Column
 from deltacli.cli.render.json import SCHEMA_VERSION, EncodedItems
 from deltacli.cli.render.sections import Section
 from deltacli.cli.render.validate.findings import omissions, table_lines, write_summary, write_text
-from deltacli.cli.render.validate.report import CheckedTable, ValidationReport, place_name, worst_first
+from deltacli.cli.render.validate.report import (
+    CheckedTable,
+    ValidationReport,
+    errors_first,
+    place_name,
+    worst_first,
+)
 from deltacli.cli.render.validate.verdict import judge
 from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, line_of
 from deltacli.cli.terminal.term import Terminal, encoded
 from deltacli.delta.rules.framework.base import Finding
-from deltacli.delta.rules.framework.repairs import repair_command
+from deltacli.delta.rules.framework.repairs import repair_command, repair_to_try
 from deltacli.typing import Json, JsonObject
 from deltacli.units import plural
 
@@ -61,7 +67,11 @@ class FindingsResult(Result):
         return Document(document)
 
     def grid(self) -> Grid:
-        return RowGrid(_COLUMNS, ((table, finding) for table in self.report.tables for finding in table.findings))
+        return RowGrid(_COLUMNS, ((table, one) for table in self.report.tables for one in self.ordered(table)))
+
+    def ordered(self, table: CheckedTable) -> Sequence[Finding]:
+        """Return the findings of a table as they are written: errors first, or in the order of the files."""
+        return table.findings if self.by_path else errors_first(table)
 
     def sections(self, _terminal: Terminal) -> Sequence[Section]:
         tables = [Section(table.name, [judge(table).sentence, *omissions(table)]) for table in self.report.tables]
@@ -72,7 +82,8 @@ class FindingsResult(Result):
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
         if not terminal.is_drawn:
-            write_text(sink, terminal, self.report, brief=self.brief)
+            tables = tuple(table._replace(findings=tuple(self.ordered(table))) for table in self.report.tables)
+            write_text(sink, terminal, self.report._replace(tables=tables), brief=self.brief)
             return
         from deltacli.cli.render.terminal.findings import FindingsView
 
@@ -153,6 +164,13 @@ def _repair(table: CheckedTable, finding: Finding) -> str:
     return finding.rule.fix.repair_of(table.name)
 
 
+def _command(table: CheckedTable, finding: Finding) -> str | None:
+    """Return the command that repairs a finding; where none does surely, the one that shows what could be done."""
+    is_readable = table.validation.is_readable
+    found = repair_command(finding.rule, table.name, is_readable=is_readable)
+    return found or repair_to_try(finding.rule, table.name, is_readable=is_readable) or None
+
+
 _COLUMNS: list[Column[tuple[CheckedTable, Finding]]] = [
     Column("table", lambda row: row[0].validation.table, on_screen=False),
     Column("rule", lambda row: row[1].rule.id),
@@ -169,4 +187,5 @@ _COLUMNS: list[Column[tuple[CheckedTable, Finding]]] = [
     Column("mend", lambda row: _repair(*row), title="fix"),
     Column("loss", lambda row: row[1].rule.fix.loss, on_screen=False),
     Column("repair", lambda row: _repair(*row), on_screen=False),
+    Column("command", lambda row: _command(*row)),
 ]
