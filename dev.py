@@ -136,17 +136,21 @@ def run_cluster(arguments: list[str]) -> int:
     set_up(DEV, "dev")
     for home in {CLUSTERS[name][0] for name in names}:
         set_up(home, home.name.removeprefix(".venv-"))
-    works = {name: partial(run_named_cluster, name, others) for name in names}
+    halves = {"local": "0", "connect": "1"} if {"local", "connect"} <= set(names) else {}
+    works = {name: partial(run_named_cluster, name, others, halves.get(name)) for name in names}
     codes = beside([work for name, work in works.items() if name != "standalone"])
     if "standalone" in works:
         codes.append(works["standalone"]())
     return next((code for code in codes if code), 0)
 
 
-def run_named_cluster(name: str, arguments: Sequence[str]) -> int:
-    """Run the tests on one of `CLUSTERS`, and print their output when they have ended."""
+def run_named_cluster(name: str, arguments: Sequence[str], half: str | None) -> int:
+    """Run the tests on one of `CLUSTERS`, and print their output when they have ended: all of them, or a half of those
+    that two kinds share out.
+    """
     home, kind, chosen = CLUSTERS[name]
-    return run_cluster_tests(home, kind, [*chosen, *SLOWEST, *arguments], title=name)
+    environment = {} if half is None else {"DELTACLI_HALF": half}
+    return run_cluster_tests(home, kind, [*chosen, *SLOWEST, *arguments], title=name, **environment)
 
 
 def run_cluster_tests(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,7 +20,6 @@ from deltacli.engine.spark.engine import SparkEngine
 from tests.cluster.gates import SITE, Gates
 from tests.support.clusters import Cluster, running_cluster
 from tests.support.corpus import REPOSITORY
-from tests.support.effort import is_soaking
 from tests.support.s3 import S3Server
 
 OF_THE_WORKERS = (
@@ -34,17 +34,35 @@ OF_THE_WORKERS = (
     "tests/cluster/test_vectors.py::test_deleted_rows_of_s3_stay_deleted_in_the_data_source",
 )
 """Tests of what a worker or Spark's own scan does, whatever the kind of the session: in the gate on the local cluster
-only, on Connect by `dev.py soak spark`.
+only.
+"""
+
+OF_A_KIND = (
+    *("commands", "delta_settings", "extras", "hosts", "kills", "optimize", "pauses", "refusals", "secrets"),
+    *("share_kills", "sink_kills", "sizes", "stream_kills"),
+)
+"""Files of tests that are about the kind of the cluster, or choose it themselves."""
+
+HALF = os.environ.get("DELTACLI_HALF")
+"""Where one run is on the local cluster (0) and one on Connect (1): which half of the tests that are alike on both is
+left to this run. `dev.py soak spark` has all of them on each kind.
 """
 
 collect_ignore_glob = [] if find_spec("pyspark") is not None else ["test_*.py"]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if os.environ.get("DELTACLI_CLUSTER") == "connect" and not is_soaking():
-        left = [item for item in items if item.nodeid.startswith(OF_THE_WORKERS)]
-        config.hook.pytest_deselected(items=left)
-        items[:] = [item for item in items if item not in left]
+    if HALF is None:
+        return
+    left = [item for item in items if not _is_of_half(item, int(HALF))]
+    config.hook.pytest_deselected(items=left)
+    items[:] = [item for item in items if item not in left]
+
+
+def _is_of_half(item: pytest.Item, half: int) -> bool:
+    if "smoke" in item.name or item.path.stem.removeprefix("test_") in OF_A_KIND:
+        return True
+    return half == (0 if item.nodeid.startswith(OF_THE_WORKERS) else zlib.crc32(item.nodeid.encode()) % 2)
 
 
 @pytest.fixture(scope="session")
