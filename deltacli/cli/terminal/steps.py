@@ -14,7 +14,7 @@ from deltacli.units import format_count, format_size
 class Eta:
     """Estimates the remaining time of a step, once recent estimates agree. A stalled step has none."""
 
-    _SECONDS = 3.0
+    _AGREEMENT_SECONDS = 3.0
     _LEAST_SECONDS = 2.0
     _TOLERANCE = 1.25
 
@@ -26,7 +26,7 @@ class Eta:
         if share is None or not 0 < share < 1:
             return None
         self._estimates.append((elapsed, elapsed / share))
-        while self._estimates[0][0] < elapsed - self._SECONDS:
+        while self._estimates[0][0] < elapsed - self._AGREEMENT_SECONDS:
             self._estimates.popleft()
         if elapsed - self._estimates[0][0] < self._LEAST_SECONDS:
             return None

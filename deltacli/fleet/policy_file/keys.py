@@ -228,6 +228,7 @@ SECTION_KEYS: Mapping[str, tuple[Key, ...]] = {**STEP_KEYS, "alerts": ALERT_KEYS
 """The tables of a policy: its steps, and its thresholds."""
 
 DESTRUCTIVE = frozenset({"log-expire", "vacuum"})
+"""The steps that delete files."""
 
 _OF_RUNS_ONLY = frozenset({"every", "consent", "commits", "log_bytes", "baselines", "fail_on", "small_files", "window"})
 
@@ -241,8 +242,6 @@ def parameters_of(kind: str, settings: StepPolicy | None) -> dict[str, Any]:  # 
     given = {key: getattr(settings, key.field) for key in keys}
     return {key.field: key.shown(value) for key, value in given.items() if value not in ((), None, defaults[key.field])}
 
-
-"""The steps that delete files."""
 
 POLICY_KEYS = (Key("inherits", Kind.TEXT, "Name of the policy whose steps and keys this one starts from."),)
 

@@ -24,7 +24,7 @@ from deltacli.hints import command
 from deltacli.operations.change.alter import broken_rules, draft_of
 from deltacli.operations.change.commit import Committed, commit, jittered_pause
 from deltacli.operations.change.widen_type import refusal_error
-from deltacli.operations.optimize.bins import new_directory, own_fields
+from deltacli.operations.optimize.open_bins import new_directory, own_fields
 from deltacli.operations.optimize.planning import rules_of
 from deltacli.operations.optimize.request import OptimizeRequest
 from deltacli.operations.table.handle import TableHandle

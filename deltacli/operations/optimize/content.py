@@ -14,7 +14,7 @@ from deltacli.typing import RecordBatch
 from deltacli.work.rewrite.pieces import NewFile
 
 if TYPE_CHECKING:
-    from deltacli.operations.optimize.bins import OpenBin
+    from deltacli.operations.optimize.open_bins import OpenBin
     from deltacli.operations.optimize.plan import OptimizePlan
 
 

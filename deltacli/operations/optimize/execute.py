@@ -21,9 +21,9 @@ from deltacli.delta.paths.path_decoding import decode
 from deltacli.errors import DeltacliError, OutcomeUnknown, PartlyDone
 from deltacli.hints import command
 from deltacli.operations.change.commit import Committed, Dropped, commit, jittered_pause
-from deltacli.operations.optimize.bins import OpenBin, open_groups
 from deltacli.operations.optimize.content import added_files, parameters_of, size_metrics
 from deltacli.operations.optimize.estimate import weight_of
+from deltacli.operations.optimize.open_bins import OpenBin, open_groups
 from deltacli.operations.optimize.plan import OptimizePlan
 from deltacli.operations.optimize.verify import Verified, verify_rows
 from deltacli.operations.optimize.watching import Watch, WatchedFiles

@@ -22,7 +22,7 @@ from deltacli.typing import ArrowArray
 from deltacli.work.rewrite.spec import RewriteSpec
 
 if TYPE_CHECKING:
-    from deltacli.operations.optimize.bins import OpenBin
+    from deltacli.operations.optimize.open_bins import OpenBin
     from deltacli.operations.optimize.plan import OptimizePlan
     from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.table.version import Snapshot

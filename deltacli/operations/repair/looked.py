@@ -21,7 +21,7 @@ from deltacli.operations.recover.presence import look_for
 from deltacli.operations.recover.put import tags_of
 from deltacli.operations.recover.sources import find_in
 from deltacli.operations.recover.verify import Problem, verify
-from deltacli.operations.repair.renamed import find_renamed
+from deltacli.operations.repair.misnamed_files import find_renamed
 from deltacli.operations.repair.true_vectors import true_descriptor
 from deltacli.operations.restore.bring import Brought
 

@@ -25,6 +25,7 @@ from deltacli.operations.repair.doubts import DOUBTS
 from deltacli.operations.repair.files import FilesPlan, plan_files
 from deltacli.operations.repair.guards import guarded
 from deltacli.operations.repair.log_caches import plan_checkpoints, plan_checksums, plan_compactions, plan_hint
+from deltacli.operations.repair.misnamed_files import STRANGERS
 from deltacli.operations.repair.plan import (
     Planned,
     RepairPlan,
@@ -34,7 +35,6 @@ from deltacli.operations.repair.plan import (
     joined,
     left,
 )
-from deltacli.operations.repair.renamed import STRANGERS
 from deltacli.operations.table.find_log import missing_log, refuse_paimon
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.validate.findings import RuleChoice

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.errors import DeltacliError
-from deltacli.operations.optimize.bins import open_groups
+from deltacli.operations.optimize.open_bins import open_groups
 from deltacli.work.rewrite.exactness import SPEC
 from deltacli.work.rewrite.measure import MeasureRewrite
 from deltacli.work.rewrite.pieces import RewritePiece
