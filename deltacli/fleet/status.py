@@ -230,7 +230,7 @@ class FleetStatus:
         """Return how many tables have alerts, and how many of them are the worst."""
         tables = plural(len(self.tables), "table")
         if not self.alerted:
-            return f"{tables} without alerts"
+            return f"{tables} without alerts" if self.tables or self.newest else "no run yet"
         lost, unreadable = self.weights[Weight.ROWS_LOST], self.weights[Weight.UNREADABLE]
         parts = [f"{self.alerted:,} of {tables} {'has' if self.alerted == 1 else 'have'} alerts"]
         parts += [f"{lost:,} {'loses' if lost == 1 else 'lose'} rows"] if lost else []

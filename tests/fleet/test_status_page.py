@@ -68,7 +68,8 @@ def test_only_commands_are_set_as_commands_and_causes_have_counts(tmp_path: Path
     advice = [advice for table in data["tables"] for advice in table["n"]]
     assert advice
     assert all(is_command == text.startswith("deltacli ") for text, is_command in advice)
-    assert re.search(r"<li>log-bytes: beyond the limit: 9\d\d tables</li>", page)
+    command = r"deltacli log expire /lake/\d{5}(?: [^<]+)?"
+    assert re.search(rf"<li>log-bytes: beyond the limit: 9\d\d tables<br><code>{command}</code></li>", page)
     consent = StepStatus("vacuum", "refused", 4, 1, "run-9", "no consent", code="fleet.consent")
     status.tables[0].steps["vacuum"] = consent
     again = json.loads(re.findall(r"<script[^>]*>(.*?)</script>", status_page(status, "f", 1), re.DOTALL)[0])
@@ -129,12 +130,15 @@ def test_the_page_works_in_a_browser(browser: Page, tmp_path: Path, width: int, 
         " > document.querySelector('.scroll').clientWidth)"
     )
     dates = browser.evaluate("[...document.querySelectorAll('#plots .axis span')].map((one) => one.textContent)")
+    browser.evaluate("document.querySelector('#alerts a').click()")
+    revealed = browser.evaluate("document.activeElement.closest('tr').nextSibling.textContent")
     browser.evaluate("document.getElementById('only').click()")
     shown = browser.evaluate("document.getElementById('shown').textContent")
     browser.call("Page.printToPDF")
 
     assert HOSTILE in names
     assert "group g" in opened
+    assert HOSTILE in revealed
     assert (0, ["2027-01-15", "2027-01-16"]) == (cut, dates[:2])
     assert (scheme == "light") == (background == "rgb(255, 255, 255)")
     assert not is_wide

@@ -97,6 +97,8 @@
     if (!one.b.length) return cell;
     cell.append(make("span", one.w <= WORST ? "bad" : "", one.b[0]));
     if (one.b.length > 1) cell.append(make("span", "dim", ` +${one.b.length - 1}`));
+    const first = one.n.find(([, isCommand]) => isCommand);
+    if (one.w <= WORST && first) cell.append(make("code", "remedy", first[0]));
     return cell;
   }
   function trend(one) {
@@ -146,6 +148,7 @@
   const find = document.getElementById("find");
   const group = document.getElementById("group");
   const only = document.getElementById("only");
+  data.tables.forEach((one, place) => { one.k = place; });
   let order = data.tables;
   let chosen = order;
   let shown = 0;
@@ -155,6 +158,7 @@
     const part = document.createDocumentFragment();
     for (; shown < until; shown += 1) {
       const row = make("tr");
+      row.id = `row-${chosen[shown].k}`;
       row.append(...COLUMNS.map((column) => column.cell(chosen[shown])));
       part.append(row);
     }
@@ -169,6 +173,16 @@
     body.replaceChildren();
     shown = 0;
     grow(CHUNK);
+  }
+  function reveal(one) {
+    [find.value, group.value, only.checked] = ["", "", false];
+    redraw();
+    grow(Math.max(0, chosen.indexOf(one) + 1 - shown));
+    const row = document.getElementById(`row-${one.k}`);
+    const button = row.querySelector("button");
+    open(one, button);
+    row.scrollIntoView({ block: "center" });
+    button.focus({ preventScroll: true });
   }
   function sort(place, heading) {
     const isDown = heading.getAttribute("aria-sort") === "ascending";
@@ -209,6 +223,13 @@
     if (points.length > 1) card.append(plot(points, 200, 40, written), axis(points, written));
     plots.append(card);
   }
+  data.causes.forEach((place, number) => {
+    const sentence = document.getElementById("alerts").children[number].firstChild;
+    const link = make("a", "", sentence.textContent);
+    link.href = `#row-${place}`;
+    link.addEventListener("click", (event) => { event.preventDefault(); reveal(data.tables[place]); });
+    sentence.replaceWith(link);
+  });
   find.addEventListener("input", redraw);
   group.addEventListener("change", redraw);
   only.addEventListener("change", redraw);

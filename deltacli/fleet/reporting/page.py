@@ -5,18 +5,18 @@ The data are a JSON block, which the script of the page draws by text nodes only
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 from deltacli.documents import dumps
-from deltacli.fleet.alerts import Weight, find_causes
+from deltacli.fleet.alerts import Cause, Weight, find_causes
 from deltacli.fleet.names import short_name
 from deltacli.fleet.reporting.html import card, framed, part, text
 from deltacli.fleet.status import FleetStatus, TableStatus
 from deltacli.hints import is_command
 from deltacli.storage.secrets import without_secrets
 from deltacli.typing import Json
-from deltacli.units import format_timestamp
+from deltacli.units import format_moment
 
 _NUMBERS = ("liveFiles", "liveBytes", "rows", "logBytes", "tombstones", "findings")
 _MOST_CAUSES = 20
@@ -24,13 +24,14 @@ _MOST_CAUSES = 20
 
 def status_page(status: FleetStatus, file: str, now_ms: int, pages: Mapping[str, str] = MappingProxyType({})) -> str:
     """Return the page. `pages`: tables by their shown names -> addresses of their own pages, relative to this one."""
+    causes = find_causes((table.shown_name, table.found) for table in status.tables)
     body = f"""<header>
 <h1 class="{"bad" if status.alerted else "good"}">{text(status.headline)}</h1>
 <p>Tables of {text(file)}</p>
-<p class="dim">{text(_run(status))}. Written {text(format_timestamp(now_ms))}.</p>
+<p class="dim">{text(_run(status))}. Written {text(format_moment(now_ms))} UTC.</p>
 </header>
 <div class="cards">{"".join(_cards(status))}</div>
-{_alerts(status, file)}<h2>All tables, run by run</h2>
+{_alerts(causes, file)}<h2>All tables, run by run</h2>
 <div class="cards" id="plots"></div>
 <h2>Tables</h2>
 <div class="tools">
@@ -42,7 +43,7 @@ def status_page(status: FleetStatus, file: str, now_ms: int, pages: Mapping[str,
 <div class="scroll"><table><thead><tr id="headings"></tr></thead><tbody id="rows"></tbody></table></div>
 <p class="dim" id="more">More rows follow when you scroll.</p>
 <noscript><p class="bad">The tables are drawn by the script of this page, which is turned off.</p></noscript>
-<script type="application/json" id="data">{_data(status, file, pages)}</script>
+<script type="application/json" id="data">{_data(status, causes, file, pages)}</script>
 """
     return framed(status.headline, body, style=part("page.css"), script=part("page.js"))
 
@@ -51,7 +52,7 @@ def _run(status: FleetStatus) -> str:
     newest = status.newest
     if newest is None:
         return "No run yet"
-    return f"Newest run {newest.run}: {newest.state}, started {format_timestamp(newest.started_ms)}"
+    return f"Newest run: {newest.state}, started {format_moment(newest.started_ms)} UTC ({newest.run})"
 
 
 def _cards(status: FleetStatus) -> Iterable[str]:
@@ -62,31 +63,43 @@ def _cards(status: FleetStatus) -> Iterable[str]:
         ("unreadable", "unreadable tables"),
         ("losingRows", "tables that lose rows"),
         ("unknown", "thresholds without data"),
-        ("runs", "runs in the journal"),
+        ("runs", "runs so far"),
     ):
         kind = "bad" if name in ("alerts", "unreadable", "losingRows") and summary[name] else ""
         yield card(title, f"{summary[name]:,}", kind=kind)
 
 
-def _alerts(status: FleetStatus, file: str) -> str:
-    """Return the causes of the alerts, each with the number of its tables."""
-    causes = find_causes((table.shown_name, table.found) for table in status.tables)
+def _alerts(causes: Sequence[Cause], file: str) -> str:
+    """Return the causes of the alerts, each with the number of its tables and what to do about the first of them. The
+    script makes them links.
+    """
     if not causes:
         return ""
     marks = [' class="bad"' if cause.weight <= Weight.FAILED else "" for cause in causes]
     shown = [
-        f"<li{mark}>{text(cause.sentence_by(short_name(cause.tables[0], file)))}</li>"
+        f"<li{mark}>{text(cause.sentence_by(short_name(cause.tables[0], file)))}{_remedy(cause.advice)}</li>"
         for cause, mark in zip(causes[:_MOST_CAUSES], marks, strict=False)
     ]
     more = [f"<li>{len(causes) - _MOST_CAUSES:,} more</li>"] if len(causes) > _MOST_CAUSES else []
-    return f"<h2>Alerts</h2>\n<ul>{''.join(shown + more)}</ul>\n"
+    return f'<h2>Alerts</h2>\n<ul id="alerts">{"".join(shown + more)}</ul>\n'
 
 
-def _data(status: FleetStatus, file: str, pages: Mapping[str, str]) -> str:
-    """Return the data of the script, without any character that could end its block."""
+def _remedy(advice: str | None) -> str:
+    if advice is None:
+        return ""
+    kind = "code" if is_command(advice) else "span"
+    return f"<br><{kind}>{text(without_secrets(advice))}</{kind}>"
+
+
+def _data(status: FleetStatus, causes: Sequence[Cause], file: str, pages: Mapping[str, str]) -> str:
+    """Return the data of the script, without any character that could end its block. `causes` are the places of the
+    first tables of the alerts that are shown.
+    """
+    places = {table.shown_name: place for place, table in enumerate(status.tables)}
+    first = [places[cause.tables[0]] for cause in causes[:_MOST_CAUSES]]
     trends = {name: [list(point) for point in points] for name, points in status.trends.items()}
     tables = [_table(table, file, pages.get(table.shown_name)) for table in status.tables]
-    data = dumps({"trends": trends, "tables": tables}).decode()
+    data = dumps({"trends": trends, "tables": tables, "causes": first}).decode()
     return data.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 

@@ -89,7 +89,7 @@ def stacked(title: str, series: Sequence[Series], begin: int, end: int) -> str:
         f"<figure><figcaption><span>{text(title)}</span></figcaption>"
         f'<svg class="bars" viewBox="0 0 {_WIDTH} {_HEIGHT}" preserveAspectRatio="none" role="img" '
         f'aria-label="{text(title)}">{"".join(bars)}</svg>'
-        f'{_axis(begin, end, f"most {high:,}")}<ul class="legend">{legend}</ul></figure>'
+        f'{_axis(begin, end, f"at most {high:,} per bar")}<ul class="legend">{legend}</ul></figure>'
     )
 
 

@@ -9,13 +9,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from deltacli.delta.schema.types import simple_name
 from deltacli.fleet.reporting.html import card, framed, part, text
 from deltacli.fleet.reporting.plots import COLOURS, Area, Drawn, Series, area_map, bar, line, stacked
 from deltacli.operations.doctor.table.wording import dollars, growth, numbers, saves
 from deltacli.release import VERSION
 from deltacli.storage.secrets import without_secrets
 from deltacli.typing import JsonObject
-from deltacli.units import format_count, format_duration, format_size, format_timestamp, plural
+from deltacli.units import format_count, format_duration, format_moment, format_size, plural
 
 if TYPE_CHECKING:
     from deltacli.operations.doctor.table.examined import TableReport
@@ -33,7 +34,7 @@ def table_page(report: TableReport, name: str) -> str:
     body = f"""<header>
 <h1>{text(shown)}</h1>
 <p class="dim name">{text(without_secrets(report.uri))}</p>
-<p class="dim">Version {found["snapshotVersion"]}. Examined {text(format_timestamp(found["nowMs"]))}.</p>
+<p class="dim">Version {found["snapshotVersion"]}. Examined {text(format_moment(found["nowMs"]))} UTC.</p>
 </header>
 <main>
 <div class="cards">{"".join(_cards(found))}</div>
@@ -101,8 +102,9 @@ def _commits(found: JsonObject) -> str:
     if not commits:
         return _NONE
     parts = [
-        stacked("commits by operation", _series(commits, "operation"), *_span(commits)),
-        stacked("commits by engine", _series(commits, "engine"), *_span(commits)),
+        stacked(f"commits by {key}", series, *_span(commits))
+        for key in ("operation", "engine")
+        if len(series := _series(commits, key)) > 1 or key == "operation"
     ]
     known = [one for one in commits if one["sizeBytes"] is not None]
     if len(known) > 1:
@@ -188,7 +190,11 @@ def _map(found: JsonObject) -> Drawn:
         return Drawn("")
     return area_map(
         [
-            Area(one["sizeBytes"], str(number), f"{one['partition']}: {format_size(one['sizeBytes'])}")
+            Area(
+                one["sizeBytes"],
+                f"{number}. {one['partition']}",
+                f"{one['partition']}: {format_size(one['sizeBytes'])}",
+            )
             for number, one in enumerate(items, 1)
         ]
     )
@@ -227,8 +233,10 @@ def _partitions(found: JsonObject) -> str:
 
 
 def _schema(report: TableReport, found: JsonObject) -> str:
+    types = {column.name: simple_name(column.data_type) for column in report.snapshot.schema.fields}
     partitions = [
-        [text(name), "", "partition", "", ""] for name in report.snapshot.metadata.partition_columns[:_COLUMNS]
+        [text(name), text(types.get(name, "")), "partition", "", ""]
+        for name in report.snapshot.metadata.partition_columns[:_COLUMNS]
     ]
     columns = found["columns"]
     rows = [

@@ -83,6 +83,8 @@ def table(run: Run, table: TableArgument, *, request: DoctorRequest, how: Doctor
         with open_sink(how.html) as sink:
             sink.write(table_page(report, table).encode())
     run.write(table_result(report, table))
+    if how.html not in (None, "-"):
+        run.note(f"wrote {how.html}")
     if how.check and report.advice:
         raise typer.Exit(EXIT_FINDINGS)
     if how.html is None:

@@ -17,6 +17,7 @@ from deltacli.cli.options.fleet import (
     FleetFileArgument,
     FleetLimitOption,
     SavePlansOption,
+    fleet_command,
 )
 from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.output import open_sink
@@ -84,6 +85,8 @@ def plan(
     result.most = most
     run.write(result)
     note_the_cut(run, len(result.rows), most)
+    if planned.due:
+        run.say_next(fleet_command("run", file, choice.state, choice.only))
     if code := planned.exit_code or (EXIT_FINDINGS if exit_code and planned.due else EXIT_OK):
         raise typer.Exit(code)
 

@@ -90,6 +90,9 @@ def status(
         gc.enable()
     _write_files(known, str(found.path), run.clock(), html=html, metrics=metrics)
     run.write(status_result(str(found.path), known, run.clock(), run_command=run_command, most=most))
+    for written in (html, metrics):
+        if written not in (None, "-"):
+            run.note(f"wrote {written}")
     note_the_cut(run, known.rows if run.terminal.is_drawn else len(known.tables), most)
     if known.exit_code:
         raise typer.Exit(known.exit_code)
