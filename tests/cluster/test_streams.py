@@ -19,6 +19,8 @@ from tests.cluster.grown_tables import Grown
 from tests.cluster.spark_rows import counted, counts_of
 from tests.support import corpus
 from tests.support.builder import commit_path
+from tests.support.effort import sampled
+from tests.support.renamed_columns import CHANGES, VERSIONS, in_order, make_renamed
 from tests.support.s3 import S3Server, running
 
 Change = Callable[[str, str], None]
@@ -279,3 +281,28 @@ def test_changes_as_a_stream(source: Any, tmp_path: Path) -> None:
     query.awaitTermination()
 
     assert counted(expected) == counts_of(source.table("deltacli_changes"))
+
+
+def test_frames_have_the_names_of_their_version(source: Any, tmp_path: Path) -> None:
+    """Across a rename and a drop: versions, changes with those of change data files, and what a mapping that was
+    removed makes unreadable.
+    """
+    make_renamed(tmp_path)
+    reader = source.read.format("deltacli")
+    for version in sampled(list(VERSIONS), 3):
+        frame = reader.option("versionAsOf", version).load(str(tmp_path))
+        assert in_order(VERSIONS[version]) == in_order(frame.toArrow().to_pylist()), version
+    feed = source.read.format("deltacli").option("readChangeFeed", True)
+    for (first, last), rows in sampled(list(CHANGES.items()), 2):
+        frame = feed.option("startingVersion", first).option("endingVersion", last).load(str(tmp_path))
+        assert in_order(rows) == in_order(frame.drop("_commit_timestamp").toArrow().to_pylist()), (first, last)
+
+    open_table(tmp_path).drop_features("columnMapping")
+    assert in_order(VERSIONS[9]) == in_order(source.read.format("deltacli").load(str(tmp_path)).toArrow().to_pylist())
+    with pytest.raises(Exception, match=r"\[changes\.mapping-removed\] version 10 removed column mapping"):
+        feed.option("startingVersion", 0).option("endingVersion", 14).load(str(tmp_path)).count()
+    stream = source.readStream.format("deltacli").option("startingVersion", 5).load(str(tmp_path))
+    query = stream.writeStream.format("memory").queryName("deltacli_unmapped")
+    query = query.option("checkpointLocation", str(tmp_path / "_checkpoint")).trigger(availableNow=True).start()
+    with pytest.raises(Exception, match=r"\[stream\.schema-changed\] version 5 has .* column mapping was removed"):
+        query.awaitTermination()

@@ -15,6 +15,7 @@ from deltacli.operations.explain.known_clients import clients_after
 from tests.differential.test_rows import PEERS
 from tests.support.altering import MAPPED, add, change, drop, rename
 from tests.support.peers import ENVIRONMENT_VARIABLE, Task, ask_for_rows, has_peer, peer_python
+from tests.support.renamed_columns import VERSIONS, in_order, make_renamed
 from tests.support.rows import parquet_bytes, schema_of, table_of
 
 ROWS = pa.table(
@@ -57,3 +58,21 @@ def test_peers_read_altered_tables(peer: str, tmp_path: Path) -> None:
 
     known = {one.client.name: one for one in clients_after(["columnMapping"], used=True)}
     assert known[peer].reads
+
+
+@pytest.mark.parametrize("peer", PEERS)
+def test_peers_read_each_version_by_its_own_names(peer: str, tmp_path: Path) -> None:
+    """They do not read changes of such tables: deltalake 1.6.6 refuses, DuckDB 1.5.5 has no change feed."""
+    python = peer_python()
+    if python is None or not has_peer(python, peer):
+        pytest.skip(f"no other engine: {ENVIRONMENT_VARIABLE}")
+    make_renamed(tmp_path / "t")
+    tasks = [Task(str(version), str(tmp_path / "t"), version) for version in VERSIONS]
+
+    for answer in ask_for_rows(python, PEERS[peer], tasks, tmp_path):
+        assert answer.refusal is None, answer
+        assert answer.place is not None
+        assert answer.task.version is not None
+        with pa.ipc.open_file(answer.place) as opened:
+            found = opened.read_all()
+        assert in_order(VERSIONS[answer.task.version]) == in_order(found.to_pylist()), answer.task.version

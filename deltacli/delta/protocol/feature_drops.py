@@ -68,8 +68,15 @@ def require_droppable(config: TableConfiguration, name: str) -> Removal:
     """Return how a feature of a table is dropped.
 
     Raises UsageError (`usage.feature`) for a name that is none, and Refused for a feature that the table does not have,
-    that others need, or that cannot be dropped.
+    that others need, that only other engines know, or that cannot be dropped.
     """
+    if name not in FEATURES and name in config.features:
+        raise Refused(
+            f"the table lists the feature {name}, which deltacli does not know: it cannot tell what needs the feature, "
+            "so it does not drop it",
+            code="features.unknown",
+            hint="drop it with the engine that added it, or write the rows to a new table without it",
+        )
     if name not in FEATURES:
         what = f"{name} is a property, not a feature" if kind_of(name) else f"there is no feature {name!r}"
         near = nearest_name(name, config.features, ignores_case=True)

@@ -8,25 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from deltacli.delta.log.commit_lines import Action, read_actions
 from deltacli.delta.log.state import StateBuilder
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.traits import traits_of
 from deltacli.delta.schema.types import parse_schema
-from deltacli.errors import CommitCorrupt, DeltacliError, FileMissing
+from deltacli.errors import DeltacliError
 from deltacli.operations.table.find_log import list_log
 from deltacli.operations.table.rebuild import read_snapshot
-from deltacli.progress import reported
-from deltacli.work.commits.reading import is_large, read_commit, stream_commit, stream_lines
+from deltacli.operations.table.small_actions import small_actions
 
 if TYPE_CHECKING:
-    from deltacli.delta.log.segment import LogFile, LogListing
+    from deltacli.delta.log.segment import LogListing
     from deltacli.operations.table.handle import TableHandle
-
-_KINDS = ("protocol", "metaData", "domainMetadata")
-_MARKS = tuple(f'"{kind}"'.encode() for kind in _KINDS)
-_MARK_WITHIN = 24
-"""Bytes at the beginning of a line within which the kind of its action is."""
 
 
 class State(NamedTuple):
@@ -63,7 +56,7 @@ def states(table: TableHandle) -> Iterator[State]:
         first += 1
     has_hole = False
     files = [listing.commits[version] for version in sorted(listing.commits) if version >= first]
-    for version, actions in _small_actions(table, files):
+    for version, actions in small_actions(table, files):
         if actions is None:
             has_hole = True
         elif actions:
@@ -99,34 +92,6 @@ def _state(version: int, state: StateBuilder, *, is_first_known: bool) -> State:
             schema = None
     config = TableConfiguration(state.protocol, state.metadata, schema, state.raw_protocol, state.raw_metadata)
     return State(version, config, tuple(one.domain for one in state.live_domains), is_first_known)
-
-
-def _small_actions(table: TableHandle, files: list[LogFile]) -> Iterator[tuple[int, list[tuple[str, Action]] | None]]:
-    """Yield the small actions of each commit that matter here, None for a damaged one; several commits are read at a
-    time where that helps.
-    """
-
-    def read(file: LogFile) -> tuple[int, list[tuple[str, Action]] | None]:
-        try:
-            return file.version, _read(table, file)
-        except (CommitCorrupt, FileMissing):
-            return file.version, None
-
-    found = table.engine.run(read, files, at_once=table.storage.capabilities.parallel_reads)
-    return iter(reported(found, table.progress, "reading the log", unit="commits", total=len(files)))
-
-
-def _read(table: TableHandle, file: LogFile) -> list[tuple[str, Action]]:
-    """Return the actions of a commit that change protocol, metadata or domains. Other lines are not parsed."""
-    lines = stream_lines(table.storage, file) if is_large(file) else read_commit(table.storage, file).split(b"\n")
-    kept = []
-    for line in lines:
-        head = line[:_MARK_WITHIN]
-        if not head.startswith(b'{"') and head.strip():
-            return [one for one in stream_commit(table.storage, file) if one[0] in _KINDS]
-        if any(mark in head for mark in _MARKS):
-            kept.append(line)
-    return [one for one in read_actions(b"\n".join(kept), file.name) if one[0] in _KINDS] if kept else []
 
 
 def beginnings(found: Iterable[State], traits: Iterable[str]) -> Mapping[str, int | None]:

@@ -29,10 +29,16 @@ def require_same_columns(now: TableConfiguration, later: TableConfiguration, ver
         )
 
 
+_NO_MAPPING = "column mapping was removed, and files before that have other names for columns"
+
+
 def require_readable_columns(now: TableConfiguration, then: TableConfiguration, version: int) -> None:
     """Raise Refused (`stream.schema-changed`) where older files have columns that the columns read cannot show."""
     mapped = now.mapping_mode != "none"
-    change = _unreadable(now, now.schema, then, then.schema, mapped=mapped)
+    was_mapped = then.mapping_mode != "none"
+    change = (
+        _NO_MAPPING if was_mapped and not mapped else _unreadable(now, now.schema, then, then.schema, mapped=mapped)
+    )
     if change is not None:
         raise Refused(
             f"version {version} has other columns than the table has now: {change}",

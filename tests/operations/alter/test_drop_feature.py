@@ -112,6 +112,7 @@ REFUSED = [
     ("8.14", [*LEGACY, "checkpointProtection"], {}, "checkpointProtection", False, "features.needs-truncation"),
     ("8.18", None, {}, "appendOnly", False, "features.not-removable"),
     ("8.19", None, {}, "vacuumProtocolChek", False, "usage.feature"),
+    ("8.19 listed", [*LEGACY, "futureFeature"], {}, "futureFeature", False, "features.unknown"),
     ("8.20", None, {}, "deletionVectors", False, "features.not-present"),
     ("8.21", None, {}, "delta.enableDeletionVectors", False, "usage.feature"),
     ("8.22", ["rowTracking", "domainMetadata"], {}, "domainMetadata", False, "features.required"),

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from deltacli import open_table
+from deltacli.errors import Refused
 from tests.support.altering import MAPPED, Case, add, change, drop, flat, nested, partitioned, rename, table_of
 from tests.support.builder import TableBuilder
 from tests.support.reading import open_built
+from tests.support.renamed_columns import CHANGES, VERSIONS, in_order, make_renamed
 from tests.support.rows import parquet_bytes, schema_of
 from tests.support.rows import table_of as rows_table
 
@@ -209,6 +213,7 @@ MAPPING = [
         ),
         (MAPPED, drop("a")),
     ),
+    Case("6.35 partition", partitioned, (MAPPED, {"changes": [drop("v1"), drop("v2")]}), "alter.last-column"),
     Case("6.37", flat, (MAPPED, {"changes": [drop("v1"), drop("v2")]}), "alter.last-column"),
     Case("6.38", partitioned, (MAPPED, drop("p")), "alter.partition-column"),
     Case("6.39", checked("a > 0"), (MAPPED, drop("a")), "alter.check-constraint"),
@@ -268,19 +273,40 @@ def test_conditions_are_about_physical_names_in_files() -> None:
     assert [{"c": 1, "a": 5}] == [row for batch in table.snapshot().scan(where="c = 1") for row in batch.to_pylist()]
 
 
-def test_versions_and_changes_before_a_rename_keep_their_names() -> None:
-    rows = pa.table({"a": [1, 2], "b": ["x", "y"]})
-    table = open_built(rows_table({"f.parquet": parquet_bytes(rows)}, schema_of(rows)))
-    for one in (MAPPED, rename("a", "n"), drop("b"), add("a", "string")):
-        table.alter([one], upgrade_protocol=True)
+def test_versions_and_changes_across_a_rename_and_a_drop(tmp_path: Path) -> None:
+    """Each version has its own names; changes have those of the last version, also those of change data files."""
+    make_renamed(tmp_path)
+    table = open_table(tmp_path)
 
-    def names(version: int) -> list[Any]:
-        batches = table.snapshot(version=version).scan()
-        return [row for batch in batches for row in batch.to_pylist()]
-
-    assert [{"a": 1, "b": "x"}, {"a": 2, "b": "y"}] == names(0) == names(1)
-    assert [{"n": 1, "b": "x"}, {"n": 2, "b": "y"}] == names(2)
-    assert [{"n": 1, "a": None}, {"n": 2, "a": None}] == names(4)
-    assert [{"n": 1, "b": "x"}] == [
-        row for batch in table.snapshot(version=2).scan(where="n = 1") for row in batch.to_pylist()
+    for version, rows in VERSIONS.items():
+        assert in_order(rows) == in_order(table.snapshot(version=version).scan().to_arrow().to_pylist()), version
+    for (first, last), rows in CHANGES.items():
+        found = table.changes(from_version=first, to_version=last).to_arrow().drop_columns(["_commit_timestamp"])
+        assert in_order(rows) == in_order(found.to_pylist()), (first, last)
+    assert [{"id": 1, "name": "X", "s": {"q": 1}}] == [
+        row for batch in table.snapshot(version=5).scan(where="name = 'X'") for row in batch.to_pylist()
     ]
+    assert [] == [one for one in table.validate(level="data").findings if one.severity == "error"]
+
+
+def test_changes_across_a_removal_of_the_mapping_are_refused(tmp_path: Path) -> None:
+    """Without it, the `a` of old files would be read as the `a` that was added later."""
+    make_renamed(tmp_path)
+    table = open_table(tmp_path)
+    removed, *_ = table.drop_features("columnMapping").versions
+    assert (removed, VERSIONS[9]) == (
+        10,
+        sorted(table.snapshot().scan().to_arrow().to_pylist(), key=lambda row: row["id"]),
+    )
+
+    for first in (0, 9):
+        with pytest.raises(Refused, match="version 10 removed column mapping"):
+            table.changes(from_version=first).to_arrow()
+    for (first, last), rows in CHANGES.items():
+        assert len(rows) == table.changes(from_version=first, to_version=last).to_arrow().num_rows
+    assert 0 == table.changes(from_version=10).to_arrow().num_rows
+
+    for one in (MAPPED, rename("a", "name"), add("a", "string")):  # names in files are those of columns again
+        table.alter([one], upgrade_protocol=True)
+    with pytest.raises(Refused, match="version 10 removed column mapping"):
+        table.changes(from_version=1).to_arrow()
