@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, cast
 from deltacli.delta.log.log_path import LOG_DIRECTORY, LogFileKind, Place, commit_name, parse_log_path
 from deltacli.delta.rules.framework.repair_steps import StepKind
 from deltacli.errors import FileMissing, NotATable, Unreadable
-from deltacli.operations.log.log_copy import list_whole_log
 from deltacli.operations.recover.execute import execute_undelete, refused
 from deltacli.operations.recover.needed import FileKind
 from deltacli.operations.recover.plan import PLANNED, UndeletePlan
@@ -24,7 +23,6 @@ from deltacli.units import format_size, plural
 
 if TYPE_CHECKING:
     from deltacli.delta.rules.framework.base import Finding
-    from deltacli.operations.log.log_copy import StoredFile
     from deltacli.operations.repair.plan import Run
     from deltacli.operations.repair.request import RepairRequest
     from deltacli.operations.table.handle import TableHandle
@@ -116,10 +114,7 @@ def plan_log_files(
     if not findings and not stuck:
         return Planned()
     if not request.sources:
-        listed = list_whole_log(table.storage) or {}
-        return Planned(
-            unrepaired=[left(one, f"no source was named; {needed}{_unknown(one, listed)}") for one in findings]
-        )
+        return Planned(unrepaired=[left(one, f"no source was named; {needed}") for one in findings])
     hidden = frozenset(one.place.path for one in findings if one.rule.id.startswith("commit.")) | {
         f"{LOG_DIRECTORY}/{name}" for name in stuck
     }
@@ -157,20 +152,6 @@ def plan_log_files(
         if (what := f"bring {path} back") not in told:
             steps.append(Step(_RULES.get(kind, _OF_LOG), Place(path), StepKind.RECOVER, 0, what, source))
     return Planned(steps, [work], unrepaired, plan.notes)
-
-
-def _unknown(finding: Finding, files: Mapping[str, StoredFile]) -> str:
-    """Return what of a missing commit stays unknown although a compaction has its changes."""
-    version = finding.place.version
-    for name, file in files.items():
-        path = file.path
-        is_of_it = version is not None and path.version <= version <= path.last_version
-        if path.kind is LogFileKind.COMPACTED_COMMIT and is_of_it:
-            return (
-                f"; {name} has what versions {path.version} to {path.last_version} changed together, but not which "
-                f"of it version {version} did, by what operation and when"
-            )
-    return ""
 
 
 def _file_for(finding: Finding, found: Mapping[str, object]) -> str | None:

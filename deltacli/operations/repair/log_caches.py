@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from deltacli.operations.repair.plan import Run, Work
     from deltacli.operations.table.handle import TableHandle
 
-_CHECKPOINTS = (LogFileKind.CLASSIC_CHECKPOINT, LogFileKind.MULTI_PART_CHECKPOINT, LogFileKind.UUID_CHECKPOINT)
+CHECKPOINTS = (LogFileKind.CLASSIC_CHECKPOINT, LogFileKind.MULTI_PART_CHECKPOINT, LogFileKind.UUID_CHECKPOINT)
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,7 @@ def _damaged_files(version: int, findings: Sequence[Finding], files: Mapping[str
     found = []
     for name, file in files.items():
         path = file.path
-        if path.version != version or path.kind not in _CHECKPOINTS or "/" in name:
+        if path.version != version or path.kind not in CHECKPOINTS or "/" in name:
             continue
         is_part = path.kind is LogFileKind.MULTI_PART_CHECKPOINT and path.parts in whole_sets
         if name in named or is_part or (of_sidecar and path.kind is not LogFileKind.MULTI_PART_CHECKPOINT):

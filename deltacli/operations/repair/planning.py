@@ -24,7 +24,13 @@ from deltacli.operations.repair.bring_log import has_log, plan_log_files
 from deltacli.operations.repair.doubts import DOUBTS
 from deltacli.operations.repair.files import FilesPlan, plan_files
 from deltacli.operations.repair.guards import guarded
-from deltacli.operations.repair.log_caches import plan_checkpoints, plan_checksums, plan_compactions, plan_hint
+from deltacli.operations.repair.log_caches import (
+    CHECKPOINTS,
+    plan_checkpoints,
+    plan_checksums,
+    plan_compactions,
+    plan_hint,
+)
 from deltacli.operations.repair.misnamed_files import STRANGERS
 from deltacli.operations.repair.plan import (
     Planned,
@@ -35,6 +41,7 @@ from deltacli.operations.repair.plan import (
     joined,
     left,
 )
+from deltacli.operations.repair.rebuilt_commits import plan_rebuilt
 from deltacli.operations.table.find_log import missing_log, refuse_paimon
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.validate.findings import RuleChoice
@@ -98,6 +105,8 @@ def _planned(
     checkpoints, stuck = plan_checkpoints(table, by_family[Family.CHECKPOINT], files, obstacle, others)
     damaged = (_no_log(), frozenset()) if validation is None else (by_family[Family.LOG], stuck)
     log = plan_log_files(table, asked, *damaged, is_readable=now is not None)
+    if log.unrepaired and not log.work:
+        log = plan_rebuilt(table, log, files, _damaged_names(by_family, files))
     if sources and not log.work and (by_family[Family.CHECKPOINT] or by_family[Family.CHECKSUM]):
         sound = _without_damaged(files, by_family[Family.LOG])
         open_sources(table, sources, sound, None if now is None else now.metadata.id)
@@ -138,6 +147,15 @@ def _planned(
         is_partial=is_partial and bool(found.work),
     )
     return guarded(_without(plan, diverged), data, table)
+
+
+def _damaged_names(findings: Findings, files: Mapping[str, StoredFile]) -> set[str]:
+    """Return the names of damaged commits, and of all checkpoints of the versions of which one is damaged."""
+    damaged = (one.place.path for one in findings[Family.LOG] if one.rule.id.startswith("commit."))
+    named = {path.removeprefix(f"{LOG_DIRECTORY}/") for path in damaged}
+    versions = {one.place.version for one in findings[Family.CHECKPOINT]}
+    paths = {name: file.path for name, file in files.items()}
+    return named | {name for name, path in paths.items() if path.kind in CHECKPOINTS and path.version in versions}
 
 
 def _without_damaged(files: Mapping[str, StoredFile], findings: Iterable[Finding]) -> dict[str, StoredFile]:

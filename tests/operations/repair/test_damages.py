@@ -23,13 +23,14 @@ GIVEN_UP = {"lose_a_data_file": 70, "tear_a_data_file": 70}
 """Damages of which no part of the table knows the rows -> the rows that are left."""
 ONLY_FROM_A_SOURCE = {
     "lose_a_commit_after_the_checkpoint",
-    "lose_a_commit_before_the_checkpoint",
     "tear_the_last_commit",
     "tear_a_middle_commit",
     "empty_a_commit",
     "lose_the_head",
     "lose_the_log",
 }
+DETERMINED = {"lose_a_commit_before_the_checkpoint"}
+"""Damages of commits that the rest of the log determines."""
 OF_CACHES = {
     "empty_the_hint",
     "garble_the_hint",
@@ -40,7 +41,7 @@ OF_CACHES = {
 }
 REASONS = ("protocol", "its rows cannot be read", "newest version does not have this file", "which of its actions")
 """Why a file of the log is not written anew: tables of the rules have no data files."""
-IN_COMMITS = {one.name for one in TABLE_DAMAGES} - ONLY_FROM_A_SOURCE - OF_CACHES - GIVEN_UP.keys()
+IN_COMMITS = {one.name for one in TABLE_DAMAGES} - ONLY_FROM_A_SOURCE - DETERMINED - OF_CACHES - GIVEN_UP.keys()
 """Damages that a writer committed: a log without them is another history."""
 
 
@@ -68,7 +69,7 @@ def test_a_damage_is_repaired_from_a_copy_without_loss(damage: TableDamage, tmp_
     done = repair_and_check(root, request(sources=[healthy], accept_loss=False))
 
     assert rows == readable_rows(open_damaged(root))
-    if damage.name in ONLY_FROM_A_SOURCE | GIVEN_UP.keys():
+    if damage.name in ONLY_FROM_A_SOURCE | DETERMINED | GIVEN_UP.keys():
         assert {StepKind.RECOVER} == {step.action for step in done.steps}
         assert LAST == done.plan.version
 
@@ -93,6 +94,9 @@ def test_without_a_copy_nothing_is_invented(damage: TableDamage, tmp_path: Path)
         assert (1, 10) == done.loss[:2]
     else:
         assert 0 == done.loss.files
+    if damage.name in DETERMINED:
+        assert {StepKind.REBUILD} == {step.action for step in done.steps}
+        assert rows == after
     if damage.name in ONLY_FROM_A_SOURCE:
         assert not done.steps
         assert "no source was named" in done.plan.unrepaired[0].reason

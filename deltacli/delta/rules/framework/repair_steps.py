@@ -51,8 +51,13 @@ _STEPS: tuple[tuple[Family, tuple[StepKind, ...], str], ...] = (
     (
         Family.LOG,
         (_RECOVER,),
-        """log.not-a-table log.gap log.start-missing log.checkpoint-commit-missing checkpoint.without-commit
-        commit.empty commit.not-utf8 commit.bad-json commit.line-not-object commit.pretty-printed""",
+        "log.not-a-table log.start-missing checkpoint.without-commit commit.pretty-printed",
+    ),
+    (
+        Family.LOG,
+        (_RECOVER, _REBUILD),
+        """log.gap log.checkpoint-commit-missing commit.empty commit.not-utf8 commit.bad-json
+        commit.line-not-object""",
     ),
     (
         Family.FILES,

@@ -1,0 +1,441 @@
+"""Steps for commits that are gone or damaged and that the rest of the log determines: what a checkpoint or a compaction
+has, and neither the version before nor later commits have, is what the commit did.
+
+A commit is written only where that is exact. Otherwise the reason says what stays unknown: actions that a later commit
+hides, removes that have expired, whether rows were changed or only rewritten.
+
+Spec: Action Reconciliation; Log Compaction Files; Add File and Remove File.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from deltacli.arrow import compute as pc
+from deltacli.delta.checkpoint.comparison import comparable, compare, keys_of
+from deltacli.delta.log.body_lines import encoded_files
+from deltacli.delta.log.commit_content import Slot, encode_line
+from deltacli.delta.log.commit_lines import Action
+from deltacli.delta.log.file_actions import action_schemas
+from deltacli.delta.log.log_path import LogFileKind, commit_name
+from deltacli.delta.log.replay import file_key
+from deltacli.delta.log.segment import LogListing
+from deltacli.delta.log.state import has_in_commit_timestamps, read_metadata, read_protocol
+from deltacli.delta.protocol.protocol_action import require_committable
+from deltacli.delta.protocol.read_property import is_true
+from deltacli.delta.rules.framework.repair_steps import StepKind
+from deltacli.delta.rules.log.configuration_differences import metadata_differences, protocol_differences
+from deltacli.delta.stats.record_counts import num_records_column
+from deltacli.errors import CommitCorrupt, FileMissing, Refused, StorageFailed, Unreadable
+from deltacli.operations.change.commit import ENGINE_INFO
+from deltacli.operations.log.log_copy import log_location, versioned
+from deltacli.operations.log.version_checksum import checksum_path
+from deltacli.operations.repair.commit_sources import (
+    After,
+    UnknownError,
+    domain_of,
+    find_sources,
+    table_of,
+    version_at,
+    whole_files,
+)
+from deltacli.operations.repair.plan import Planned, Step, Unrepaired
+from deltacli.storage import Created
+from deltacli.work.commits.reading import stream_commit
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from deltacli.operations.log.log_copy import StoredFile
+    from deltacli.operations.repair.plan import Run, Work
+    from deltacli.operations.table.handle import TableHandle
+    from deltacli.operations.table.version import Snapshot
+    from deltacli.typing import ArrowArray
+
+_CHANGE_DATA = "delta.enableChangeDataFeed"
+_RULES = ("log.gap", "log.checkpoint-commit-missing")
+_DAMAGED = ("commit.empty", "commit.not-utf8", "commit.bad-json", "commit.line-not-object")
+
+
+@dataclass(frozen=True, eq=False)
+class RebuildCommit:
+    """Writes a commit that is gone, or in the place of a damaged one, which is kept."""
+
+    version: int
+    data: bytes
+    modified_ms: int
+    damaged: bytes | None
+    source: str
+    is_sensitive: bool = False
+
+    @property
+    def name(self) -> str:
+        return f"write commit {self.version} from {self.source}"
+
+    def run(self, run: Run) -> None:
+        path, storage = log_location(commit_name(self.version)), run.table.storage
+        try:
+            found = storage.read(path)
+        except FileMissing:
+            found = None
+        if found == self.data:
+            return
+        if found != self.damaged:
+            raise StorageFailed(f"{path} was changed meanwhile")
+        if found is not None:
+            run.backup.keep([path])
+            storage.put(path, self.data, modified_ms=self.modified_ms)
+        else:
+            outcome = storage.put_if_absent(path, self.data, modified_ms=self.modified_ms)
+            if not isinstance(outcome, Created) and storage.read(path) != self.data:
+                raise StorageFailed(f"{path} was created by another writer meanwhile")
+        run.backup.note_versions([self.version])
+
+
+@dataclass(eq=False)
+class _Later:
+    """What the commits after the one that is rebuilt did, up to those that a source has."""
+
+    adds: list[Action] = field(default_factory=list)
+    removes: list[Action] = field(default_factory=list)
+    older: list[Action] = field(default_factory=list)
+    """File actions that are about files which were there before."""
+    transactions: dict[str, Any] = field(default_factory=dict)
+
+
+def plan_rebuilt(
+    table: TableHandle, log: Planned, files: Mapping[str, StoredFile], damaged: Collection[str]
+) -> Planned:
+    """Return the steps for commits that no source has, after those of sources: they are written from the rest of the
+    log where it determines them. `damaged` are the names of files of the log from which nothing is taken.
+
+    Raises StorageFailed.
+    """
+    sound = {name: file for name, file in files.items() if name not in damaged}
+    listing = versioned(sound.values())
+    steps, unrepaired = list[Step](), list[Unrepaired]()
+    work: list[Work] = []
+    for one in log.unrepaired:
+        version = one.place.version
+        if one.rule not in (*_RULES, *_DAMAGED) or not version:
+            unrepaired.append(one)
+            continue
+        if one.rule in _RULES and version > max(listing.commits, default=-1):
+            reason = f"{one.reason}; no later commit exists, so it may never have been made"
+            unrepaired.append(one._replace(reason=reason))
+            continue
+        found, why = rebuilt_commit(table, version, sound, listing, is_damaged=one.rule in _DAMAGED)
+        if found is None:
+            why = why or _of_several(version, sound)
+            unrepaired.append(one._replace(reason=f"{one.reason}; {why}" if why else one.reason))
+            continue
+        steps.append(Step(one.rule, one.place, StepKind.REBUILD, len(work), found.name))
+        work.append(found)
+    return Planned(steps, work, unrepaired, log.notes)
+
+
+def _of_several(version: int, files: Mapping[str, StoredFile]) -> str:
+    """Return what stays unknown where a compaction has the changes of several missing commits together."""
+    for name, file in files.items():
+        path = file.path
+        if path.kind is LogFileKind.COMPACTED_COMMIT and path.version <= version <= path.last_version:
+            return (
+                f"{name} has what versions {path.version} to {path.last_version} changed together, but more than one "
+                "of these commits is missing, and it does not record which of them changed what"
+            )
+    return ""
+
+
+def rebuilt_commit(
+    table: TableHandle, version: int, files: Mapping[str, StoredFile], listing: LogListing, *, is_damaged: bool
+) -> tuple[RebuildCommit | None, str]:
+    """Return the change that writes a commit anew, or None and what stays unknown; an empty text where nothing has its
+    changes. `listing` and `files` are without damaged files.
+
+    Raises StorageFailed.
+    """
+    sources = list(find_sources(version, files, listing))
+    if not sources:
+        return None, ""
+    path = log_location(commit_name(version))
+    why = ""
+    try:
+        damaged = table.storage.read(path) if is_damaged else None
+        before = version_at(table, listing, version - 1)
+        require_committable(before.protocol, before.properties, before.version)
+    except (Unreadable, CommitCorrupt, Refused, FileMissing) as fault:
+        return None, f"version {version - 1}, which it follows, cannot be used: {fault.message}"
+    for name, read in sources:
+        try:
+            return _Rebuilding(table, version, listing, before, damaged).work(read(table)), ""
+        except UnknownError as unknown:
+            why = why or f"{name} does not determine it: {unknown}"
+        except (Unreadable, CommitCorrupt, Refused, FileMissing) as fault:
+            why = why or f"{name} cannot be used: {fault.message}"
+    return None, why
+
+
+def _keys(rows: pyarrow.Table) -> ArrowArray:
+    import pyarrow as pa
+
+    parts = [keys_of(one) for one in rows.to_batches()]
+    return pa.concat_arrays([pa.array([], pa.binary()), *(pc.cast(part, pa.binary()) for part in parts)])
+
+
+def _is_in(keys: ArrowArray, known: ArrowArray) -> ArrowArray:
+    return pc.is_in(keys, value_set=known)
+
+
+def _first(rows: pyarrow.Table, mask: ArrowArray) -> str | None:
+    found = rows.filter(mask)["path"]
+    return found[0].as_py() if len(found) else None
+
+
+class _Rebuilding:
+    """What a commit did, from the version before it and what has its changes."""
+
+    def __init__(
+        self, table: TableHandle, version: int, listing: LogListing, before: Snapshot, damaged: bytes | None
+    ) -> None:
+        self._table, self._version, self._listing, self._before = table, version, listing, before
+        self._damaged = damaged
+        self._adds, self._tombstones = whole_files(before, "add"), whole_files(before, "remove")
+        self._keys, self._dead = _keys(self._adds), _keys(self._tombstones)
+        self._checksum = self._read_checksum()
+
+    def work(self, after: After) -> RebuildCommit:
+        """Return the change that writes the commit. Raises UnknownError where it is not exact."""
+        later = self._later(after)
+        adds, removes, gone = self._changes(after, later)
+        small = [*self._configuration(after), *self._transactions(after, later), *self._domains(after)]
+        self._require_checksum(adds, gone)
+        is_change = self._is_change(adds, removes, gone)
+        self._require_lines(adds, removes)
+        time_ms = self._time(adds, removes)
+        info = self._found_info() or {
+            "timestamp": time_ms,
+            "operation": "FSCK",
+            "operationParameters": {"rebuiltFrom": after.name},
+            "engineInfo": ENGINE_INFO,
+        }
+        lines = [encode_line(one) for one in ({"commitInfo": info | self._stamp()}, *small)]
+        lines += self._file_lines(adds, removes, is_change=is_change)
+        return RebuildCommit(self._version, b"".join(lines), time_ms, self._damaged, after.name)
+
+    def _later(self, after: After) -> _Later:
+        """Return what the commits up to those of a source did."""
+        found, added = _Later(), set[str]()
+        for version in range(self._version + 1, after.version + 1):
+            actions = list(stream_commit(self._table.storage, self._listing.commits[version]))
+            removes = [action for kind, action in actions if kind == "remove"]
+            found.older += [one for one in removes if file_key(one) not in added]
+            for kind, action in actions:
+                if kind in ("protocol", "metaData", "domainMetadata"):
+                    raise UnknownError(
+                        f"commit {version} has another {kind}, so that of commit {self._version} is unknown"
+                    )
+                if kind == "txn":
+                    found.transactions.setdefault(str(action.get("appId")), action.get("version"))
+                if kind == "add":
+                    if action.get("dataChange") is False and not removes and file_key(action) not in added:
+                        found.older.append(action)
+                    added.add(file_key(action))
+                    found.adds.append(action)
+            found.removes += removes
+        return found
+
+    def _changes(self, after: After, later: _Later) -> tuple[pyarrow.Table, pyarrow.Table, pyarrow.Table]:
+        """Return the adds and the removes of the commit, and the adds of the files that it removes."""
+        import pyarrow as pa
+
+        version, schemas = self._version, action_schemas()
+        older = table_of(later.older, schemas.remove, "the commits")
+        if (path := _first(older, pc.invert(_is_in(_keys(older), self._keys)))) is not None:
+            raise UnknownError(f"what commit {version} recorded of {path} is hidden by a later commit")
+        touched = pa.concat_arrays(
+            [_keys(table_of(actions, schemas.remove, "the commits")) for actions in (later.adds, later.removes)]
+        )
+        theirs, gone_there = _keys(after.adds), _keys(after.removes)
+        of_adds = table_of(later.adds, schemas.add, "the commits")
+        survived = pc.invert(_is_in(_keys(of_adds), _keys(table_of(later.removes, schemas.remove, ""))))
+        if (path := _first(of_adds, pc.and_(survived, pc.invert(_is_in(_keys(of_adds), theirs))))) is not None:
+            raise UnknownError(f"it does not have {path}, which a later commit adds")
+        is_fresh = pc.and_not(pc.invert(_is_in(theirs, self._keys)), _is_in(theirs, touched))
+        adds = after.adds.filter(is_fresh)
+        if (path := _first(adds, _is_in(_keys(adds), self._dead))) is not None:
+            raise UnknownError(f"it has {path}, which was removed before version {version}")
+        kept = pc.and_not(_is_in(theirs, self._keys), _is_in(theirs, touched))
+        self._require_same(after.adds.filter(kept))
+        removed = pc.and_not(_is_in(gone_there, self._keys), _is_in(gone_there, touched))
+        removes = after.removes.filter(removed)
+        gone = _is_in(self._keys, _keys(removes))
+        if after.is_whole:
+            lost = pc.and_not(pc.invert(pc.or_(_is_in(self._keys, theirs), gone)), _is_in(self._keys, touched))
+            if (path := _first(self._adds, lost)) is not None:
+                raise UnknownError(f"it has neither an add nor a remove of {path}, which was live before")
+        return adds, removes, self._adds.filter(gone)
+
+    def _require_same(self, theirs: pyarrow.Table) -> None:
+        """Raise UnknownError where a source says something else of a file that was live before."""
+        ours = self._adds.filter(_is_in(self._keys, _keys(theirs)))
+        found = compare(_comparable(theirs), _comparable(ours))
+        if found.different:
+            first = found.different[0]
+            raise UnknownError(f"it has another {first.field} of {first.path} than the commits")
+
+    def _configuration(self, after: After) -> Iterator[Action]:
+        before, source = self._before, after.name
+        protocol, metadata = before.protocol, before.metadata
+        if after.protocol is not None:
+            protocol = read_protocol(after.protocol, source)
+            if protocol_differences(protocol, before.protocol):
+                yield {"protocol": after.protocol}
+        if after.metadata is not None:
+            metadata = read_metadata(after.metadata, source)
+            if metadata_differences(metadata, before.metadata):
+                yield {"metaData": after.metadata}
+        require_committable(protocol, metadata.configuration, self._version)
+        self._is_stamped = has_in_commit_timestamps(protocol, metadata)
+        self._has_changes = any(is_true(one, _CHANGE_DATA) for one in (before.properties, metadata.configuration))
+
+    def _transactions(self, after: After, later: _Later) -> Iterator[Action]:
+        known = {one.app_id: one.version for one in self._before.transactions}
+        for app_id, version in later.transactions.items():
+            if version != known.get(app_id, -1) + 1:
+                raise UnknownError(
+                    f"the version of transaction {app_id} at version {self._version} is hidden by a later commit"
+                )
+        for app_id, action in sorted(after.transactions.items()):
+            if app_id not in later.transactions and action.get("version") != known.get(app_id):
+                yield {"txn": action}
+
+    def _domains(self, after: After) -> Iterator[Action]:
+        known = {one.domain: one.configuration for one in self._before.domains}
+        for name, action in sorted(after.domains.items()):
+            is_removed = action.get("removed") is True
+            if (None if is_removed else action.get("configuration")) != known.get(name):
+                yield {"domainMetadata": action}
+        if after.is_whole:
+            for name in sorted(known.keys() - after.domains.keys()):
+                yield {"domainMetadata": domain_of(name, known[name], removed=True)}
+
+    def _read_checksum(self) -> Mapping[str, Any]:  # Any: as in the log
+        try:
+            found = json.loads(self._table.storage.read(checksum_path(self._version)))
+        except (FileMissing, ValueError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    def _require_checksum(self, adds: pyarrow.Table, gone: pyarrow.Table) -> None:
+        """Raise UnknownError where the checksum file of the version counts other files than it has by the commit."""
+        counted = {
+            "numFiles": self._adds.num_rows + adds.num_rows - gone.num_rows,
+            "tableSizeBytes": _sum(self._adds["size"]) + _sum(adds["size"]) - _sum(gone["size"]),
+        }
+        for name, value in counted.items():
+            if self._checksum.get(name, value) != value:
+                raise UnknownError(
+                    f"version {self._version} would have {name} {value:,}, and its checksum file says otherwise"
+                )
+
+    def _is_change(self, adds: pyarrow.Table, removes: pyarrow.Table, gone: pyarrow.Table) -> bool:
+        """Return `dataChange` of the files: rows that only come or only go are changes, and so are those that become
+        more or fewer. Raises UnknownError where files were replaced by others with as many rows.
+        """
+        if not adds.num_rows or not removes.num_rows:
+            return True
+        if self._has_changes:
+            raise UnknownError("it does not have the change data of the commit")
+        came, went = _rows(adds), _rows(gone)
+        if came is None or went is None or came == went:
+            raise UnknownError("whether its rows were changed or only rewritten")
+        return True
+
+    def _require_lines(self, adds: pyarrow.Table, removes: pyarrow.Table) -> None:
+        """Raise UnknownError where lines of the damaged commit that can still be read are about other files."""
+        known = {"add": _keys(adds), "remove": _keys(removes)}
+        for line in self._lines():
+            for kind in known.keys() & line.keys():
+                actions = [line[kind]] if isinstance(line[kind], dict) else []
+                rows = table_of(actions, getattr(action_schemas(), kind), commit_name(self._version))
+                if not pc.all(_is_in(_keys(rows), known[kind])).as_py() and rows.num_rows:
+                    raise UnknownError(f"the damaged commit has another {kind} that can be read")
+
+    def _lines(self) -> Iterator[Action]:
+        """Yield the lines of the damaged commit that are whole."""
+        for line in (self._damaged or b"").split(b"\n"):
+            try:
+                found = json.loads(line)
+            except ValueError:
+                continue
+            if isinstance(found, dict):
+                yield found
+
+    def _found_info(self) -> Action | None:
+        """Return the commitInfo of the damaged commit, if it can still be read."""
+        found = next((line["commitInfo"] for line in self._lines() if "commitInfo" in line), None)
+        return found if isinstance(found, dict) else None
+
+    def _stamp(self) -> Action:
+        """Return the in-commit timestamp, from the checksum file of the version, as a field of the commitInfo."""
+        if not self._is_stamped:
+            return {}
+        found = self._checksum.get("inCommitTimestampOpt")
+        if type(found) is not int:
+            raise UnknownError("it does not have the in-commit timestamp")
+        return {"inCommitTimestamp": found}
+
+    def _time(self, adds: pyarrow.Table, removes: pyarrow.Table) -> int:
+        """Return when the commit was made, as far as it is known: when its files were removed or written, between the
+        times of its neighbours.
+        """
+        commits = self._listing.commits
+        known = [one for one in (removes["deletionTimestamp"], adds["modificationTime"]) if len(one) > one.null_count]
+        lower = commits[self._version - 1].modified_ms if self._version - 1 in commits else None
+        upper = commits[self._version + 1].modified_ms if self._version + 1 in commits else None
+        found = pc.max(known[0]).as_py() if known else lower if lower is not None else upper or self._table.clock()
+        if upper is not None:
+            found = min(found, upper)
+        return found if lower is None else max(found, lower)
+
+    def _file_lines(self, adds: pyarrow.Table, removes: pyarrow.Table, *, is_change: bool) -> Iterator[bytes]:
+        without_id = adds["baseRowId"].null_count
+        if without_id not in (0, adds.num_rows):
+            raise UnknownError("the row ids of some of its files")
+        slot = Slot(self._version, None if without_id else 0)
+        named = [(kind, _with_change(rows, is_change=is_change)) for kind, rows in (("remove", removes), ("add", adds))]
+        return encoded_files(lambda: ((kind, one) for kind, rows in named for one in rows.to_batches()), slot)
+
+
+def _with_change(rows: pyarrow.Table, *, is_change: bool) -> pyarrow.Table:
+    import pyarrow as pa
+
+    place = rows.schema.get_field_index("dataChange")
+    return rows.set_column(place, rows.schema.field(place), pa.repeat(is_change, rows.num_rows)).combine_chunks()
+
+
+def _comparable(rows: pyarrow.Table) -> pyarrow.Table:
+    import pyarrow as pa
+
+    return pa.concat_tables([comparable(one) for one in (rows.to_batches() or rows.schema.empty_table().to_batches())])
+
+
+def _rows(files: pyarrow.Table) -> int | None:
+    """Return the rows of files without deleted ones, None where some number is not known."""
+    total = 0
+    for batch in files.to_batches():
+        records = num_records_column(batch.column("stats"))
+        if records.null_count:
+            return None
+        total += (pc.sum(records).as_py() or 0) - (
+            pc.sum(pc.struct_field(batch.column("deletionVector"), ["cardinality"])).as_py() or 0
+        )
+    return total
+
+
+def _sum(values: ArrowArray) -> int:
+    total: int | None = pc.sum(values).as_py()
+    return total or 0
