@@ -5,21 +5,16 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from deltacli.delta.rules.framework.repair_steps import StepKind
-from deltacli.errors import DeltacliError
 from deltacli.operations.repair.execute import RepairOutcome, execute_repair
 from deltacli.operations.repair.planning import plan_repair
-from deltacli.storage import LocalStorage
 from tests.rules.data_table import rows_of
 from tests.support.damaged_tables import DELETION, LAST, DamagedTable, tear
-from tests.support.faulty import Fault, FaultyStorage
-from tests.support.reading import open_at
 from tests.support.repairing import Rows, content_of, open_damaged, repair_and_check, request
 
 Action = dict[str, Any]  # Any: JSON values
