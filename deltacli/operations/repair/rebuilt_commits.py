@@ -280,6 +280,8 @@ class _Rebuilding:
 
     def _require_same(self, theirs: pyarrow.Table) -> None:
         """Raise UnknownError where a source says something else of a file that was live before."""
+        if not theirs.num_rows:
+            return
         ours = self._adds.filter(_is_in(self._keys, _keys(theirs)))
         found = compare(_comparable(theirs), _comparable(ours))
         if found.different:
@@ -420,7 +422,7 @@ def _with_change(rows: pyarrow.Table, *, is_change: bool) -> pyarrow.Table:
 def _comparable(rows: pyarrow.Table) -> pyarrow.Table:
     import pyarrow as pa
 
-    return pa.concat_tables([comparable(one) for one in (rows.to_batches() or rows.schema.empty_table().to_batches())])
+    return pa.concat_tables([comparable(one) for one in rows.to_batches()])
 
 
 def _rows(files: pyarrow.Table) -> int | None:

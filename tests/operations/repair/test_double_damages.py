@@ -45,6 +45,6 @@ def test_a_damaged_commit_does_not_replace_a_sound_checkpoint(tmp_path: Path) ->
     assert "a commit may be damaged" in left["checkpoint.missing-add"]
 
 
-@pytest.mark.parametrize("seed", [232, 273])
+@pytest.mark.parametrize("seed", [232, 273, 963])
 def test_commits_come_back_or_are_left_with_a_reason(seed: int, tmp_path: Path) -> None:
     assert check(damage(seed, tmp_path)) is not None
