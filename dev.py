@@ -80,8 +80,13 @@ def demo(_: list[str]) -> int:
         code = run(DEV, "deltacli", *command.split(), DELTACLI_PAGER="")
         if code != expected:
             return code or 1
-    print(f"\nTry it yourself: {DEV.name}/{BIN}/deltacli --help")
+    print(f"\nTry it yourself, also the commands named above:\n{_activation()}\ndeltacli --help")
     return 0
+
+
+def _activation() -> str:
+    """Return the command that finds `deltacli` of the demo by its name."""
+    return rf".\{DEV.name}\Scripts\activate" if os.name == "nt" else f"source {DEV.name}/bin/activate"
 
 
 def test(arguments: list[str]) -> int:

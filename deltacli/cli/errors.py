@@ -12,7 +12,15 @@ from deltacli.cli.command_tree import path_of
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.configuration import Variable
 from deltacli.cli.render.json import dumps
-from deltacli.cli.terminal.shell import again, again_with, again_with_flags, fill_hint, quoted_table, with_files
+from deltacli.cli.terminal.shell import (
+    again,
+    again_with,
+    again_with_flags,
+    as_typed,
+    fill_hint,
+    quoted_table,
+    with_files,
+)
 from deltacli.cli.terminal.term import say, say_json, visible
 from deltacli.errors import DeltacliError, NotATable, PaimonTable, PathExternal, UsageError, VersionAbsent
 from deltacli.hints import TABLE, is_command, is_shared, nearest_name
@@ -86,6 +94,8 @@ def _whole(name: str, value: str, arguments: Sequence[str], table: str | None) -
     """Return the value of a fact: a command with its table, and the options of a way out as the command to paste."""
     if TABLE in value:
         return fill_hint(value, table)
+    if is_command(value):
+        return as_typed(value, arguments)
     if name.startswith("to ") and (option := re.match(r"(--[a-z-]+)(?: ([^\s:]+))?(?:: (.+))?\Z", value)):
         return again_with(arguments, option[1], option[2]) + (f"   # {option[3]}" if option[3] else "")
     return value
@@ -161,8 +171,8 @@ def _hint(error: DeltacliError, arguments: Sequence[str], table: str | None) -> 
         return f"deltacli help {_EXPLAINED[error.code]}"
     if error.code == "table.path-missing" and table and not error.hint:
         return _respelled(arguments, table) or _near_path(arguments, table)
-    if error.code == "table.path-is-log" and table and table.rstrip("/").endswith("/_delta_log"):
-        return _with_table(arguments, table, table.rstrip("/").removesuffix("/_delta_log") or "/")
+    if isinstance(error, NotATable) and table and (near := _table_near(error, table)):
+        return _with_table([word for word in arguments if word != "--yes"], table, near)
     if not error.hint:
         return None
     if arguments and re.fullmatch(r"add(?: --[a-z-]+){2,}", error.hint):
@@ -181,6 +191,18 @@ def _hint(error: DeltacliError, arguments: Sequence[str], table: str | None) -> 
     hint = with_files(hint, arguments)
     is_repeated = hint.replace(" --config ", " -c ") == again(arguments).replace(" --config ", " -c ")
     return None if is_repeated and error.exit_code == UsageError.exit_code else hint
+
+
+def _table_near(error: NotATable, table: str) -> str | None:
+    """Return the first table below a directory that is not one, or the table of which it is the log or another part, as
+    the user would write it; None without one.
+    """
+    if error.code == "table.path-is-log" and table.rstrip("/").endswith("/_delta_log"):
+        return table.rstrip("/").removesuffix("/_delta_log") or "/"
+    if below := error.facts.get("tables below"):
+        return f"{table.rstrip('/')}/{below.split(', ')[0]}"
+    around = error.facts.get("inside the table")
+    return os.path.relpath(around) if around and not table.startswith("/") and os.path.isdir(around) else around
 
 
 def _of_condition(error: DeltacliError, arguments: Sequence[str], table: str | None) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Sequence
+from glob import glob
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -51,6 +52,15 @@ OF_A_TABLE = {
     "share": "share serve",
 }
 """Group -> its command for a table, or a directory of tables, that is named where a command was expected."""
+
+_OF_OTHER_OPTIONS = {
+    "--filter": "--where",
+    "--keep": "--retention",
+    "--older-than": "--retention",
+    "--query": "--where",
+    "--retain": "--retention",
+}
+"""Option of other programs -> the one that does it here, in commands that have it."""
 
 _ROWS = frozenset({"-n", "--lines", "--max-rows", "--number", "--rows"})
 _OF_TABLE_ONLY = frozenset({"history", "read", "snapshot", "validate"})
@@ -116,11 +126,38 @@ def _meant(error: Exception, message: str, arguments: Sequence[str]) -> Meant | 
         return Meant(None, again(_without_format(arguments, found[1])))
     if found := re.fullmatch(r"'(.*)' is not an action of this command: (.*)", message):
         return _action_for(found[1], re.findall(r"'([^']+)'", found[2]), path, rest)
+    if path == ("diff",) and message == "missing argument 'V1|OTHER'" and len(rest) == 1:
+        return Meant(None, again(["history", *rest]))
+    if path == ("changes",) and message == "missing option '--from'" and rest:
+        return Meant(None, again_with(arguments, "--from", "0"))
+    if path == ("share", "ls") and message == "missing argument 'SHARES'" and (profiles := sorted(glob("*.share"))):
+        return Meant(None, again([*path, profiles[0], *rest]))
     found = re.match(r"invalid value for '--format': '(\w+)'", message)
     if found and f"--{found[1]}" in options:  # a file beside the result
         kept = _without_format(arguments, found[1])
         return Meant(f"--{found[1]} FILE", again_with(kept, f"--{found[1]}", f"{path[-1]}.{found[1]}"))
-    return None
+    return _value_for(message, arguments)
+
+
+def _value_for(message: str, arguments: Sequence[str]) -> Meant | None:
+    """Return the value of an option that was meant: the nearest of several, or none for the newest version."""
+    found = re.fullmatch(r"invalid value for '(--[a-z-]+)': '(.*)' is not (?:one of (.*)|a whole number)", message)
+    if found is None:
+        return None
+    option, given, choices = found.groups()
+    if choices is None:
+        is_newest = option == "--version" and given in _NEWEST
+        return Meant(None, again(_without_value(arguments, option, given))) if is_newest else None
+    near = nearest_name(given, re.findall(r"'([^']+)'", choices), alike=_ALIKE)
+    if near is None:
+        return None
+    words = zip(arguments, ["", *arguments], strict=False)
+    meant = [near if (last, word) == (option, given) else word for word, last in words]
+    return Meant(repr(near), again([f"{option}={near}" if word == f"{option}={given}" else word for word in meant]))
+
+
+_NEWEST = frozenset({"current", "head", "HEAD", "last", "latest", "newest"})
+"""What other programs call the newest version, which is the default here."""
 
 
 def _action_for(word: str, actions: Sequence[str], path: Sequence[str], rest: Sequence[str]) -> Meant | None:
@@ -148,7 +185,12 @@ _OF_OTHER_ACTIONS = {
 
 
 def _without_format(arguments: Sequence[str], given: str) -> list[str]:
-    return re.sub(rf"\0--format[=\0]{given}(?=\0|\Z)", "", "\0" + "\0".join(arguments))[1:].split("\0")
+    return _without_value(arguments, "--format", given)
+
+
+def _without_value(arguments: Sequence[str], option: str, value: str) -> list[str]:
+    given = rf"\0{option}[=\0]{re.escape(value)}(?=\0|\Z)"
+    return re.sub(given, "", "\0" + "\0".join(arguments))[1:].split("\0")
 
 
 def _command_for(group: str, word: str, rest: Sequence[str]) -> Meant | None:
@@ -202,6 +244,8 @@ def _option_for(name: str, options: Sequence[str], arguments: Sequence[str]) -> 
         return Meant(united[1], again(_with_unit(united[1], united[2][0], name, arguments)))
     if name in _ROWS and "--limit" in options:
         near: str | None = "--limit"
+    elif _OF_OTHER_OPTIONS.get(name) in options:
+        near = _OF_OTHER_OPTIONS[name]
     else:
         plain = {option.lstrip("-"): option for option in options}
         near = plain.get(nearest_name(name.lstrip("-"), plain, alike=_ALIKE) or "")

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from deltacli.operations.validate.validate import Validation
     from deltacli.storage import Storage
 
+_MISSING_EXTRA = "usage.missing-extra"
 _OF_ONE_LINE = (".crc", "_last_checkpoint")
 
 
@@ -118,6 +119,7 @@ class Checker:
         self._labels: list[str] = []
         self._tallies: list[TableTally] = []
         self._stores: dict[str, Storage] = {}
+        self._lacks: dict[tuple[str, str], list[str]] = {}
 
     @cached_property
     def _rules(self) -> list[Rule]:
@@ -136,6 +138,7 @@ class Checker:
         self._failures += [(without_secrets(name), fault) for name, fault in found.failures]
         self._tell_failures(found.failures, is_last=not found.tables)
         report = self._check_and_write([self._with_given_format(target) for target in found.tables])
+        self._note_lacks()
         keep_baseline(self._run, report, self._to_accept, self._wanted.write_baseline, self._wanted.baseline)
         return report
 
@@ -208,9 +211,18 @@ class Checker:
             fault.table = fault.table or name
             if is_last and number == len(failures) and len(self._failures) == 1:
                 raise fault
-            report_error(fault, invocation.arguments, name)
+            if (fault.code, fault.message) not in self._lacks:
+                report_error(fault, invocation.arguments, name)
+            if fault.code == _MISSING_EXTRA:  # once for all tables, whose names follow at the end
+                self._lacks.setdefault((fault.code, fault.message), []).append(without_secrets(name))
         if is_last and failures:
+            self._note_lacks()
             raise typer.Exit(failure_code(self._failures))
+
+    def _note_lacks(self) -> None:
+        """Name the tables that could not be checked for lack of a package."""
+        for names in self._lacks.values():
+            self._run.note(f"note: not checked for lack of the package: {', '.join(names)}")
 
     def _check(self, target: Target, tell: Callable[[Finding], None] | None) -> None:
         from deltacli.cli.options.table_formats import handle_of

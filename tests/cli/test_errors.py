@@ -232,6 +232,30 @@ def test_a_wrong_command_line_is_exit_2_and_shows_the_usage(
 
 
 @pytest.mark.parametrize(
+    ("line", "hint"),
+    [
+        ("history trips --format=jsn", "history trips --format=json"),
+        ("validate trips --level storag", "validate trips --level storage"),
+        ("validate trips --level foo", "validate --help"),
+        ("snapshot trips --version latest -q", "snapshot trips -q"),
+        ("vacuum trips --older-than 3d", "vacuum trips --retention 3d"),
+        ("changes trips", "changes trips --from 0"),
+        ("diff trips", "history trips"),
+        ("share ls", "share ls acme.share"),
+        ("history . --limit 3", "history ./trips --limit 3"),
+        ("history trips/day=2026-01-01 --limit 3", "history trips --limit 3"),
+    ],
+)
+def test_a_hint_is_the_command_that_was_typed_corrected(line: str, hint: str, table: Path) -> None:
+    (table.parent / "acme.share").touch()
+    (table / "day=2026-01-01").mkdir(exist_ok=True)
+
+    done = deltacli(*line.split(), cwd=table.parent)
+
+    assert f"hint: deltacli {hint}" == done.err.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
     ("arguments", "option"), [((), ()), (("help",), ()), (("help", "log", "cat"), ("log", "cat"))], ids=" ".join
 )
 def test_the_bare_program_and_help_print_help_on_stdout(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -130,7 +131,11 @@ def test_without_fastavro_only_manifests_are_out_of_reach(
 
     code, _, err = ask(capsys, "history", table.root)
     found = document(capsys, "history", table.root, "--no-refs")
+    other = shutil.copytree(table.root, f"{table.root}-2")
+    _, _, said = ask(capsys, "validate", table.root, other)
 
+    assert 1 == said.count("need the package fastavro")
+    assert f"note: not checked for lack of the package: {table.root}, {other}\n" in said
     assert (2, True) == (code, "pip install 'deltacli[paimon]'" in err)
     assert [False, None, False, None] == [version["unreferenced"] for version in found["schemas"]]
 

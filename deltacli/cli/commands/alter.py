@@ -173,7 +173,9 @@ def _read(name: str) -> bytes:
             with open(name, "rb") as file:
                 data = file.read(_MAX_CHANGES_BYTES + 1)
     except OSError as fault:
-        raise UsageError(f"{name} cannot be read: {fault.strerror}", code="usage.change") from None
+        raise UsageError(
+            f"{name} cannot be read: {(fault.strerror or str(fault)).lower()}", code="usage.change"
+        ) from None
     if len(data) > _MAX_CHANGES_BYTES:
         raise UsageError(f"{name} has more than {_MAX_CHANGES_BYTES:,} bytes", code="usage.change")
     return data

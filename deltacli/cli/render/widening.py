@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from deltacli.cli.apply_change import SchemaEdit
+from deltacli.cli.invocation import invocation
 from deltacli.cli.render.sections import Section
 from deltacli.cli.results import Outcome
-from deltacli.cli.terminal.shell import quoted_table
+from deltacli.cli.terminal.shell import as_typed, quoted_table
 from deltacli.cli.terminal.term import Style
 from deltacli.operations.change.widen_type import (
     WideningOutcome,
@@ -149,4 +150,4 @@ def _consequences(outcome: WideningOutcome) -> Iterator[str]:
 
 def _refusals(outcome: WideningOutcome) -> Iterator[str]:
     for refusal in outcome.refusals:
-        yield f"{refusal.message} [{refusal.code}]; {refusal.way_out}"
+        yield f"{refusal.message} [{refusal.code}]; {as_typed(refusal.way_out, invocation.arguments)}"

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Sequence
 from itertools import pairwise
+from urllib.parse import quote
 
 from deltacli.hints import CommandLine, fill_hint, is_command, quoted, quoted_table
 
@@ -14,10 +17,19 @@ __all__ = [
     "again_with_flags",
     "again_without",
     "again_without_limit",
+    "as_typed",
     "fill_hint",
     "quoted",
     "quoted_table",
 ]
+
+
+def as_typed(text: str, arguments: Sequence[str]) -> str:
+    """Return a text in which the URI of a local table is written as on the command line."""
+    if "file://" not in text:
+        return text
+    typed = {f"file://{quote(os.fsencode(os.path.abspath(word)))}": word for word in arguments if word}
+    return re.sub(r"file://[^\s'\"]+", lambda uri: quoted_table(typed[uri[0]]) if uri[0] in typed else uri[0], text)
 
 
 def with_files(advice: str, arguments: Sequence[str]) -> str:

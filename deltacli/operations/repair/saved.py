@@ -87,7 +87,9 @@ def read_plan(path: str) -> SavedPlan:
             found["more"],
         )
     except FileNotFoundError:
-        raise Unreadable(f"there is no file {path}", code="repair.plan-missing") from None
+        raise Unreadable(
+            f"the plan {path} cannot be read: no such file or directory", code="repair.plan-missing"
+        ) from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as fault:
         raise Unreadable(
             f"{path} is not a saved plan of a repair", code="repair.plan-unreadable", facts={"reason": str(fault)[:200]}

@@ -129,7 +129,9 @@ def data_faults(file: DataFile) -> Iterator[None]:
         stop_if_exhausted(fault)
         reason = " ".join(str(fault).split())[:200]
         raise DataUnreadable(
-            f"{file.path} cannot be read as a Parquet file", facts=_facts(file) | {"reason": reason}
+            f"{file.path} cannot be read as a Parquet file",
+            facts=_facts(file) | {"reason": reason},
+            hint=command("validate", level="storage"),
         ) from fault
 
 

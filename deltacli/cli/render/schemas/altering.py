@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from deltacli.cli.apply_change import SchemaEdit
+from deltacli.cli.invocation import invocation
 from deltacli.cli.render.sections import Section
 from deltacli.cli.render.widening import client_line, protocol_versions
 from deltacli.cli.results import Outcome
-from deltacli.cli.terminal.shell import quoted_table
+from deltacli.cli.terminal.shell import as_typed, quoted_table
 from deltacli.cli.terminal.term import Style
 from deltacli.delta.evolution.requests import KIND_OF
 from deltacli.operations.change.alter import (
@@ -117,7 +118,7 @@ def _protocol(outcome: AlterationOutcome) -> Iterator[str]:
 
 def _refusals(outcome: AlterationOutcome) -> Iterator[str]:
     for refusal in outcome.refusals:
-        way_out = f"; {refusal.way_out}" if refusal.way_out else ""
+        way_out = f"; {as_typed(refusal.way_out, invocation.arguments)}" if refusal.way_out else ""
         yield f"{refusal.message} [{refusal.code}]{way_out}"
 
 

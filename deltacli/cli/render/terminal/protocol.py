@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
+from deltacli.cli.invocation import invocation
 from deltacli.cli.render.sections import Section
 from deltacli.cli.render.terminal.console import Canvas
 from deltacli.cli.render.terminal.plans import draw_parts, refusal_rows, section_rows
 from deltacli.cli.render.terminal.sections import change
 from deltacli.cli.render.terminal.tables import matrix
+from deltacli.cli.terminal.shell import as_typed
 from deltacli.cli.terminal.term import Style
 from deltacli.delta.protocol.clients import ClientAccess
 from deltacli.operations.explain.known_clients import clients_after
@@ -50,7 +52,7 @@ def draw_widening(canvas: Canvas, outcome: WideningOutcome, said: Sequence[Secti
         parts.append([("property", canvas.joined(["delta.enableTypeWidening ", change(canvas, None, "true")]))])
     if outcome.clients:
         parts.append(client_matrix(canvas, outcome.clients))
-    refusals = [(one.message, one.code, one.way_out) for one in outcome.refusals]
+    refusals = [(one.message, one.code, as_typed(one.way_out, invocation.arguments)) for one in outcome.refusals]
     parts.append([*_chosen(canvas, sections, "files", "then", "warnings"), *refusal_rows(canvas, refusals)])
     draw_parts(canvas, *parts)
 
@@ -78,7 +80,9 @@ def draw_alteration(canvas: Canvas, outcome: AlterationOutcome, said: Sequence[S
         parts.append(protocol_matrix(canvas, before.protocol, after.protocol, added))
     if outcome.clients:
         parts.append(client_matrix(canvas, outcome.clients))
-    refusals = [(one.message, one.code, one.way_out or None) for one in outcome.refusals]
+    refusals = [
+        (one.message, one.code, as_typed(one.way_out, invocation.arguments) or None) for one in outcome.refusals
+    ]
     parts.append([*_chosen(canvas, sections, "warnings"), *refusal_rows(canvas, refusals)])
     draw_parts(canvas, *parts)
 
