@@ -103,6 +103,8 @@ class _Later:
     removes: list[Action] = field(default_factory=list)
     older: list[Action] = field(default_factory=list)
     """File actions that are about files which were there before."""
+    first: list[Action] = field(default_factory=list)
+    """Adds of files that none of these commits touched before: new ones, unless the rebuilt commit removed them."""
     transactions: dict[str, Any] = field(default_factory=dict)
 
 
@@ -227,11 +229,11 @@ class _Rebuilding:
 
     def _later(self, after: After) -> _Later:
         """Return what the commits up to those of a source did."""
-        found, added = _Later(), set[str]()
+        found, touched = _Later(), set[str]()
         for version in range(self._version + 1, after.version + 1):
             actions = list(stream_commit(self._table.storage, self._listing.commits[version]))
             removes = [action for kind, action in actions if kind == "remove"]
-            found.older += [one for one in removes if file_key(one) not in added]
+            found.older += [one for one in removes if file_key(one) not in touched]
             for kind, action in actions:
                 if kind in ("protocol", "metaData", "domainMetadata"):
                     raise UnknownError(
@@ -240,10 +242,12 @@ class _Rebuilding:
                 if kind == "txn":
                     found.transactions.setdefault(str(action.get("appId")), action.get("version"))
                 if kind == "add":
-                    if action.get("dataChange") is False and not removes and file_key(action) not in added:
-                        found.older.append(action)
-                    added.add(file_key(action))
+                    if file_key(action) not in touched:
+                        is_update = action.get("dataChange") is False and not removes
+                        (found.older if is_update else found.first).append(action)
+                    touched.add(file_key(action))
                     found.adds.append(action)
+            touched.update(map(file_key, removes))
             found.removes += removes
         return found
 
@@ -255,6 +259,9 @@ class _Rebuilding:
         older = table_of(later.older, schemas.remove, "the commits")
         if (path := _first(older, pc.invert(_is_in(_keys(older), self._keys)))) is not None:
             raise UnknownError(f"what commit {version} recorded of {path} is hidden by a later commit")
+        first = table_of(later.first, schemas.add, "the commits")
+        if (path := _first(first, _is_in(_keys(first), self._keys))) is not None:
+            raise UnknownError(f"whether commit {version} removed {path} is hidden by a later commit, which adds it")
         touched = pa.concat_arrays(
             [_keys(table_of(actions, schemas.remove, "the commits")) for actions in (later.adds, later.removes)]
         )

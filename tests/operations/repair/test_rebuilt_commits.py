@@ -104,6 +104,13 @@ def removed_later(table: DamagedTable) -> int:
     return LAST
 
 
+def added_back(table: DamagedTable) -> int:
+    """A file goes and comes back, as by a RESTORE."""
+    table.commit(remove_of(table, LAST))
+    table.commit({"add": table.add(LAST) | {"dataChange": True}})
+    return LAST + 1
+
+
 def with_metadata_later(table: DamagedTable) -> int:
     table.commit(table.change_metadata())
     return LAST
@@ -117,6 +124,7 @@ def with_transaction_later(table: DamagedTable) -> int:
 UNKNOWN: dict[Callable[[DamagedTable], int], str] = {
     replaced: "whether its rows were changed or only rewritten",
     removed_later: f"what commit {LAST} recorded of {DamagedTable().add(LAST)['path']} is hidden by a later",
+    added_back: f"whether commit {LAST + 1} removed {DamagedTable().add(LAST)['path']} is hidden by a later",
     with_metadata_later: f"commit {LAST + 1} has another metaData",
     with_transaction_later: f"the version of transaction stream at version {LAST} is hidden",
 }
@@ -127,7 +135,7 @@ def test_what_stays_unknown_is_not_guessed(make: Callable[[DamagedTable], int], 
     table = DamagedTable()
     version = make(table)
     root = table.write(tmp_path / "t")
-    open_damaged(root).compact_log(FIRST, LAST + 1)
+    open_damaged(root).compact_log(FIRST, len(list((root / "_delta_log").glob("*[0-9].json"))) - 1)
     commit(root, version).write_bytes(b"")
     before = content_of(root)
 
