@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pyarrow as pa
 import pytest
 
+from deltacli import open_table
+from deltacli.engine.base import Engine
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.engine.spark.engine import SparkEngine
+from deltacli.errors import Refused
 from tests.engine.test_spread import OPERATIONS, answer_of
 from tests.support import corpus
 from tests.support.effort import is_soaking
+from tests.support.rows import parquet_bytes, schema_of, table_of
 
 SMOKE = ("derived/written-by-deltalake-a", "delta-rs/checkpoint-v2-table", "spark/table-with-dv-small")
 SAMPLE = (
@@ -72,6 +79,36 @@ def test_smoke_answers_are_those_of_the_embedded_engine(name: str, spark_engine:
 def test_sample_answers_are_those_of_the_embedded_engine(name: str, spark_engine: SparkEngine) -> None:
     first = list(OPERATIONS).index(name) % EVERY
     _require_same(name, SAMPLE if is_soaking() else (*SMOKE, *SAMPLE[len(SMOKE) :][first::EVERY]), spark_engine)
+
+
+@pytest.mark.parametrize("last", [None, 7])
+def test_nulls_stop_not_null_as_on_the_embedded_engine(
+    last: int | None, spark_engine: SparkEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files without statistics are read by the cluster: nobody else opens one of them."""
+    files = {
+        f"{number}.parquet": parquet_bytes(pa.table({"n": pa.array([number, value], pa.int64())}))
+        for number, value in enumerate((1, 2, 3, 4, last))
+    }
+    here, there = (
+        table_of(files, schema_of(pa.table({"n": pa.array([], pa.int64())}))).write(tmp_path / name)
+        for name in ("here", "there")
+    )
+
+    def verdict(place: Path, engine: Engine) -> str:
+        try:
+            done = open_table(place, engine=engine).alter(
+                [{"change": "not-null", "column": "n"}], upgrade_protocol=True
+            )
+        except Refused as refused:
+            return f"{refused.code}: {refused.message}".replace(str(place), "")
+        return str(done.committed_version)
+
+    expected = verdict(here, EmbeddedEngine())
+    monkeypatch.setattr(EmbeddedEngine, "spread", None)  # what would read rows in this process
+    assert expected == verdict(there, spark_engine)
+    assert expected == "1" if last else "1 null in 1 file violates column n (NOT NULL), first in 4.parquet" in expected
+    assert (2 if last else 1) == len(list((there / "_delta_log").glob("*.json")))
 
 
 @needs_corpus
