@@ -66,7 +66,7 @@ def test_the_hint_for_a_table_below_quotes_its_path(tmp_path: Path) -> None:
 
     done = deltacli("history", ".", cwd=tmp_path)
 
-    assert "hint: deltacli snapshot './a; touch b #'" == done.err.splitlines()[-1]
+    assert "hint: deltacli history './a; touch b #'" == done.err.splitlines()[-1]
 
 
 def test_a_command_line_is_not_treated_as_a_hint_template() -> None:
