@@ -130,10 +130,8 @@ def _planned(
         ]
     found = joined(parts)
     choice = RuleChoice(request.level, request.select)
-    unrepaired = [
-        *found.unrepaired,
-        *(left(one, row_of(one.rule.id).reason) for one in others if choice.names(one.rule.id)),
-    ]
+    without_steps = (left(one, row_of(one.rule.id).reason) for one in others if choice.names(one.rule.id))
+    unrepaired = [*found.unrepaired, *without_steps]
     unrepaired += _waiting(by_family, found, unrepaired, is_readable=now is not None)
     plan = RepairPlan(
         table,

@@ -90,12 +90,16 @@ def status(
         gc.enable()
     _write_files(known, str(found.path), run.clock(), html=html, metrics=metrics)
     run.write(status_result(str(found.path), known, run.clock(), run_command=run_command, most=most))
-    for written in (html, metrics):
-        if written not in (None, "-"):
-            run.note(f"wrote {written}")
+    _note_files(run, html, metrics)
     note_the_cut(run, known.rows if run.terminal.is_drawn else len(known.tables), most)
     if known.exit_code:
         raise typer.Exit(known.exit_code)
+
+
+def _note_files(run: Run, *files: str | None) -> None:
+    for file in files:
+        if file not in (None, "-"):
+            run.note(f"wrote {file}")
 
 
 def _write_files(known: FleetStatus, path: str, now_ms: int, *, html: str | None, metrics: str | None) -> None:
