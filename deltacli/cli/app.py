@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -34,6 +33,7 @@ from deltacli.cli.terminal.term import PagerQuitError, close_live_line, say, vis
 from deltacli.errors import EXIT_BUG, EXIT_CODES, DeltacliError, MemoryExhausted, StorageFailed, Unreadable, UsageError
 from deltacli.hints import ShellSpelling, spelled
 from deltacli.memory_limit import choose_allocator, exhausted_by, is_exhaustion, require_room
+from deltacli.typing import Click
 
 _READER_GONE = 128 + 13  # SIGPIPE, which some systems do not name
 _NEEDS_LITTLE = frozenset(
@@ -61,14 +61,14 @@ Examples:
 
 
 class _Command(TyperCommand):
-    def get_help(self, ctx: Any) -> str:  # Any: typer's own click
+    def get_help(self, ctx: Click) -> str:
         from deltacli.cli.help_page import command_page, fold
 
         return fold(command_page(self, ctx))
 
 
 class _Group(TyperGroup):
-    def get_help(self, ctx: Any) -> str:  # Any: typer's own click
+    def get_help(self, ctx: Click) -> str:
         from deltacli.cli.help_page import fold, group_page
 
         return fold(group_page(self, ctx))
@@ -257,7 +257,7 @@ def _table_of(arguments: Sequence[str]) -> str | None:
 
 def _valued_options(path: Path) -> set[str]:
     """Return the spellings of a command's options that take a value."""
-    command: Any = typer.main.get_command(build_app(path))  # Any: typer's own click
+    command: Click = typer.main.get_command(build_app(path))
     for word in path:
         command = command.commands[word]
     options = [option for option in command.params if option.param_type_name == "option"]

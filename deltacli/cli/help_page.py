@@ -11,6 +11,8 @@ import os
 import sys
 import textwrap
 
+from deltacli.typing import Click, JsonObject
+
 TYPE_CHECKING = False  # importing it takes as long as folding a page
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -63,7 +65,7 @@ def commands_with(option: str) -> list[str]:
     ]
 
 
-def command_page(command: Any, context: Any) -> JsonObject:  # Any: typer's own click
+def command_page(command: Click, context: Click) -> JsonObject:
     """Return the page of a command: usage, description, examples, options in sections, exit codes."""
     from deltacli.cli.options.sections import OptionHeading
 
@@ -81,7 +83,7 @@ def command_page(command: Any, context: Any) -> JsonObject:  # Any: typer's own 
     }
 
 
-def group_page(group: Any, context: Any) -> JsonObject:  # Any: typer's own click
+def group_page(group: Click, context: Click) -> JsonObject:
     """Return the page of a group: usage, description, examples, commands, options; the root has its commands below
     headings, and the global options.
     """
@@ -112,7 +114,7 @@ def _cleaned(text: str | None) -> str:
     return cleandoc(text or "")
 
 
-def _sections(command: Any, context: Any) -> dict[str, list[tuple[str, str]]]:  # Any: typer's own click
+def _sections(command: Click, context: Click) -> dict[str, list[tuple[str, str]]]:
     """Return the options of a command by section, those without a section first."""
     from deltacli.cli.options.sections import OptionHeading, section_of
 
@@ -123,7 +125,7 @@ def _sections(command: Any, context: Any) -> dict[str, list[tuple[str, str]]]:  
     return {heading: entries for heading, entries in sections.items() if entries}
 
 
-def _spelled(argument: Any) -> str:  # Any: typer's own click
+def _spelled(argument: Click) -> str:
     name = argument.metavar or argument.name.upper()
     return name if argument.required else f"[{name}]"
 

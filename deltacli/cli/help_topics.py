@@ -15,6 +15,7 @@ from deltacli.cli.command_tree import COMMANDS, GROUPS
 from deltacli.cli.help_page import fold_topic
 from deltacli.errors import UsageError
 from deltacli.hints import nearest_name
+from deltacli.typing import Json
 
 GENERATED = os.path.join(os.path.dirname(__file__), "help_topics.json")
 
@@ -39,7 +40,7 @@ def explain(words: Sequence[str], run: Callable[[Sequence[str]], int]) -> int:
     return ended
 
 
-def _topics() -> dict[str, Any]:  # Any: JSON
+def _topics() -> dict[str, Json]:
     try:
         with open(GENERATED, encoding="utf-8") as file:
             topics: dict[str, Any] = json.load(file)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from glob import glob
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from deltacli.cli.command_tree import COMMANDS, GROUPS, leads_on, path_in, path_of
 from deltacli.cli.errors import say_document, wants_json
@@ -15,6 +15,7 @@ from deltacli.cli.terminal.shell import again, again_with
 from deltacli.cli.terminal.term import say, visible
 from deltacli.errors import UsageError
 from deltacli.hints import nearest_name
+from deltacli.typing import Click
 
 OF_OTHERS = {
     "cat": "read",
@@ -227,7 +228,7 @@ def _commands_of(group: str) -> Iterable[str]:
 
 
 def _options_of(error: Exception) -> list[str]:
-    command: Any = getattr(getattr(error, "ctx", None), "command", None)  # Any: typer's own click
+    command: Click = getattr(getattr(error, "ctx", None), "command", None)
     return [name for one in getattr(command, "params", ()) for name in one.opts if name.startswith("--")]
 
 

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from deltacli.errors import Unreadable, UsageError
+from deltacli.typing import ArrowTable
 
 _AVRO, _ORC, _PARQUET = b"Obj\x01", b"ORC", b"PAR1"
 _LIST_COLUMNS = ("_FILE_NAME", "_SCHEMA_ID")
@@ -172,7 +173,7 @@ def _arrow_rows(data: bytes, columns: Sequence[str], parts: Mapping[str, Sequenc
         yield {name: column[place] for name, column in values.items()}
 
 
-def _arrow_table(data: bytes, columns: Sequence[str]) -> Any:  # Any: a table of pyarrow
+def _arrow_table(data: bytes, columns: Sequence[str]) -> ArrowTable:
     import pyarrow
 
     from deltacli.arrow.parquet import ParquetReader

@@ -31,12 +31,13 @@ from deltacli.delta.schema.types import DataType, PrimitiveType
 from deltacli.hints import in_backticks
 from deltacli.spark.parquet_schema import NotNative
 from deltacli.spark.spark_types import spark_type
+from deltacli.typing import ArrowScalar, SparkColumn
 
 _MOST_NTZ = 10**17
 """Microseconds (3,000 years) beyond which a timestamp without a zone is not written as a literal of Spark."""
 
 
-def _unit_literal(data_type: DataType, number: int, scale: int = 0) -> Any:  # Any: pyspark.sql.Column
+def _unit_literal(data_type: DataType, number: int, scale: int = 0) -> SparkColumn:
     """Return a number of units as a value of a type: days, microseconds, or the last digits of a decimal.
 
     Raises NotNative for a timestamp_ntz that cannot be written.
@@ -58,7 +59,7 @@ def _unit_literal(data_type: DataType, number: int, scale: int = 0) -> Any:  # A
     return fn.lit(number).cast(spark_type(data_type))
 
 
-def scalar_literal(data_type: DataType, scalar: Any) -> Any:  # Any: an Arrow scalar in, a pyspark.sql.Column out
+def scalar_literal(data_type: DataType, scalar: ArrowScalar) -> SparkColumn:
     """Return an Arrow scalar of a column of the table as a literal. Raises NotNative as `_unit_literal` does."""
     import pyarrow as pa
     from pyspark.sql import functions as fn
@@ -77,7 +78,7 @@ def scalar_literal(data_type: DataType, scalar: Any) -> Any:  # Any: an Arrow sc
 _DATE_BITS, _TIME_BITS = 32, 64
 
 
-def spark_condition(condition: Condition) -> Any:  # Any: pyspark.sql.Column
+def spark_condition(condition: Condition) -> SparkColumn:
     """Return the condition over a frame with the table's columns. Raises NotNative for a comparison of two columns
     that Spark would make in another type.
     """

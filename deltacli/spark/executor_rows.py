@@ -14,6 +14,7 @@ from deltacli.delta.schema.types import PrimitiveType, StructField
 from deltacli.engine.spark.worker import context_of
 from deltacli.errors import DeltacliError, PathExternal, UsageError
 from deltacli.storage.secrets import without_secrets
+from deltacli.typing import RecordBatch, SparkSchema
 from deltacli.work.outputs.rows import rows_of_piece
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from deltacli.work.task import TaskContext
 
 
-def rows_of_partition(partition: bytes | None, schema: Any) -> Iterator[pyarrow.RecordBatch]:  # Any: StructType
+def rows_of_partition(partition: bytes | None, schema: SparkSchema) -> Iterator[pyarrow.RecordBatch]:
     """Yield the rows of a partition; none of None, which Spark makes where there are no partitions."""
     if partition is None:
         return
@@ -55,7 +56,7 @@ def no_stream_writer(spark: str) -> RuntimeError:
     )
 
 
-def arrow_schema_of(schema: Any) -> pyarrow.Schema:  # Any: StructType
+def arrow_schema_of(schema: SparkSchema) -> pyarrow.Schema:
     """Return the types in which Spark sends and expects the columns of a schema."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
@@ -110,7 +111,7 @@ def as_spark_has_it(batch: pyarrow.RecordBatch, variants: Collection[str]) -> py
     return batch
 
 
-def rows_of_pieces(job: bytes, pieces: Sequence[bytes]) -> Iterator[Any]:  # Any: pyarrow.RecordBatch
+def rows_of_pieces(job: bytes, pieces: Sequence[bytes]) -> Iterator[RecordBatch]:
     """Yield the rows of pickled pieces as the job reads them.
 
     Raises RuntimeError, whose text begins with the code of the error: Spark shows it within a traceback.

@@ -28,6 +28,7 @@ from deltacli.errors import DataUnreadable, DeltacliError, Refused
 from deltacli.hints import command
 from deltacli.spark.live_files import Locations, SparkFile, missing_file
 from deltacli.spark.session_settings import READ_OPTIONS, few_listing_tasks, is_connect
+from deltacli.typing import SparkFrame, SparkSession
 
 MOST_PATHS = 32
 """Paths that Spark lists without a job."""
@@ -43,7 +44,7 @@ _LONG, _SHORT = "file:///", "file:/"
 class Listing(NamedTuple):
     """A frame of Spark, and the files that it has listed for it: place -> Spark's spelling in `inputFiles`."""
 
-    frame: Any  # Any: a DataFrame
+    frame: SparkFrame
     spelled: Mapping[str, str]
 
 
@@ -54,7 +55,7 @@ class Scanner:
     `hive_columns` are partition columns (fields of Spark) that the directories of the table name, in their order.
     """
 
-    session: Any  # Any: a SparkSession
+    session: SparkSession
     locations: Locations
     hive_columns: tuple[Any, ...] = ()
 

@@ -15,6 +15,7 @@ from deltacli.engine.spark.engine import SparkEngine
 from deltacli.engine.spark.grouping import group, spread_frame
 from deltacli.errors import Unreadable
 from deltacli.spark.executor_rows import SPEC, read_piece
+from deltacli.typing import RecordBatch, SparkFrame, SparkSession
 from deltacli.work.outputs.rows import plan_pieces
 from deltacli.work.rows.data_files import DataFile, ReadSpec
 
@@ -25,7 +26,7 @@ _VARIANT = PrimitiveType("variant")
 _engines: WeakKeyDictionary[Any, SparkEngine] = WeakKeyDictionary()
 
 
-def engine_of(session: Any) -> SparkEngine:  # Any: a SparkSession
+def engine_of(session: SparkSession) -> SparkEngine:
     """Return the engine of a session, one for all plans, because its first job takes a second."""
     engine = _engines.get(session)
     if engine is None:
@@ -35,7 +36,7 @@ def engine_of(session: Any) -> SparkEngine:  # Any: a SparkSession
 
 def rows_through_python(
     session: Any, stores: TableStores, spec: ReadSpec, files: Iterable[DataFile], schema: Any
-) -> Any:  # Any: a DataFrame
+) -> SparkFrame:
     """Return the rows of files as a frame of a schema of Spark, as `read_rows` reads them.
 
     Raises what `SparkEngine.prepare` raises. An action raises an error of Spark whose text begins with the code of
@@ -68,7 +69,7 @@ def require_no_nested_variant(columns: Iterable[StructField]) -> None:
             )
 
 
-def _task(job: bytes) -> Callable[[Iterator[Any]], Iterator[Any]]:  # Any: pyarrow.RecordBatch
+def _task(job: bytes) -> Callable[[Iterator[RecordBatch]], Iterator[RecordBatch]]:
     """Return the function of a Spark task. It is sent by value."""
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:

@@ -13,6 +13,7 @@ from threading import Lock
 from typing import Any
 
 from deltacli.errors import UsageError
+from deltacli.typing import SparkSession
 
 READ_OPTIONS: Mapping[str, str] = {
     "ignoreCorruptFiles": "false",
@@ -43,7 +44,7 @@ HAZARDS = (
 )
 
 
-def hazard_of(session: Any) -> str | None:  # Any: a SparkSession
+def hazard_of(session: SparkSession) -> str | None:
     """Return the first setting of a session that forbids Spark's own scan, with its value; None for none."""
     for hazard in HAZARDS:
         value = _value(session, hazard.name, hazard.default)
@@ -57,7 +58,7 @@ _listing = Lock()
 
 
 @contextmanager
-def few_listing_tasks(session: Any) -> Iterator[None]:  # Any: a SparkSession
+def few_listing_tasks(session: SparkSession) -> Iterator[None]:
     """Let Spark list paths in 64 tasks instead of one for each path, which takes 10 times longer."""
     with _listing:
         before = session.conf.get(_LISTING_TASKS, None)
@@ -71,17 +72,17 @@ def few_listing_tasks(session: Any) -> Iterator[None]:  # Any: a SparkSession
                 session.conf.set(_LISTING_TASKS, before)
 
 
-def is_case_sensitive(session: Any) -> bool:  # Any: a SparkSession
+def is_case_sensitive(session: SparkSession) -> bool:
     """Return whether the session tells `a` from `A`."""
     return _value(session, "spark.sql.caseSensitive", "false") == "true"
 
 
-def is_before_4_1(session: Any) -> bool:  # Any: a SparkSession
+def is_before_4_1(session: SparkSession) -> bool:
     """Return True for Spark 4.0."""
     return str(session.version).startswith("4.0.")
 
 
-def is_connect(session: Any) -> bool:  # Any: a SparkSession
+def is_connect(session: SparkSession) -> bool:
     """Return True for a session of Spark Connect, which analyzes a plan again for each action."""
     return type(session).__module__.startswith("pyspark.sql.connect")
 

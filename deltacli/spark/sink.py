@@ -20,6 +20,7 @@ from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.spark.executor_rows import arrow_schema_of
 from deltacli.spark.source_options import WriteOptions, write_options
 from deltacli.spark.source_plans import open_source, searchable_faults
+from deltacli.typing import RecordBatch
 from deltacli.work.rewrite.append import AppendedFile, AppendRows, AppendSpec
 from deltacli.work.task import TaskContext
 
@@ -74,7 +75,7 @@ def write_rows(batches: Iterable[pyarrow.RecordBatch], context: TaskContext) -> 
     return files
 
 
-def write_partition(pickled: bytes, batches: Iterator[Any]) -> bytes:  # Any: pyarrow.RecordBatch
+def write_partition(pickled: bytes, batches: Iterator[RecordBatch]) -> bytes:
     """Write the rows of a task, and return the files for the commit. Raises RuntimeError as `plan_sink` does."""
     plan: _Plan = pickle.loads(pickled)
     with searchable_faults(plan.options.path):

@@ -39,7 +39,7 @@ from deltacli.spark.streams.offsets import StreamOffset
 from deltacli.spark.streams.table_log import TableLog
 from deltacli.storage.location import StoreLocation
 from deltacli.storage.secrets import remember_secrets, without_secrets
-from deltacli.typing import Json
+from deltacli.typing import Json, SparkSchema
 from deltacli.work.outputs.rows import plan_pieces
 from deltacli.work.rows.data_files import DataFile, ReadSpec
 from deltacli.work.rows.table_files import read_prefixes
@@ -57,7 +57,7 @@ def searchable_faults(name: str | None = None) -> Iterator[None]:
         raise searchable(fault) from None
 
 
-def source_schema(options: Mapping[str, str], spark: str) -> Any:  # Any: pyspark.sql.types.StructType
+def source_schema(options: Mapping[str, str], spark: str) -> SparkSchema:
     """Return the columns of a source, whether it is read once or as a stream."""
     with searchable_faults(options.get("path")):
         if is_stream(options):
@@ -98,7 +98,7 @@ class BatchPlan:
         """The columns of the frame."""
         return self.scan.columns
 
-    def partitions(self, schema: Any) -> list[bytes]:  # Any: pyspark.sql.types.StructType
+    def partitions(self, schema: SparkSchema) -> list[bytes]:
         """Return the partitions, pickled."""
         require_schema(self.columns, schema)
         return partitions_of(self.table, self.scan.wanted, self.scan.data_files(), newest_commit(self.snapshot))
@@ -127,7 +127,7 @@ class ChangesPlan:
         """The columns of the frame."""
         return self.changes.columns
 
-    def partitions(self, schema: Any) -> list[bytes]:  # Any: pyspark.sql.types.StructType
+    def partitions(self, schema: SparkSchema) -> list[bytes]:
         """Return the partitions, pickled."""
         require_schema(self.columns, schema)
         newest = newest_commit(self.changes.snapshot)
@@ -144,7 +144,7 @@ def _batch_plan(options: BatchOptions) -> BatchPlan | ChangesPlan:
     return ChangesPlan(options) if options.read_change_feed else BatchPlan(options)
 
 
-def batch_partitions(options: Mapping[str, str], schema: Any) -> list[bytes]:  # Any: pyspark.sql.types.StructType
+def batch_partitions(options: Mapping[str, str], schema: SparkSchema) -> list[bytes]:
     """Return the partitions of a version of a table."""
     with searchable_faults(options.get("path")):
         return _batch_plan(batch_options(options)).partitions(schema)
@@ -153,7 +153,7 @@ def batch_partitions(options: Mapping[str, str], schema: Any) -> list[bytes]:  #
 class StreamPlan:
     """A table that a query follows. The log is read at first use."""
 
-    def __init__(self, options: Mapping[str, str], schema: Any, spark: str) -> None:  # Any: StructType
+    def __init__(self, options: Mapping[str, str], schema: SparkSchema, spark: str) -> None:
         with searchable_faults(options.get("path")):
             self._options = self._read_options(options, spark)
         self._schema = schema

@@ -14,6 +14,7 @@ from typing import Any
 from deltacli.delta.schema.kinds import FIXED_TEXTS, decimal_parts
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
 from deltacli.errors import Unreadable
+from deltacli.typing import SparkSchema, SparkType
 
 _NAMES = {
     "string": "StringType",
@@ -33,9 +34,7 @@ _NAMES = {
 }
 
 
-def spark_type(
-    data_type: DataType, path: str = "", *, described: bool = False
-) -> Any:  # Any: pyspark.sql.types.DataType
+def spark_type(data_type: DataType, path: str = "", *, described: bool = False) -> SparkType:
     """Return a type of the table as a type of Spark. Raises Unreadable (`schema.unknown-type`), naming the column."""
     from pyspark.sql import types
 
@@ -64,9 +63,7 @@ def spark_type(
             )
 
 
-def spark_schema(
-    fields: Iterable[StructField], path: str = "", *, described: bool = False
-) -> Any:  # Any: pyspark.sql.types.StructType
+def spark_schema(fields: Iterable[StructField], path: str = "", *, described: bool = False) -> SparkSchema:
     """Return fields as a struct of Spark, under their logical names. Raises as `spark_type` does."""
     from pyspark.sql import types
 

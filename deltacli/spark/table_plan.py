@@ -30,6 +30,7 @@ from deltacli.spark.partition_values import Values, key_of
 from deltacli.spark.python_rows import rows_through_python
 from deltacli.spark.spark_types import spark_schema, spark_type
 from deltacli.storage.secrets import without_secrets
+from deltacli.typing import SparkFrame, SparkSchema
 from deltacli.units import format_size, plural
 
 if TYPE_CHECKING:
@@ -284,7 +285,7 @@ def _column(name: str) -> Any:
     return fn.col(in_backticks(name))
 
 
-def read_schema(shape: Shape, types: Mapping[str, DataType]) -> Any:  # Any: pyspark.sql.types.StructType
+def read_schema(shape: Shape, types: Mapping[str, DataType]) -> SparkSchema:
     """Return what Spark reads from the files of a shape: only fields that they have, under their names there.
 
     `types` are those of the table. A column that is read in such a type has the metadata of the fields in it.
@@ -322,7 +323,7 @@ def _read_type(node: Node) -> Any:
             raise AssertionError("a missing field is not read")
 
 
-def with_metadata(frame: Any, columns: Sequence[StructField]) -> Any:  # Any: a DataFrame
+def with_metadata(frame: SparkFrame, columns: Sequence[StructField]) -> SparkFrame:
     """Return a frame with the comments and the other metadata of columns, as delta-spark has them."""
     schema = spark_schema(columns, described=True)
     if not any(field.metadata for field in schema):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, runtime_check
 
 from deltacli.errors import NoAtomicCreate, UsageError
 from deltacli.storage.outcomes import Creation, Deletion
+from deltacli.typing import BinaryFile
 
 if TYPE_CHECKING:
     from deltacli.storage.versions import VersionedObjects
@@ -170,7 +171,7 @@ class Storage(Protocol):
     def read_range(self, path: str, offset: int, length: int) -> bytes:
         """Return up to `length` bytes from `offset`; fewer only where the file ends."""
 
-    def open(self, path: str) -> Any:  # Any: a seekable binary file for pyarrow and `with`
+    def open(self, path: str) -> BinaryFile:
         """Open the file for random access."""
 
     def tag(self, path: str, opened: Any) -> str:

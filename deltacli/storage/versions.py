@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from deltacli.errors import Refused
+from deltacli.typing import BinaryFile
 
 if TYPE_CHECKING:
     from deltacli.storage.outcomes import Creation
@@ -73,7 +74,7 @@ class VersionedObjects(Protocol):
     def read(self, version: ObjectVersion) -> bytes:
         """Return the whole content of a version. Raises FileMissing where it is gone or cannot be read yet."""
 
-    def open(self, version: ObjectVersion) -> Any:  # Any: a seekable binary file, as `Storage.open` returns
+    def open(self, version: ObjectVersion) -> BinaryFile:
         """Open a version for random access. Raises FileMissing as `read` does."""
 
     def bring_back(self, version: ObjectVersion, *, instead_of: ObjectVersion | None = None) -> Creation:

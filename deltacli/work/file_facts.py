@@ -13,6 +13,7 @@ from deltacli.delta.rules.framework.base import UNREAD
 from deltacli.delta.rules.framework.file_views import MISSING, VANISHED, FileFault
 from deltacli.errors import DataUnreadable, FileMissing, PathExternal, StorageFailed, UsageError
 from deltacli.storage import Storage, require_inside
+from deltacli.typing import BinaryFile
 from deltacli.work.rows.data_files import DataFile, ReadSpec, open_data_file
 from deltacli.work.rows.row_reader import read_opened
 from deltacli.work.rows.table_files import TableFiles
@@ -305,7 +306,7 @@ def read_file(
     return FileFacts(row, footer, fault, {name: asking.answer() for name, asking in asked.items()}, rows)
 
 
-def _footer_of(source: Any, reader: FooterReader) -> tuple[Footer | None, FileFault | None]:  # Any: as in the port
+def _footer_of(source: BinaryFile, reader: FooterReader) -> tuple[Footer | None, FileFault | None]:
     source.seek(0, 2)
     size = source.tell()
     length = min(size, _NEAR_TAIL)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from deltacli import tempfiles
 from deltacli.arrow import compute as pc
+from deltacli.typing import ArrowArray
 
 if TYPE_CHECKING:
     import pyarrow
@@ -151,7 +152,7 @@ def _merge(runs: list[Iterator[Any]]) -> Iterator[Any]:
             yield pc.take(merged, pc.sort_indices(merged))
 
 
-def _joined(lines: Any) -> bytes:  # Any: pyarrow has no types
+def _joined(lines: ArrowArray) -> bytes:
     """Return the lines joined by LF."""
     import pyarrow as pa
 

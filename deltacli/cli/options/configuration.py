@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from deltacli.errors import UsageError
+from deltacli.typing import Toml
 from deltacli.units import parse_duration
 
 _KEYS = frozenset(
@@ -33,7 +34,7 @@ class Variable(StrEnum):
         return environment.get(self)
 
 
-def read_configuration(path: str | None) -> dict[str, Any]:  # Any: TOML values
+def read_configuration(path: str | None) -> dict[str, Toml]:
     """Return the content of the configuration file; empty where there is none. Raises UsageError."""
     if not path:
         return {}
@@ -60,7 +61,7 @@ def read_configuration(path: str | None) -> dict[str, Any]:  # Any: TOML values
     return {**settings, **{name: _texts(settings, name, path) for name in ("storage_options", "spark_conf")}}
 
 
-def _texts(settings: Mapping[str, Any], name: str, path: str) -> dict[str, str]:  # Any: TOML values
+def _texts(settings: Mapping[str, Toml], name: str, path: str) -> dict[str, str]:
     """Return a table of the configuration with its values as text. Raises UsageError where it is not a table."""
     values = settings.get(name, {})
     if not isinstance(values, dict):

@@ -40,7 +40,7 @@ from deltacli.clock import Clock, fixed_clock, system_clock
 from deltacli.errors import UsageError
 from deltacli.progress import SILENT, Progress
 from deltacli.request_fields import Option
-from deltacli.typing import JsonObject
+from deltacli.typing import JsonObject, Toml
 
 if TYPE_CHECKING:
     from deltacli.cli.options.cluster import ClusterOptions
@@ -230,7 +230,7 @@ def _progress_choice(
     )
 
 
-def _storage_options(settings: Mapping[str, Any], given: list[str] | None) -> dict[str, str]:  # Any: TOML values
+def _storage_options(settings: Mapping[str, Toml], given: list[str] | None) -> dict[str, str]:
     """Return the options of the store; the command line overrides the configuration. Raises UsageError."""
     return {**settings.get("storage_options", {}), **dict(map(parse_storage_option, given or []))}
 

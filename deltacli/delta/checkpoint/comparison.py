@@ -19,7 +19,7 @@ from deltacli.delta.log.action_fields import FIELDS, FieldType
 from deltacli.delta.paths.path_decoding import canonical_column
 from deltacli.delta.stats.values import as_single
 from deltacli.delta.vectors.descriptor import unique_id_column
-from deltacli.typing import ArrowArray, Json
+from deltacli.typing import ArrowArray, ArrowType, Json
 
 if TYPE_CHECKING:
     import pyarrow
@@ -204,7 +204,7 @@ def _same_truth(seen: str | None, wanted: str | None) -> bool:
     return seen in ("true", "false") and wanted is not None and wanted.lower() == seen
 
 
-def parsed_record_differences(stats: Any, parsed: Any, paths: Any) -> Iterator[Difference]:  # Any: columns
+def parsed_record_differences(stats: ArrowArray, parsed: ArrowArray, paths: ArrowArray) -> Iterator[Difference]:
     """Return where `stats_parsed` differs from the text of the statistics: numRecords, and every minimum, maximum and
     null count that both have as a number or a text.
     """
@@ -227,7 +227,7 @@ def parsed_record_differences(stats: Any, parsed: Any, paths: Any) -> Iterator[D
                 yield Difference(paths[chosen[row].as_py()].as_py(), field, seen, wanted)
 
 
-def _singles(prefix: str, kind: Any) -> Iterator[str]:  # Any: a struct type
+def _singles(prefix: str, kind: ArrowType) -> Iterator[str]:
     """Return the single-precision fields, whose shortest text differs from that of the same value as a double."""
     import pyarrow as pa
 

@@ -18,6 +18,7 @@ from deltacli.delta.stats.columns import StatsBlock, StatsColumns, parse_stats
 from deltacli.delta.stats.indexed_columns import indexed_columns
 from deltacli.delta.stats.schema import BOUNDS, NULL_COUNT, ColumnPath
 from deltacli.delta.stats.values import INFINITE, NOT_A_NUMBER
+from deltacli.typing import ArrowType
 
 if TYPE_CHECKING:
     import pyarrow
@@ -30,7 +31,7 @@ _STAND_INS = {NOT_A_NUMBER: float("nan"), INFINITE: float("inf"), -INFINITE: flo
 _SPELLED = '"(NaN|-?Infinity)"'
 
 
-def typed(data_type: DataType) -> Any:  # Any: an Arrow type, None for types that have none here
+def typed(data_type: DataType) -> ArrowType:
     """Return the Arrow type that holds values of a primitive type of the table."""
     return plain_type(data_type.name) if isinstance(data_type, PrimitiveType) else None
 
@@ -38,7 +39,7 @@ def typed(data_type: DataType) -> Any:  # Any: an Arrow type, None for types tha
 # -- partition values -------------------------------------------------------------------------------------------------
 
 
-def partition_type(config: TableConfiguration) -> Any:  # Any: an Arrow struct type, None without partition columns
+def partition_type(config: TableConfiguration) -> ArrowType:
     """Return the type of `partitionValues_parsed`: fields by physical name, in the order of the partition columns."""
     import pyarrow as pa
 
@@ -111,7 +112,7 @@ def _value(type_name: str, text: str) -> Any:  # Any: what Arrow takes for the t
 # -- statistics -------------------------------------------------------------------------------------------------------
 
 
-def stats_type(config: TableConfiguration) -> Any:  # Any: an Arrow struct type, None where the schema cannot be read
+def stats_type(config: TableConfiguration) -> ArrowType:
     """Return the type of `stats_parsed`: the columns with statistics by physical name. Columns nested too deeply for
     Parquet are left out.
     """

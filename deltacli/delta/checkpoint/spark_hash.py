@@ -9,13 +9,14 @@ from __future__ import annotations
 from typing import Any
 
 from deltacli.arrow import compute as pc
+from deltacli.typing import ArrowArray
 
 SEED = 42
 _WORD = 4
 _MASK = 0xFFFFFFFF
 
 
-def parts_of(paths: Any, parts: int) -> Any:  # Any: a string array in, an int64 array out
+def parts_of(paths: ArrowArray, parts: int) -> ArrowArray:
     """Return the part, counted from 0, of each action by its path."""
     hashes = spark_hash(paths)
     remainder = pc.subtract(hashes, pc.multiply(pc.divide(hashes, parts), parts))
@@ -27,7 +28,7 @@ def part_of_others(parts: int) -> int:
     return SEED % parts
 
 
-def spark_hash(texts: Any) -> Any:  # Any: a string array in, an int64 array of signed 32-bit values out
+def spark_hash(texts: ArrowArray) -> ArrowArray:
     """Return the hash of each text, column by column; no text is null."""
     import pyarrow as pa
 

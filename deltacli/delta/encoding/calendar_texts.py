@@ -6,10 +6,11 @@ Arrow's own text (26.0.1) of times outside the years -32768 to 32767 wraps aroun
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.encoding.value_text import date_text, moment_text
+from deltacli.typing import ArrowType
 
 if TYPE_CHECKING:
     import pyarrow
@@ -48,7 +49,7 @@ def moment_texts(column: pyarrow.Array) -> pyarrow.Array:
 
 def _texts(
     column: pyarrow.Array,
-    integer: Any,  # Any: the Arrow type beneath
+    integer: ArrowType,
     first: int,
     last: int,
     written: Callable[[int], str],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from deltacli.arrow import compute as pc
 from deltacli.typing import ArrowArray
@@ -37,7 +36,7 @@ def repeated(prints: ArrowArray) -> ArrowArray:
     return pc.unique(pc.filter(ordered.slice(1), again))
 
 
-def rows_that_may_repeat(keys: Iterable[Any]) -> Any:  # Any: binary arrays in, a chunked boolean array out
+def rows_that_may_repeat(keys: Iterable[ArrowArray]) -> ArrowArray:
     """Return which of millions of keys may occur more than once: all that do, and very few others.
 
     Arrays of keys are taken one after another, so that only one needs to be in memory.

@@ -9,6 +9,7 @@ import zlib
 from typing import TYPE_CHECKING, Any, Protocol
 
 from deltacli.arrow import compute as pc
+from deltacli.typing import ArrowType
 
 if TYPE_CHECKING:
     import pyarrow
@@ -43,7 +44,7 @@ class RowDigest:
 class _Column:
     """The checksums of a column: which values are null, how long each is, and what they contain."""
 
-    def __init__(self, kind: Any) -> None:  # Any: an Arrow type
+    def __init__(self, kind: ArrowType) -> None:
         import pyarrow as pa
 
         types = pa.types

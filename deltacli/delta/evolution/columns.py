@@ -55,6 +55,7 @@ from deltacli.delta.sql.nodes import Form, Node
 from deltacli.delta.sql.parser import parse_expression
 from deltacli.delta.sql.stored import DEFAULT_KEY, GENERATION_KEY
 from deltacli.hints import command
+from deltacli.typing import Json
 
 _USAGE_TRACKED = {"delta.columnMapping.hasDroppedOrRenamed": "true"}
 _TRACKING = "columnMappingUsageTracking"
@@ -94,7 +95,7 @@ def add_column(draft: Draft, change: AddColumn, settings: Settings) -> Changed:
     return changed, Effect(change, place_text, None, shown if words is None else f"{shown}, {words}", place_text, words)
 
 
-def _without_entries(data_type: Any) -> Any:  # Any: the JSON of a type
+def _without_entries(data_type: Json) -> Json:
     """Return a type without what writers keep in the metadata of fields: it is about another table."""
     for field in fields_within(data_type):
         metadata = field.get("metadata") or {}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from deltacli.delta.checkpoint.parsed import typed
 from deltacli.delta.predicate.refusals import refuse, refuse_column
@@ -12,6 +11,7 @@ from deltacli.delta.schema.kinds import Kind, decimal_parts, value_kind
 from deltacli.delta.schema.names import NameIndex
 from deltacli.delta.schema.types import DataType, StructField, StructType, simple_name
 from deltacli.hints import in_backticks
+from deltacli.typing import ArrowType
 
 ColumnPath = tuple[str, ...]
 """Names from the root to a column."""
@@ -55,7 +55,7 @@ class Column:
         return parts[1] if parts else 0
 
     @property
-    def arrow_type(self) -> Any:  # Any: an Arrow type, None where values do not compare
+    def arrow_type(self) -> ArrowType:
         return typed(self.data_type)
 
 

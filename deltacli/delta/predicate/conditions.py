@@ -122,7 +122,7 @@ def columns_of(condition: Condition) -> Iterator[Column]:
             return
 
 
-def evaluate(condition: Condition, columns: Columns, count: int) -> Any:  # Any: a boolean array, null for unknown
+def evaluate(condition: Condition, columns: Columns, count: int) -> ArrowArray:
     """Return the condition for each of `count` rows."""
     match condition:
         case Truth(part, wanted):

@@ -38,7 +38,7 @@ class PredicateLeaf:
     """
 
     index: int | None
-    arrow_type: Any  # Any: pyarrow has no types
+    arrow_type: ArrowType
     absent: bool = False
     constant: Any = None
     """An Arrow scalar of the table's type, which may be null."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from deltacli.delta.protocol.features import FEATURES
 from deltacli.delta.protocol.traits import OTHERS, USED, feature_of, needs_readers
@@ -100,12 +100,12 @@ class ClientAccess(NamedTuple):
         }
 
 
-def read_clients(document: Any) -> tuple[Client, ...]:  # Any: JSON values
+def read_clients(document: Json) -> tuple[Client, ...]:
     """Return the clients of the table of facts."""
     return tuple(_read_client(one) for one in document["clients"])
 
 
-def _read_client(one: Any) -> Client:  # Any: JSON values
+def _read_client(one: Json) -> Client:
     is_measured = "measuredOn" in one
     facts: dict[str, Fact] = {}
     if is_measured:

@@ -14,12 +14,13 @@ from deltacli.arrow import compute as pc
 from deltacli.delta.schema.kinds import WHOLE_BITS, decimal_parts
 from deltacli.errors import DataUnreadable
 from deltacli.hints import command
+from deltacli.typing import ArrowArray
 
 _FIRST = -(1 << 63) + 1_000
 """From here on no microsecond begins before the first nanosecond of 64 bits."""
 
 
-def to_microseconds(numbers: Any) -> Any:  # Any: Arrow arrays of int64
+def to_microseconds(numbers: ArrowArray) -> ArrowArray:
     """Return nanoseconds as the microseconds that contain them, also before 1970, where a cast would return the next
     one.
     """
@@ -35,7 +36,7 @@ def to_microseconds(numbers: Any) -> Any:  # Any: Arrow arrays of int64
     return pc.subtract(whole, pc.cast(is_later, pa.int64()))
 
 
-Convert: TypeAlias = Callable[[Any], Any]  # Any: Arrow arrays in and out
+Convert: TypeAlias = Callable[[ArrowArray], ArrowArray]
 
 _DIGITS = {8: 3, 16: 5, 32: 10, 64: 19}
 "The digits before the decimal point that a decimal needs for every integer of so many bits. New changes need more "

@@ -17,7 +17,7 @@ from deltacli.delta.schema.shredded_variants import is_shredded, require_values,
 from deltacli.delta.schema.to_arrow import arrow_type
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
 from deltacli.errors import DataUnreadable
-from deltacli.typing import ArrowField
+from deltacli.typing import ArrowArray, ArrowField
 
 if TYPE_CHECKING:
     import pyarrow
@@ -250,7 +250,7 @@ def _same(kind: Any, wanted: Any) -> bool:
     return bool(kind.equals(wanted))
 
 
-def absent(rows: int, present: int, field: Any, path: str) -> Any:  # Any: an Arrow field, an Arrow array
+def absent(rows: int, present: int, field: ArrowField, path: str) -> ArrowArray:
     """Return a column that was added after a file: null in all rows. Raises if it must not be null and `present` rows
     need it.
     """

@@ -12,6 +12,7 @@ from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.schema.to_arrow import arrow_type
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
 from deltacli.errors import Unreadable
+from deltacli.typing import ArrowField
 
 if TYPE_CHECKING:
     import pyarrow
@@ -63,7 +64,7 @@ def file_schema(config: TableConfiguration, columns: Sequence[StructField]) -> p
     return pa.schema([_field(config, column) for column in columns])
 
 
-def _field(config: TableConfiguration, column: StructField) -> Any:  # Any: an Arrow field
+def _field(config: TableConfiguration, column: StructField) -> ArrowField:
     import pyarrow as pa
 
     name = config.physical_name(column)

@@ -21,6 +21,7 @@ from deltacli.delta.schema.file_columns import count_leaves
 from deltacli.delta.schema.types import DataType, simple_name
 from deltacli.delta.stats.indexed_columns import indexed_columns
 from deltacli.delta.stats.schema import BOUNDS, NULL_COUNT, ColumnPath, StatKind, kind_of
+from deltacli.typing import ArrowArray, RecordBatch
 
 if TYPE_CHECKING:
     import pyarrow
@@ -128,7 +129,7 @@ class _Column:
         self._widen(low, high)
         return True
 
-    def _values(self, rows: Any) -> Any:  # Any: Arrow rows, an Arrow array
+    def _values(self, rows: RecordBatch) -> ArrowArray:
         values = rows.column(self.path[0])
         for name in self.path[1:]:
             values = pc.struct_field(values, [name])

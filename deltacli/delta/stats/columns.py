@@ -28,7 +28,7 @@ from deltacli.delta.stats.schema import (
     stats_fields,
 )
 from deltacli.delta.stats.values import SPELLED_FLOATS, StatsFault, read_json, read_stats
-from deltacli.typing import ArrowArray, ArrowSchema
+from deltacli.typing import ArrowArray, ArrowSchema, ArrowType
 
 if TYPE_CHECKING:
     import pyarrow
@@ -277,7 +277,7 @@ def _sample(texts: Any) -> dict[str, Any]:
     return {part: shape[part] for part in PER_COLUMN if isinstance(shape.get(part), dict)}
 
 
-def _names_of_floats(fields: Any) -> Iterator[str]:  # Any: an Arrow schema or struct type
+def _names_of_floats(fields: ArrowType) -> Iterator[str]:
     import pyarrow as pa
 
     for part in fields:

@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.typing import Json
 
 if TYPE_CHECKING:
     import pyarrow
@@ -33,7 +34,7 @@ def fault_of(descriptor: object) -> DescriptorFault | None:
     return None
 
 
-def unique_id(descriptor: dict[str, Any] | None) -> str:  # Any: a descriptor as found in the log
+def unique_id(descriptor: dict[str, Json] | None) -> str:
     """Return the id that is part of a logical file's key; empty without a vector. `offset: 0` and no offset are two
     ids.
     """

@@ -17,6 +17,7 @@ from threading import Event, Lock, Thread
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from deltacli.engine.base import never
+from deltacli.typing import SparkSession
 from deltacli.work.task_tracker import POLL_SECONDS
 
 
@@ -111,7 +112,7 @@ class Cluster:
     `session` is a `pyspark.sql.SparkSession`, classic or Connect.
     """
 
-    def __init__(self, session: Any) -> None:  # Any: pyspark has no stable types
+    def __init__(self, session: SparkSession) -> None:
         self.session = session
         self.is_connect = type(session).__module__.startswith("pyspark.sql.connect")
         self._shipped: set[str] = set()

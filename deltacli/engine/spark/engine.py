@@ -25,6 +25,7 @@ from deltacli.hints import spelling
 from deltacli.progress import SILENT, Progress
 from deltacli.storage.location import StoreLocation, may_be_sent
 from deltacli.storage.secrets import holds_secret
+from deltacli.typing import RecordBatch
 from deltacli.units import format_timestamp
 from deltacli.work.task import Piece, Result, TableStores, Task
 
@@ -85,7 +86,7 @@ def _require_same(wanted: Fingerprint, found: Fingerprint) -> None:
 def _answers(cluster: Cluster, payload: bytes) -> list[tuple[str, bytes]]:
     """Ask once per slot: a range of numbers has as many partitions as the cluster has slots by default."""
 
-    def answer(batches: Iterator[Any]) -> Iterator[Any]:  # Any: pyarrow.RecordBatch
+    def answer(batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
         import pickle
 
         import pyarrow as pa

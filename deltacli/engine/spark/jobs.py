@@ -14,6 +14,7 @@ from deltacli.errors import ClusterFailed
 from deltacli.progress import SILENT, Progress
 from deltacli.storage.location import StoreLocation
 from deltacli.storage.secrets import without_secrets
+from deltacli.typing import ArrowTable, RecordBatch
 from deltacli.units import plural
 
 if TYPE_CHECKING:
@@ -77,12 +78,10 @@ def _tasks_per_slot(task: object, weight: int, slots: int) -> int:
     return TASKS_PER_SLOT
 
 
-def _action(
-    cluster: Cluster, job: bytes, pieces: Sequence[bytes], parts: Sequence[int]
-) -> Callable[[], Any]:  # Any: a pyarrow.Table
+def _action(cluster: Cluster, job: bytes, pieces: Sequence[bytes], parts: Sequence[int]) -> Callable[[], ArrowTable]:
     from deltacli.engine.spark.worker import BEAT
 
-    def act() -> Any:  # Any: a pyarrow.Table
+    def act() -> ArrowTable:
         if sum(map(len, pieces)) <= _INLINE_BYTES:
             mapped = _with_the_function(cluster.session, job, pieces, parts)
         else:
@@ -102,7 +101,7 @@ def _with_the_function(session: Any, job: bytes, pieces: Sequence[bytes], parts:
         tasks[part].append((number, piece))
     run = _task(job)
 
-    def choose(batches: Iterator[Any]) -> Iterator[Any]:  # Any: pyarrow.RecordBatch
+    def choose(batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
         import pyarrow as pa
 
         for batch in batches:
@@ -123,7 +122,7 @@ def _as_a_table(session: Any, job: bytes, pieces: Sequence[bytes], parts: Sequen
     return spread.mapInArrow(_task(job), RESULT)
 
 
-def _task(job: bytes) -> Callable[[Iterator[Any]], Iterator[Any]]:  # Any: pyarrow.RecordBatch
+def _task(job: bytes) -> Callable[[Iterator[RecordBatch]], Iterator[RecordBatch]]:
     """Return the function of a Spark task. It is sent by value, so it also runs where deltacli is missing."""
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:  # Any: as above

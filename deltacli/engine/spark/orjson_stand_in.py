@@ -9,7 +9,9 @@ import json
 import sys
 from math import isfinite
 from types import ModuleType
-from typing import Any, NoReturn
+from typing import NoReturn
+
+from deltacli.typing import Json
 
 _LEAST, _MOST = -(1 << 63), (1 << 64) - 1
 
@@ -22,7 +24,7 @@ class JSONEncodeError(TypeError):
     """The value has no JSON, or not what orjson writes."""
 
 
-def loads(data: bytes | str) -> Any:  # Any: JSON values
+def loads(data: bytes | str) -> Json:
     """Return the value of a JSON text. Raises JSONDecodeError, also for NaN and for half a surrogate pair."""
     try:
         text = data if isinstance(data, str) else bytes(data).decode("utf-8")
@@ -36,7 +38,7 @@ def loads(data: bytes | str) -> Any:  # Any: JSON values
     return value
 
 
-def dumps(value: Any) -> bytes:  # Any: JSON values
+def dumps(value: Json) -> bytes:
     """Return the JSON of a value: compact, UTF-8. Raises JSONEncodeError."""
     try:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode("utf-8")

@@ -23,6 +23,7 @@ from deltacli.errors import ClusterFailed, UsageError
 from deltacli.hints import parameter
 from deltacli.progress import SILENT, Progress
 from deltacli.storage.secrets import holds_secret, is_secret_name, remember_secrets
+from deltacli.typing import SparkSession
 
 if TYPE_CHECKING:
     from deltacli.engine.spark.engine import SparkEngine
@@ -117,7 +118,7 @@ def open_engine(settings: SparkSettings, progress: Progress = SILENT) -> SparkEn
     return SparkEngine(session, is_own=True, progress=progress)
 
 
-def open_session(settings: SparkSettings) -> Any:  # Any: pyspark has no stable types
+def open_session(settings: SparkSettings) -> SparkSession:
     """Return a new `SparkSession`. Raises UsageError where PySpark or Java is missing, and ClusterFailed."""
     if settings.master and settings.remote:
         raise UsageError("a Spark master and a Spark Connect server exclude each other")

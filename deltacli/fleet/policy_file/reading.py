@@ -33,6 +33,7 @@ from deltacli.hints import command, nearest_name
 from deltacli.loopback import is_loopback
 from deltacli.operations.vacuum.request import DeletionLimit
 from deltacli.request_fields import Kind
+from deltacli.typing import Toml
 from deltacli.units import Window, format_duration, parse_duration, parse_share, parse_size
 
 
@@ -95,7 +96,7 @@ def _limit(value: object) -> str:
     return DeletionLimit.parse(_text(value)).text
 
 
-_READERS: Mapping[Kind, Callable[[Any], object]] = {  # Any: TOML values
+_READERS: Mapping[Kind, Callable[[Toml], object]] = {
     Kind.TEXT: _text,
     Kind.TEXTS: _texts,
     Kind.FLAG: _flag,
@@ -178,7 +179,7 @@ class _Reader:
         settings = self._settings(top)
         return FleetFile(self._path, tuple(groups), tuple(policies.values()), tuple(in_order), settings, webhook)
 
-    def _settings(self, top: Mapping[str, Any]) -> RunSettings:  # Any: values of keys
+    def _settings(self, top: Mapping[str, Toml]) -> RunSettings:
         places = {name: self._place_of(top[name]) for name in ("leases",) if name in top}
         places["state"] = self._place_of(top.get("state", RunSettings().state))
         if "://" in places["state"]:
@@ -186,7 +187,7 @@ class _Reader:
         keys = {name.replace("-", "_"): value for name, value in top.items() if name != "exclude"}
         return RunSettings(**(keys | places))
 
-    def _webhook(self, content: Mapping[str, Any]) -> Webhook | None:  # Any: TOML values
+    def _webhook(self, content: Mapping[str, Toml]) -> Webhook | None:
         if "webhook" not in content:
             return None
         at: KeyPath = ("webhook",)
@@ -209,7 +210,7 @@ class _Reader:
             self._fault(at, "the requests are not signed: neither secret-env nor secret-file is set", is_error=False)
         return Webhook(**{key.replace("-", "_"): value for key, value in values.items()})
 
-    def _parse(self, data: bytes) -> dict[str, Any] | None:  # Any: TOML values
+    def _parse(self, data: bytes) -> dict[str, Toml] | None:
         try:
             text = data.decode("utf-8-sig").replace("\r\n", "\n")
             content = tomllib.loads(text)
@@ -237,7 +238,7 @@ class _Reader:
             path = path[:-1]
         return self._lines.get(path, 1)
 
-    def _table(self, at: KeyPath, content: Mapping[str, Any], name: str) -> dict[str, Any]:  # Any: TOML values
+    def _table(self, at: KeyPath, content: Mapping[str, Toml], name: str) -> dict[str, Toml]:
         found = content.get(name, {})
         if isinstance(found, dict):
             return found
@@ -246,11 +247,11 @@ class _Reader:
 
     def _values(
         self, at: KeyPath, table: Mapping[str, Any], keys: Iterable[Key], *, others: Iterable[str] = ()
-    ) -> dict[str, Any]:  # Any: values of keys
+    ) -> dict[str, Toml]:
         """Return the valid values of a table by key; unknown keys, but for `others`, are problems."""
         known = {key.name: key for key in keys}
         self._require_known(at, table, [*known, *others])
-        found: dict[str, Any] = {}  # Any: values of keys
+        found: dict[str, Toml] = {}
         for name in [name for name in table if name in known]:
             try:
                 found[name] = _read_value(known[name], table[name])
@@ -267,14 +268,14 @@ class _Reader:
                     return (*path, number), element
         return path, value
 
-    def _require_known(self, at: KeyPath, table: Mapping[str, Any], known: list[str]) -> None:  # Any: TOML values
+    def _require_known(self, at: KeyPath, table: Mapping[str, Toml], known: list[str]) -> None:
         for name in table:
             if name not in known:
                 nearest = nearest_name(name.replace("_", "-"), known, ignores_case=True)
                 guess = f"; did you mean {nearest!r}?" if nearest else ""
                 self._fault((*at, name), f"unknown key{guess}", ", ".join(known))
 
-    def _entries(self, values: Mapping[str, Any], at: KeyPath, name: str) -> tuple[Entry, ...]:  # Any: values of keys
+    def _entries(self, values: Mapping[str, Toml], at: KeyPath, name: str) -> tuple[Entry, ...]:
         """Return the texts of a key with their lines, paths as absolute ones."""
         texts = values.get(name, ())
         return tuple(Entry(self._place_of(text), self._line((*at, name, number))) for number, text in enumerate(texts))
@@ -286,7 +287,7 @@ class _Reader:
         below = os.path.join(self._path.parent, os.path.expanduser(text))
         return os.path.normpath(os.path.abspath(below))
 
-    def _policies(self, table: Mapping[str, Any]) -> dict[str, Policy]:  # Any: TOML values
+    def _policies(self, table: Mapping[str, Toml]) -> dict[str, Policy]:
         own = {name: self._own_sections(name, content) for name, content in table.items()}
         resolved = {}
         for name in own:
@@ -373,7 +374,7 @@ class _Reader:
             groups.append(Group(name, policy, globs, prefixes, tables, exclude, self._line(at)))
         return groups
 
-    def _listed(self, values: Mapping[str, Any], at: KeyPath) -> tuple[Entry, ...]:  # Any: values of keys
+    def _listed(self, values: Mapping[str, Toml], at: KeyPath) -> tuple[Entry, ...]:
         """Return the tables of the files that a group lists."""
         found: list[Entry] = []
         for number, text in enumerate(values.get("lists", ())):
@@ -388,7 +389,7 @@ class _Reader:
             found += [Entry(self._place_of(one), self._line(path)) for one in names if one and not one.startswith("#")]
         return tuple(found)
 
-    def _warn(self, groups: Iterable[Group], content: Mapping[str, Any]) -> None:  # Any: TOML values
+    def _warn(self, groups: Iterable[Group], content: Mapping[str, Toml]) -> None:
         """Warn about groups whose policy has no step, steps that cannot run without consent or override, and patterns
         where names are expected.
         """
@@ -408,7 +409,7 @@ class _Reader:
                     message = f"{table.text} is read as the name of one table; patterns belong in globs"
                     self._fault(("groups", group.name, "tables"), message, is_error=False)
 
-    def _warn_about_retention(self, policy: Policy, table: Mapping[str, Any]) -> None:  # Any: TOML values
+    def _warn_about_retention(self, policy: Policy, table: Mapping[str, Toml]) -> None:
         """Warn about a retention below the default of tables, which no table without its own one accepts."""
         for step, default_ms in _RETENTIONS.items():
             settings = policy.steps.get(step)
@@ -426,7 +427,7 @@ class _Reader:
                 message = f"has no effect on {step} without retention"
                 self._fault(self._where(policy.name, step, "allow-retention-below", table), message, is_error=False)
 
-    def _where(self, policy: str, step: str, key: str, table: Mapping[str, Any]) -> KeyPath:  # Any: TOML values
+    def _where(self, policy: str, step: str, key: str, table: Mapping[str, Toml]) -> KeyPath:
         """Return the path of a key in the policy, or in the one that it is inherited from."""
         while not (isinstance(settings := table[policy].get(step), dict) and key in settings):
             policy = table[policy]["inherits"]

@@ -24,7 +24,7 @@ from deltacli.errors import ConflictLost, Refused, UsageError
 from deltacli.hints import command
 from deltacli.operations.change.commit import Committed, NothingToDo, commit, require_possible
 from deltacli.operations.table.demands import DemandCheck, demands_of
-from deltacli.typing import RecordBatch
+from deltacli.typing import ArrowScalar, ArrowType, RecordBatch
 from deltacli.units import parse_size
 from deltacli.work.rewrite.append import AppendedFile, AppendSpec, Source
 from deltacli.work.rewrite.spec import RewriteSpec
@@ -139,7 +139,7 @@ def _refused(column: str, why: str, code: str) -> Refused:
     )
 
 
-def _value_of_missing(column: StructField, kind: Any) -> Any:  # Any: an Arrow type, an Arrow scalar
+def _value_of_missing(column: StructField, kind: ArrowType) -> ArrowScalar:
     """Return the value of a column that the rows lack: its default where that is a literal, else null.
 
     Raises Refused for a column that rows need a value of, and for other expressions.
@@ -169,7 +169,7 @@ def _most_characters(column: StructField) -> int | None:
     return int(found[1]) if found else None
 
 
-def _literal(text: str, kind: Any) -> Any:  # Any: an Arrow type, an Arrow scalar
+def _literal(text: str, kind: ArrowType) -> ArrowScalar:
     """Return the value of a literal; None for any other expression, and for one that is no value of the type."""
     import pyarrow as pa
 
@@ -189,7 +189,7 @@ def _literal(text: str, kind: Any) -> Any:  # Any: an Arrow type, an Arrow scala
         return None
 
 
-def _require_fits(column: StructField, found: Any, wanted: Any) -> None:  # Any: Arrow types
+def _require_fits(column: StructField, found: ArrowType, wanted: ArrowType) -> None:
     if not _fits(found, wanted):
         raise Refused(
             f"column {column.name} is {wanted} in the table, and {found} in the rows",

@@ -23,7 +23,7 @@ from deltacli.delta.schema.types import PrimitiveType, StructField, StructType
 from deltacli.errors import UsageError
 from deltacli.hints import nearest_name, parameter
 from deltacli.operations.optimize.live import codes
-from deltacli.typing import ArrowArray, ArrowTable, Json, RecordBatch
+from deltacli.typing import ArrowArray, ArrowScalar, ArrowTable, ArrowType, Json, RecordBatch
 from deltacli.work.ordering.spill import SpillFile
 
 if TYPE_CHECKING:
@@ -319,7 +319,7 @@ def _grouped(rows: ArrowTable, others: Sequence[str], total: int) -> dict[str, A
     return {**found, "count": _filled(pc.take(_one(sums["code_count"]), places), pa.int64())}
 
 
-def _filled(values: ArrowArray, kind: Any) -> ArrowArray:  # Any: an Arrow type
+def _filled(values: ArrowArray, kind: ArrowType) -> ArrowArray:
     import pyarrow as pa
 
     return pc.fill_null(pc.cast(values, kind), pa.scalar(0, kind))
@@ -335,7 +335,7 @@ def _first_places(numbered: ArrowArray, total: int) -> ArrowArray:
     return pc.take(_one(found["place_min"]), places)
 
 
-def _one(column: Any) -> ArrowArray:  # Any: an array, chunked or not
+def _one(column: ArrowArray) -> ArrowArray:
     return column.combine_chunks() if hasattr(column, "combine_chunks") else column
 
 
@@ -344,7 +344,7 @@ def _count(mask: ArrowArray) -> int:
     return total or 0
 
 
-def _number(value: int) -> Any:  # Any: an Arrow scalar
+def _number(value: int) -> ArrowScalar:
     import pyarrow as pa
 
     return pa.scalar(value, pa.uint64())

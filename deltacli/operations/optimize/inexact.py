@@ -6,15 +6,16 @@ bin that is partly sorted: two of most tables, all of them only where all are re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
 from deltacli.operations.optimize.live import LiveFiles
 from deltacli.operations.optimize.select import Bin, Selection
 from deltacli.operations.table.keyed_files import chosen_actions
+from deltacli.typing import JsonObject
 from deltacli.work.rewrite.exactness import SPEC
 from deltacli.work.rewrite.pieces import RefusedFile, RewritePiece, SourceFile
 from deltacli.work.rewrite.sources import FindRefused
@@ -94,6 +95,6 @@ def _weight(piece: RewritePiece) -> int:
     return piece.weight
 
 
-def _source(add: Mapping[str, Any]) -> SourceFile:  # Any: values of an add
+def _source(add: JsonObject) -> SourceFile:
     file = DataFile(add["path"], add["size"], {}, add["deletionVector"])
     return SourceFile(file, add["baseRowId"], add["defaultRowCommitVersion"])

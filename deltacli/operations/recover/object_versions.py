@@ -9,7 +9,7 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from deltacli.delta.log.log_path import LOG_DIRECTORY, LogFileKind, parse_log_path
 from deltacli.delta.paths.locate_paths import text_of
@@ -20,7 +20,7 @@ from deltacli.operations.recover.needed import NeededFiles, whole
 from deltacli.storage import Creation, Storage
 from deltacli.storage.base import PARALLEL_READS
 from deltacli.storage.versions import ObjectVersion, VersionedObjects, VersionState
-from deltacli.typing import Json
+from deltacli.typing import BinaryFile, Json
 
 VERSIONS = "versions"
 """How a caller asks for the versions of the table's own store."""
@@ -79,7 +79,7 @@ class _VersionReader:
     def read_range(self, name: ObjectVersion, offset: int, length: int) -> bytes:
         return range_of(self.kept.open(name), offset, length)
 
-    def open(self, name: ObjectVersion) -> Any:  # Any: as in the port
+    def open(self, name: ObjectVersion) -> BinaryFile:
         return self.kept.open(name)
 
 

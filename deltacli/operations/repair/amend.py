@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.body_lines import encoded_files
@@ -29,6 +29,7 @@ from deltacli.operations.recover.verify import Problem, verify
 from deltacli.operations.repair.plan import Planned, Step, Unrepaired, left
 from deltacli.operations.repair.true_statistics import true_statistics
 from deltacli.operations.table.keyed_files import file_keys, removes_of
+from deltacli.typing import JsonObject
 from deltacli.units import plural
 from deltacli.work.commits.reading import stream_commit
 
@@ -54,7 +55,7 @@ _COUNTS = ".num-records-"
 class Amendment:
     """What of the add of a file is replaced: its vector, its size, and, as they are read then, its statistics."""
 
-    vector: Mapping[str, Any] | None = None  # Any: as in the log
+    vector: JsonObject | None = None
     size: int | None = None
     statistics: bool = False
 

@@ -19,6 +19,7 @@ from deltacli.operations.recover.put import tag_of
 from deltacli.operations.recover.request import UndeleteRequest
 from deltacli.operations.recover.undelete import plan_undelete
 from deltacli.operations.repair.plan import Planned, Step, Unrepaired, left
+from deltacli.typing import BinaryFile
 from deltacli.units import format_size, plural
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class WithoutFiles:
     def read_range(self, path: str, offset: int, length: int) -> bytes:
         return self._storage.read_range(self._there(path), offset, length)
 
-    def open(self, path: str) -> Any:  # Any: as in the port
+    def open(self, path: str) -> BinaryFile:
         return self._storage.open(self._there(path))
 
     def stat(self, path: str) -> FileStat:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.stats.record_counts import num_records_column
@@ -24,6 +24,7 @@ from deltacli.operations.recover.verify import Problem, verify
 from deltacli.operations.repair.misnamed_files import find_renamed
 from deltacli.operations.repair.true_vectors import true_descriptor
 from deltacli.operations.restore.bring import Brought
+from deltacli.typing import JsonObject
 
 if TYPE_CHECKING:
     import pyarrow
@@ -77,7 +78,7 @@ class Looked(NamedTuple):
     """Missing files that are there under names that no log has."""
     sizes: Mapping[bytes, int] = MappingProxyType({})
     """The bytes of the files of which only the size differs from the log."""
-    descriptors: Mapping[int, Mapping[str, Any]] = MappingProxyType({})  # Any: as in the log
+    descriptors: Mapping[int, JsonObject] = MappingProxyType({})
     """The vectors of adds as their bitmaps are, where only the descriptors differ."""
 
 
@@ -167,7 +168,7 @@ def look_at(
 
 def right_descriptors(
     table: TableHandle, named: Named, now: Snapshot, looked: Looked, findings: Sequence[Finding]
-) -> Iterator[tuple[int, Mapping[str, Any]]]:  # Any: as in the log
+) -> Iterator[tuple[int, JsonObject]]:
     """Yield the rows of adds of which only the descriptor of the vector is wrong, with the right one."""
     wrong = {one.place.key for one in findings if is_of_vector(one)}
     stated = [vector and without_nulls(vector) for vector in named.adds["deletionVector"].to_pylist()]

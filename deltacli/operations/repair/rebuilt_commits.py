@@ -44,6 +44,7 @@ from deltacli.operations.repair.commit_sources import (
 )
 from deltacli.operations.repair.plan import Planned, Step, Unrepaired
 from deltacli.storage import Created
+from deltacli.typing import JsonObject
 from deltacli.work.commits.reading import stream_commit
 
 if TYPE_CHECKING:
@@ -331,7 +332,7 @@ class _Rebuilding:
             for name in sorted(known.keys() - after.domains.keys()):
                 yield {"domainMetadata": domain_of(name, known[name], removed=True)}
 
-    def _read_checksum(self) -> Mapping[str, Any]:  # Any: as in the log
+    def _read_checksum(self) -> JsonObject:
         try:
             found = json.loads(self._table.storage.read(checksum_path(self._version)))
         except (FileMissing, ValueError):

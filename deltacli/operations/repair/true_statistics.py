@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from deltacli.delta.schema.file_columns import FileColumns
 from deltacli.delta.schema.file_schema import file_schema, stored_columns
 from deltacli.delta.schema.to_arrow import arrow_schema
 from deltacli.delta.stats.collect import StatisticsCollector
 from deltacli.delta.stats.schema import BOUNDS, NULL_COUNT
+from deltacli.typing import Json
 from deltacli.work.rewrite.sources import renamed
 from deltacli.work.rows.data_files import DataFile, ReadSpec
 from deltacli.work.rows.row_reader import read_rows
@@ -49,7 +50,7 @@ def is_true(claimed: str | None, true: str) -> bool:
     return all(_agree(ours.get(name) or {}, theirs.get(name, {})) for name in names)
 
 
-def _agree(ours: Any, theirs: Any) -> bool:  # Any: JSON values
+def _agree(ours: Json, theirs: Json) -> bool:
     if isinstance(ours, dict):
         return isinstance(theirs, dict) and all(_agree(value, theirs.get(name)) for name, value in ours.items())
     if isinstance(ours, str) and isinstance(theirs, str):

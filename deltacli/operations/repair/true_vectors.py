@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.delta.vectors.z85 import vector_file
 from deltacli.errors import DeltacliError
+from deltacli.typing import JsonObject
 from deltacli.work.rows.deletion_vectors import AROUND, Descriptor, VectorFaultError, inline_data, parse_rows
 
 if TYPE_CHECKING:
@@ -40,9 +41,7 @@ class _Stored(NamedTuple):
         )
 
 
-def true_descriptor(
-    files: TableFiles, stated: Descriptor, records: int | None, taken: Set[int]
-) -> Mapping[str, Any] | None:  # Any: as in the log
+def true_descriptor(files: TableFiles, stated: Descriptor, records: int | None, taken: Set[int]) -> JsonObject | None:
     """Return a descriptor with the values of its bitmap, None where it is not known which bitmap is meant, or where it
     is damaged. `records` are the rows of the data file, `taken` the offsets of the vectors of other live files there.
     """

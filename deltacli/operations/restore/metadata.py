@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.row_ids import DOMAIN as ROW_TRACKING
@@ -268,7 +268,7 @@ class _Settlement:
         marks = {recorded_name(field): field.metadata.get(_MARK) for field in now.fields if _is_mark(field)}
         if not marks:
             return None
-        schema: Any = read_exactly(text)  # Any: JSON values
+        schema: Json = read_exactly(text)
         changed = False
         for field in schema.get("fields", ()):
             metadata = field.get("metadata") or {}

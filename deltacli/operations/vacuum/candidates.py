@@ -172,7 +172,7 @@ class CandidateChoice(NamedTuple):
     selector: PartitionSelector | None = None
     proven_only: bool = False
     """The log lacks removals within the retention: only files that it proves to be old enough are deleted."""
-    find_doubts: Callable[[Any], Doubts] | None = None  # Any: hashes (int64)
+    find_doubts: Callable[[ArrowArray], Doubts] | None = None
     """Finds the files that the newest version may have lost."""
 
 

@@ -7,7 +7,7 @@ files, nothing is deleted. Spec: Checkpoints; Version Checksum File.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.protocol.intervals import deleted_file_retention_ms
@@ -44,7 +44,7 @@ def doubts(setting: PlanContext, files: pyarrow.Array) -> Doubts:
     return Doubts(history.unremoved(files), unread, fault)
 
 
-def _unknown(setting: PlanContext, files: Any) -> Any:  # Any: an int64 array in, a boolean one out
+def _unknown(setting: PlanContext, files: ArrowArray) -> ArrowArray:
     """Return the files that the part read so far does not add, remove or write as change data."""
     references = setting.references
     known = references.history.adds(files)

@@ -223,7 +223,7 @@ def _place_refusals(setting: PlanContext) -> tuple[Refusal, ...]:
     return (Refusal("vacuum.live-files-missing", message, hint=command("validate", level="storage")),)
 
 
-def _flat(column: Any) -> Any:  # Any: arrays, chunked or not
+def _flat(column: ArrowArray) -> ArrowArray:
     import pyarrow as pa
 
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.log_path import LOG_DIRECTORY, LogFileKind
@@ -64,7 +64,7 @@ class NewerCommits:
                 hint=command("vacuum", dry_run=True),
             )
 
-    def needed(self, paths: Any) -> Any:  # Any: a binary array in, a boolean array out
+    def needed(self, paths: ArrowArray) -> ArrowArray:
         """Return which paths newer commits name in any action. Raises CommitCorrupt, FileMissing and other errors of
         reading, so that nothing is deleted then.
         """

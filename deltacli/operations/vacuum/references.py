@@ -343,7 +343,7 @@ class ReferenceCollector:
         self.protected.add(keys.spare)
         return keys.hashes
 
-    def _of_log(self, paths: Any) -> LogKeys:  # Any: pyarrow has no types
+    def _of_log(self, paths: ArrowArray) -> LogKeys:
         keys = self._keys.of_log(_flat(paths))
         self.escaping = self.escaping or keys.escaping
         return keys
@@ -454,7 +454,7 @@ def _some(rows: FileReferences, mask: ArrowArray) -> FileReferences:
     return FileReferences(rows.kind, *(pc.filter(column, mask) for column in rows[1:]))
 
 
-def _others(rows: Any, mask: Any) -> Any:  # Any: a record batch, a boolean array
+def _others(rows: RecordBatch, mask: ArrowArray) -> ArrowArray:
     return pc.filter(rows, pc.invert(mask))
 
 
@@ -462,7 +462,7 @@ def _text(path: bytes) -> str:
     return path.decode("utf-8", "surrogateescape")
 
 
-def _flat(column: Any) -> Any:  # Any: an array, chunked or not
+def _flat(column: ArrowArray) -> ArrowArray:
     return column.combine_chunks() if hasattr(column, "combine_chunks") else column
 
 

@@ -9,6 +9,7 @@ from deltacli.delta.protocol.read_property import is_true
 from deltacli.delta.vacuum.keys import is_among
 from deltacli.operations.table.time_travel import committed_at
 from deltacli.operations.vacuum.plan import TimeTravelRange
+from deltacli.typing import ArrowArray
 
 if TYPE_CHECKING:
     from deltacli.operations.vacuum.candidates import CandidateClassifier
@@ -79,6 +80,6 @@ def find_horizon(setting: PlanContext, judge: CandidateClassifier) -> int | None
     return end if end >= 0 else None
 
 
-def _newest(versions: Any, mask: Any) -> int | None:  # Any: an int64 and a boolean array
+def _newest(versions: ArrowArray, mask: ArrowArray) -> int | None:
     newest: int | None = pc.max(pc.filter(versions, mask)).as_py()
     return newest

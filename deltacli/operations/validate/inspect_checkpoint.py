@@ -23,7 +23,7 @@ from deltacli.operations.validate.file_rows import FileRows
 from deltacli.operations.validate.foresight import Foresight
 from deltacli.progress import Progress, Step
 from deltacli.storage import Storage
-from deltacli.typing import ArrowArray
+from deltacli.typing import ArrowArray, Json
 from deltacli.work.commits.inspection import CheckpointAdds, CheckpointReader, OpenedCheckpoint
 
 if TYPE_CHECKING:
@@ -263,11 +263,11 @@ class _SharedNulls:
         return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
 
 
-def _without_tags(remove: dict[str, Any]) -> dict[str, Any]:  # Any: an action
+def _without_tags(remove: dict[str, Json]) -> dict[str, Json]:
     return {name: value for name, value in remove.items() if name != "tags"}
 
 
-def _parsed_records(parsed: Any, records: Any) -> Any:  # Any: columns
+def _parsed_records(parsed: ArrowArray, records: ArrowArray) -> ArrowArray:
     import pyarrow as pa
 
     names = {parsed.type.field(index).name for index in range(parsed.type.num_fields)}

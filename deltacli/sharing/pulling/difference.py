@@ -17,6 +17,7 @@ from deltacli.sharing.client.faults import DIFFERS, PullRefused, invalid
 from deltacli.sharing.pulling.local_actions import TAG, PullSource, add_line, adds_of, key_of, remove_line
 from deltacli.sharing.pulling.local_table import PulledTable
 from deltacli.sharing.pulling.verifying import WantedFile, decode, verify
+from deltacli.typing import JsonObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ def compare(shared: Snapshot, local: LocalFiles, directory: str, *, decodes: boo
     """
     keys, added, added_bytes, added_rows = set[str](), 0, 0, 0
     data: dict[str, WantedFile] = {}
-    vectors: dict[str, list[Mapping[str, Any]]] = {}  # Any: descriptors
+    vectors: dict[str, list[JsonObject]] = {}
     for add in adds_of(shared.files()):
         name, key = add["path"], key_of(add)
         require_name(name)

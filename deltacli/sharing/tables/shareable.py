@@ -15,6 +15,7 @@ from deltacli.delta.paths.locate_paths import locate, text_of
 from deltacli.delta.vectors.z85 import vector_file
 from deltacli.errors import DeltacliError, PathExternal
 from deltacli.storage import LocalStorage, Storage
+from deltacli.typing import Json
 
 if TYPE_CHECKING:
     import pyarrow
@@ -122,7 +123,7 @@ def require_inside(actions: pyarrow.RecordBatch, uri: str) -> None:
             vector_place(descriptor, uri)
 
 
-def vectors_of(actions: pyarrow.RecordBatch) -> list[dict[str, Any] | None]:  # Any: descriptors as found
+def vectors_of(actions: pyarrow.RecordBatch) -> list[dict[str, Json] | None]:
     """Return the descriptor of each row; an empty list where no row has one."""
     place = actions.schema.get_field_index("deletionVector")
     column = None if place < 0 else actions.column(place)

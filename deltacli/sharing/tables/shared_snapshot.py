@@ -20,6 +20,7 @@ from deltacli.errors import DeltacliError
 from deltacli.sharing.protocol.lines import TableTotals
 from deltacli.sharing.protocol.reading_needs import ReadingNeeds, find_needs, handed_out_protocol
 from deltacli.sharing.tables.shareable import find_fault, spelled_alike
+from deltacli.typing import ArrowArray
 
 if TYPE_CHECKING:
     import pyarrow
@@ -89,7 +90,7 @@ class SharedSnapshot:
         return int(self.files.nbytes) + _OWN_BYTES
 
     @cached_property
-    def canonical_order(self) -> Any:  # Any: an Arrow array of row numbers
+    def canonical_order(self) -> ArrowArray:
         """Return the rows in the one order that does not depend on how the version was rebuilt: pages need it."""
         import pyarrow as pa
 

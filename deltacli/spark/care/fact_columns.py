@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+from deltacli.typing import ArrowType
 
 if TYPE_CHECKING:
     import pyarrow
@@ -138,7 +140,7 @@ LOG_FACTS = (
 
 
 @cache
-def arrow_type(kind: str) -> Any:  # Any: pyarrow.DataType
+def arrow_type(kind: str) -> ArrowType:
     """Return the Arrow type of a type of Spark."""
     import pyarrow as pa
 

@@ -34,6 +34,7 @@ from deltacli.spark.care.fact_columns import (
 )
 from deltacli.spark.executor_rows import searchable
 from deltacli.storage.secrets import without_secrets
+from deltacli.typing import ArrowArray, RecordBatch
 
 if TYPE_CHECKING:
     import pyarrow
@@ -61,7 +62,7 @@ def _moment(milliseconds: int | None) -> int | None:
     return None if milliseconds is None else milliseconds * 1000
 
 
-def _moments(column: Any) -> Any:  # Any: Arrow arrays of epoch milliseconds
+def _moments(column: ArrowArray) -> ArrowArray:
     import pyarrow as pa
 
     return column.cast(pa.timestamp("ms", "UTC")).cast(arrow_type("timestamp"))
@@ -348,7 +349,7 @@ def _absolute(uri: str) -> str:
     return uri
 
 
-def rows_of_tables(job: bytes, rows: Iterable[Values]) -> Iterator[Any]:  # Any: pyarrow.RecordBatch
+def rows_of_tables(job: bytes, rows: Iterable[Values]) -> Iterator[RecordBatch]:
     """Yield the facts of tables as batches. Raises RuntimeError, whose text begins with the code of the error."""
     try:
         described = pickle.loads(job)

@@ -30,6 +30,7 @@ from deltacli.spark.care.fact_rows import ARGUMENTS, FACTS, NAME, NOW_MS, SKIPS,
 from deltacli.spark.python_rows import engine_of
 from deltacli.spark.session_settings import require_session
 from deltacli.storage import open_storage
+from deltacli.typing import RecordBatch, SparkFrame, SparkSchema
 from deltacli.work.task import TableStores
 
 if TYPE_CHECKING:
@@ -264,7 +265,7 @@ def _listed(paths: Any, storage_options: Mapping[str, str] | None) -> Iterator[s
             yield text if "://" in text or text.startswith("file:") else str(Path(text).absolute())
 
 
-def _frame_of_paths(paths: Any) -> tuple[Any, list[str]]:  # Any: a DataFrame
+def _frame_of_paths(paths: SparkFrame) -> tuple[SparkFrame, list[str]]:
     """Return a frame of paths with a column `table`, and the first of them. Raises UsageError where none is it."""
     columns = paths.columns
     column = TABLE.name if TABLE.name in columns else columns[0] if len(columns) == 1 else None
@@ -320,7 +321,7 @@ def _anchor(names: Sequence[str], storage_options: Mapping[str, str] | None) -> 
     return first
 
 
-def _task(job: bytes) -> Callable[[Iterator[Any]], Iterator[Any]]:  # Any: pyarrow.RecordBatch
+def _task(job: bytes) -> Callable[[Iterator[RecordBatch]], Iterator[RecordBatch]]:
     """Return the function of a Spark task. It is sent by value."""
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:
@@ -332,7 +333,7 @@ def _task(job: bytes) -> Callable[[Iterator[Any]], Iterator[Any]]:  # Any: pyarr
     return run
 
 
-def _spark_schema(name: str) -> Any:  # Any: pyspark.sql.types.StructType
+def _spark_schema(name: str) -> SparkSchema:
     """Return the schema of the frame of a fact, each column with its meaning as a comment."""
     from pyspark.sql import types
 

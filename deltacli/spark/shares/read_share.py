@@ -17,6 +17,7 @@ from deltacli.spark.session_settings import require_session
 from deltacli.spark.shares.share_options import ShareBatchOptions
 from deltacli.spark.shares.share_plans import read_shared
 from deltacli.spark.spark_types import spark_schema
+from deltacli.typing import RecordBatch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -85,7 +86,7 @@ def _frame(session: Any, partitions: Sequence[bytes], schema: Any) -> Any:  # An
     return spread.mapInArrow(_task(carried_package(), schema), schema)
 
 
-def _task(package: Any, schema: Any) -> Callable[[Iterator[Any]], Iterator[Any]]:  # Any: pyarrow.RecordBatch
+def _task(package: RecordBatch, schema: RecordBatch) -> Callable[[Iterator[RecordBatch]], Iterator[RecordBatch]]:
     """Return the function of a Spark task. It is sent by value, with the modules of deltacli."""
     name = _ROWS
 

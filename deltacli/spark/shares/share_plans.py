@@ -53,6 +53,7 @@ from deltacli.spark.source_plans import require_schema, searchable_faults
 from deltacli.spark.spark_types import spark_schema
 from deltacli.spark.streams.table_log import TableLog
 from deltacli.storage import NOTHING, Allowed, Storage, path_external
+from deltacli.typing import SparkSchema
 from deltacli.units import format_timestamp
 from deltacli.work.outputs.rows import plan_pieces
 from deltacli.work.rows.data_files import DataFile, ReadSpec
@@ -122,7 +123,7 @@ def _share_of(table: TableHandle) -> ShareStorage:
     return table.storage
 
 
-def source_schema(options: Mapping[str, str], spark: str) -> Any:  # Any: pyspark.sql.types.StructType
+def source_schema(options: Mapping[str, str], spark: str) -> SparkSchema:
     """Return the columns of a share, whether it is read once or as a stream."""
     with searchable_faults(options.get("path")):
         found = column_options(options, spark)
@@ -135,7 +136,7 @@ def source_schema(options: Mapping[str, str], spark: str) -> Any:  # Any: pyspar
         return spark_schema((*snapshot.schema.fields, *of_changes), described=True)
 
 
-def batch_partitions(options: Mapping[str, str], schema: Any) -> list[bytes]:  # Any: pyspark.sql.types.StructType
+def batch_partitions(options: Mapping[str, str], schema: SparkSchema) -> list[bytes]:
     """Return the partitions of a version of a share, or of its changes."""
     with searchable_faults(options.get("path")):
         chosen = batch_options(options)
@@ -152,7 +153,7 @@ class StreamPlan(TableStreamPlan):
     def __init__(
         self,
         options: Mapping[str, str],
-        schema: Any,  # Any: pyspark.sql.types.StructType
+        schema: SparkSchema,
         spark: str,
         now: Callable[[], float] = time.monotonic,
     ) -> None:

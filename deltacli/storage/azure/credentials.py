@@ -26,6 +26,7 @@ from deltacli.storage.objects.http import answers_within
 from deltacli.storage.objects.options import set_or_unset, variables
 from deltacli.storage.objects.tokens import bounded_session
 from deltacli.storage.secrets import StoreFault, remember_secrets
+from deltacli.typing import AzureCredential
 
 VERSION = "2021-12-02"
 """Of the service: names that XML cannot hold are escaped since 2021-02-12, MD5 and large blobs are older."""
@@ -62,7 +63,7 @@ class AzureCredentials:
         self._options, self._place, self._clock = options, place, clock
         self._lock = Lock()
         self._key = _decoded(options.account_key) if options.account_key else b""
-        self._source: Any = None  # Any: a credential of azure-identity
+        self._source: AzureCredential = None
         self._token = ("", 0.0)
 
     @property
@@ -164,7 +165,7 @@ class AzureCredentials:
             error.__cause__ = said
             raise error from said
 
-    def source(self) -> Any:  # Any: a credential of azure-identity
+    def source(self) -> AzureCredential:
         """Return the credential of azure-identity, made on first use."""
         if self._source is None:
             from azure.core.pipeline.transport import RequestsTransport

@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock
-from typing import Any
 
 from deltacli.errors import CredentialsMissing, UsageError
 from deltacli.hints import parameter
@@ -22,7 +21,7 @@ from deltacli.storage.objects.faults import ANONYMOUS
 from deltacli.storage.objects.http import answers_within
 from deltacli.storage.objects.tokens import bounded_session
 from deltacli.storage.secrets import StoreFault
-from deltacli.typing import Json
+from deltacli.typing import GoogleAuth, Json
 
 _SCOPE = "https://www.googleapis.com/auth/devstorage.read_write"
 _EXPIRED = ("expired", "reauthentication is needed", "invalid_rapt")
@@ -37,7 +36,7 @@ class GcsCredentials:
     def __init__(self, options: GcsOptions, place: str) -> None:
         self._options, self._place = options, place
         self._lock = Lock()
-        self._found: Any = None  # Any: credentials of google-auth
+        self._found: GoogleAuth = None
 
     @property
     def options(self) -> GcsOptions:
@@ -77,7 +76,7 @@ class GcsCredentials:
                 self._found = None
         return not self._options.anonymous
 
-    def google(self) -> Any:  # Any: credentials of google-auth, which has no types
+    def google(self) -> GoogleAuth:
         """Return the credentials, found on first use. Raises GoogleAuthError and UsageError."""
         if self._found is None:
             import google.auth
@@ -105,14 +104,14 @@ def missing_credentials(fault: BaseException, place: str) -> CredentialsMissing:
     return error
 
 
-def request_of() -> Any:  # Any: google-auth has no types
+def request_of() -> GoogleAuth:
     """Return what google-auth sends its own requests with."""
     from google.auth.transport.requests import Request
 
     return Request(bounded_session())
 
 
-def _given(token: str) -> Any:  # Any: google-auth has no types
+def _given(token: str) -> GoogleAuth:
     """Return the credentials of a file, or of its content. Raises UsageError."""
     import google.auth
 

@@ -17,6 +17,7 @@ from deltacli.storage.objects.versions import ObjectVersions, VersionPage
 from deltacli.storage.outcomes import Creation
 from deltacli.storage.tally import Call
 from deltacli.storage.versions import Keeping, ObjectVersion, VersionState
+from deltacli.typing import Json
 
 PAGE = 1_000
 _VERSIONS, _SOFT_DELETED = "versions", "softDeleted"
@@ -101,7 +102,7 @@ class GcsVersions(ObjectVersions):
         )
 
 
-def _version(item: Any, prefix: str, answer: Answer, *, is_soft: bool) -> ObjectVersion:  # Any: of JSON
+def _version(item: Json, prefix: str, answer: Answer, *, is_soft: bool) -> ObjectVersion:
     fields = item if isinstance(item, dict) else {}
     key, size, generation = fields.get("name"), str(fields.get("size", "")), str(fields.get("generation", ""))
     modified = milliseconds(fields.get("updated"))

@@ -31,6 +31,7 @@ from deltacli.storage.objects.listing import Content, Entry, ListedPage, in_byte
 from deltacli.storage.outcomes import Created, Creation, Deleted, Deletion, Failed, Missing
 from deltacli.storage.retry import DELETE_FIRST_WAIT, Retry, may_send, permission, sending_while
 from deltacli.thread_pool import ThreadPool
+from deltacli.typing import BinaryFile
 
 if TYPE_CHECKING:
     from deltacli.storage.versions import VersionedObjects
@@ -163,10 +164,10 @@ class ObjectStorage:
     def read_range(self, path: str, offset: int, length: int) -> bytes:
         return self._range(path, offset, length)
 
-    def open(self, path: str) -> Any:  # Any: as in the port
+    def open(self, path: str) -> BinaryFile:
         return self.open_version(path, "")
 
-    def open_version(self, path: str, version_id: str) -> Any:  # Any: as in the port
+    def open_version(self, path: str, version_id: str) -> BinaryFile:
         """Open a version of a file, '' for the current one. Read its end, which has the footer of Parquet, and its size
         in one request.
         """

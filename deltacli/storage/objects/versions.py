@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from heapq import merge
 from itertools import groupby, takewhile
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from deltacli.errors import FileMissing, PermissionRefused, StorageFailed
 from deltacli.storage.objects.calls import ABSENT, Source, ask
@@ -14,6 +14,7 @@ from deltacli.storage.objects.http import HttpFault
 from deltacli.storage.objects.store import ObjectStorage
 from deltacli.storage.outcomes import Creation
 from deltacli.storage.versions import Keeping, ObjectVersion, VersionState
+from deltacli.typing import BinaryFile
 
 Answer = TypeVar("Answer")
 
@@ -77,7 +78,7 @@ class ObjectVersions(ABC):
         self._require_readable(version)
         return self.permitted(lambda: self._store.read_version(version.path, version.version_id), self.read_permission)
 
-    def open(self, version: ObjectVersion) -> Any:  # Any: as in the port
+    def open(self, version: ObjectVersion) -> BinaryFile:
         self._require_readable(version)
         return self.permitted(lambda: self._store.open_version(version.path, version.version_id), self.read_permission)
 

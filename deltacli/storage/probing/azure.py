@@ -5,14 +5,13 @@ from __future__ import annotations
 import base64
 import json
 import os
-from typing import Any
 from urllib.parse import parse_qs
 
 from deltacli.hints import parameter
 from deltacli.storage.azure.calls import AzureCalls
 from deltacli.storage.objects.faults import ANONYMOUS
 from deltacli.storage.probing.subject import Granted, Identity, Permit, unknown_without_writing
-from deltacli.typing import Json
+from deltacli.typing import AzureCredential, Json
 
 _BLOBS = "Microsoft.Storage/storageAccounts/blobServices/containers/blobs"
 _NAMES = {
@@ -96,7 +95,7 @@ def _claims(token: str) -> dict[str, Json]:
     return found if isinstance(found, dict) else {}
 
 
-def _source(credential: Any, identity: str) -> str:  # Any: a credential of azure-identity
+def _source(credential: AzureCredential, identity: str) -> str:
     """Return which credential of the chain was used, if the library tells."""
     used = getattr(credential, "_successful_credential", None)
     return f"{type(used).__name__} of azure-identity" if used is not None else identity

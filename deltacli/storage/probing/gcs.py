@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from typing import Any
 
 from deltacli.hints import parameter
 from deltacli.storage.gcs.calls import GcsCalls
@@ -11,6 +10,7 @@ from deltacli.storage.gcs.credentials import chain_of
 from deltacli.storage.objects.faults import ANONYMOUS
 from deltacli.storage.objects.http import HttpFault
 from deltacli.storage.probing.subject import Granted, Identity, Permit, unknown_without_writing
+from deltacli.typing import GoogleAuth
 
 _NAMES = {
     "list": "storage.objects.list",
@@ -65,7 +65,7 @@ def _permit(needs: tuple[str, ...], granted: frozenset[str]) -> Permit:
     return Permit(Granted.NO, f"testIamPermissions of the bucket lacks {', '.join(missing)}")
 
 
-def _account(found: Any) -> str | None:  # Any: credentials of google-auth
+def _account(found: GoogleAuth) -> str | None:
     for name in ("service_account_email", "account", "client_id"):
         text = str(getattr(found, name, None) or "")
         if text and text != "default":
@@ -73,7 +73,7 @@ def _account(found: Any) -> str | None:  # Any: credentials of google-auth
     return None
 
 
-def _source(found: Any, *, has_token: bool) -> str:  # Any: credentials of google-auth
+def _source(found: GoogleAuth, *, has_token: bool) -> str:
     module = type(found).__module__
     if has_token:
         return parameter("storage_options.token")

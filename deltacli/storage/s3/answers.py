@@ -7,12 +7,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
 
 from deltacli.storage.objects.http import LARGEST_UNDECLARED, Fate, HttpFault, read_up_to
 from deltacli.storage.objects.listing import Content, Entry, ListedPage, length_of
+from deltacli.typing import Botocore
 
-Fields = Mapping[str, Any]  # Any: botocore has no types
+Fields = Mapping[str, Botocore]
 
 _RANGE = re.compile(r"bytes (\d{1,19})-(\d{1,19})/(\d{1,19})")
 _STATUSES = {

@@ -32,6 +32,7 @@ from deltacli.storage.s3.answers import (
 )
 from deltacli.storage.s3.options import S3Options, make_client, make_session
 from deltacli.storage.tally import S3_PRICES, Call, HostTally
+from deltacli.typing import Botocore
 
 Answer = TypeVar("Answer")
 
@@ -76,11 +77,11 @@ class S3Calls:
         self.max_attempts = None if retry.is_explicit else options.max_attempts
         self.payer = {"RequestPayer": "requester"} if options.requester_pays else {}
         self._lock = Lock()
-        self._made: Any = None  # Any: botocore makes its classes at run time
+        self._made: Botocore = None
         self._session: Any = None  # Any: as above
 
     @property
-    def client(self) -> Any:  # Any: botocore makes its classes at run time
+    def client(self) -> Botocore:
         """Return the client, created on first use."""
         if self._made is None:
             from deltacli.storage.s3.faults import FAULTS, translate_options
@@ -94,7 +95,7 @@ class S3Calls:
                         raise error from error.__cause__
         return self._made
 
-    def _connect(self, session: Any) -> None:  # Any: a session of botocore's
+    def _connect(self, session: Botocore) -> None:
         made = make_client(self.options, session)
         bound_answers(made)
         count_calls(made, self.retry.tally.of(_host(made), S3_PRICES if is_aws(made) else None))
@@ -131,7 +132,7 @@ class S3Calls:
         given = {"Range": span, "IfMatch": tag, "VersionId": version_id}
         asked = self.of(key) | {name: value for name, value in given.items() if value}
 
-        def send(client: Any) -> Content:  # Any: botocore has no types
+        def send(client: Botocore) -> Content:
             for left in reversed(range(BODY_ATTEMPTS)):
                 answer: dict[str, Any] = client.get_object(**asked)
                 try:
@@ -146,7 +147,7 @@ class S3Calls:
     def write(self, key: str, body: Body, condition: str | None) -> None:
         given = {} if condition is None else if_of(condition)
 
-        def send(client: Any) -> Any:  # Any: botocore has no types
+        def send(client: Botocore) -> Botocore:
             with body.opened() as content:
                 return client.put_object(**self.of(key), Body=content, **given)
 
@@ -156,7 +157,7 @@ class S3Calls:
         asked = {**self.of(key), **self.copied(source), **if_of(condition)}
         require_copied(self.send(lambda client: client.copy_object(**asked)), "CopyObjectResult")
 
-    def copied(self, source: Source) -> dict[str, Any]:  # Any: parameters of botocore
+    def copied(self, source: Source) -> dict[str, Botocore]:
         """Return the parameters that name what is copied."""
         named = {"Bucket": self.bucket, "Key": source.key}
         named |= {"VersionId": source.version_id} if source.version_id else {}
@@ -182,11 +183,11 @@ class S3Calls:
         """Return the URI of an object."""
         return f"{self._uri.partition('://')[0]}://{self.bucket}/{key}"
 
-    def of(self, key: str) -> dict[str, Any]:  # Any: parameters of botocore
+    def of(self, key: str) -> dict[str, Botocore]:
         """Return the parameters that name an object."""
         return {"Bucket": self.bucket, "Key": key, **self.payer}
 
-    def send(self, call: Callable[[Any], Answer]) -> Answer:  # Any: a client
+    def send(self, call: Callable[[Botocore], Answer]) -> Answer:
         """Make a call once. If the store refuses its credentials, it has done nothing: where the chain has other
         credentials by now, make the call again with those.
         """
@@ -203,7 +204,7 @@ class S3Calls:
         except FAULTS as fault:
             raise fault_of(fault) from fault
 
-    def _has_others(self, refused: Any) -> bool:  # Any: a client
+    def _has_others(self, refused: Botocore) -> bool:
         """Return whether there are credentials that differ from those of a client, and use them from now on."""
         from deltacli.storage.s3.faults import FAULTS
 
@@ -225,7 +226,7 @@ class S3Calls:
         return translate(fault, place, what, self.options, self.client)
 
 
-def _key_of(session: Any) -> tuple[str, str | None] | None:  # Any: a session of botocore's
+def _key_of(session: Botocore) -> tuple[str, str | None] | None:
     """Return the access key and the session token of a session; None if it finds no credentials."""
     found = session.get_credentials()
     frozen = found.get_frozen_credentials() if found else None
@@ -237,18 +238,18 @@ def if_of(condition: str) -> dict[str, str]:
     return {"IfNoneMatch": "*"} if condition == ABSENT else {"IfMatch": condition}
 
 
-def is_aws(client: Any) -> bool:  # Any: a botocore client
+def is_aws(client: Botocore) -> bool:
     """Return whether a client's endpoint is one of AWS itself."""
     return bool(_AWS.search(urlsplit(str(client.meta.endpoint_url)).hostname or ""))
 
 
-def count_calls(client: Any, tally: HostTally) -> None:  # Any: a botocore client
+def count_calls(client: Botocore, tally: HostTally) -> None:
     """Count each request of a client when it is sent, and the bytes of its answer."""
 
-    def sent(request: Any, event_name: str, **_: object) -> None:  # Any: a request of botocore's
+    def sent(request: Botocore, event_name: str, **_: object) -> None:
         tally.sent(_CALLS.get(event_name.rpartition(".")[2], Call.PUT), _length(request.headers, "Content-Length"))
 
-    def received(response_dict: Mapping[str, Any] | None = None, **_: object) -> None:  # Any: parts of an answer
+    def received(response_dict: Mapping[str, Botocore] | None = None, **_: object) -> None:
         answer = response_dict or {}
         body = answer.get("body")  # of a download, it is read later
         tally.received(len(body) if isinstance(body, bytes) else _length(answer.get("headers", {}), "content-length"))
@@ -257,7 +258,7 @@ def count_calls(client: Any, tally: HostTally) -> None:  # Any: a botocore clien
     client.meta.events.register("response-received.s3", received)
 
 
-def bound_answers(client: Any) -> None:  # Any: a botocore client
+def bound_answers(client: Botocore) -> None:
     """Make a client read no more of an answer than one has that is no object; botocore itself reads to the end."""
     from deltacli.storage.s3.sending import BoundedSession
 
@@ -271,5 +272,5 @@ def _length(headers: Mapping[str, Any], name: str) -> int:  # Any: values of hea
     return int(text) if text.isascii() and text.isdecimal() else 0
 
 
-def _host(client: Any) -> str:  # Any: a botocore client
+def _host(client: Botocore) -> str:
     return urlsplit(str(client.meta.endpoint_url)).netloc.rpartition("@")[2]

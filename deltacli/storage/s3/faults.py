@@ -20,6 +20,7 @@ from deltacli.storage.retry import tried
 from deltacli.storage.s3.options import S3Options, profile_of
 from deltacli.storage.s3.sending import TooLong
 from deltacli.storage.secrets import StoreFault
+from deltacli.typing import Botocore
 
 _OF_THE_ANSWER = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, HTTPError)
 """Errors of the library's parsers for unexpected answers."""
@@ -241,7 +242,7 @@ def _unexpected(failed: str, seen: str, where: Mapping[str, str]) -> StorageFail
     )
 
 
-def _where(client: Any) -> dict[str, str]:  # Any: a botocore client
+def _where(client: Botocore) -> dict[str, str]:
     if client is None:
         return {}
     from deltacli.storage.secrets import without_secrets
@@ -264,7 +265,7 @@ def _region_of(fault: BaseException) -> str | None:
     return headers.get("x-amz-bucket-region") or error.get("Region")
 
 
-def used_credentials(client: Any, options: S3Options) -> str:  # Any: a botocore client
+def used_credentials(client: Botocore, options: S3Options) -> str:
     """Return the source of the credentials."""
     if options.anonymous:
         return "none (anon=true)"
@@ -290,7 +291,7 @@ def _redirected_to(fault: BaseException) -> str:
     return "" if host.endswith((".amazonaws.com", ".amazonaws.com.cn")) else host[:80]
 
 
-def renewal(fault: BaseException, client: Any, options: S3Options) -> str:  # Any: a botocore client
+def renewal(fault: BaseException, client: Botocore, options: S3Options) -> str:
     """Return how credentials are renewed that have expired; '' for any other fault."""
     is_of_session = isinstance(fault, _NO_CREDENTIALS) and "expired" in str(fault).lower()
     if not is_of_session and code_of(fault) not in _EXPIRED:

@@ -16,6 +16,7 @@ from deltacli.errors import UsageError
 from deltacli.hints import parameter
 from deltacli.storage.base import PARALLEL_READS
 from deltacli.storage.objects.options import certificates, known_options, truth
+from deltacli.typing import Botocore
 
 _CANONICAL: Mapping[str, str] = {
     "aws_access_key_id": "key",
@@ -75,7 +76,7 @@ class S3Options:
     profile: str | None = None
     requester_pays: bool = False
     max_attempts: int | None = None
-    client: Mapping[str, Any] = field(default_factory=dict)  # Any: arguments of botocore
+    client: Mapping[str, Botocore] = field(default_factory=dict)
     config: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -110,7 +111,7 @@ def read_options(options: Mapping[str, str]) -> S3Options:
     )
 
 
-def make_session(options: S3Options) -> Any:  # Any: botocore makes its classes at run time
+def make_session(options: S3Options) -> Botocore:
     """Return a session with botocore's own credential chain. Its errors are not translated."""
     import botocore.exceptions
     import botocore.session
@@ -136,14 +137,14 @@ def profile_of(options: S3Options) -> str:
 
 
 @cache
-def _loader(data_path: str | None) -> Any:  # Any: of botocore
+def _loader(data_path: str | None) -> Botocore:
     """Return what loads the model of S3, which takes most of the time of making a client, once per process."""
     import botocore.loaders
 
     return botocore.loaders.create_loader(data_path)
 
 
-def make_client(options: S3Options, session: Any = None) -> Any:  # Any: botocore makes its classes at run time
+def make_client(options: S3Options, session: Botocore = None) -> Botocore:
     """Return a client of a session, or of a new one, that sends each request once; the caller retries.
 
     Errors are not translated.
@@ -173,7 +174,7 @@ def read_moment(value: Any) -> datetime:  # Any: what botocore's parser gets
     return moment
 
 
-def _ask_for_a_region_once(params: dict[str, Any], **_: object) -> None:  # Any: a request of botocore's
+def _ask_for_a_region_once(params: dict[str, Botocore], **_: object) -> None:
     """Prevent botocore from looking up the region of a bucket endlessly: for a redirect without a region it sends a
     request for the bucket, which is redirected as well. Only botocore sends this request.
     """

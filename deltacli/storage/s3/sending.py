@@ -11,6 +11,7 @@ from botocore.exceptions import ConnectionClosedError, ReadTimeoutError, Unknown
 from urllib3 import exceptions
 
 from deltacli.storage.objects.http import LARGEST_ANSWER, LARGEST_LIST, read_up_to
+from deltacli.typing import Botocore
 
 
 class TooLong(ValueError):
@@ -20,7 +21,7 @@ class TooLong(ValueError):
 class BoundedSession:
     """Sends requests as a session of botocore does. Objects are left for the caller to read, all else is read here."""
 
-    def __init__(self, session: Any) -> None:  # Any: botocore has no types
+    def __init__(self, session: Botocore) -> None:
         self._session = session
 
     def send(self, request: Any) -> AWSResponse:  # Any: as above
@@ -46,7 +47,7 @@ class BoundedSession:
         self._session.close()
 
 
-def bound_metadata(session: Any) -> None:  # Any: a session of botocore's
+def bound_metadata(session: Botocore) -> None:
     """Make a session read no more of an answer of a metadata server than one has."""
     chain = session.get_component("credential_provider")
     for name, attribute in (("iam-role", "_role_fetcher"), ("container-role", "_fetcher")):

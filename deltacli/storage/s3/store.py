@@ -29,6 +29,7 @@ from deltacli.storage.retry import CREATE_FIRST_WAIT, Retry, permission, sending
 from deltacli.storage.s3.answers import require_copied, require_stored, unexpected
 from deltacli.storage.s3.calls import S3Calls, if_of
 from deltacli.storage.s3.options import read_options
+from deltacli.typing import Botocore
 
 if TYPE_CHECKING:
     from deltacli.storage.versions import VersionedObjects
@@ -76,7 +77,7 @@ _PARALLEL_PARTS = 4
 _MARK = "deltacli-upload"
 _CONFLICT = 409
 
-_Parts = list[dict[str, Any]]  # Any: parameters of botocore
+_Parts = list[dict[str, Botocore]]
 
 
 class S3Uploads:
@@ -160,13 +161,13 @@ class _Upload:
     def __init__(self, calls: S3Calls, key: str) -> None:
         self._calls, self._key, self._place = calls, key, calls.place(key)
         self._mark = uuid4().hex
-        self._target: dict[str, Any] = {}  # Any: parameters of botocore
+        self._target: dict[str, Botocore] = {}
         self._is_done = False
 
     def __enter__(self) -> Self:
         target = self._calls.of(self._key)
 
-        def begin(client: Any) -> Any:  # Any: botocore has no types
+        def begin(client: Botocore) -> Botocore:
             answer = client.create_multipart_upload(**target, Metadata={_MARK: self._mark})
             if not answer.get("UploadId"):
                 raise unexpected("an upload without its id")
@@ -214,7 +215,7 @@ class _Upload:
     def _send_part(self, number: int, part: Body) -> dict[str, Any]:
         digest = base64.b64encode(part.md5()).decode()
 
-        def send(client: Any) -> Any:  # Any: botocore has no types
+        def send(client: Botocore) -> Botocore:
             with part.opened() as content:
                 answer = client.upload_part(**self._target, PartNumber=number, Body=content, ContentMD5=digest)
             require_stored(answer)
@@ -226,7 +227,7 @@ class _Upload:
         span = f"bytes={start}-{min(start + size, source.size_bytes) - 1}"
         asked = {**self._target, **self._calls.copied(source), "PartNumber": number, "CopySourceRange": span}
 
-        def send(client: Any) -> str:  # Any: botocore has no types
+        def send(client: Botocore) -> str:
             return require_copied(client.upload_part_copy(**asked), "CopyPartResult")
 
         return {"PartNumber": number, "ETag": self._ask(send)}
@@ -275,5 +276,5 @@ class _Upload:
         self._is_done = True
         return Created()
 
-    def _ask(self, call: Callable[[Any], Any]) -> Any:  # Any: botocore has no types
+    def _ask(self, call: Callable[[Botocore], Botocore]) -> Botocore:
         return ask(self._calls, self._calls.retry, lambda: self._calls.send(call), self._place, "written")

@@ -20,6 +20,7 @@ from deltacli.storage.outcomes import Created, Creation, Existed
 from deltacli.storage.s3.answers import milliseconds, unexpected
 from deltacli.storage.s3.calls import S3Calls
 from deltacli.storage.versions import Keeping, ObjectVersion, VersionState
+from deltacli.typing import Botocore
 
 PAGE = 1_000
 _NULL = "null"
@@ -137,7 +138,7 @@ def _is_below_markers(version: ObjectVersion, data: list[ObjectVersion], markers
     return is_newest and bool(markers) and all(marker.version_id != _NULL for marker in markers)
 
 
-def _page_of(answer: Mapping[str, Any], prefix: str) -> VersionPage:  # Any: botocore has no types
+def _page_of(answer: Mapping[str, Botocore], prefix: str) -> VersionPage:
     if not _OF_A_LISTING & answer.keys():
         raise unexpected("no listing of versions")
     versions = [_version(entry, prefix, is_marker=False) for entry in answer.get("Versions", [])]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 from urllib.parse import quote
 
 from deltacli.storage.gcs.credentials import GcsCredentials, missing_credentials, request_of
@@ -12,6 +11,7 @@ from deltacli.storage.gcs.store import LIBRARIES
 from deltacli.storage.remote_faults import require_libraries
 from deltacli.storage.secrets import remember_secrets
 from deltacli.storage.signing.values import BlobSigner, CannotSign, GcsSigning, GcsSource, HmacCredential, ObjectAddress
+from deltacli.typing import GoogleAuth
 
 HMAC_OPTIONS = ("hmac_key_id", "hmac_secret")
 """Storage options for signing only: an HMAC key of a service account."""
@@ -65,7 +65,7 @@ def _signer(uri: str, source: GcsCredentials) -> BlobSigner:
     return BlobSigner(email, translated, is_remote=True)
 
 
-def _remote(credentials: Any) -> tuple[str, Any]:  # Any: google-auth has no types
+def _remote(credentials: GoogleAuth) -> tuple[str, GoogleAuth]:
     """Return the service account of credentials without a private key, and how they sign. Raises CannotSign."""
     from google.auth import iam
 

@@ -12,6 +12,7 @@ from deltacli.errors import CredentialsMissing
 from deltacli.storage.remote_faults import require_libraries
 from deltacli.storage.s3.options import S3Options, make_client, make_session, read_options
 from deltacli.storage.signing.values import CannotSign, HmacCredential, ObjectAddress, S3Signing
+from deltacli.typing import Botocore
 
 _PROBE = "probe"
 _KEY_NAMES = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")
@@ -34,7 +35,7 @@ class S3SigningSource:
         self._bucket, _, self._root = self._uri.partition("://")[2].partition("/")
         self._options = replace(options, config={**options.config, "signature_version": "s3v4"})
         self._lock = Lock()
-        self._opened: tuple[ObjectAddress, str, Any] | None = None  # Any: credentials of botocore
+        self._opened: tuple[ObjectAddress, str, Botocore] | None = None
 
     def __call__(self) -> S3Signing:
         """Return what to sign with now. Raises StorageFailed and UsageError."""
@@ -70,7 +71,7 @@ class S3SigningSource:
             client = make_client(options, session)
         return (*self._address(client), credentials)
 
-    def _given(self, session: Any) -> Any:  # Any: botocore makes its classes at run time
+    def _given(self, session: Botocore) -> Botocore:
         """Return the credentials of the storage options."""
         import botocore.credentials
 

@@ -17,6 +17,7 @@ from deltacli.delta.checkpoint.pages import DICTIONARY_PAGE, PageHeader, read_pa
 from deltacli.delta.footers.thrift import ThriftFaultError
 from deltacli.errors import CheckpointUnreadable
 from deltacli.hints import command
+from deltacli.typing import BinaryFile
 
 ROWS_A_BATCH = 16_384
 MAX_PAGE_BYTES = 128 << 20
@@ -35,7 +36,7 @@ _CODECS = {"SNAPPY": "snappy", "GZIP": "gzip", "ZSTD": "zstd", "BROTLI": "brotli
 _HEADER_BYTES = (512, 1 << 16, 1 << 24)
 
 
-def read_footer(source: Any) -> bytes:  # Any: as in the storage port
+def read_footer(source: BinaryFile) -> bytes:
     """Return the footer bytes of a Parquet file that Arrow has opened; empty if the footer exceeds 64 MiB."""
     source.seek(0, io.SEEK_END)
     end = source.tell()

@@ -22,7 +22,7 @@ from deltacli.errors import CheckpointUnreadable, CommitCorrupt, FileMissing
 from deltacli.hints import command
 from deltacli.memory_limit import stop_if_exhausted
 from deltacli.storage import Storage
-from deltacli.typing import ArrowArray, RecordBatch
+from deltacli.typing import ArrowArray, BinaryFile, RecordBatch
 from deltacli.work.checkpoints.limits import (
     BUFFER_BYTES,
     ROWS_A_BATCH,
@@ -141,7 +141,7 @@ class OpenParquet(NamedTuple):
 
     path: str
     file: ParquetReader
-    source: Any  # Any: as in the storage port
+    source: BinaryFile
     is_near: bool
     tag: str
     columns: CheckpointColumns

@@ -66,7 +66,7 @@ def read_both(stores: TableStores, piece: CheckpointPiece, touched: TouchedFiles
         yield FileBatch(adds=adds)
 
 
-def _require_whole(rows: Any, kind: str, source: str) -> None:  # Any: pyarrow has no types
+def _require_whole(rows: RecordBatch, kind: str, source: str) -> None:
     """Raise CheckpointUnreadable if an action lacks a field that its key or its file needs."""
     for name in ("path", "size") if kind == "add" else ("path",):
         if rows.column(name).null_count:

@@ -20,7 +20,7 @@ from deltacli.errors import Refused, StorageFailed
 from deltacli.hints import command
 from deltacli.memory_limit import stop_if_exhausted
 from deltacli.storage.disk_faults import writing_faults
-from deltacli.typing import ArrowArray, JsonObject
+from deltacli.typing import ArrowArray, BinaryFile, JsonObject
 from deltacli.work.task_tracker import POLL_SECONDS, TaskTracker
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ class FileEncoder:
         self._schema = schema
         self._rows_a_group = rows_a_group
         self._bytes_a_group = bytes_a_group
-        self._absent: dict[str, Any] = {}  # Any: arrays of nulls
+        self._absent: dict[str, ArrowArray] = {}
         self._pending: dict[str, list[Any]] = {}
         self._pending_rows: dict[str, int] = {}
         self._pending_bytes: dict[str, int] = {}
@@ -288,20 +288,20 @@ def why_not_proven(place: str, encoded: EncodedFile, digests: Iterable[object]) 
     return None
 
 
-def count_groups(source: Any) -> int:  # Any: a local path, or an open file
+def count_groups(source: BinaryFile) -> int:
     """Return the number of row groups of a file. Raises StorageFailed if it cannot be read back."""
     with _read_back(source), _opened(source) as file:
         groups: int = ParquetReader(file).metadata.num_row_groups
         return groups
 
 
-def digest_group(source: Any, group: int) -> tuple[int, tuple[int, ...]]:  # Any: a local path, or an open file
+def digest_group(source: BinaryFile, group: int) -> tuple[int, tuple[int, ...]]:
     """Return the rows and the digest of one row group of a file. Raises StorageFailed if it cannot be read back."""
     with _read_back(source), _opened(source) as file:
         return _digest(ParquetReader(file).read_group(group))
 
 
-def holds_rows_of(source: Any, encoded: EncodedFile) -> bool:  # Any: an open file
+def holds_rows_of(source: BinaryFile, encoded: EncodedFile) -> bool:
     """Return whether another writer's file has the same columns, and the same rows in the same row groups."""
     try:
         with _read_back(source):

@@ -143,7 +143,7 @@ def _struct_of(table: Any, kind: str) -> Any:  # Any: pyarrow has no types
     return pc.filter(column, pc.is_valid(column)) if column.null_count else column
 
 
-def _has_odd_vectors(actions: Any) -> bool:  # Any: pyarrow has no types
+def _has_odd_vectors(actions: ArrowArray) -> bool:
     """Return whether a deletion vector lacks a field required for its id or for counting."""
     vectors = actions.field("deletionVector")
     if vectors.null_count == len(vectors):

@@ -23,7 +23,7 @@ from deltacli.delta.rules.log.commit_lines import MISSING_REQUIRED, report_field
 from deltacli.errors import CheckpointUnreadable, CommitCorrupt
 from deltacli.memory_limit import stop_if_exhausted
 from deltacli.storage import Storage
-from deltacli.typing import RecordBatch
+from deltacli.typing import ArrowArray, RecordBatch
 from deltacli.work.checkpoints.reading import (
     MAX_JSON_BYTES,
     OpenParquet,
@@ -49,7 +49,7 @@ class CheckpointAdds(NamedTuple):
 
     path: str
     adds: pyarrow.RecordBatch
-    parsed_partitions: Any  # Any: a struct array, None if the checkpoint has none
+    parsed_partitions: ArrowArray
     parsed_stats: Any
 
 

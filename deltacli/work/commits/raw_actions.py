@@ -13,6 +13,7 @@ from deltacli.delta.log.commit_lines import MAX_LINE_BYTES, kinds_of, line_too_l
 from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.delta.log.segment import CheckpointInstance, LogFile
 from deltacli.storage import Storage
+from deltacli.typing import RecordBatch
 from deltacli.work.commits.reading import read_blocks
 
 _SIDECAR = b'"sidecar"'
@@ -138,7 +139,7 @@ def _may_hold(columns: Any, group: int, kind: str) -> bool:  # Any: CheckpointCo
     return leaf is None or not columns.has(f"{kind}.{leaf}") or bool(columns.holds(group, f"{kind}.{leaf}"))
 
 
-def _encode(batch: Any) -> bytes:  # Any: pyarrow has no types
+def _encode(batch: RecordBatch) -> bytes:
     """Return the rows of a batch as `{"add":{…}}`, without null fields. Rows without any action are skipped."""
     import pyarrow as pa
 

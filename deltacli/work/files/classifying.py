@@ -130,7 +130,7 @@ def _stats_of(files: ListedFiles, storage: Storage) -> tuple[Any, Any]:  # Any: 
     return pa.array(sizes, pa.int64()), pa.array(times, pa.int64())
 
 
-def _filtered(files: ListedFiles, mask: Any) -> ListedFiles:  # Any: pyarrow has no types
+def _filtered(files: ListedFiles, mask: ArrowArray) -> ListedFiles:
     """Return the files of a mask, their paths as an array."""
     paths, *others, is_plain = files
     if isinstance(paths, list):

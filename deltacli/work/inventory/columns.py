@@ -10,7 +10,7 @@ from deltacli.arrow import compute as pc
 from deltacli.delta.encoding.value_text import parse_moment
 from deltacli.delta.paths.path_decoding import decode_column
 from deltacli.errors import Unreadable
-from deltacli.typing import ArrowArray
+from deltacli.typing import ArrowArray, RecordBatch
 
 CODE = "vacuum.inventory"
 """The code of the error for an inventory that cannot be read."""
@@ -87,7 +87,7 @@ class InventoryColumns(NamedTuple):
         """Return the names of all columns that are read."""
         return [name for name in self[:-1] if isinstance(name, str)]
 
-    def paths(self, rows: Any) -> Any:  # Any: a record batch; a binary array
+    def paths(self, rows: RecordBatch) -> ArrowArray:
         """Return the paths of rows. With a bucket and a key, they are S3 URIs."""
         import pyarrow as pa
 
@@ -107,7 +107,7 @@ class BelowRoots:
     def __init__(self, roots: Sequence[str]) -> None:
         self._starts = tuple(dict.fromkeys(start for root in roots for start in _spellings(root)))
 
-    def cut(self, paths: Any) -> tuple[Any, Any]:  # Any: binary arrays, a boolean array
+    def cut(self, paths: ArrowArray) -> tuple[ArrowArray, ArrowArray]:
         """Return the paths without the root, and a mask of the paths below it.
 
         Absolute paths of the root and all relative paths are below it. Paths with empty or dot segments do not count as
@@ -170,7 +170,7 @@ def numbers(name: str, values: ArrowArray) -> ArrowArray:
     return pc.if_else(pc.greater_equal(numbers, 0), numbers, pa.scalar(None, pa.int64()))
 
 
-def truths(values: Any) -> Any:  # Any: an array, a boolean array
+def truths(values: ArrowArray) -> ArrowArray:
     """Return booleans, converted from strings and numbers if necessary; null for values that are not a boolean."""
     import pyarrow as pa
 

@@ -18,6 +18,7 @@ from deltacli.delta.partitions.write import text_of
 from deltacli.delta.schema.file_schema import keeps_partition_columns
 from deltacli.delta.schema.types import PrimitiveType, StructField
 from deltacli.errors import DataUnreadable, Refused
+from deltacli.typing import ArrowArray, ArrowScalar
 from deltacli.work.rewrite.new_files import read_back, write_file
 from deltacli.work.rewrite.pieces import NewFile
 from deltacli.work.rewrite.rewrite_files import DraftFile, publish_file
@@ -44,7 +45,7 @@ class Source(NamedTuple):
 
     column: StructField
     place: int | None
-    value: Any = None  # Any: an Arrow scalar
+    value: ArrowScalar = None
     most_characters: int | None = None
 
 
@@ -212,7 +213,7 @@ class AppendRows:
         return f"{directory}/{name}" if directory else name
 
 
-def _comparable(array: Any) -> Any:  # Any: an Arrow array
+def _comparable(array: ArrowArray) -> ArrowArray:
     """Return floats as their bits, which tell -0.0 from 0.0; decimals and others as they are."""
     import pyarrow as pa
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
+from deltacli.typing import ArrowArray
 
 if TYPE_CHECKING:
     import pyarrow
@@ -29,7 +30,7 @@ def columns_with_dictionary(sample: pyarrow.RecordBatch) -> list[str]:
     ]
 
 
-def _repeats(values: Any) -> bool:  # Any: an Arrow array
+def _repeats(values: ArrowArray) -> bool:
     return bool(len(pc.unique(values)) <= max(len(values) - values.null_count, 1) * _MOST_DISTINCT)
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.rules.actions.row_tracking import COLUMN_PROPERTIES
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, StructType
 from deltacli.errors import DataUnreadable
+from deltacli.typing import ArrowField, ArrowType
 from deltacli.work.rows.data_files import DataFile, open_data_file
 from deltacli.work.task import TaskContext
 
@@ -38,7 +38,7 @@ def _has_dropped(file: DataFile, config: TableConfiguration, context: TaskContex
         return True
 
 
-def _have_more(stored: Sequence[Any], known: StructType, config: TableConfiguration) -> bool:  # Any: Arrow fields
+def _have_more(stored: Sequence[ArrowField], known: StructType, config: TableConfiguration) -> bool:
     """Return whether there is a stored field, at any depth, that a struct of the table does not have."""
     types = {config.physical_name(field).lower(): field.data_type for field in known.fields}
     return any(
@@ -47,7 +47,7 @@ def _have_more(stored: Sequence[Any], known: StructType, config: TableConfigurat
     )
 
 
-def _holds_more(stored: Any, known: DataType, config: TableConfiguration) -> bool:  # Any: an Arrow type
+def _holds_more(stored: ArrowType, known: DataType, config: TableConfiguration) -> bool:
     import pyarrow as pa
 
     match known:

@@ -11,6 +11,7 @@ from deltacli.delta.schema.to_arrow import arrow_type
 from deltacli.delta.schema.type_changes import TYPE_CHANGES_KEY
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, StructType
 from deltacli.errors import DataUnreadable
+from deltacli.typing import ArrowField
 from deltacli.work.rewrite.dropped_columns import CONFIG
 from deltacli.work.rows.data_files import DataFile, open_data_file
 from deltacli.work.task import TaskContext
@@ -34,7 +35,7 @@ def _has_older(file: DataFile, config: TableConfiguration, context: TaskContext)
         return True
 
 
-def _of_struct(stored: Sequence[Any], known: StructType, config: TableConfiguration) -> bool:  # Any: Arrow fields
+def _of_struct(stored: Sequence[ArrowField], known: StructType, config: TableConfiguration) -> bool:
     by_name = {config.physical_name(field).lower(): field for field in known.fields}
     return any(
         _differs(field.type, one.data_type, config, is_changed=TYPE_CHANGES_KEY in one.metadata)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow.parquet import ParquetReader
 from deltacli.delta.paths.path_decoding import decode
@@ -16,7 +16,7 @@ from deltacli.errors import DataUnreadable, FileMissing
 from deltacli.hints import command
 from deltacli.memory_limit import stop_if_exhausted
 from deltacli.storage import Storage
-from deltacli.typing import ArrowField, ArrowScalar, ArrowType
+from deltacli.typing import ArrowField, ArrowScalar, ArrowType, BinaryFile
 from deltacli.work.rows.deletion_vectors import Descriptor
 from deltacli.work.rows.table_files import TableFiles
 
@@ -145,11 +145,11 @@ class OpenDataFile(NamedTuple):
 
     parquet: ParquetReader
     schema: pyarrow.Schema
-    source: Any  # Any: as in the storage port
+    source: BinaryFile
     is_near: bool
 
 
-def _open(files: TableFiles, path: str, storage: Storage, place: str) -> Any:  # Any: as in the storage port
+def _open(files: TableFiles, path: str, storage: Storage, place: str) -> BinaryFile:
     """Open a file by its decoded path or, if that does not exist, by the literal path: some writers do not encode."""
     try:
         return storage.open(place)
@@ -187,7 +187,7 @@ def open_data_file(files: TableFiles, file: DataFile, *, whole: bool = False) ->
         yield OpenDataFile(parquet, parquet.schema_arrow, source, is_near)
 
 
-def _in_memory(source: Any, size_bytes: int) -> Any:  # Any: as in the storage port
+def _in_memory(source: BinaryFile, size_bytes: int) -> BinaryFile:
     """Return a file in memory; the file itself if it is larger than the log says."""
     import pyarrow as pa
 

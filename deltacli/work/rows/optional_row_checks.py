@@ -84,7 +84,7 @@ class _IdentityColumn:
     repeated: Repeated = field(default_factory=Repeated)
     numbers: IntegerSet = field(default_factory=lambda: IntegerSet(_MOST_BYTES_OF_FILE))
 
-    def take(self, values: Any) -> None:  # Any: an array of integers
+    def take(self, values: ArrowArray) -> None:
         if not len(values):
             return
         bounds = pc.min_max(values).as_py()
@@ -294,7 +294,7 @@ class _Column:
     rows: int = 0
     seen: str | None = None
 
-    def take(self, values: Any) -> None:  # Any: an array of the type of the constant
+    def take(self, values: ArrowArray) -> None:
         differs = self._differs(values)
         rows = pc.sum(differs).as_py() or 0
         if rows and self.seen is None:

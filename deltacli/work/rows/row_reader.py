@@ -16,7 +16,7 @@ from deltacli.delta.schema.types import PrimitiveType, StructField, StructType, 
 from deltacli.delta.vectors.roaring import DeletedRows
 from deltacli.errors import DataUnreadable
 from deltacli.memory_limit import stop_if_exhausted
-from deltacli.typing import ArrowArray
+from deltacli.typing import ArrowArray, ArrowField
 from deltacli.work.checkpoints.limits import read_footer
 from deltacli.work.rows.data_files import (
     DataFile,
@@ -97,7 +97,7 @@ class _Vectors(NamedTuple):
     excluded: DeletedRows | None
     only: DeletedRows | None
 
-    def mask(self, start: int, rows: int) -> tuple[Any, bool]:  # Any: a boolean array, None for all rows
+    def mask(self, start: int, rows: int) -> tuple[ArrowArray, bool]:
         """Return a mask of the rows to read, and whether it is certain that none is read."""
         mask = None
         if self.only is not None:
@@ -287,7 +287,7 @@ class _Columns:
         """Return the columns as defined by the table, by name."""
         return {field.name: self._column(raw, field) for field in self.schema}
 
-    def _column(self, raw: pyarrow.RecordBatch, field: Any) -> Any:  # Any: an Arrow field, an Arrow array
+    def _column(self, raw: pyarrow.RecordBatch, field: ArrowField) -> ArrowArray:
         import pyarrow as pa
 
         if field.name in self._file.constants:

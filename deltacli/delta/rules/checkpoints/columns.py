@@ -13,6 +13,7 @@ from deltacli.delta.rules.checkpoints.contents import is_sidecar
 from deltacli.delta.rules.framework.base import Area, Finding
 from deltacli.delta.rules.framework.views import CheckpointView
 from deltacli.delta.schema.types import PrimitiveType, StructField, StructType
+from deltacli.typing import ArrowType
 
 AREA = Area("checkpoints")
 
@@ -70,7 +71,7 @@ class _Known(NamedTuple):
     """A column of the checkpoint schema: a description of its type, and a test for Arrow types."""
 
     words: str
-    fits: Callable[[Any], bool]  # Any: pyarrow has no type stubs
+    fits: Callable[[ArrowType], bool]
 
 
 class Parsed(NamedTuple):
@@ -209,7 +210,7 @@ def _parsed_fields(
     config: TableConfiguration,
     file: str,
     path: str,
-    struct: Any,  # Any: pyarrow has no type stubs
+    struct: ArrowType,
     siblings: tuple[StructField, ...],
     seen: set[str],
     below: str = "",
@@ -229,7 +230,7 @@ def _parsed_fields(
                 break
 
 
-def is_older(arrow_type: Any, name: str) -> bool:  # Any: pyarrow has no type stubs
+def is_older(arrow_type: ArrowType, name: str) -> bool:
     """Return True if an Arrow type is narrower than a type of a schema and may be widened to it. Spec: Type
     Widening.
     """
@@ -264,7 +265,7 @@ def _switch(config: TableConfiguration, key: str) -> bool | None:
     return {"true": True, "false": False}.get(text)
 
 
-def _has_statistics(view: CheckpointView, columns: dict[str, dict[str, Any]]) -> bool:  # Any: pyarrow has no type stubs
+def _has_statistics(view: CheckpointView, columns: dict[str, dict[str, ArrowType]]) -> bool:
     """Return True if any live file has statistics, according to the other column or else to the commits."""
     if any("stats" in names or "stats_parsed" in names for names in columns.values()):
         return True
@@ -273,7 +274,7 @@ def _has_statistics(view: CheckpointView, columns: dict[str, dict[str, Any]]) ->
     return any(adds.column("stats").null_count < adds.num_rows for adds in view.expected.whole_adds())
 
 
-def _add_columns(view: CheckpointView) -> dict[str, dict[str, Any]]:  # Any: pyarrow has no type stubs
+def _add_columns(view: CheckpointView) -> dict[str, dict[str, ArrowType]]:
     """Return Parquet file -> the fields of its `add`, for the files that may hold adds (the sidecars, if any)."""
     files = [file for file in view.schemas if is_sidecar(file)] if not view.inline_file_actions else list(view.schemas)
     columns = {}
@@ -285,7 +286,7 @@ def _add_columns(view: CheckpointView) -> dict[str, dict[str, Any]]:  # Any: pya
     return columns
 
 
-def _inner_fields(arrow_type: Any) -> dict[str, Any]:  # Any: pyarrow has no type stubs
+def _inner_fields(arrow_type: ArrowType) -> dict[str, ArrowType]:
     from pyarrow import types
 
     if arrow_type is None or not types.is_struct(arrow_type):
@@ -297,7 +298,7 @@ def _judge_type(
     view: CheckpointView,
     file: str,
     path: str,
-    fields: dict[str, Any],  # Any: pyarrow has no type stubs
+    fields: dict[str, ArrowType],
     known: _Known | dict[str, _Known],
 ) -> Iterator[Finding]:
     from pyarrow import types
@@ -352,7 +353,7 @@ def _known_columns() -> dict[str, dict[str, _Known | dict[str, _Known]]]:
     return known
 
 
-def _is_text(kind: Any) -> bool:  # Any: pyarrow has no type stubs
+def _is_text(kind: ArrowType) -> bool:
     from pyarrow import types
 
     if types.is_dictionary(kind):
@@ -360,13 +361,13 @@ def _is_text(kind: Any) -> bool:  # Any: pyarrow has no type stubs
     return bool(types.is_string(kind) or types.is_large_string(kind)) or str(kind) == "string_view"
 
 
-def _is_texts(kind: Any) -> bool:  # Any: pyarrow has no type stubs
+def _is_texts(kind: ArrowType) -> bool:
     from pyarrow import types
 
     return bool(types.is_list(kind) or types.is_large_list(kind)) and _is_text(kind.value_type)
 
 
-def _is_text_map(kind: Any) -> bool:  # Any: pyarrow has no type stubs
+def _is_text_map(kind: ArrowType) -> bool:
     from pyarrow import types
 
     return bool(types.is_map(kind)) and _is_text(kind.key_type) and _is_text(kind.item_type)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.encoding.value_text import MICROSECONDS_A_DAY, parse_date, parse_moment
@@ -32,6 +32,7 @@ from deltacli.delta.sql.stored import (
 )
 from deltacli.delta.stats.columns import StatsBlock
 from deltacli.hints import Worded, command
+from deltacli.typing import ArrowArray
 
 AREA = Area("expressions")
 
@@ -340,7 +341,7 @@ def _partition_findings(view: FilesView, block: StatsBlock, name: str, source: _
         yield PARTITION.at(place, message, seen=value)
 
 
-def _moments(block: StatsBlock, part: str, column: str) -> Any:  # Any: an int64 array, None where there is no such one
+def _moments(block: StatsBlock, part: str, column: str) -> ArrowArray:
     import pyarrow as pa
 
     for leaf in block.leaves.get(part, ()):

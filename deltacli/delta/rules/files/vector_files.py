@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.log_path import Place
@@ -13,6 +12,7 @@ from deltacli.delta.rules.framework.base import LOST_BY_VACUUM, Area, Finding, L
 from deltacli.delta.rules.framework.view_files import place_of
 from deltacli.delta.rules.framework.views import StorageView
 from deltacli.delta.vectors.z85 import VECTOR_FILE, vector_file
+from deltacli.typing import ArrowArray
 from deltacli.units import format_size
 
 AREA = Area("deletion_vectors", Level.STORAGE)
@@ -132,7 +132,7 @@ def _named_files(view: StorageView) -> set[str]:
     return named
 
 
-def _whole(column: Any) -> Any:  # Any: a chunked array in, an array out
+def _whole(column: ArrowArray) -> ArrowArray:
     import pyarrow as pa
 
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from typing import Any
 from urllib.parse import unquote
 
 from deltacli.arrow import compute as pc
@@ -405,7 +404,7 @@ def _differ(column: PartitionColumn, named: str, logged: str) -> bool:
     return not may_be_equal(type_name, named, logged)
 
 
-def count_partitions(paths: Any) -> int:  # Any: a chunked string array
+def count_partitions(paths: ArrowArray) -> int:
     """Return the number of directories of the form `column=value`."""
     import pyarrow as pa
 

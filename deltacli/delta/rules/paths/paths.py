@@ -16,6 +16,7 @@ from deltacli.delta.paths.path_decoding import canonical, decode, decode_column
 from deltacli.delta.rules.framework.base import Area, Finding, Rule, Severity
 from deltacli.delta.rules.framework.views import CommitView, FilesView
 from deltacli.patterns import pattern
+from deltacli.typing import ArrowArray
 
 AREA = Area("paths")
 
@@ -121,7 +122,7 @@ _ROOT = pattern(r"(?:(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(?://[^/]*)?)?(?P<rest>
 _RESERVED_NAMES = frozenset({HINT_NAME, "_last_vacuum_info"})
 
 
-def suspicious(paths: Any) -> Any:  # Any: a string array in, a boolean one out
+def suspicious(paths: ArrowArray) -> ArrowArray:
     """Return which paths need to be checked one by one: all that violate a rule, and few others."""
     import pyarrow as pa
 

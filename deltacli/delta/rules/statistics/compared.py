@@ -351,12 +351,12 @@ def _starts_with(texts: Any, starts: Any) -> Any:
     return pc.and_(has_room, pc.and_(pc.greater_equal(texts, starts), pc.less(texts, after)))
 
 
-def _may_be_cut(times: Any) -> Any:  # Any: microseconds
+def _may_be_cut(times: ArrowArray) -> ArrowArray:
     """Return which times have no digits below milliseconds, as after truncation by a writer."""
     return pc.equal(pc.multiply(pc.divide(times, 1_000), 1_000), times)
 
 
-def _sure(mask: Any) -> Any:  # Any: a boolean array, null where nothing is known
+def _sure(mask: ArrowArray) -> ArrowArray:
     import pyarrow as pa
 
     return pc.fill_null(mask, pa.scalar(False))

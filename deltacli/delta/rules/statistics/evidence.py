@@ -129,7 +129,7 @@ def _absent(view: FootersView, column: StatColumn, *, is_nested: bool) -> Column
     )
 
 
-def deleted_rows(adds: Any) -> Any:  # Any: a batch in, an int64 array out
+def deleted_rows(adds: ArrowArray) -> ArrowArray:
     """Return how many rows of each file a deletion vector deletes."""
     cardinality = pc.struct_field(adds.column("deletionVector"), ["cardinality"])
     return (

@@ -317,7 +317,7 @@ def _is_whole(values: ArrowArray) -> bool:
     return bool(pa.types.is_integer(values.type))
 
 
-def _either(one: Any, other: Any) -> Any:  # Any: boolean arrays, null where nothing is known
+def _either(one: ArrowArray, other: ArrowArray) -> ArrowArray:
     return pc.or_(pc.coalesce(one, False), pc.coalesce(other, False))
 
 

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.encoding.ndjson import parse_ndjson
@@ -19,7 +19,7 @@ from deltacli.delta.log.segment import LogFile, LogListing
 from deltacli.delta.log.state import has_in_commit_timestamps
 from deltacli.errors import CommitCorrupt, FileMissing
 from deltacli.progress import reported
-from deltacli.typing import Json
+from deltacli.typing import Json, JsonObject
 from deltacli.units import DAY_MS, format_timestamp
 from deltacli.work.commits.provenance import read_provenance
 from deltacli.work.commits.reading import is_large, read_commit, stream_commit
@@ -195,7 +195,7 @@ def _read(storage: Storage, times: Mapping[int, int], is_stamped: bool, file: Lo
     )
 
 
-_Content = tuple[Mapping[str, Any], Amounts | None]  # Any: JSON values
+_Content = tuple[JsonObject, Amounts | None]
 """The commitInfo of a commit, and what it adds and removes; None where an action has no size."""
 
 
@@ -227,7 +227,7 @@ def _sized(actions: pyarrow.StructArray) -> tuple[int, int] | None:
 
 def _by_line(storage: Storage, file: LogFile) -> _Content:
     """Parse a commit line by line: Arrow does not accept all that is JSON."""
-    info: Mapping[str, Any] = {}  # Any: JSON values
+    info: JsonObject = {}
     files, sizes, is_sized = Counter[str](), Counter[str](), True
     for kind, action in stream_commit(storage, file):
         if kind in ("add", "remove"):

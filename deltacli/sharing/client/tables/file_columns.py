@@ -164,9 +164,7 @@ def _tags(adds: Any, text: bytes) -> tuple[Any, bool]:  # Any: a struct array; a
     return found, found is not None
 
 
-def _local_vectors(
-    vectors: Any, files: Any, found: dict[str, tuple[str, int | None]]
-) -> Any:  # Any: struct arrays, or None
+def _local_vectors(vectors: Any, files: Any, found: dict[str, tuple[str, int | None]]) -> ArrowArray:
     """Return descriptors whose files have names in the table's directory, and collect where those files are."""
     import pyarrow as pa
 
@@ -218,7 +216,7 @@ def _columns(
     return FileColumns(adds, names, urls, expires, versions, times, vectors)
 
 
-def _names(ids: Any) -> Any:  # Any: arrays; None where an id is missing
+def _names(ids: ArrowArray) -> ArrowArray:
     """Return the names of data files. Ids that are not plain are rare, and get theirs one by one."""
     import pyarrow as pa
 

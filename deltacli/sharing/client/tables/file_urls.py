@@ -156,6 +156,6 @@ class StoredUrls:
         os.close(self._descriptor)
 
 
-def _int64_bytes(values: Any) -> memoryview:  # Any: an array without nulls
+def _int64_bytes(values: ArrowArray) -> memoryview:
     """Return the bytes of whole numbers."""
     return memoryview(values.buffers()[1])[values.offset * 8 : (values.offset + len(values)) * 8]

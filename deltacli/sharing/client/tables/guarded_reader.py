@@ -16,6 +16,7 @@ from deltacli.arrow.parquet import ParquetReader
 from deltacli.delta.footers.thrift import ThriftFaultError
 from deltacli.errors import DataUnreadable
 from deltacli.storage.object_reader import ObjectReader
+from deltacli.typing import ArrowArray
 from deltacli.work.checkpoints.limits import longest_repeated, require_sound
 from deltacli.work.rows.row_reader import MAX_BATCH_BYTES, ROWS_A_BATCH
 
@@ -106,7 +107,7 @@ def _part(data: bytes, offset: int, length: int) -> bytes:
     return data[offset : offset + length] if offset >= 0 else b""
 
 
-def _chunk_of(column: Any, group: int, place: int, leaf: str) -> _Chunk:  # Any: pyarrow has no types
+def _chunk_of(column: ArrowArray, group: int, place: int, leaf: str) -> _Chunk:
     start = column.data_page_offset
     if column.has_dictionary_page and 0 < column.dictionary_page_offset < start:
         start = column.dictionary_page_offset

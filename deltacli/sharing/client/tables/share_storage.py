@@ -40,7 +40,7 @@ from deltacli.sharing.hints.limits import LONGEST_SENT, MOST_VALUES_SENT
 from deltacli.storage.base import PARALLEL_READS, Capabilities, FileStat, PathKind, ShouldDescend, WalkEntry
 from deltacli.storage.object_reader import ObjectReader
 from deltacli.storage.read_only import ReadOnlyFiles
-from deltacli.typing import Json
+from deltacli.typing import BinaryFile, Json
 
 LOG = "_delta_log"
 NO_COLUMNS = '{"type":"struct","fields":[]}'
@@ -173,7 +173,7 @@ class ShareStorage(ReadOnlyFiles):
             return file.read(offset, length)
         return self._downloads.read(path, offset, length)
 
-    def open(self, path: str) -> Any:  # Any: as in the port
+    def open(self, path: str) -> BinaryFile:
         if (file := self._log_file(path)) is not None:
             return ObjectReader(file.read, file.size_bytes, b"", path)
         size = self._size_of(path)
