@@ -135,7 +135,7 @@ def compare_files(before: Snapshot, after: Snapshot, spelling: Spelling | None) 
 def _all_of(side: Snapshot) -> Batches:
     def batches() -> Iterator[RecordBatch]:
         yield from _of_tail(side)
-        yield from _adds(side.file_actions.map_narrow_pieces(lambda batch: batch))
+        yield from side.file_actions.map_narrow_adds(lambda adds: adds)
 
     return batches
 
@@ -176,17 +176,15 @@ def _compare_commits(before: Snapshot, after: Snapshot) -> FileDiff:
     older, newer = sorted((before, after), key=lambda side: side.version)
     parts: list[Amount] = []
 
-    def split(batch: FileBatch) -> FileBatch:
+    def split(adds: RecordBatch) -> RecordBatch:
         """Count the files of a batch that are in both versions, and return the others."""
-        if (adds := batch.adds) is None:
-            return FileBatch()
         kept = newer.file_actions.touched.untouched(adds.column("path"), adds.column("dv_id"))
         parts.append(_amount(adds if kept is None else pc.filter(adds, kept)))
-        return FileBatch(adds=None if kept is None else pc.filter(adds, pc.invert(kept)))
+        return adds.slice(0, 0) if kept is None else pc.filter(adds, pc.invert(kept))
 
     def of_older() -> Iterator[RecordBatch]:
         yield from _of_tail(older)
-        yield from _adds(older.file_actions.map_narrow_pieces(split))
+        yield from older.file_actions.map_narrow_adds(split)
 
     def of_newer() -> Iterator[RecordBatch]:
         yield from _of_tail(newer)
@@ -219,7 +217,7 @@ def _collected(batches: Iterator[RecordBatch], spelling: Spelling | None) -> Liv
             no_row_ids = pa.repeat(pa.scalar(False), adds.num_rows)
             columns = adds.column("size"), _rows(adds), adds.column("num_records")
             parts.append((narrow_keys(adds, spelling), *columns, has_vector, no_row_ids))
-    return joined_files(parts)
+    return joined_files(parts, are_keys_narrow=True)
 
 
 def _rows(adds: RecordBatch) -> ArrowArray:

