@@ -155,7 +155,8 @@ def joined_files(parts: Sequence[tuple[ArrowArray, ...]], *, are_keys_narrow: bo
     """
     import pyarrow as pa
 
-    kinds = (pa.int64() if are_keys_narrow else pa.binary(KEY_BYTES), pa.int64(), pa.int64(), pa.int64(), pa.bool_(), pa.bool_())
+    of_keys = pa.int64() if are_keys_narrow else pa.binary(KEY_BYTES)
+    kinds = (of_keys, pa.int64(), pa.int64(), pa.int64(), pa.bool_(), pa.bool_())
     return LiveFiles(
         *(pa.concat_arrays([pa.array([], kind), *(part[place] for part in parts)]) for place, kind in enumerate(kinds))
     )

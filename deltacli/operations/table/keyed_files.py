@@ -90,9 +90,7 @@ def _bucketed(keys: ArrowArray) -> tuple[ArrowArray, ArrowArray]:
     import pyarrow as pa
 
     width = keys.type.bit_width // 64
-    words = pa.Array.from_buffers(
-        pa.uint64(), width * len(keys), [None, keys.buffers()[1]], offset=width * keys.offset
-    )
+    words = pa.Array.from_buffers(pa.uint64(), width * len(keys), [None, keys.buffers()[1]], offset=width * keys.offset)
     hashes = words if width == 1 else pc.list_element(pa.FixedSizeListArray.from_arrays(words, width), 0)
     buckets = pc.cast(pc.shift_right(hashes, pa.scalar(_SHIFT, pa.uint64())), pa.uint16())
     rows = pa.table({"bucket": buckets, "hash": hashes})
