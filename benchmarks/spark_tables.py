@@ -1,9 +1,12 @@
 """Frames of `deltacli.spark` against `spark.read.parquet` on the same files, in one session of local[2].
 
   PYTHONPATH=. .venv-cluster/bin/python benchmarks/spark_tables.py [--work DIR] [--rows 2000000] [--files 20000,100000]
+                                                                   [--write 4000000] [--tables 10000] [--first 5]
 
 Reading: 2,000,000 rows of 15 columns in 8 partitions, both readers in turn; the least of some runs counts. Planning:
 directories with as many files as asked for, links to one file of one row, against Spark's plain listing of them.
+Writing: flat numeric rows, appended to a table, against `write.parquet`. Tables: their facts against `fleet plan`.
+First: the first count of a new session, in processes of their own. 0 leaves a part out.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ import argparse
 import json
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -23,7 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from deltacli.spark import plan_table
+from deltacli.spark import fleet_facts, plan_table, register
 
 PARTITIONS = 8
 COLUMNS = 15
@@ -38,13 +42,22 @@ def main() -> int:
     parser.add_argument("--work", type=Path)
     parser.add_argument("--rows", type=int, default=2_000_000)
     parser.add_argument("--files", default="20000,100000")
+    parser.add_argument("--write", type=int, default=4_000_000)
+    parser.add_argument("--tables", type=int, default=10_000)
+    parser.add_argument("--first", type=int, default=5)
     options = parser.parse_args()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     from deltacli.engine.spark.session import SparkSettings, open_session
 
-    session = open_session(SparkSettings(master="local[2]"))
     work = Path(tempfile.mkdtemp(dir=options.work))
+    if options.first:
+        first_frames(rows_table(work / "first", 8_000), options.first)
+    session = open_session(SparkSettings(master="local[2]"))
     try:
+        if options.write:
+            writing(session, work, options.write)
+        if options.tables:
+            facts(session, work / "tables", options.tables)
         if options.rows:
             reading(session, rows_table(work / "rows", options.rows), options.rows)
         for count in map(int, options.files.split(",") if options.files else ()):
@@ -85,6 +98,69 @@ def planning(session: Any, root: Path, count: int) -> None:
     listed = seconds(lambda: session.read.schema("id bigint").parquet(str(root)))
     planned = seconds(lambda: plan_table(session, root).dataframe())
     print(f"{count} files: planned in {planned:.1f} s, plain listing {listed:.1f} s", flush=True)
+
+
+def writing(session: Any, work: Path, rows: int) -> None:
+    """Compare an append with writing plain files: eight columns of numbers, no partitions, both with Snappy."""
+    kinds = {"long": "id * {}", "double": "id * 0.37D + {}", "integer": "cast(id % 1000000 + {} as int)"}
+    names = [(f"c{number}", list(kinds)[number % 3], number + 1) for number in range(8)]
+    columns = [f"{kinds[kind].format(number)} as {name}" for name, kind, number in names]
+    frame = session.range(0, rows, 1, 4).selectExpr(*columns).cache()
+    frame.count()
+    root = commit(work / "written", [{"name": name, "type": kind, **FIELD} for name, kind, _ in names], [], [])
+    register(session)
+    took: dict[str, list[float]] = {"ours": [], "plain": []}
+    for number in range(RUNS + 1):
+        plain = frame.write.option("compression", "snappy").parquet
+        took["plain"].append(seconds(lambda plain=plain, number=number: plain(str(work / f"plain-{number}"))))
+        ours = frame.write.format("deltacli").mode("append").save
+        took["ours"].append(seconds(lambda ours=ours: ours(str(root))))
+    least = {writer: min(times) for writer, times in took.items()}
+    frame.unpersist()
+    print(f"append of {rows:,} rows: {least}, throughput x{least['plain'] / least['ours']:.2f}", flush=True)
+
+
+def facts(session: Any, root: Path, count: int) -> None:
+    """Compare the facts of many small tables with what the command plans for them."""
+    for number in range(count):
+        table = root / f"d{number // 1000}" / f"t{number}"
+        table.mkdir(parents=True)
+        commit(table, [{"name": "id", "type": "long", **FIELD}], [], [add("a.parquet", 1, {})])
+    policy = root / "fleet.toml"
+    group = f'[groups.g]\npolicy = "p"\nglobs = ["{root}/*/*"]\n'
+    policy.write_text(f"[policies.p]\ncheckpoint = {{ commits = 10 }}\n{group}")
+    command = [sys.executable, "-m", "deltacli", "fleet", "plan", str(policy), "--format", "json"]
+    spark, plain = [], []
+    for _ in range(3):
+        plain.append(seconds(lambda: subprocess.run(command, check=True, stdout=subprocess.DEVNULL)))
+        frame = fleet_facts(session, str(policy))
+        spark.append(seconds(lambda frame=frame: frame.write.format("noop").mode("overwrite").save()))
+    ratio = min(spark) / min(plain)
+    print(f"facts of {count:,} tables: {min(spark):.1f} s, fleet plan {min(plain):.1f} s: x{ratio:.2f}", flush=True)
+
+
+FIRST = """
+import sys, time
+from deltacli.engine.spark.session import SparkSettings, open_session
+from deltacli.spark import read_table
+session = open_session(SparkSettings(master="local[2]"))
+began = time.perf_counter()
+frame = read_table(session, sys.argv[1]) if sys.argv[2] == "ours" else session.read.parquet(sys.argv[1] + "/p=*")
+assert frame.count() == 8_000
+print(time.perf_counter() - began)
+"""
+
+
+def first_frames(root: Path, runs: int) -> None:
+    """Compare the first frames of sessions, in turn: from the call to the count of its rows."""
+    took: dict[str, list[float]] = {"ours": [], "plain": []}
+    for _ in range(runs):
+        for reader, times in took.items():
+            command = [sys.executable, "-c", FIRST, str(root), reader]
+            done = subprocess.run(command, check=True, capture_output=True, text=True)
+            times.append(float(done.stdout.splitlines()[-1]))
+    ours, plain = (sorted(took[reader])[runs // 2] for reader in ("ours", "plain"))
+    print(f"first frame: ours {ours:.2f} s, plain {plain:.2f} s: x{ours / plain:.2f}", flush=True)
 
 
 def seconds(work: Callable[[], Any]) -> float:
@@ -142,7 +218,7 @@ def commit(root: Path, fields: list[Any], partitions: list[str], lines: list[dic
     schema = json.dumps({"type": "struct", "fields": fields})
     about = {"id": "b", "format": {"provider": "parquet", "options": {}}, "schemaString": schema}
     metadata = {"metaData": {**about, "partitionColumns": partitions, "configuration": {}}}
-    (root / "_delta_log").mkdir()
+    (root / "_delta_log").mkdir(parents=True)
     text = "".join(f"{json.dumps(line)}\n" for line in (PROTOCOL, metadata, *lines))
     (root / "_delta_log" / f"{0:020d}.json").write_text(text)
     return root
