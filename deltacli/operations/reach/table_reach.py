@@ -20,7 +20,8 @@ from deltacli.operations.log.expire import ExpiryRequest, plan_expiry
 from deltacli.operations.reach.replayed import Step, replayed
 from deltacli.operations.reach.versions import NEVER, Part, VersionFiles, version_files
 from deltacli.operations.table.find_log import list_log
-from deltacli.operations.vacuum.full_plan import plan_vacuum
+from deltacli.operations.table.rebuild import read_snapshot
+from deltacli.operations.vacuum.full_plan import kept_walk, plan_vacuum
 from deltacli.operations.vacuum.plan import Amount
 from deltacli.operations.vacuum.request import VacuumRequest
 from deltacli.storage.base import StoreOfVersions
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from deltacli.delta.log.segment import LogListing
     from deltacli.operations.reach.request import ReachRequest
     from deltacli.operations.table.handle import TableHandle
+    from deltacli.operations.table.version import Snapshot
+    from deltacli.operations.vacuum.surroundings.walk import KeptWalk
 
 
 class Reached(NamedTuple):
@@ -192,7 +195,9 @@ def find_reach(table: TableHandle, request: ReachRequest) -> TableReach:
     metadata = next((step.metadata for step in reversed(steps) if step.metadata is not None), None)
     properties = {} if metadata is None else metadata.configuration
     retention_ms = deleted_file_retention_ms(properties)
-    files = version_files(table, steps, times, retention_ms)
+    is_known = newest.run is not None and newest.fault is None
+    snapshot, walk = _newest(table) if is_known else (None, None)
+    files = version_files(table, steps, times, retention_ms, walk)
     log_until = _log_until(listing, times, properties)
     versions = {
         step.version: _reached(
@@ -207,11 +212,19 @@ def find_reach(table: TableHandle, request: ReachRequest) -> TableReach:
         Part.UNKNOWN not in (one.data_files, one.vectors) for one in versions.values() if one.log is Part.THERE
     )
     wanted = [None] if request.retention_ms is None else [None, request.retention_ms]
-    is_known = newest.run is not None and newest.fault is None
-    found_plans = [_cleanup(table, properties, one, versions) if is_known else None for one in wanted]
+    found_plans = [_cleanup(table, properties, one, versions, snapshot, walk) if is_known else None for one in wanted]
     return TableReach(
         table, now_ms, versions, found_plans[0], found_plans[-1] if len(wanted) > 1 else None, is_whole and is_seen
     )
+
+
+def _newest(table: TableHandle) -> tuple[Snapshot | None, KeptWalk | None]:
+    """Return the newest version, and a walk over the table for all that looks at it; None for what cannot be had."""
+    try:
+        snapshot = read_snapshot(table)
+    except (Unreadable, CommitCorrupt, Refused):
+        return None, None
+    return snapshot, kept_walk(snapshot)
 
 
 def _first(listing: LogListing) -> int:
@@ -253,7 +266,12 @@ def _spark_allows(step: Step, newest: Step, times: Mapping[int, int], cutoff_ms:
 
 
 def _cleanup(
-    table: TableHandle, properties: Mapping[str, str], retention_ms: int | None, versions: Mapping[int, Reached]
+    table: TableHandle,
+    properties: Mapping[str, str],
+    retention_ms: int | None,
+    versions: Mapping[int, Reached],
+    snapshot: Snapshot | None,
+    walk: KeptWalk | None,
 ) -> Cleanup:
     of_log, of_files = log_retention_ms(properties), deleted_file_retention_ms(properties)
     notes: list[str] = []
@@ -262,7 +280,9 @@ def _cleanup(
     log = files = None
     try:
         expiry = plan_expiry(
-            table, ExpiryRequest(retention_ms=retention_ms, allow_retention_below_ms=of_log, dry_run=True)
+            table,
+            ExpiryRequest(retention_ms=retention_ms, allow_retention_below_ms=of_log, dry_run=True),
+            snapshot=snapshot,
         )
         notes += [f"log expire is refused: {one.message}" for one in expiry.refusals]
         log = Amount(len(expiry.files), expiry.size_bytes)
@@ -271,7 +291,10 @@ def _cleanup(
         notes.append(f"log expire is not possible: {fault.message}")
     try:
         vacuum = plan_vacuum(
-            table, VacuumRequest(retention_ms=retention_ms, allow_retention_below_ms=of_files, dry_run=True)
+            table,
+            VacuumRequest(retention_ms=retention_ms, allow_retention_below_ms=of_files, dry_run=True),
+            snapshot=snapshot,
+            walk=walk,
         )
         notes += [f"vacuum is refused: {one.message}" for one in vacuum.refusals]
         files = Amount(vacuum.files, vacuum.size_bytes)

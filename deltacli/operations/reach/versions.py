@@ -6,7 +6,7 @@ adds it to the one that removes it, which is found in columns, by keys in the or
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -21,6 +21,7 @@ from deltacli.typing import ArrowArray, ArrowTable, RecordBatch
 
 if TYPE_CHECKING:
     from deltacli.operations.table.handle import TableHandle
+    from deltacli.operations.vacuum.surroundings.walk import KeptWalk
     from deltacli.work.commits.file_references import FileReferences
 
 NEVER = 1 << 62
@@ -83,9 +84,13 @@ class _Events:
 
 
 def version_files(
-    table: TableHandle, steps: Sequence[Step], times: Mapping[int, int], retention_ms: int
+    table: TableHandle,
+    steps: Sequence[Step],
+    times: Mapping[int, int],
+    retention_ms: int,
+    walk: KeptWalk | None = None,
 ) -> list[VersionFiles]:
-    """Return what is there of the files of each version. `times` are those of the commits.
+    """Return what is there of the files of each version. `times` are those of the commits, `walk` lists the table.
 
     Raises StorageFailed.
     """
@@ -95,7 +100,8 @@ def version_files(
     changes = [one for step in steps if step.commit is not None for one in step.commit.change_data]
     paths = [*events["path"].chunks, *(one.path for one in changes)]
     ids = [*events["vector"].chunks, *(one.vector for one in changes)]
-    lost, unseen = _looked_for(table, pa.chunked_array(paths, pa.string()), pa.chunked_array(ids, pa.string()))
+    names = pa.chunked_array(paths, pa.string()), pa.chunked_array(ids, pa.string())
+    lost, unseen = _looked_for(table, *names, None if walk is None else walk.find)
     spans = _spans(events, steps, retention_ms)
     kinds = []
     for name, of_kind in (("path", 0), ("vector", 1)):
@@ -213,7 +219,9 @@ _Names = tuple[ArrowArray, ArrowArray]
 """Paths of data files, and ids of vectors, as in the log."""
 
 
-def _looked_for(table: TableHandle, paths: ArrowArray, ids: ArrowArray) -> tuple[_Names, _Names]:
+def _looked_for(
+    table: TableHandle, paths: ArrowArray, ids: ArrowArray, listed: Callable[[ArrowArray], ArrowArray] | None
+) -> tuple[_Names, _Names]:
     """Return the files that are missing, and those that may not be looked at."""
     import pyarrow as pa
 
@@ -226,7 +234,7 @@ def _looked_for(table: TableHandle, paths: ArrowArray, ids: ArrowArray) -> tuple
     ]
     nothing = needed_files((table.uri,), *(pa.array([], kind) for kind in (pa.string(), pa.int64(), pa.int64())))
     needed = nothing._replace(files=pa.concat_tables(parts))
-    _, sizes = look_for(table.storage, needed, table.engine, table.progress)
+    _, sizes = look_for(table.storage, needed, table.engine, table.progress, listed)
     count = parts[0].num_rows
     lost, unseen = [], []
     here = ((paths, of_paths.keys, whole(sizes).slice(0, count)), (ids, of_ids.keys, whole(sizes).slice(count)))

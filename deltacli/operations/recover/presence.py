@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate
 
 from deltacli.arrow import compute as pc
@@ -21,19 +21,26 @@ _ASKED_TOGETHER = 1_000
 
 
 def look_for(
-    storage: Storage, needed: NeededFiles, engine: Engine, progress: Progress
+    storage: Storage,
+    needed: NeededFiles,
+    engine: Engine,
+    progress: Progress,
+    listed: Callable[[ArrowArray], ArrowArray] | None = None,
 ) -> tuple[NeededFiles, ArrowArray]:
     """Return the files, each under the spelling of its path that the store has, with no other left, and their bytes
     (int64), null for those that are missing.
+
+    `listed` is for callers that need no bytes: it returns which paths are there as is known already, null where it is
+    not known. Their bytes are 0.
     """
     import pyarrow as pa
 
     paths, written = (whole(needed.files[name]) for name in ("path", "written"))
     with progress.step("looking for files", unit="files", total=len(paths)) as step:
-        sizes = _sizes_of(storage, paths, engine)
+        sizes = _sizes_of(storage, paths, engine, listed)
         may_be_written = pc.and_(pc.is_null(sizes), pc.is_valid(written))
         if pc.any(may_be_written).as_py():
-            others = _sizes_of(storage, pc.filter(written, may_be_written), engine)
+            others = _sizes_of(storage, pc.filter(written, may_be_written), engine, listed)
             sizes = pc.replace_with_mask(sizes, may_be_written, others)
             is_written = pc.and_(may_be_written, pc.is_valid(sizes))
             paths = pc.if_else(is_written, written, paths)
@@ -46,7 +53,18 @@ def look_for(
     return needed, sizes
 
 
-def _sizes_of(storage: Storage, paths: ArrowArray, engine: Engine) -> ArrowArray:
+def _sizes_of(
+    storage: Storage, paths: ArrowArray, engine: Engine, listed: Callable[[ArrowArray], ArrowArray] | None = None
+) -> ArrowArray:
+    if listed is not None:
+        import pyarrow as pa
+
+        is_there = listed(paths)
+        sizes = pc.if_else(is_there, pa.scalar(0, pa.int64()), pa.scalar(None, pa.int64()))
+        unknown = pc.is_null(is_there)
+        if not pc.any(unknown).as_py():
+            return sizes
+        return pc.replace_with_mask(sizes, unknown, _sizes_of(storage, pc.filter(paths, unknown), engine))
     if storage.capabilities.cheap_listing or len(paths) <= _MOST_ASKED:
         return _asked(storage, [text_of(path) for path in paths.to_pylist()], engine)
     return _listed(storage, paths)

@@ -17,6 +17,7 @@ from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.delta.vacuum.keys import binary_paths
 from deltacli.delta.vacuum.names import HiddenNames
 from deltacli.engine.ahead import ReadAhead
+from deltacli.errors import Unreadable
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.vacuum.assemble_plan import (
@@ -46,7 +47,7 @@ from deltacli.operations.vacuum.plan_context import PlanContext, hidden_names, o
 from deltacli.operations.vacuum.request import Mode, VacuumRequest
 from deltacli.operations.vacuum.surroundings.links import spare_linked
 from deltacli.operations.vacuum.surroundings.other_tables import tables_above
-from deltacli.operations.vacuum.surroundings.walk import TableWalk
+from deltacli.operations.vacuum.surroundings.walk import KeptWalk, TableWalk
 from deltacli.operations.vacuum.time_travel_range import find_horizon, find_reach
 from deltacli.typing import ArrowArray
 from deltacli.units import format_timestamp, plural
@@ -65,23 +66,39 @@ _BATCHES_AHEAD = 4
 """Number of threads of a listing that is made while the log is read."""
 
 
-def plan_vacuum(table: TableHandle, request: VacuumRequest, *, snapshot: Snapshot | None = None) -> VacuumPlan:
+def plan_vacuum(
+    table: TableHandle, request: VacuumRequest, *, snapshot: Snapshot | None = None, walk: KeptWalk | None = None
+) -> VacuumPlan:
     """Determine which files can be deleted. Refusals are part of the plan; nothing is deleted. `snapshot` is the newest
-    version where it was rebuilt before.
+    version where it was rebuilt before, `walk` the whole table where it is looked at several times: not to be executed.
 
     Raises what `read_snapshot` raises for the newest version and for versions to keep; Refused where the protocol
     prevents deltacli from writing or the quarantine is in a table; UsageError for a prefix or a condition that does not
     fit this table.
     """
     if request.quarantine is None:
-        return _plan_of_mode(table, request, snapshot)
+        return _plan_of_mode(table, request, snapshot, walk)
     from deltacli.operations.quarantine.fill import open_quarantine
 
     quarantine = open_quarantine(table, request.quarantine)
-    return replace(_plan_of_mode(table, request, snapshot), quarantine=quarantine.uri)
+    return replace(_plan_of_mode(table, request, snapshot, walk), quarantine=quarantine.uri)
 
 
-def _plan_of_mode(table: TableHandle, request: VacuumRequest, known: Snapshot | None) -> VacuumPlan:
+def kept_walk(snapshot: Snapshot) -> KeptWalk | None:
+    """Return a walk for several looks at the table of a newest version; None where tasks of a cluster list, in
+    parallel, and where the version has no valid schema.
+    """
+    if snapshot.table.engine.may_repeat:
+        return None
+    try:
+        return KeptWalk(snapshot.table.storage, hidden_names(snapshot, ()))
+    except Unreadable:
+        return None
+
+
+def _plan_of_mode(
+    table: TableHandle, request: VacuumRequest, known: Snapshot | None, kept: KeptWalk | None
+) -> VacuumPlan:
     if request.mode is Mode.LITE:
         from deltacli.operations.vacuum.lite_plan import plan_lite
 
@@ -90,10 +107,10 @@ def _plan_of_mode(table: TableHandle, request: VacuumRequest, known: Snapshot | 
     snapshot = known or read_snapshot(table)
     names = hidden_names(snapshot, ())
     inventory = None if request.inventory is None else _InventoryListing(table, request.inventory)
-    walk = TableWalk(table.storage, names, request.prefix or "")
+    walk = kept or TableWalk(table.storage, names, request.prefix or "")
     if inventory is not None and request.prefix:
         walk.require_part()
-    by_tasks = table.engine.may_repeat and inventory is None
+    by_tasks = table.engine.may_repeat and inventory is None and kept is None
     listing = iter(()) if by_tasks else walk.files() if inventory is None else inventory.files(request.prefix or "")
     with _begun(table.storage, listing) as listed:
         scope = _Listed(names, request.prefix)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from deltacli.delta.log.log_path import HINT_NAME, LOG_DIRECTORY, SIDECAR_DIRECTORY
 from deltacli.delta.log.segment import LogFile, LogListing, make_log_file, read_listing
+from deltacli.delta.paths.locate_paths import text_of
 from deltacli.delta.paths.path_decoding import decode
 from deltacli.delta.rules.framework.views import StoredFile
 from deltacli.engine.base import Engine
@@ -24,6 +25,9 @@ from deltacli.work.files.listing import (
 )
 from deltacli.work.rows.table_files import TableFiles
 from deltacli.work.task import TableStores
+
+if TYPE_CHECKING:
+    from deltacli.operations.vacuum.surroundings.walk import KeptWalk
 
 _STAGED_DIRECTORY = "_staged_commits"
 _FILES_A_REPORT = 1_000
@@ -84,16 +88,51 @@ def _stored(storage: Storage, name: str, directories: tuple[str, ...]) -> tuple[
     return tuple(StoredFile(stat.name, stat.size_bytes, stat.modified_ms) for stat in entries)
 
 
-def list_table(stores: TableStores, engine: Engine, progress: Progress) -> WholeTable:
-    """List every file below the root except those of the log; nested tables are reported and listed, too."""
+def list_table(stores: TableStores, engine: Engine, progress: Progress, walk: KeptWalk | None = None) -> WholeTable:
+    """List every file below the root except those of the log; nested tables are reported and listed, too. With a
+    `walk`, only what it leaves out is listed.
+    """
     nested, unlisted = list[str](), list[str]()
     root = PlacedDirectory("", real_place(stores.storage))
+    if walk is not None and (found := _of_walk(stores.storage, walk, root)) is not None:
+        return found
     listing = _list_by_tasks(stores, engine, root) if engine.may_repeat else _ListingHere(stores.storage)
     walked = _walk(root, listing, nested, unlisted)
     files = {
         file.path: file for file in reported(walked, progress, "listing the table", unit="files", every=_FILES_A_REPORT)
     }
     return WholeTable(files, tuple(sorted(nested)), tuple(sorted(unlisted)))
+
+
+def _of_walk(storage: Storage, walk: KeptWalk, root: PlacedDirectory) -> WholeTable | None:
+    """Return the files of a walk, with those that it leaves out; None where it met links, which it does not follow."""
+    found: dict[str, StoredFile] = {}
+    nested, unlisted, log = set[str](), list[str](), f"/{LOG_DIRECTORY}/"
+    batches = list(walk.files())
+    if walk.links:
+        return None
+    for files in batches:
+        names: Any = files.paths
+        paths = [text_of(path) for path in names.to_pylist()]
+        if files.sizes is None or files.modified_ms is None:
+            sizes, times = storage.stat_many(paths)
+        else:
+            sizes, times = files.sizes.to_pylist(), files.modified_ms.to_pylist()
+        for path, size_bytes, modified_ms in zip(paths, sizes, times, strict=True):
+            if log in path:
+                nested.add(path.partition(log)[0])
+            elif size_bytes >= 0:
+                found[path] = StoredFile(path, size_bytes, modified_ms)
+    for directory in sorted(walk.left_out):
+        above, _, name = directory.rpartition("/")
+        if name == LOG_DIRECTORY:
+            nested.add(above)
+            continue
+        logs = list[str]()
+        left = _walk(PlacedDirectory(directory, f"{root.place}/{directory}"), _ListingHere(storage), logs, unlisted)
+        found |= {file.path: file for file in left}
+        nested.update(logs)
+    return WholeTable(found, tuple(sorted(nested)), tuple(sorted(unlisted)))
 
 
 class _Listing(Protocol):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
@@ -32,6 +33,7 @@ from deltacli.units import plural
 
 if TYPE_CHECKING:
     from deltacli.operations.table.handle import TableHandle
+    from deltacli.operations.vacuum.surroundings.walk import KeptWalk
     from deltacli.operations.validate.inspect_files import FilesChecked
     from deltacli.operations.validate.table_context import TableContext
     from deltacli.work.rows.table_files import TableFiles
@@ -107,9 +109,15 @@ OF_THE_LOG = (
 
 
 def validate_table(
-    table: TableHandle, request: ValidateRequest, *, on_finding: Callable[[Finding], None] | None = None
+    table: TableHandle,
+    request: ValidateRequest,
+    *,
+    on_finding: Callable[[Finding], None] | None = None,
+    whole: WholeLog | None = None,
+    walk: KeptWalk | None = None,
 ) -> Validation:
-    """Check a table against the rules of a level. `on_finding` gets each finding when it is found.
+    """Check a table against the rules of a level. `on_finding` gets each finding when it is found. `whole` is the log
+    and `walk` the table where they were listed before.
 
     Works on tables that cannot be opened. Raises NotATable only where the path does not exist, StorageFailed, and
     UsageError for a condition that does not fit this table (`usage.where`). Of a shared table, what a client can see is
@@ -121,7 +129,7 @@ def validate_table(
     choice = RuleChoice(level, request.select, (*request.ignore, *left_out))
     collector = Collector(choice, request.max_findings, on_finding)
     with foreseen(progress, level, is_far=storage.capabilities.parallel_reads > 1) as plan:
-        log = list_log_whole(storage, progress)
+        log = whole or list_log_whole(storage, progress)
         foresight = Foresight(plan, log, with_rows=level == "data")
         inspector = LogInspector(
             storage, engine, collector, log, now_ms, progress, foresight, keeps_statistics=request.opens_files
@@ -138,7 +146,8 @@ def validate_table(
         if level != "log":
             stores = table.over(storage).stores  # which remember no footer of an earlier operation
             table_files = stores.files()
-            listed = _look_at_storage(stores, engine, table_files, collector, inspector, state, now_ms, progress)
+            listing = partial(list_table, stores, engine, progress, walk)
+            listed = _look_at_storage(stores, listing, table_files, collector, inspector, state, now_ms, progress)
             if request.opens_files and state is not None and listed is not None:
                 from deltacli.operations.validate.table_context import TableContext
 
@@ -193,7 +202,7 @@ def _look_at_log(
 
 def _look_at_storage(
     stores: TableStores,
-    engine: Engine,
+    listing: Callable[[], WholeTable],
     table_files: TableFiles,
     collector: Collector,
     inspector: LogInspector,
@@ -209,7 +218,7 @@ def _look_at_storage(
     if state is None:
         inspector.not_checked.append("the files of the table, because no version of it can be rebuilt")
         return None
-    storage, listed = stores.storage, list_table(stores, engine, progress)
+    storage, listed = stores.storage, listing()
     inspector.not_checked.extend(
         f"the files below {directory}, a link that leads outside the table; add "
         f"{parameter('open_table.allow_external', 'PREFIX')} to list them"

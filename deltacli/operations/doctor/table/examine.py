@@ -27,7 +27,7 @@ from deltacli.operations.log.expire import ExpiryRequest, plan_expiry
 from deltacli.operations.optimize.planning import plan_of_files
 from deltacli.operations.optimize.request import OptimizeRequest
 from deltacli.operations.table.rebuild import read_snapshot
-from deltacli.operations.vacuum.full_plan import plan_vacuum
+from deltacli.operations.vacuum.full_plan import kept_walk, plan_vacuum
 from deltacli.operations.vacuum.request import VacuumRequest
 from deltacli.operations.validate.inspect_storage import list_log_whole
 from deltacli.operations.validate.request import LevelChoice, ValidateRequest
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from deltacli.operations.optimize.plan import OptimizePlan
     from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.table.version import Snapshot
+    from deltacli.operations.vacuum.surroundings.walk import KeptWalk
+    from deltacli.operations.validate.inspect_storage import WholeLog
 
 Plan = TypeVar("Plan")
 
@@ -57,7 +59,8 @@ def examine_table(table: TableHandle, request: DoctorRequest) -> TableReport:
     whole = list_log_whole(table.storage, table.progress)
     state = live_state(snapshot, sum(piece.group.rows for piece in snapshot.file_actions.pieces))
     notes: list[str] = []
-    lost = _planned(notes, "files that are missing", lambda: _lost(table) if request.listing else None)
+    walk = kept_walk(snapshot)
+    lost = _planned(notes, "files that are missing", lambda: _lost(table, whole, walk) if request.listing else None)
     facts = Examined(
         snapshot=snapshot,
         now_ms=table.clock(),
@@ -72,7 +75,11 @@ def examine_table(table: TableHandle, request: DoctorRequest) -> TableReport:
         vacuum=_planned(
             notes,
             "unreferenced files",
-            lambda: plan_vacuum(table, VacuumRequest(dry_run=True), snapshot=snapshot) if request.listing else None,
+            lambda: (
+                plan_vacuum(table, VacuumRequest(dry_run=True), snapshot=snapshot, walk=walk)
+                if request.listing
+                else None
+            ),
         ),
         expiry=_planned(
             notes,
@@ -85,13 +92,14 @@ def examine_table(table: TableHandle, request: DoctorRequest) -> TableReport:
     return TableReport(facts, tuple(_advice(facts)))
 
 
-def _lost(table: TableHandle) -> Validation:
+def _lost(table: TableHandle, whole: WholeLog, walk: KeptWalk | None) -> Validation:
     """Look for files of live rows and of deletion vectors that are missing, or have another size than in the log."""
     from deltacli.delta.rules.files import vector_files
     from deltacli.delta.rules.files.storage import FILE_MISSING, SIZE_MISMATCH
 
     rules = (FILE_MISSING.id, SIZE_MISMATCH.id, vector_files.FILE_MISSING.id)
-    return validate_table(table, ValidateRequest(level=LevelChoice.STORAGE, select=rules))
+    request = ValidateRequest(level=LevelChoice.STORAGE, select=rules)
+    return validate_table(table, request, whole=whole, walk=walk)
 
 
 _REWRITING = frozenset({codes.SMALL_FILES, codes.DELETED_ROWS, codes.NO_STATISTICS})

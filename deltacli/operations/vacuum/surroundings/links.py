@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
-from deltacli.operations.vacuum.surroundings.walk import TableWalk, links_in
+from deltacli.operations.vacuum.surroundings.walk import TableWalk
 from deltacli.storage import link_targets
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def spare_linked(judge: CandidateClassifier, walk: TableWalk | None, *, names_hi
         walk = TableWalk(storage, judge.names)
         for _ in walk.files():
             pass
-    links = [*walk.links, *(_links_below(storage, walk.hidden_directories) if names_hidden else ())]
+    links = [*walk.links, *(walk.hidden_links if names_hidden else ())]
     ways = [(_encoded(target), _encoded(link)) for target, link in link_targets(storage, links)]
     if not ways:
         return old
@@ -63,15 +63,6 @@ def is_live_by_links(
     found = link_targets(storage, names)
     ways = [(_encoded(target), _encoded(name)) for target, name in found if target != name]
     return _has_needed_name(rows, ways, is_live)
-
-
-def _links_below(storage: Storage, directories: Iterable[str]) -> list[str]:
-    return [
-        link
-        for directory in directories
-        for walked in storage.walk(directory, lambda _, names: names)
-        for link in links_in(walked.directory, walked.special)
-    ]
 
 
 def _has_needed_name(

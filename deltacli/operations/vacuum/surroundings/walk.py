@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
+from deltacli.arrow import compute as pc
 from deltacli.delta.log.log_path import LOG_DIRECTORY
+from deltacli.delta.paths.locate_paths import text_of
+from deltacli.delta.vacuum.keys import binary_paths
 from deltacli.delta.vacuum.names import HiddenNames, kind_of_directories
 from deltacli.errors import FileMissing, UsageError
 from deltacli.hints import parameter
 from deltacli.operations.vacuum.surroundings.other_tables import kind_at
 from deltacli.storage import PathKind, Storage, WalkEntry, is_flat_level, link_targets
+from deltacli.typing import ArrowArray
 from deltacli.work.files.classifying import (
     KNOWN_FILES,
     ClassifiedDirectory,
@@ -45,6 +51,16 @@ class TableWalk:
         if self.directory:
             self.require_part()
         yield from in_batches(self._noted())
+
+    @cached_property
+    def hidden_links(self) -> list[str]:
+        """The links in hidden directories, which are listed for them."""
+        return [
+            link
+            for directory in self.hidden_directories
+            for walked in self.storage.walk(directory, lambda _, names: names)
+            for link in links_in(walked.directory, walked.special)
+        ]
 
     def _noted(self) -> Iterator[WalkEntry]:
         for walked in self.storage.walk(self.directory, self._enter):
@@ -147,6 +163,52 @@ class TableWalk:
                 f"{parameter('vacuum.prefix')} {self.directory}: the table has no such directory",
                 facts={"looked for": path},
             ) from None
+
+
+class KeptWalk(TableWalk):
+    """A walk whose files are kept, for several looks at one table by one operation that changes nothing."""
+
+    def __init__(self, storage: Storage, names: HiddenNames) -> None:
+        super().__init__(storage, names)
+        self._kept: list[ListedFiles] | None = None
+        self.left_out: set[str] = set()
+        """Directories that were not entered: hidden ones, and those in other tables. The root's log is not one."""
+
+    def files(self) -> Iterator[ListedFiles]:
+        """Yield the files, their paths as arrays; only the first call lists them."""
+        if self._kept is None:
+            for found in (self.tables, self.links, self.hidden_directories, self.empty_directories, self.left_out):
+                found.clear()  # of a call that was not finished
+            self._kept = [one._replace(paths=binary_paths(list(one.paths))) for one in super().files()]
+        yield from self._kept
+
+    def find(self, paths: ArrowArray) -> ArrowArray:
+        """Return which of some paths are files; null for those in directories that were not entered, and on a store
+        with directories for all others: links are not followed, and the store may ignore case.
+        """
+        import pyarrow as pa
+
+        is_there = pa.repeat(False, len(paths))
+        for files in self.files():
+            is_there = pc.or_(is_there, pc.is_in(paths, value_set=files.paths))
+        if self.storage.capabilities.has_directories:
+            return pc.if_else(is_there, is_there, pa.scalar(None, pa.bool_()))
+        parents = pc.replace_substring_regex(paths, r"/?[^/]*$", "")
+        unseen = pa.array(
+            [one for one in pc.unique(parents).to_pylist() if self._is_left_out(text_of(one))], pa.binary()
+        )
+        is_unseen = pc.and_not(pc.is_in(parents, value_set=unseen), is_there)
+        return pc.if_else(is_unseen, pa.scalar(None, pa.bool_()), is_there)
+
+    def _is_left_out(self, directory: str) -> bool:
+        return any(above in self.left_out for above in accumulate(directory.split("/"), "{}/{}".format))
+
+    def _enter(self, path: str, directories: Sequence[str]) -> Iterable[str]:
+        entered = list(super()._enter(path, directories))
+        below = f"{path}/" if path else ""
+        found = (name for name in directories if path or name != LOG_DIRECTORY)
+        self.left_out.update(below + name for name in set(found).difference(entered))
+        return entered
 
 
 def links_in(directory: str, special: Iterable[str]) -> list[str]:
