@@ -614,6 +614,7 @@ once;TEXT
             options='--timestamp;TEXT;once;Use the newest version committed at or before T (RFC 3339 with offset, or a date: midnight UTC).
 --actions;add cdc checkpointMetadata commitInfo domainMetadata metaData protocol remove sidecar txn;once;Only actions of these kinds.
 --checkpoint;-;once;Write the actions of the checkpoint even if there is a commit.
+--pretty;-;once;Indent the JSON of each action, for reading.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.

@@ -564,6 +564,7 @@ complete -c deltacli -n '__deltacli_argument "log cat" 0' -f -a '(__fish_complet
 complete -c deltacli -n '__deltacli_may "log cat" --timestamp' -l timestamp -r -f -d 'Use the newest version committed at or before T (RFC 3339 with offset, or a date: midnight UTC).'
 complete -c deltacli -n '__deltacli_may "log cat" --actions' -l actions -r -f -a '(__fish_complete_list , "printf \'%s\\t\\n\' add cdc checkpointMetadata commitInfo domainMetadata metaData protocol remove sidecar txn")' -d 'Only actions of these kinds.'
 complete -c deltacli -n '__deltacli_may "log cat" --checkpoint' -l checkpoint -d 'Write the actions of the checkpoint even if there is a commit.'
+complete -c deltacli -n '__deltacli_may "log cat" --pretty' -l pretty -d 'Indent the JSON of each action, for reading.'
 complete -c deltacli -n '__deltacli_may "log cat" --output' -l output -r -F -d 'Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.'
 complete -c deltacli -n '__deltacli_may "log cat" --now' -l now -r -f -d 'Time to use as the current time, for reproducible runs.'
 complete -c deltacli -n '__deltacli_may "log cat"' -l storage-option -r -f -d 'Option of the store; K=@FILE reads the value from a file. Repeatable.'

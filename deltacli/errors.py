@@ -103,6 +103,8 @@ class NotATable(Unreadable):
     """Nothing at the path, a file, or a directory without a usable `_delta_log`."""
 
     code = "log.not-a-table"
+    below: str | None = None
+    """The first table below the directory, relative to it."""
 
 
 class LogIncomplete(Unreadable):

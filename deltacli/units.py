@@ -131,7 +131,9 @@ def parse_size(text: str, where: str = "") -> int:
 
 
 def format_duration(duration_ms: int) -> str:
-    """Format a duration in its largest whole unit up to days, as `parse_duration` reads it: `30d`, `36h`."""
+    """Format a duration in its largest whole unit up to days, as `parse_duration` reads it: `30d`, `36h`, `0s`."""
+    if duration_ms == 0:
+        return "0s"
     unit = next(unit for unit, length in DURATIONS_MS.items() if unit != "w" and duration_ms % length == 0)
     return f"{duration_ms // DURATIONS_MS[unit]}{unit}"
 

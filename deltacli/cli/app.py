@@ -43,7 +43,7 @@ _NEEDS_LITTLE = frozenset(
 """Commands that need no pyarrow: they read logs line by line, or no table at all."""
 _CONTEXT = {"help_option_names": list(ASK_FOR_HELP)}
 
-_HELP = """Administer Delta Lake table directories, without a JVM.
+_HELP = """Inspect, check and maintain Delta and Paimon tables, without a JVM.
 
 \b
 Examples:

@@ -64,6 +64,8 @@ def report_error(error: DeltacliError, arguments: Sequence[str], table: str | No
         _name_what_works(error, arguments, table)
     for name, value in error.facts.items():
         error.facts[name] = _whole(name, value, arguments, table)
+    if not hint and is_command(fix := error.facts.get("fix", "")):
+        hint = fix
     if error.code == "usage.where":  # the help of the hint has them
         from deltacli.delta.predicate.refusals import POSSIBLE
 
@@ -75,6 +77,8 @@ def report_error(error: DeltacliError, arguments: Sequence[str], table: str | No
         )
     else:
         message = error.message.removeprefix("nothing was changed: ") if "--dry-run" in arguments else error.message
+        if hint and hint == error.facts.get("fix"):
+            del error.facts["fix"]
         width = max((len(name) for name in error.facts), default=0)
         say(
             visible(
@@ -169,6 +173,8 @@ def _hint(error: DeltacliError, arguments: Sequence[str], table: str | None) -> 
         return _of_shares(arguments)
     if error.code in _EXPLAINED and not error.hint:
         return f"deltacli help {_EXPLAINED[error.code]}"
+    if (respelled := _with_meant(error, arguments)) is not None:
+        return respelled
     if error.code == "table.path-missing" and table and not error.hint:
         return _respelled(arguments, table) or _near_path(arguments, table)
     if isinstance(error, NotATable) and table and (near := _table_near(error, table)):
@@ -199,10 +205,29 @@ def _table_near(error: NotATable, table: str) -> str | None:
     """
     if error.code == "table.path-is-log" and table.rstrip("/").endswith("/_delta_log"):
         return table.rstrip("/").removesuffix("/_delta_log") or "/"
-    if below := error.facts.get("tables below"):
-        return f"{table.rstrip('/')}/{below.split(', ')[0]}"
+    if error.below is not None:
+        return f"{table.rstrip('/')}/{error.below}"
     around = error.facts.get("inside the table")
     return os.path.relpath(around) if around and not table.startswith("/") and os.path.isdir(around) else around
+
+
+def _with_meant(error: DeltacliError, arguments: Sequence[str]) -> str | None:
+    """Return the command line with the name that an error suggests; None where it has the other one not once."""
+    if error.exit_code != UsageError.exit_code:
+        return None
+    if near := error.facts.get("did you mean"):
+        wrong = error.message.rpartition(" ")[2]
+    elif found := re.search(r" '?([^' ]+)'?; did you mean '?([^' ?]+)'?\?\Z", error.message):
+        wrong, near = found.groups()
+    else:
+        return None
+    part = re.compile(rf"(?<![^,=:]){re.escape(wrong)}(?![^,=:])")
+    places = [(place, word) for place, word in enumerate(arguments) if part.search(word)]
+    if len(places) != 1 or len(part.findall(places[0][1])) != 1:
+        return None
+    words = list(arguments)
+    words[places[0][0]] = part.sub(lambda _: near, places[0][1])
+    return again([word for word in words if word != "--yes"])  # what was meant is to be seen first
 
 
 def _of_condition(error: DeltacliError, arguments: Sequence[str], table: str | None) -> str | None:

@@ -67,7 +67,7 @@ def test_a_bound_is_a_version_or_a_timestamp(
     assert (0, expected) == (done.code, (done.document["fromVersion"], done.document["toVersion"]))
     validate(done.document, "deltacli.changes")
     if expected[0] > expected[1]:
-        words = f"no version is in the range from {expected[0]} to {expected[1]}"
+        words = f"no version was committed in this range; the last one before it is version {expected[1]}"
         assert ([], True, words) == (done.document["items"], done.document["complete"], done.error["message"])
 
 

@@ -61,6 +61,12 @@ def test_a_directory_without_a_log_names_the_tables_below(table: Path) -> None:
     )
 
 
+def test_a_table_below_with_a_comma_in_its_name_is_named_whole(table: Path) -> None:
+    table.rename(table.parent / "a, b")
+
+    assert_error(deltacli("snapshot", table.parent), 3, f"deltacli snapshot '{table.parent}/a, b'")
+
+
 def test_an_empty_directory_and_an_empty_log_are_errors(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "log" / "_delta_log").mkdir(parents=True)
@@ -480,6 +486,11 @@ def test_a_next_command_names_the_files_of_the_command_line(line: str, advice: s
         ("history s3:/b/x", "deltacli history s3://b/x"),
         ("history dbfs:/mnt/t", "deltacli history /dbfs/mnt/t"),
         ("schema diff trips --from 3", "deltacli schema diff trips --from version:3"),
+        ("read trips --columns day,trp", "deltacli read trips --columns day,trip"),
+        ("history trips --columns=verison", "deltacli history trips --columns=version"),
+        ("explain trips --if add=deletionVector", "deltacli explain trips --if add=deletionVectors"),
+        ("validate trips --select log.gapp", "deltacli validate trips --select log.gap"),
+        ("alter trips drop trp --yes", "deltacli alter trips drop trip"),
     ],
 )
 def test_a_hint_is_the_same_command_corrected(line: str, hint: str, sample: Path) -> None:

@@ -51,6 +51,15 @@ def test_a_commit_is_written_byte_for_byte(odd: Path, tmp_path: Path, capsysbina
     assert ODD_LINES == out.read_bytes()
 
 
+def test_pretty_lines_keep_every_value_and_what_is_not_json(odd: Path, capsysbinary: Capture) -> None:
+    code, out, _ = cat(capsysbinary, odd, 3, "--pretty")
+
+    assert 0 == code
+    assert out.startswith(b'{\n  "commitInfo": {\n    "operation": "WRITE",\n    "odd": 1.0,\n    "big": 12345678901234567890')
+    assert b'    "stats": "{\\"numRecords\\":NaN}"\n  },\n  "future": {\n    "x": null\n  }\n}\n' in out
+    assert out.endswith(b'}\nnot json \xff\xfe\n[\n  "add"\n]\n{"add":{"path":"c"')
+
+
 @pytest.mark.parametrize("block_bytes", [1, 7, 64, 1 << 20])
 def test_block_boundaries_do_not_affect_the_output(
     odd: Path, block_bytes: int, monkeypatch: pytest.MonkeyPatch, capsysbinary: Capture

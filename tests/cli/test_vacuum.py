@@ -292,6 +292,7 @@ def test_every_option_reaches_the_plan(core: Core, vacuum: Vacuum) -> None:
         ("--keep-version 3-1", "--keep-version 3-1: '3-1' is not a version"),
         ("--keep-version x", "'x' is not a version"),
         ("--max-delete 120%", "is not a share"),
+        ("--max-delete 50x", "expected  20%, at most 100%, or 10GiB"),
         ("--retention soon", "is not a duration"),
         ("--protect-from=", "--protect-from is empty"),
         ("--save-plan=", "--save-plan is empty"),

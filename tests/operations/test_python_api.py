@@ -80,7 +80,7 @@ def test_changes_are_chosen_by_datetimes(table: Table) -> None:
 
     assert (13, 13) == (found.from_version, found.to_version)
     assert 0 == empty.to_arrow().num_rows
-    assert ("no version is in the range from 14 to 13",) == empty.notes
+    assert ("no version was committed in this range; the last one before it is version 13",) == empty.notes
 
 
 WRONG: list[Callable[[Table], object]] = [

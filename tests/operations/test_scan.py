@@ -400,6 +400,6 @@ def test_changes_from_the_version_after_the_newest_are_empty_until_it_is_committ
     ahead = table.changes(from_version=3)
 
     assert [] == list(ahead)
-    assert ("no version is in the range from 3 to 2",) == ahead.notes
+    assert ("no version was committed in this range; the last one before it is version 2",) == ahead.notes
     with pytest.raises(VersionAbsent):
         table.changes(from_version=4)

@@ -33,7 +33,7 @@ _OPTIONS: Mapping[OptionHeading, str] = {
         --host --port --admin-port --workers --behind-proxy
     """,
     OptionHeading.OUTPUT: """
-        --columns --limit --count --as --counts --refs --no-refs --ddl
+        --columns --limit --count --as --counts --refs --no-refs --ddl --pretty
         --files --tombstones --schema --mapping --digest --brief --group --max-findings
         --fail-on --exit-zero --exit-code --write-baseline --trend --save-plan --save-plans --details --metrics --html
         --pages --serve-metrics

@@ -103,7 +103,7 @@ class DeltaHandle(_Handle):
         version, at_ms = point["version"], parse_moment_of(point["version"], point["timestamp"])
         found = summarize(self.table, version=version, timestamp_ms=at_ms, digest=digest)
         note_findings(self.run, found.snapshot, at_ms)
-        return SnapshotResult(found, only_counts=counts), "deltacli snapshot {table} --schema"
+        return SnapshotResult(found, self.name, only_counts=counts), "deltacli snapshot {table} --schema"
 
     def described(self, **point: Any) -> DescribedSchema:
         """Return the schema at a point in the columns of Paimon."""

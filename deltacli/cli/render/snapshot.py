@@ -20,9 +20,10 @@ _COUNTS = ("version", "timestampMs", "timestamp", "timestampSource", "files", "t
 
 @dataclass
 class SnapshotResult(Result):
-    """The state of a table at a version; `only_counts`: its numbers alone."""
+    """The state of a table at a version; `name`: the table as the user wrote it; `only_counts`: its numbers alone."""
 
     summary: SnapshotSummary
+    name: str
     only_counts: bool
 
     def document(self) -> Document:
@@ -49,7 +50,7 @@ class SnapshotResult(Result):
         from deltacli.operations.read.file_sizes import MOST_FILES, file_sizes
 
         layout = file_sizes(self.summary.snapshot) if self.summary.files.count <= MOST_FILES else None
-        draw_snapshot(sink, terminal, self.summary, layout)
+        draw_snapshot(sink, terminal, self.summary, layout, self.name)
 
     @property
     def _uri(self) -> str:

@@ -133,7 +133,7 @@ def client_line(client: ClientAccess) -> str:
 
 
 def _files(outcome: WideningOutcome) -> Iterator[str]:
-    if outcome.impact is None:
+    if outcome.impact is None or _is_impossible(outcome):
         return
     files = outcome.impact.files
     rows = "" if files.rows is None else f", {plural(files.rows, 'row')}"
@@ -142,7 +142,14 @@ def _files(outcome: WideningOutcome) -> Iterator[str]:
         yield f"{plural(outcome.impact.partition_values, 'partition value')} will be read in the new type"
 
 
+def _is_impossible(outcome: WideningOutcome) -> bool:
+    """Return True if no option could make the change possible."""
+    return any(one.code == "widen.not-allowed" for one in outcome.refusals)
+
+
 def _consequences(outcome: WideningOutcome) -> Iterator[str]:
+    if _is_impossible(outcome):
+        return
     yield "writers that started before the commit fail and must be restarted"
     if all(one.code != "alter.streams" for one in outcome.plan.warnings):
         yield "streaming readers stop at the commit and must be restarted with the new schema"

@@ -125,8 +125,8 @@ class Changes:
     def notes(self) -> tuple[str, ...]:
         """Return notes on the changes; complete after the iteration."""
         if self._is_empty:
-            span = f"from {self.from_version} to {self.to_version}"
-            return (f"no version is in the range {span}",)
+            before = f"; the last one before it is version {self.to_version}" if self.to_version >= 0 else ""
+            return (f"no version was committed in this range{before}",)
         if not self._unrecorded:
             return ()
         first, last = self._unrecorded[0], self._unrecorded[-1]

@@ -151,7 +151,7 @@ def missing_log(storage: Storage) -> DeltacliError:
         :5
     ]
     around = table_around(storage)
-    return NotATable(
+    fault = NotATable(
         "this is not a Delta table: the directory has no _delta_log",
         facts={
             "path": storage.uri,
@@ -160,6 +160,8 @@ def missing_log(storage: Storage) -> DeltacliError:
         },
         hint=command("snapshot", table=f"{{table}}/{nested[0]}") if nested else _hint_table_around(storage),
     )
+    fault.below = nested[0] if nested else None
+    return fault
 
 
 def table_around(storage: Storage) -> str | None:
@@ -191,7 +193,7 @@ def _paimon_table(storage: Storage) -> PaimonTable:
         "this is a Paimon table, and this command works on Delta tables only",
         facts={
             "path": storage.uri,
-            "works on both": "history, snapshot, validate, widen-type, vacuum "
+            "works on both": "history, snapshot, validate, alter, widen-type, vacuum "
             f"{parameter('vacuum.schemas', True)}, schema",
         },
         hint=command("history"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
@@ -44,9 +45,11 @@ class DeletionLimit(NamedTuple):
             if share <= 1:
                 return cls(share=share, text=text.strip())
         elif "%" not in text:
-            return cls(size_bytes=parse_size(text, parameter("vacuum.max_delete")), text=text.strip())
+            with suppress(UsageError):
+                return cls(size_bytes=parse_size(text), text=text.strip())
         raise UsageError(
-            f"{parameter('vacuum.max_delete')} {text} is not a share or size",
+            f"{parameter('vacuum.max_delete')}: {text!r} is not a share or size",
+            code="usage.size",
             facts={"expected": "20%, at most 100%, or 10GiB"},
         )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -30,6 +32,7 @@ ActionsOption = Annotated[
 CheckpointOption = Annotated[
     bool, typer.Option("--checkpoint", help="Write the actions of the checkpoint even if there is a commit.")
 ]
+PrettyOption = Annotated[bool, typer.Option("--pretty", help="Indent the JSON of each action, for reading.")]
 
 
 def cat(
@@ -39,6 +42,7 @@ def cat(
     timestamp: TimestampOption = None,
     actions: ActionsOption = None,
     checkpoint: CheckpointOption = False,
+    pretty: PrettyOption = False,
 ) -> None:
     """Write the raw actions of a version, one per line.
 
@@ -52,6 +56,7 @@ def cat(
     \b
     Examples:
       deltacli log cat ./tbl 12
+      deltacli log cat ./tbl 12 --pretty
       deltacli log cat ./tbl 12 --actions add | jq -r .add.path
       deltacli log cat ./tbl 10 --checkpoint --actions metaData,protocol
       deltacli log cat ./tbl --timestamp 2026-01-09
@@ -72,8 +77,33 @@ def cat(
     if kinds is not None and (unknown := kinds.unknown):
         run.note(f"note: {', '.join(unknown)}: not an action that deltacli recognizes; written if the log contains it")
     with run.sink(content=JSON) as sink:
-        told = read_raw(found_actions, kinds.all if kinds else None, sink.write, progress=run.progress)
+        write = (lambda block: sink.write(_indented(block))) if pretty else sink.write
+        told = read_raw(found_actions, kinds.all if kinds else None, write, progress=run.progress)
     _say_what_was_left_out(run, told)
+
+
+def _indented(block: bytes) -> bytes:
+    """Return lines of JSON over several lines each, with names and values as they are written; others unchanged."""
+    return b"".join(map(_indented_line, block.splitlines(keepends=True)))
+
+
+def _indented_line(line: bytes) -> bytes:
+    try:
+        json.loads(line)
+    except (ValueError, RecursionError):
+        return line
+    out, depth, before = bytearray(), 0, b""
+    for token in re.findall(rb'"(?:[^"\\]|\\.)*"|[][{},:]|[^][{},:\s"]+|"', line):
+        if token in (b"}", b"]"):
+            depth -= 1
+        is_empty = token in (b"}", b"]") and before in (b"{", b"[")
+        if not is_empty and (before in (b"{", b"[", b",") or token in (b"}", b"]")):
+            out += b"\n" + b"  " * depth
+        out += b" " + token if before == b":" else token
+        if token in (b"{", b"["):
+            depth += 1
+        before = token
+    return bytes(out) + b"\n"
 
 
 def _say_what_was_left_out(run: Run, told: CatSummary) -> None:

@@ -111,7 +111,7 @@ def _time(row: RunRow) -> str:
 def _sections(report: FleetReport, look: str) -> list[Section]:
     summary = report.summary()
     states = [
-        f"{count:,} {state}"
+        f"{count:,} {'with findings' if state == 'findings' else state}"
         for state, count in summary.items()
         if state not in ("tables", "unreadable", "alerts") and count
     ]

@@ -72,7 +72,7 @@ def draw_alteration(canvas: Canvas, outcome: AlterationOutcome, said: Sequence[S
     parts: list[RenderableType | Grid] = [_chosen(canvas, sections, "table", "commit")]
     if due:
         parts.append(
-            matrix(canvas, ("change", "of", "before → after" if not canvas.is_ascii else "before -> after"), due)
+            matrix(canvas, ("change", "target", "before → after" if not canvas.is_ascii else "before -> after"), due)
         )
     before, after = evolution.before, evolution.after
     if before.protocol != after.protocol:

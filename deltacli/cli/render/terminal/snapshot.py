@@ -12,6 +12,7 @@ from deltacli.cli.render.snapshot_sections import state_sections
 from deltacli.cli.render.terminal.console import Canvas
 from deltacli.cli.render.terminal.sections import PANEL_WIDTH, grid, panel
 from deltacli.cli.render.terminal.tables import bar, matrix
+from deltacli.cli.terminal.shell import quoted_table
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.delta.protocol.read_property import DEFAULT_CHECKPOINT_INTERVAL, parse_integer
 from deltacli.hints import is_shared
@@ -41,7 +42,9 @@ _MANY_SMALL_FILES = 10
 Row = tuple[str, "str | RenderableType"]
 
 
-def draw_snapshot(sink: BinaryIO, terminal: Terminal, summary: SnapshotSummary, layout: FileLayout | None) -> None:
+def draw_snapshot(
+    sink: BinaryIO, terminal: Terminal, summary: SnapshotSummary, layout: FileLayout | None, name: str
+) -> None:
     """Draw the panels of a snapshot; without a layout there are no file sizes and no partitions."""
     canvas = Canvas(sink, terminal)
     sections = {section.label: section for section in state_sections(summary, terminal, only_counts=False)}
@@ -55,7 +58,7 @@ def draw_snapshot(sink: BinaryIO, terminal: Terminal, summary: SnapshotSummary, 
         if rows:
             content.append(grid(canvas, rows, width=min(canvas.width, PANEL_WIDTH) - 4))
         if title == "data" and layout is not None:
-            content += _layout_parts(canvas, layout, is_own=not is_shared(summary.snapshot.table.uri))
+            content += _layout_parts(canvas, layout, None if is_shared(summary.snapshot.table.uri) else name)
         if content:
             canvas.draw(panel(canvas, title, *content, style=Style.PROBLEM if title == "problems" else Style.FRAME))
 
@@ -92,15 +95,17 @@ def _checkpoint_rows(canvas: Canvas, summary: SnapshotSummary) -> Iterator[Row]:
     yield "checkpoint", canvas.text(text + usual, Style.WARNING if is_late else Style.PLAIN)
 
 
-def _layout_parts(canvas: Canvas, layout: FileLayout, *, is_own: bool) -> Iterator[RenderableType]:
+def _layout_parts(canvas: Canvas, layout: FileLayout, name: str | None) -> Iterator[RenderableType]:
     classes = layout.classes()
     total = sum(files for _, _, files in classes)
     if not total:
         return
     yield Text("")
     yield matrix(canvas, ("file size", "files", ""), _histogram(canvas, classes), right=(1,))
-    if (remark := _small_files(layout, total, is_own=is_own)) is not None:
-        yield canvas.text(remark, Style.WARNING)
+    if (remark := _small_files(layout, total)) is not None:
+        yield canvas.text(remark if name is None else f"{remark}; to merge them:", Style.WARNING)
+        if name is not None:
+            yield canvas.text(f"deltacli optimize {quoted_table(name)} --dry-run")
     if layout.partition_bytes:
         count = len(layout.partition_bytes)
         title = "partition" if count <= _PARTITIONS else f"largest of {plural(count, 'partition')}"
@@ -136,7 +141,7 @@ def _bar_cells(canvas: Canvas) -> int:
     return min(_BAR_CELLS, canvas.width // 4) if canvas.width >= _NARROW else 0
 
 
-def _small_files(layout: FileLayout, total: int, *, is_own: bool) -> str | None:
+def _small_files(layout: FileLayout, total: int) -> str | None:
     """Return a word on small files where most files are small and partitions have several of them."""
     from deltacli.delta.log.file_actions import SMALL_FILE_BYTES
 
@@ -146,5 +151,4 @@ def _small_files(layout: FileLayout, total: int, *, is_own: bool) -> str | None:
     limit = _whole_size(SMALL_FILE_BYTES)
     mean = format_size(layout.small_bytes // small)
     share = 100 * small // total
-    remark = f"{format_count(small)} of {plural(total, 'file')} ({share} %) are below {limit}, {mean} on average"
-    return f"{remark}: deltacli optimize merges them, so that reading is faster" if is_own else remark
+    return f"{format_count(small)} of {plural(total, 'file')} ({share} %) are below {limit}, {mean} on average"

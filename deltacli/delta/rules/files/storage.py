@@ -34,7 +34,7 @@ FILE_MISSING = AREA.error(
     "A live file is missing.",
     spec="Add File and Remove File",
     broken="readers of the newest version fail, or lose the rows of the file",
-    repair=from_a_copy("commit a remove of the file only if nobody has it; to bring it back from a copy"),
+    repair=from_a_copy("commit a remove of the file only if no copy of it is left; to bring it back from a copy"),
     loss="the rows of the file, if there is no backup",
     example="an add of part-00001.parquet, and no part-00001.parquet",
 )
