@@ -195,7 +195,9 @@ SOAKS = {
         "soak or not soak",
         passes=4,
     ),
-    "contention": Soak(("tests/operations/test_file_contention.py",), "soak or not soak"),
+    "contention": Soak(
+        ("tests/operations/test_file_contention.py", "tests/operations/alter/test_writers.py"), "soak or not soak"
+    ),
     "accidents": Soak(("tests/operations/recover/test_accidents.py",), "soak or not soak"),
     "repair": Soak(("tests/operations/repair",), "soak or not soak"),
     "matrix": Soak(("tests/corpus", "tests/differential", "tests/operations/test_log_*.py"), "soak or matrix"),

@@ -44,8 +44,10 @@ from deltacli.work.commits.reading import stream_commit
 
 ENGINE_INFO = f"deltacli/{VERSION}"
 
-MAX_ATTEMPTS = 40
-"""Maximum number of versions to try. With the pauses between them this takes about ten seconds."""
+MAX_ATTEMPTS = 400
+"""Maximum number of versions to try. With the pauses between them this takes about two minutes: eight processes that
+commit without a break take turns, and one of them may lose dozens of times in a row.
+"""
 
 _MAX_ASKED = 6
 """Maximum number of requests for one version while its outcome is unknown."""

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from deltacli.delta.log.table_configuration import TableConfiguration
 
 OPERATION = "REMOVE COLUMN MAPPING"
-_MAX_ATTEMPTS, _LONGEST_PAUSE = 400, 2
+_LONGEST_PAUSE = 2
 """Every attempt copies only what came since the last one, so writers that commit without a break are outlasted."""
 
 
@@ -76,7 +76,6 @@ def remove_mapping(table: TableHandle, commit_metadata: Mapping[str, str]) -> in
             table,
             run.request,
             commit_metadata=commit_metadata,
-            max_attempts=_MAX_ATTEMPTS,
             pause=lambda repetition: jittered_pause(min(repetition, _LONGEST_PAUSE)),
         )
     except OutcomeUnknown as fault:

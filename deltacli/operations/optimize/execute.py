@@ -42,8 +42,6 @@ if TYPE_CHECKING:
 TIME_BUDGET, CONFLICT, FAILED = "time-budget", "conflict", "failed"
 """Why files were left alone: no time was left, another writer touched them or files of their bin, an error."""
 _NAMED = 10
-_MAX_ATTEMPTS = 400
-"""A bin is more work than an attempt to commit it, so writers that commit without a break are outlasted for longer."""
 _SHORT = 2
 """The pauses stop growing here: the longer the pause, the more versions others have made in it."""
 
@@ -270,7 +268,6 @@ class _Run:
                 read=self._watch.read,
                 after=self._last,
                 commit_metadata=self._plan.request.commit_metadata,
-                max_attempts=_MAX_ATTEMPTS,
                 pause=_short_pause,
             )
         except DeltacliError as fault:
