@@ -33,6 +33,7 @@ from deltacli.spark.streams.offsets import StreamOffset
 from tests.cluster.grown_tables import Grown
 from tests.sharing.client.serving import Asked, Proxy, Sent, proxied
 from tests.sharing.served import TOKEN, shared
+from tests.support.renamed_columns import make_renamed
 
 SPARK = "4.3.0"
 PATH = "/p.share#Sales.Main.t"
@@ -257,3 +258,25 @@ def test_options_of_both_readers() -> None:
     for wrong in (feed, {"path": PATH, "startingVersion": "1"}, {"path": "p.share#a.b.c"}, {"path": "/table"}):
         with pytest.raises(UsageError):
             batch_options(wrong)
+
+
+@pytest.mark.parametrize("versions", [2, 100])
+@pytest.mark.parametrize("feed", [False, True])
+def test_a_stream_that_begins_before_a_mapping_that_was_removed_is_refused(
+    feed: bool, versions: int, tmp_path: Path
+) -> None:
+    make_renamed(tmp_path / "t")
+    open_table(tmp_path / "t").drop_features("columnMapping")
+    with proxied(tmp_path, shared(tmp_path / "t")) as server:
+        for begin in (0, 3):
+            stream = Following(server, versions, read_change_feed=feed, starting_version=begin)
+            with pytest.raises(
+                DeltacliError, match=f"version {begin} has other columns .* version 10 removed"
+            ) as caught:
+                stream.batch(None)
+            assert "stream.schema-changed" == caught.value.code
+        stream = Following(server, versions, read_change_feed=feed, starting_version=10)
+        assert [] == stream.batch(None)[1]
+        with pytest.raises(DeltacliError) as caught:
+            read_shared(server.store(), ShareBatchOptions(PATH, read_change_feed=True, first=0)).partitions()
+        assert "changes.mapping-removed" == caught.value.code

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from deltacli import open_table
 from deltacli.errors import DeltacliError, UsageError, VersionAbsent
 from deltacli.spark.source_options import StreamOptions
 from deltacli.spark.streams.batches import Limits, files_between, next_offset
@@ -16,6 +18,7 @@ from deltacli.spark.streams.table_log import TableLog
 from tests.support.actions import Line, add, birth, deletion_vector, metadata, protocol, remove
 from tests.support.builder import EPOCH_MS, TableBuilder, commit_path
 from tests.support.reading import open_at, open_built
+from tests.support.renamed_columns import make_renamed, replaced_table
 
 
 def fields(*columns: tuple[str, str]) -> str:
@@ -253,3 +256,28 @@ def test_a_column_with_the_name_of_one_that_describes_changes_is_refused() -> No
 
     with pytest.raises(UsageError, match="_Change_Type"):
         log_of(builder, read_change_feed=True)
+
+
+@pytest.mark.parametrize("feed", [False, True])
+def test_a_stream_that_begins_before_a_mapping_that_was_removed_is_refused(feed: bool, tmp_path: Path) -> None:
+    """Also before it existed: the `a` of version 0 is not the `a` of now."""
+    make_renamed(tmp_path)
+    table = open_table(tmp_path)
+    assert 10 == table.drop_features("columnMapping").versions[0]
+    log = TableLog(table, StreamOptions(str(tmp_path), read_change_feed=feed))
+    log.newest()
+
+    assert {"stream.schema-changed"} == {code_of(log, version) for version in range(10)}
+    with pytest.raises(DeltacliError, match="version 10 removed column mapping") as caught:
+        log.snapshot_files(1)
+    assert '"startingVersion", "10"' in str(caught.value.hint)
+    assert [] == log.commit_files(10)
+    assert log.snapshot_files(10)
+
+
+def test_a_stream_does_not_deliver_what_a_table_had_before_it_was_replaced() -> None:
+    log = log_of(replaced_table(("a", "col-x"), ("a", "col-y"), ("a", "col-y")), read_change_feed=True)
+    log.newest()
+
+    assert ["stream.schema-changed"] * 2 == [code_of(log, version) for version in (0, 1)]
+    assert ["f1", "f2"] == sorted(file.path for file in log.commit_files(2))

@@ -111,3 +111,22 @@ def _commit(root: Path, version: int, *lines: Line) -> None:
 def in_order(rows: Iterable[Row]) -> Sequence[str]:
     """Rows in an order of their own, with the order of their columns."""
     return sorted(json.dumps(row) for row in rows)
+
+
+def replaced_table(*versions: str | tuple[str, str]) -> TableBuilder:
+    """A table that each version replaces, by one with a column of this name, mapped where it has a name in files."""
+    builder = TableBuilder()
+    for number, version in enumerate(versions):
+        name, physical = (version, version) if isinstance(version, str) else version
+        is_mapped = not isinstance(version, str)
+        entries = {"delta.columnMapping.id": number + 1, "delta.columnMapping.physicalName": physical}
+        field = {"name": name, "type": "long", "nullable": True, "metadata": entries if is_mapped else {}}
+        mode = {"delta.columnMapping.mode": "name"} if is_mapped else {}
+        born = metadata(
+            schema_string=json.dumps({"type": "struct", "fields": [field]}),
+            configuration=mode | {"delta.enableChangeDataFeed": "true"},
+        )
+        gone = remove(f"f{number - 1}", partitionValues={}) if number else protocol(2, 5)
+        data = parquet_bytes(pa.table({physical: [number]}))
+        builder.file(f"f{number}", data).commit(gone, born, add(f"f{number}", size=len(data)))
+    return builder

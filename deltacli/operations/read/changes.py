@@ -32,8 +32,8 @@ from deltacli.delta.schema.types import PrimitiveType, StructField, StructType, 
 from deltacli.delta.vectors.descriptor import unique_id
 from deltacli.errors import CommitCorrupt, LogIncomplete, UsageError, VersionAbsent
 from deltacli.hints import DoubleQuoted, command, parameter
-from deltacli.operations.read.removed_mapping import is_mapped, last_removal, removal_error
 from deltacli.operations.read.scan import Selection, data_files, reader_of, stream_files, table_of
+from deltacli.operations.read.separate_versions import apart_error, find_break, may_be_apart
 from deltacli.operations.table.api_hints import named_items
 from deltacli.operations.table.find_log import list_log
 from deltacli.operations.table.rebuild import read_snapshot
@@ -73,9 +73,9 @@ class Changes:
     """The changes of rows from one version to another, both included, as batches of Arrow, in the order of versions.
 
     The columns are those of the last version, also for files of older versions. Raises DataUnreadable, naming file and
-    version, also for a file that vacuum has deleted, Refused (`changes.mapping-removed`) where the columns of these
-    versions cannot be read together, and immediately Unreadable (`typewidening.*`) where no reader may
-    read the last version.
+    version, also for a file that vacuum has deleted, Refused (`changes.mapping-removed`, `changes.columns-replaced`)
+    where the columns of these versions cannot be read together, and immediately Unreadable (`typewidening.*`) where no
+    reader may read the last version.
     """
 
     def __init__(
@@ -316,29 +316,38 @@ def read_changed(storage: Storage, file: LogFile) -> tuple[CommitSummary, dict[s
 
 
 def read_commits(table: TableHandle, listing: LogListing, end: Snapshot, first: int) -> Iterator[Commit]:
-    """Yield the commits from version `first` to the last version, ascending. Raises Refused where one of them removed
-    column mapping.
+    """Yield the commits from version `first` to the last version, ascending. Raises Refused where one of them separates
+    those before it from those after it.
     """
+
+    is_searched = False
+
+    def require_together(config: TableConfiguration, versions: range) -> None:
+        nonlocal is_searched
+        if versions and not is_searched and may_be_apart(config, end.config):
+            is_searched = True
+            found = find_break(table, [listing.commits[one] for one in versions], config)
+            if found is not None:
+                raise apart_error(first, found, end.version)
+
     times = file_times(listing.commits)
     current = (end if first == end.version else read_snapshot(table, version=first)).config
-    removed = last_removal(table, listing, current, end.config, range(first + 1, end.version + 1))
-    if removed is not None:
-        raise removal_error(first, removed, end.version)
+    require_together(current, range(first + 1, end.version + 1))
     config = read_as(end.config, current)
     for version in range(first, end.version + 1):
         file = listing.commits[version]
         summary, found = read_changed(table.storage, file)
         before, current = config, summary.config_after(current, version, file.name)
         if summary.metadata is not None:
+            require_together(current, range(version + 1, end.version + 1))
             config = read_as(end.config, current)
         stamp = summary.stamp(current)
         time_ms = times[version].timestamp_ms if stamp is None else stamp
         require_representable(time_ms, version, file.name)
         is_recorded = is_true(current.properties, ENABLED)
         if version == first and summary.metadata is not None and found["remove"] and first > 0:
-            earlier = read_snapshot(table, version=first - 1).config
-            if is_mapped(earlier) and not is_mapped(current):
-                raise removal_error(first, first, end.version)
+            earlier, is_searched = read_snapshot(table, version=first - 1).config, False
+            require_together(earlier, range(first, end.version + 1))
             before = read_as(end.config, earlier)
         yield Commit(version, time_ms, before, config, is_recorded, found["add"], found["remove"], found["cdc"])
 

@@ -12,19 +12,18 @@ from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from deltacli.delta.log.table_configuration import TableConfiguration
-from deltacli.delta.schema.types import parse_schema
+from deltacli.operations.read.separate_versions import Break
 from deltacli.sharing.model import SharedTable
 from deltacli.sharing.protocol.capabilities import ResponseFormat
 from deltacli.sharing.protocol.lines import LineStyle, metadata_line, protocol_line
 from deltacli.sharing.protocol.parameters import ChangesRequest, QueryRequest
 from deltacli.sharing.protocol.reading_needs import ReadingNeeds, find_needs, handed_out_protocol
-from deltacli.sharing.protocol.wire_errors import invalid
+from deltacli.sharing.protocol.wire_errors import invalid, unsupported
 from deltacli.sharing.server.pages import FileGroup, Page, PageTokens, assemble, digest_of, end_line
 from deltacli.sharing.server.ports import Access
 from deltacli.sharing.server.table_answers import Answer, TableAnswers, Wishes, headers_of
 from deltacli.sharing.tables.changes import Changes, CommitChanges, read_changes
-from deltacli.sharing.tables.shared_snapshot import NO_COLUMNS, SharedSnapshot
+from deltacli.sharing.tables.shared_snapshot import SharedSnapshot
 from deltacli.sharing.tables.snapshots import Place, SharedSnapshots, place_of
 from deltacli.sharing.tables.versions import (
     first_version_since,
@@ -67,7 +66,7 @@ class RecentRanges:
     def _keep(self, key: tuple[Place, int, int, bool], changes: Changes) -> None:
         commits = tuple(replace(commit, held=None) for commit in changes.commits)
         with self._lock:
-            self._known[key] = Changes(changes.start, commits)
+            self._known[key] = replace(changes, commits=commits)
             self._known.move_to_end(key)
             while len(self._known) > _MOST_RANGES:
                 self._known.popitem(last=False)
@@ -157,6 +156,8 @@ class ChangeAnswers:
         changes = read(self.tables.snapshots, table, wanted.first, wanted.last, is_feed=wanted.is_feed)
         needs = _needs_of(changes)
         form = needs.choose(wishes.capabilities, table.full_name)
+        if changes.apart is not None:
+            _require_together(table, changes.apart, wanted, form)
         source = self.tables.source_of(access, table)
         base = LineStyle(form, wishes.hash_for(form), self.tables.expiry_for(access, source), is_change=True)
         groups = _groups(changes, base, needs, wanted, shows_change_data=table.history_shared)
@@ -191,25 +192,43 @@ class ChangeAnswers:
         )
 
 
-def _last_state(changes: Changes) -> SharedSnapshot:
-    """Return protocol and metadata at the end of a range."""
+def _require_together(table: SharedTable, apart: Break, wanted: RangeRequest, form: ResponseFormat) -> None:
+    """Raise WireError for a range whose files a client would read by the names of other versions."""
+    if apart.version == wanted.first:
+        raise unsupported(f"the changes of {table.full_name} cannot be read from there: {apart.reason}")
+    if wanted.adds_metadata and form is ResponseFormat.DELTA:
+        return
+    begin = apart.version if apart.is_removal else apart.version + 1
+    raise unsupported(
+        f"the changes of {table.full_name} cannot be read together: {apart.reason}; ask for those until version "
+        f"{apart.version - 1} and for those from version {begin} on"
+    )
+
+
+def _states(changes: Changes) -> Iterator[SharedSnapshot]:
+    """Yield protocol and metadata at the beginning of a range, and after each commit that changes them."""
     state = changes.start
+    yield state
     for commit in changes.commits:
         if commit.metadata is not None:
             state = replace(state, metadata=commit.metadata, raw_metadata=commit.raw_metadata or {})
         if commit.protocol is not None:
             state = replace(state, protocol=commit.protocol, raw_protocol=commit.raw_protocol or {})
-    return state
+        if commit.metadata is not None or commit.protocol is not None:
+            yield state
+
+
+def _last_state(changes: Changes) -> SharedSnapshot:
+    """Return protocol and metadata at the end of a range."""
+    *_, last = _states(changes)
+    return last
 
 
 def _needs_of(changes: Changes) -> ReadingNeeds:
-    """Return what clients must support to read all files of a range."""
+    """Return what clients must support to read all files of a range, each version by its own protocol."""
     features, blocking = set[str](), set[str]()
-    protocol = _last_state(changes).protocol
-    for metadata in (changes.start.metadata, *(commit.metadata for commit in changes.commits if commit.metadata)):
-        schema = parse_schema(metadata.schema_string or NO_COLUMNS)
-        config = TableConfiguration(protocol=protocol, metadata=metadata, schema=schema)
-        needs = find_needs(config, has_vectors=changes.has_vectors)
+    for state in _states(changes):
+        needs = find_needs(state.config, has_vectors=changes.has_vectors)
         features.update(needs.features)
         blocking.update(needs.not_in_parquet)
     return ReadingNeeds(tuple(sorted(features)), tuple(sorted(blocking)))

@@ -11,6 +11,7 @@ Data Feed from a Table; Add CDC File.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -22,8 +23,9 @@ from deltacli.delta.log.state import Metadata, plain_action
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.protocol_action import Protocol
 from deltacli.delta.protocol.read_property import is_true
-from deltacli.errors import CommitCorrupt
+from deltacli.errors import CommitCorrupt, LogIncomplete, VersionAbsent
 from deltacli.operations.read.changes import CommitSummary, with_partition_values
+from deltacli.operations.read.separate_versions import Break, break_at
 from deltacli.operations.table.handle import TableHandle
 from deltacli.sharing.model import SharedTable
 from deltacli.sharing.protocol.wire_errors import unsupported
@@ -84,6 +86,8 @@ class Changes:
 
     start: SharedSnapshot
     commits: tuple[CommitChanges, ...]
+    apart: Break | None = None
+    """The last version that separates those before it from those after it."""
 
     @property
     def file_count(self) -> int:
@@ -124,9 +128,26 @@ def read_changes(
         if absent is not None:
             raise unsupported(f"the changes of version {absent} are no longer in the log of {table.full_name}")
         reading = _RangeReading(snapshots.handle(table), log, table, start, is_feed=is_feed, left_bytes=HELD_BYTES)
-        return Changes(start, tuple(reading.read(commits[version]) for version in range(first, last + 1)))
+        found = tuple(reading.read(commits[version]) for version in range(first, last + 1))
+        apart = reading.apart
+        if is_feed and apart is None:
+            apart = _break_at_first(snapshots, table, start, commits[first], found[0])
+        return Changes(start, found, apart)
 
     return snapshots.by_log(table, read)
+
+
+def _break_at_first(
+    snapshots: SharedSnapshots, table: SharedTable, start: SharedSnapshot, file: LogFile, commit: CommitChanges
+) -> Break | None:
+    """Return the first commit if it removes files of other columns than it leaves."""
+    if commit.metadata is None or not commit.file_count or file.version == 0:
+        return None
+    with suppress(VersionAbsent, LogIncomplete):  # the log may begin here
+        before = snapshots.state_at(table, file.version - 1).config
+        found = break_at(snapshots.handle(table), file, before, start.config)
+        return None if found is None or found.is_removal else found
+    return None
 
 
 class _RangeReading:
@@ -145,6 +166,7 @@ class _RangeReading:
         self._handle, self._times = handle, log.times
         self._table, self._first, self._is_feed, self._left_bytes = table, start.version, is_feed, left_bytes
         self._config = start.config
+        self.apart: Break | None = None
 
     def read(self, file: LogFile) -> CommitChanges:
         """Check a commit and return it."""
@@ -153,6 +175,8 @@ class _RangeReading:
         for kind, action in actions:
             summary.take(kind, action)
         self._config = summary.config_after(before, file.version, file.name)
+        if self._config is not before and file.version > self._first:
+            self.apart = break_at(self._handle, file, before, self._config) or self.apart
         protocol, metadata = self._config.protocol, self._config.metadata
         assert metadata is not None
         if self._is_feed:

@@ -13,6 +13,7 @@ from deltacli.delta.log.segment import LogFile
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.vectors.descriptor import unique_id
 from deltacli.errors import Unreadable
+from deltacli.operations.read.separate_versions import Break, find_break, may_be_apart
 from deltacli.operations.table.find_log import list_log
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot
@@ -159,6 +160,29 @@ class ShareLog(TableLog):
             self._require_same_table(config.metadata.id)
         super()._require_columns(config, version)
 
+    def _last_break(self, config: TableConfiguration, version: int) -> Break | None:
+        """Look in the commits at hand; only where the columns give a reason, in those after them, too."""
+        window, found = self._window, None
+        if window is not None and window.first <= version <= window.last:
+            found = self._break_of(window.table, window.commits, version, config)
+            version = window.last
+        if found is not None or not may_be_apart(config, self._end.config):
+            return found
+        while version < self._end.version:
+            last = min(self._end.version, version + self._requests.versions_per_request)
+            table = self._table.over(ChangeStorage(self._share, version, last, are_commits=not self.is_atomic))
+            begin = read_snapshot(table, version=version).config
+            found = self._break_of(table, list_log(table.storage).commits, version, begin) or found
+            version = last
+        return found
+
+    def _break_of(
+        self, table: TableHandle, commits: Mapping[int, LogFile], version: int, config: TableConfiguration
+    ) -> Break | None:
+        return find_break(
+            table, [commits[one] for one in sorted(commits) if version < one <= self._end.version], config
+        )
+
     def _require_same_table(self, found: str) -> None:
         """Raise Unreadable where the server shares another table than before under the same name."""
         if found != self._id:
@@ -186,6 +210,7 @@ class ShareLog(TableLog):
         if self._window is None or not self._window.first <= version <= self._window.last:
             self._window = self._read_window(version)
             self._commits, self._times = dict(self._window.commits), None  # for the times of commits
+            self._require_columns(self._window.begin, self._window.first)
         return self._window
 
     def _read_window(self, first: int) -> _Window:
@@ -195,7 +220,6 @@ class ShareLog(TableLog):
         self._require_same_form(store)
         listing = list_log(store)
         begin = read_snapshot(table, version=first).config
-        self._require_columns(begin, first)
         return _Window(first, last, table, listing.commits, begin, urls)
 
 

@@ -13,6 +13,7 @@ from deltacli.delta.schema.column_differences import by_physical_name, differenc
 from deltacli.delta.schema.kinds import FIXED_TEXTS
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType
 from deltacli.errors import Refused
+from deltacli.operations.read.separate_versions import Break, is_mapped
 
 _TEXT = "string"
 
@@ -34,11 +35,10 @@ _NO_MAPPING = "column mapping was removed, and files before that have other name
 
 def require_readable_columns(now: TableConfiguration, then: TableConfiguration, version: int) -> None:
     """Raise Refused (`stream.schema-changed`) where older files have columns that the columns read cannot show."""
-    mapped = now.mapping_mode != "none"
-    was_mapped = then.mapping_mode != "none"
-    change = (
-        _NO_MAPPING if was_mapped and not mapped else _unreadable(now, now.schema, then, then.schema, mapped=mapped)
-    )
+    if is_mapped(then) and not is_mapped(now):
+        change: str | None = _NO_MAPPING  # by a commit that is no longer in the log
+    else:
+        change = _unreadable(now, now.schema, then, then.schema, mapped=is_mapped(now))
     if change is not None:
         raise Refused(
             f"version {version} has other columns than the table has now: {change}",
@@ -46,6 +46,17 @@ def require_readable_columns(now: TableConfiguration, then: TableConfiguration, 
             facts={"version": str(version), "change": change},
             hint="begin at a later version: another checkpointLocation, with startingVersion or without it",
         )
+
+
+def other_columns(version: int, found: Break) -> Refused:
+    """Return why a version before `found` is not delivered."""
+    begin = found.version if found.is_removal else found.version + 1
+    return Refused(
+        f"version {version} has other columns than the table has now: {found.reason}",
+        code="stream.schema-changed",
+        facts={"version": str(version), "change": found.reason},
+        hint=f'begin there: another checkpointLocation, with .option("startingVersion", "{begin}") or without it',
+    )
 
 
 def _unreadable(

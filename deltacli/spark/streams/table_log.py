@@ -38,6 +38,7 @@ from deltacli.operations.read.changes import (
     require_representable,
 )
 from deltacli.operations.read.scan import Selection, data_files
+from deltacli.operations.read.separate_versions import Break, find_break, may_be_apart
 from deltacli.operations.table.api_arguments import VersionTime
 from deltacli.operations.table.find_log import list_log
 from deltacli.operations.table.rebuild import read_snapshot
@@ -46,7 +47,7 @@ from deltacli.operations.table.version import Snapshot
 from deltacli.spark.option_values import LATEST
 from deltacli.spark.source_options import StreamOptions
 from deltacli.spark.streams.offsets import StreamOffset
-from deltacli.spark.streams.schema_changes import require_readable_columns, require_same_columns
+from deltacli.spark.streams.schema_changes import other_columns, require_readable_columns, require_same_columns
 from deltacli.units import format_ranges, format_timestamp
 from deltacli.work.rows.data_files import DataFile, ReadSpec
 
@@ -76,6 +77,8 @@ class TableLog:
         self._newest = self._end.version
         self._configs: dict[int, TableConfiguration] = {self._end.version: self._end.config}
         self._kept: tuple[tuple[str, int] | None, Sequence[DataFile]] = (None, ())
+        self._together: TableConfiguration | None = None
+        """That of the last version which no later one separates from the columns that are read."""
 
     @property
     def columns_version(self) -> int:
@@ -207,6 +210,8 @@ class TableLog:
             raise self._cleaned(version) from None
         before = self._config_before(version)
         config = summary.config_after(before, version, file.name)
+        if found["remove"] and config is not before and self._options.read_change_feed:
+            self._require_columns(before, version - 1)
         self._require_columns(config, version)
         self._note_config(version, config)
         then, now = read_as(self._end.config, before), read_as(self._end.config, config)
@@ -242,8 +247,21 @@ class TableLog:
         """Raise Refused where the columns that are read are not those of a version."""
         if version > self._end.version:
             require_same_columns(self._end.config, config, version)
-        elif version < self._end.version:
+        elif version < self._end.version and config is not self._together:
+            found = self._last_break(config, version)
+            if found is not None:
+                raise other_columns(version, found)
             require_readable_columns(self._end.config, config, version)
+            self._together = config
+
+    def _last_break(self, config: TableConfiguration, version: int) -> Break | None:
+        """Return the last version after one that separates it from the columns that are read."""
+        if not may_be_apart(config, self._end.config):
+            return None
+        if not self._commits:
+            self.newest()
+        after = range(version + 1, self._end.version + 1)
+        return find_break(self._table, [self._commits[one] for one in after if one in self._commits], config)
 
     def _commit_file(self, version: int) -> LogFile:
         if version not in self._commits:

@@ -14,8 +14,8 @@ from deltacli import open_table
 from deltacli.errors import Refused
 from tests.support.altering import MAPPED, Case, add, change, drop, flat, nested, partitioned, rename, table_of
 from tests.support.builder import TableBuilder
-from tests.support.reading import open_built
-from tests.support.renamed_columns import CHANGES, VERSIONS, in_order, make_renamed
+from tests.support.reading import open_at, open_built
+from tests.support.renamed_columns import CHANGES, VERSIONS, in_order, make_renamed, replaced_table
 from tests.support.rows import parquet_bytes, schema_of
 from tests.support.rows import table_of as rows_table
 
@@ -310,3 +310,45 @@ def test_changes_across_a_removal_of_the_mapping_are_refused(tmp_path: Path) -> 
         table.alter([one], upgrade_protocol=True)
     with pytest.raises(Refused, match="version 10 removed column mapping"):
         table.changes(from_version=1).to_arrow()
+
+
+REPLACED = [
+    # its versions, first and last version, code of the error or the values of the changes
+    ([("a", "col-x"), ("a", "col-y"), ("a", "col-y")], (0, 2), "changes.columns-replaced"),
+    ([("a", "col-x"), ("a", "col-y"), ("a", "col-y")], (1, 1), "changes.columns-replaced"),
+    ([("a", "col-x"), ("a", "col-y"), ("a", "col-y")], (2, 2), [1, 2]),
+    ([("a", "col-x"), ("a", "col-y")], (0, 0), [0]),
+    (["a", "b"], (0, 1), "changes.columns-replaced"),
+    (["a", "b", "a"], (0, 2), "changes.columns-replaced"),
+    (["a", "a"], (0, 1), [0, 0, 1]),
+    ([("a", "a"), "a"], (0, 1), "changes.mapping-removed"),
+]
+
+
+@pytest.mark.parametrize(("versions", "span", "expected"), REPLACED)
+def test_changes_across_a_table_created_anew(versions: Any, span: tuple[int, int], expected: Any) -> None:
+    """They have no null that was never in the table: the reference refuses such ranges, too."""
+    table = open_built(replaced_table(*versions))
+
+    try:
+        rows = table.changes(from_version=span[0], to_version=span[1]).to_arrow()
+        found: Any = rows["a"].to_pylist()
+    except Refused as error:
+        found = error.code
+
+    assert expected == found
+
+
+def test_changes_across_a_restored_schema_are_refused() -> None:
+    """The column of the versions between had the name of another one."""
+    storage = rows_table({"f": parquet_bytes(pa.table({"a": [1]}))}, schema_of(pa.table({"a": [1]}))).in_memory()
+    table = open_at(storage)
+    for one in (MAPPED, add("b", "int"), drop("a"), add("a", "int")):
+        table.alter([one], upgrade_protocol=True)
+    newest = table.snapshot().version
+    assert newest == table.changes(from_version=1).to_version
+    assert 0 == table.changes(from_version=1).to_arrow().num_rows
+    table.restore(version=1)
+
+    with pytest.raises(Refused, match=f"version {newest + 1} replaced columns"):
+        table.changes(from_version=newest).to_arrow()

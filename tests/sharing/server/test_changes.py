@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from deltacli import open_table
 from tests.sharing.served import DELTA, Served, shared
 from tests.support.actions import Line, add, commit_info, metadata, protocol, remove
 from tests.support.builder import TableBuilder
+from tests.support.renamed_columns import make_renamed, replaced_table
 
 FEED = {"delta.enableChangeDataFeed": "true"}
 
@@ -162,3 +164,43 @@ def test_a_range_whose_commits_are_gone_is_refused(tmp_path: Path) -> None:
     replies = [served.table(f"/changes?startingVersion={version}") for version in (0, 1, 2)]
 
     assert [400, 400, 200] == [reply.status for reply in replies]
+
+
+def test_a_feed_across_a_mapping_that_was_removed_needs_the_metadata_in_between(tmp_path: Path) -> None:
+    """Without it, a client reads older files by names that are those of other columns now."""
+    make_renamed(tmp_path / "t")
+    assert 10 == open_table(tmp_path / "t").drop_features("columnMapping").versions[0]
+    served = Served((shared(tmp_path / "t"),))
+
+    def ask(query: str) -> Any:  # Any: a reply
+        return served.table(f"/changes?{query}", delta_sharing_capabilities=DELTA)
+
+    for query in ("startingVersion=0", "startingVersion=1&endingVersion=12", "startingVersion=9&endingVersion=10"):
+        assert 400 == ask(query).status, query
+        assert b"version 10 removed column mapping" in ask(query).body
+        assert 200 == ask(f"{query}&includeHistoricalMetadata=true").status, query
+    assert b"until version 9 and for those from version 10 on" in ask("startingVersion=0").body
+    assert [200, 200] == [ask(query).status for query in ("startingVersion=0&endingVersion=9", "startingVersion=10")]
+    needs = ask("startingVersion=0&includeHistoricalMetadata=true").lines[0]["protocol"]["deltaProtocol"]
+    assert ["columnMapping"] == needs["readerFeatures"]
+
+
+def test_a_feed_across_a_table_that_was_replaced_is_refused_for_the_parquet_format(tmp_path: Path) -> None:
+    served = Served((shared(replaced_table("a", "b", "b").write(tmp_path / "t")),))
+
+    def ask(query: str) -> list[int]:
+        replies = [
+            served.table(f"/changes?{query}&includeHistoricalMetadata=true", **how)
+            for how in ({}, {"delta_sharing_capabilities": DELTA})
+        ]
+        return [reply.status for reply in replies]
+
+    assert [[400, 200], [400, 400], [200, 200], [200, 200]] == [
+        ask(query)
+        for query in (
+            "startingVersion=0",
+            "startingVersion=1",
+            "startingVersion=2",
+            "startingVersion=0&endingVersion=0",
+        )
+    ]
