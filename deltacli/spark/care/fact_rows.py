@@ -46,14 +46,14 @@ Values = Mapping[str, Any]
 
 
 class Fact(NamedTuple):
-    """A kind of frame: how the rows of a table are read, without the column `table`.
+    """A kind of frame: how the rows of a table are read, without the column `table`, as tables of Arrow or one by one.
 
     `is_long`: the rows of a table are streamed, because they can be millions. `keeps_faults`: a table that cannot be
     read is a row with its `error`; elsewhere it ends the job, or is skipped.
     """
 
     columns: tuple[FactColumn, ...]
-    read: Callable[[TableHandle, Values, Values], Iterable[pyarrow.Table]]
+    read: Callable[[TableHandle, Values, Values], Iterable[pyarrow.Table | Values]]
     is_long: bool = False
     keeps_faults: bool = False
 
@@ -161,7 +161,7 @@ def _tombstones(table: TableHandle, arguments: Values, _: Values) -> Iterator[py
         yield _with_columns(batch, known, TOMBSTONES)
 
 
-def _detail(table: TableHandle, _: Values, __: Values) -> Iterator[pyarrow.Table]:
+def _detail(table: TableHandle, _: Values, __: Values) -> Iterator[Values]:
     from deltacli.operations.read.snapshot import summarize
 
     summary = summarize(table)
@@ -169,7 +169,7 @@ def _detail(table: TableHandle, _: Values, __: Values) -> Iterator[pyarrow.Table
     protocol, metadata, segment = snapshot.protocol, snapshot.metadata, snapshot.segment
     described = metadata.as_json()
     created, time = described.get("createdTime"), snapshot.time
-    row = {
+    yield {
         "version": snapshot.version,
         "timestamp": _moment(time.timestamp_ms) if time else None,
         "id": described.get("id"),
@@ -196,7 +196,6 @@ def _detail(table: TableHandle, _: Values, __: Values) -> Iterator[pyarrow.Table
         "commitsSinceCheckpoint": len(segment.commits),
         "bytesSinceCheckpoint": sum(file.size_bytes for file in segment.commits),
     }
-    yield _table_of([row], DETAIL)
 
 
 def _clustering_columns(snapshot: Any) -> list[str]:  # Any: a Snapshot
@@ -256,31 +255,27 @@ def _candidates(table: TableHandle, arguments: Values, _: Values) -> Iterator[py
 
 
 _ROWS_AT_ONCE = 65_536
+_ROWS_OF_TABLES = 1_024
 
 
-def _log_facts(table: TableHandle, _: Values, row: Values) -> Iterator[pyarrow.Table]:
+def _log_facts(table: TableHandle, _: Values, row: Values) -> Iterator[Values]:
     from deltacli.fleet.planning.facts import read_facts
 
     facts = read_facts(table.storage, row["at"], row["cutoffMs"])
-    yield _table_of(
-        [
-            {
-                "group": row["group"],
-                "policy": row["policy"],
-                "version": facts.version,
-                "committed": _moment(facts.committed_ms),
-                "logFiles": facts.log_files,
-                "logBytes": facts.log_bytes,
-                "checkpointVersion": facts.checkpoint if facts.checkpoint >= 0 else None,
-                "commitsBehind": facts.commits_behind,
-                "bytesBehind": facts.bytes_behind,
-                "hintVersion": facts.hint if facts.hint >= 0 else None,
-                "expirableFiles": facts.expirable_files,
-                "expirableBytes": facts.expirable_bytes,
-            }
-        ],
-        LOG_FACTS,
-    )
+    yield {
+        "group": row["group"],
+        "policy": row["policy"],
+        "version": facts.version,
+        "committed": _moment(facts.committed_ms),
+        "logFiles": facts.log_files,
+        "logBytes": facts.log_bytes,
+        "checkpointVersion": facts.checkpoint if facts.checkpoint >= 0 else None,
+        "commitsBehind": facts.commits_behind,
+        "bytesBehind": facts.bytes_behind,
+        "hintVersion": facts.hint if facts.hint >= 0 else None,
+        "expirableFiles": facts.expirable_files,
+        "expirableBytes": facts.expirable_bytes,
+    }
 
 
 FACTS: Mapping[str, Fact] = {
@@ -300,8 +295,8 @@ NAME, ARGUMENTS, NOW_MS, SKIPS = "name", "arguments", "now_ms", "skips"
 """Names of the shared values: of the fact, its arguments, the clock, and whether unreadable tables are skipped."""
 
 
-def read_fact(row: Values, context: TaskContext) -> Iterator[pyarrow.Table]:
-    """Yield the facts of the table of a row, with its URI, as tables of Arrow.
+def read_fact(row: Values, context: TaskContext) -> Iterator[pyarrow.Table | Values]:
+    """Yield the facts of the table of a row, with its URI, as tables of Arrow, or as a row where a table has one.
 
     Raises what the operation raises, unless the fact keeps faults or the caller skips unreadable tables.
     """
@@ -313,20 +308,24 @@ def read_fact(row: Values, context: TaskContext) -> Iterator[pyarrow.Table]:
         place = row.get("base") or _absolute(uri)
         storage = context.stores.other(place) if "base" in row else context.stores.open_other(place)
         uri = uri if "base" in row else storage.uri
+        name = without_secrets(uri)
         table = TableHandle(
             storage,
             clock=fixed_clock(context.shared(NOW_MS)),
             open_other=context.stores.open_other,
             allowed=context.stores.allowed,
-            name=without_secrets(uri),
+            name=name,
         )
         for found in fact.read(table, context.shared(ARGUMENTS), row):
-            yield found.add_column(0, TABLE.name, pa.repeat(pa.scalar(without_secrets(uri)), found.num_rows))
+            if isinstance(found, Mapping):
+                yield {TABLE.name: name, **found}
+            else:
+                yield found.add_column(0, TABLE.name, pa.repeat(pa.scalar(name), found.num_rows))
     except DeltacliError as fault:
         if isinstance(fault, UsageError) and not fact.keeps_faults:
             raise
         if fact.keeps_faults:
-            yield _table_of([_fault_row(fault, without_secrets(uri), row, fact)], (TABLE, *fact.columns))
+            yield _fault_row(fault, without_secrets(uri), row, fact)
         elif not context.shared(SKIPS):
             fault.facts = {"table": without_secrets(uri), **fault.facts}
             raise
@@ -361,10 +360,26 @@ def rows_of_tables(job: bytes, rows: Iterable[Values]) -> Iterator[RecordBatch]:
         else:
             read = partial(_read_whole, described.task, context)
             found = EmbeddedEngine().run(read, rows, at_once=_tables_at_once(context))
-        for table in chain.from_iterable(found):
+        for table in _as_tables(chain.from_iterable(found), (TABLE, *fact.columns)):
             yield from table.combine_chunks().to_batches()
     except DeltacliError as fault:
         raise searchable(fault) from None
+
+
+def _as_tables(found: Iterable[Any], columns: Sequence[FactColumn]) -> Iterator[pyarrow.Table]:
+    """Yield tables and rows in their order, with up to a thousand rows in a table: one of each costs six times more."""
+    rows: list[Values] = []
+    for one in found:
+        is_row = isinstance(one, Mapping)
+        if rows and (not is_row or len(rows) == _ROWS_OF_TABLES):
+            yield _table_of(rows, columns)
+            rows = []
+        if is_row:
+            rows.append(one)
+        else:
+            yield one
+    if rows:
+        yield _table_of(rows, columns)
 
 
 def _read_whole(task: Callable[..., Iterable[Any]], context: TaskContext, row: Values) -> list[Any]:
