@@ -308,7 +308,7 @@ def read_fact(row: Values, context: TaskContext) -> Iterator[pyarrow.Table | Val
         place = row.get("base") or _absolute(uri)
         storage = context.stores.other(place) if "base" in row else context.stores.open_other(place)
         uri = uri if "base" in row else storage.uri
-        name = without_secrets(uri)
+        name = uri if "base" in row else without_secrets(uri)  # the driver has masked the names of a fleet
         table = TableHandle(
             storage,
             clock=fixed_clock(context.shared(NOW_MS)),

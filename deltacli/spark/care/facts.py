@@ -30,6 +30,7 @@ from deltacli.spark.care.fact_rows import ARGUMENTS, FACTS, NAME, NOW_MS, SKIPS,
 from deltacli.spark.python_rows import engine_of
 from deltacli.spark.session_settings import require_session
 from deltacli.storage import open_storage
+from deltacli.storage.secrets import all_without_secrets
 from deltacli.typing import RecordBatch, SparkFrame, SparkSchema
 from deltacli.work.task import TableStores
 
@@ -179,8 +180,9 @@ def fleet_facts(
     engine = engine_of(spark)
     groups = require_fleet_file(os.fspath(policy)).groups
     found = discover(groups, partial(open_storage, options=storage_options), engine).tables
+    names = list(all_without_secrets(_uri(one.base, one.at) for one in found))
     rows = {
-        "table": (pa.array([_uri(one.base, one.at) for one in found], pa.string()), "string"),
+        "table": (pa.array(names, pa.string()), "string"),
         "base": (pa.array([one.base for one in found], pa.string()), "string"),
         "at": (pa.array([one.at for one in found], pa.string()), "string"),
         "group": (pa.array([one.group.name for one in found], pa.string()), "string"),
@@ -190,8 +192,8 @@ def fleet_facts(
             "bigint",
         ),
     }
-    names = [_uri(one.base, one.at) for one in found]
-    return _computed(spark, names, rows, "fleet_facts", {}, now_ms, storage_options, skips=False)
+    places = [_uri(one.base, one.at) for one in found]
+    return _computed(spark, places, rows, "fleet_facts", {}, now_ms, storage_options, skips=False)
 
 
 def _uri(base: str, at: str) -> str:
