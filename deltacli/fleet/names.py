@@ -7,6 +7,8 @@ from __future__ import annotations
 import os
 from hashlib import sha256
 
+from deltacli.storage.local import local_uri
+
 
 def table_digest(table: str) -> str:
     """Return a digest of the name of a table, as 16 hexadecimal digits."""
@@ -17,6 +19,11 @@ def table_file_name(table: str) -> str:
     """Return the last part of a table's name, and half of the digest of all of it."""
     last = "".join(c if c.isalnum() or c in "-_." else "_" for c in table.rstrip("/").rpartition("/")[2])
     return f"{last}-{table_digest(table)[:8]}"
+
+
+def table_uri(table: str) -> str:
+    """Return the URI of a table, as its store has it."""
+    return table.rstrip("/") if "://" in table else local_uri(os.path.abspath(table))
 
 
 def short_name(table: str, file: str) -> str:

@@ -39,12 +39,12 @@ class LocalStorage:
 
     @property
     def uri(self) -> str:
-        return _uri(self.root)
+        return local_uri(self.root)
 
     @property
     def aliases(self) -> tuple[str, ...]:
         real = os.path.realpath(self.root)
-        return () if real == self.root else (_uri(real),)
+        return () if real == self.root else (local_uri(real),)
 
     @property
     def versions(self) -> None:
@@ -306,7 +306,8 @@ class _LocalDraft:
             raise _translate(fault, self._target, "written") from fault
 
 
-def _uri(root: str) -> str:
+def local_uri(root: str) -> str:
+    """Return the URI of an absolute path."""
     return "file://" + quote(os.fsencode(root))
 
 

@@ -7,6 +7,8 @@ import json
 import re
 from hashlib import sha256
 from pathlib import Path
+from urllib.parse import urljoin, urlsplit
+from urllib.request import url2pathname
 
 import pytest
 
@@ -15,7 +17,9 @@ from deltacli.fleet.policy_file.reading import read_fleet_file
 from deltacli.fleet.reporting.page import status_page
 from deltacli.fleet.running.journal import JournalWriter
 from deltacli.fleet.status import FleetStatus, read_status
+from tests.cli.support import deltacli
 from tests.support.browser import Page, chromium
+from tests.support.builder import TableBuilder
 
 HOSTILE = "!</script><script>alert(1)</script><!--'\"&\u2028<img src=x onerror=alert(2)>"
 POLICY = '[policies.p]\nvalidate = {}\nalerts = { log-bytes = "1KiB" }\n[groups.g]\npolicy = "p"\ntables = ["t"]\n'
@@ -164,3 +168,32 @@ def test_ten_thousand_tables_are_painted_within_two_seconds(browser: Page, tmp_p
 
     assert (True, True) == (painted < 2_000, sorting < 1_000), (painted, sorting)
     assert [] == browser.complaints
+
+
+def test_pages_of_tables_are_linked_where_they_are(tmp_path: Path) -> None:
+    """
+    Below an address with characters that mean something in URLs; a page of another table is not linked.
+    """
+    here = tmp_path / "a&b #1"
+    made = here / "pages %"
+    for number in range(3):
+        builder = TableBuilder().commits(1)
+        builder.write(here / f"t\"{number}'<b>")
+    (here / "fleet.toml").write_text(
+        POLICY.replace('["t"]', "[" + ", ".join(f"'''t\"{n}'<b>'''" for n in range(2)) + "]")
+    )
+    made.mkdir()
+    for number, page in ((0, "one?.html"), (2, "other.html")):
+        found = deltacli("doctor", "table", f"./t\"{number}'<b>", "--html", f"{made}/{page}", "-q", cwd=here)
+        assert found.code == 0, found.err
+    (made / "none.html").write_text('<meta name="deltacli-table" content="file:///elsewhere"><title>')
+    (made / "gone.html").symlink_to("nothing")
+    deltacli("fleet", "run", "--yes", cwd=here)
+
+    deltacli("fleet", "status", "--html", "status.html", "--pages", "pages %", cwd=here)
+
+    data = json.loads(re.findall(r"<script[^>]*>(.*?)</script>", (here / "status.html").read_text(), re.DOTALL)[0])
+    links = {one["t"]: one.get("l") for one in data["tables"]}
+    assert links == {f"{here}/t\"0'<b>": "./pages%20%25/one%3F.html", f"{here}/t\"1'<b>": None}
+    target = urljoin((here / "status.html").as_uri(), links[f"{here}/t\"0'<b>"])
+    assert Path(url2pathname(urlsplit(target).path)).is_file()

@@ -55,6 +55,15 @@ HtmlOption = Annotated[
         show_default=False,
     ),
 ]
+PagesOption = Annotated[
+    str | None,
+    typer.Option(
+        "--pages",
+        metavar="DIR",
+        help="Directory of pages of `doctor table --html`, which the page of --html links.",
+        show_default=False,
+    ),
+]
 ServeMetricsOption = Annotated[
     str | None,
     typer.Option(

@@ -6,9 +6,11 @@ nothing of a table becomes markup.
 
 from __future__ import annotations
 
+import os
+import re
 from base64 import b64encode
 from hashlib import sha256
-from html import escape
+from html import escape, unescape
 from importlib.resources import files
 
 
@@ -17,13 +19,34 @@ def text(given: str) -> str:
     return escape(given.encode("utf-8", "replace").decode())
 
 
+_ABOUT = "deltacli-table"
+_HEAD_BYTES = 65_536
+
+
+def find_pages(directory: str) -> dict[str, str]:
+    """Return the pages of tables in a directory: URI of the table -> path of the file. Of two pages of a table the one
+    that was written last is taken. Raises OSError.
+    """
+    found: dict[str, str] = {}
+    pages = [entry for entry in os.scandir(directory) if entry.name.endswith(".html") and entry.is_file()]
+    for entry in sorted(pages, key=lambda entry: (entry.stat().st_mtime_ns, entry.name)):
+        with open(entry.path, "rb") as page:
+            head = page.read(_HEAD_BYTES).partition(b"<title>")[0].decode(errors="replace")
+        if match := re.search(f'<meta name="{_ABOUT}" content="([^"]*)">', head):
+            found[unescape(match[1])] = entry.path
+    return found
+
+
 def part(name: str) -> str:
     """Return a style or a script of this package."""
     return files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
-def framed(title: str, body: str, *, style: str, script: str | None = None) -> str:
-    """Return a page around its body, which is HTML. The script is the last element."""
+def framed(title: str, body: str, *, style: str, script: str | None = None, table: str | None = None) -> str:
+    """Return a page around its body, which is HTML. The script is the last element. `table` is the URI of the table of
+    the page, by which `find_pages` finds it.
+    """
+    about = "" if table is None else f'<meta name="{_ABOUT}" content="{text(table)}">\n'
     runs = "" if script is None else f"script-src '{_digest(script)}'; "
     policy = f"default-src 'none'; {runs}style-src '{_digest(style)}'; base-uri 'none'; form-action 'none'"
     last = "" if script is None else f"<script>{script}</script>\n"
@@ -34,7 +57,7 @@ def framed(title: str, body: str, *, style: str, script: str | None = None) -> s
 <meta http-equiv="Content-Security-Policy" content="{policy}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="referrer" content="no-referrer">
-<title>{text(title)}</title>
+{about}<title>{text(title)}</title>
 <style>{style}</style>
 </head>
 <body>

@@ -5,15 +5,18 @@ The data are a JSON block, which the script of the page draws by text nodes only
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
+from urllib.parse import quote
 
 from deltacli.documents import dumps
+from deltacli.errors import UsageError
 from deltacli.fleet.alerts import Cause, Weight, find_causes
-from deltacli.fleet.names import short_name
-from deltacli.fleet.reporting.html import card, framed, part, text
+from deltacli.fleet.names import short_name, table_uri
+from deltacli.fleet.reporting.html import card, find_pages, framed, part, text
 from deltacli.fleet.status import FleetStatus, TableStatus
-from deltacli.hints import is_command
+from deltacli.hints import is_command, parameter
 from deltacli.storage.secrets import without_secrets
 from deltacli.typing import Json
 from deltacli.units import format_moment
@@ -46,6 +49,21 @@ def status_page(status: FleetStatus, file: str, now_ms: int, pages: Mapping[str,
 <script type="application/json" id="data">{_data(status, causes, file, pages)}</script>
 """
     return framed(status.headline, body, style=part("page.css"), script=part("page.js"))
+
+
+def linked_pages(status: FleetStatus, directory: str, start: str) -> dict[str, str]:
+    """Return the tables of which a directory has a page, by their shown names -> its address relative to `start`.
+
+    Raises UsageError for what is not a directory.
+    """
+    try:
+        found = find_pages(directory)
+    except OSError as fault:
+        where, facts = parameter("fleet status.pages", directory), {"expected": "a directory of pages of tables"}
+        raise UsageError(f"{where}: {fault.strerror}", facts=facts) from fault
+    uris = {table.shown_name: table_uri(table.shown_name) for table in status.tables}
+    paths = {name: os.path.relpath(os.path.abspath(found[uri]), start) for name, uri in uris.items() if uri in found}
+    return {name: f"./{quote(os.fsencode(path))}" for name, path in paths.items()}
 
 
 def _run(status: FleetStatus) -> str:

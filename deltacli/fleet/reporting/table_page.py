@@ -54,7 +54,8 @@ def table_page(report: TableReport, name: str) -> str:
 <footer class="dim"><p>Seconds and dollars are estimates. Written by deltacli {VERSION}.</p></footer>
 """
     style = f"{part('page.css')}{part('table_page.css')}{areas.rules}\n"
-    return framed(f"{shown}: {plural(len(found['advice']), 'piece')} of advice", body, style=style)
+    title = f"{shown}: {plural(len(found['advice']), 'piece')} of advice"
+    return framed(title, body, style=style, table=without_secrets(report.uri))
 
 
 def _cards(found: JsonObject) -> Iterator[str]:

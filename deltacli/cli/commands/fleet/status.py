@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from deltacli.cli.options.fleet import (
     FleetLimitOption,
     HtmlOption,
     MetricsOption,
+    PagesOption,
     ServeMetricsOption,
     fleet_command,
 )
@@ -39,6 +41,7 @@ def status(
     *,
     choice: FleetChoice,
     html: HtmlOption = None,
+    pages: PagesOption = None,
     metrics: MetricsOption = None,
     serve_metrics: ServeMetricsOption = None,
     allow_remote: AllowRemoteOption = False,
@@ -59,6 +62,7 @@ def status(
       deltacli fleet status
       deltacli fleet status --only bronze --json
       deltacli fleet status --html status.html
+      deltacli fleet status --html pages/status.html --pages pages
       deltacli fleet status --format junit --output fleet.xml
       deltacli fleet status --metrics /var/lib/node_exporter/fleet.prom -q
       deltacli fleet status --serve-metrics 9105
@@ -75,6 +79,8 @@ def status(
     for output, option in ((html, "--html"), (metrics, "--metrics")):
         if output is not None:
             require_target(output, option)
+    if pages is not None and html is None:
+        raise UsageError("--pages is for the page of --html", hint="add --html FILE, or omit --pages")
     if serve_metrics is not None:
         if html is not None or metrics is not None:
             raise UsageError("--serve-metrics cannot be combined with --html and --metrics, which are written once")
@@ -88,7 +94,7 @@ def status(
         )
     finally:
         gc.enable()
-    _write_files(known, str(found.path), run.clock(), html=html, metrics=metrics)
+    _write_files(known, str(found.path), run.clock(), html=html, pages=pages, metrics=metrics)
     run.write(status_result(str(found.path), known, run.clock(), run_command=run_command, most=most))
     _note_files(run, html, metrics)
     note_the_cut(run, known.rows if run.terminal.is_drawn else len(known.tables), most)
@@ -102,17 +108,21 @@ def _note_files(run: Run, *files: str | None) -> None:
             run.note(f"wrote {file}")
 
 
-def _write_files(known: FleetStatus, path: str, now_ms: int, *, html: str | None, metrics: str | None) -> None:
+def _write_files(
+    known: FleetStatus, path: str, now_ms: int, *, html: str | None, pages: str | None, metrics: str | None
+) -> None:
     if metrics is not None:
         from deltacli.fleet.metrics import fleet_metrics
 
         with open_sink(metrics) as sink:
             sink.write(fleet_metrics(known).encode())
     if html is not None:
-        from deltacli.fleet.reporting.page import status_page
+        from deltacli.fleet.reporting.page import linked_pages, status_page
 
+        start = os.getcwd() if html == "-" else os.path.dirname(os.path.abspath(html))
+        linked = {} if pages is None else linked_pages(known, pages, start)
         with open_sink(html) as sink:
-            sink.write(status_page(known, path, now_ms).encode())
+            sink.write(status_page(known, path, now_ms, linked).encode())
 
 
 def _serve(run: Run, file: str, choice: FleetChoice, address: str, *, is_remote: bool) -> None:
