@@ -13,10 +13,18 @@ from hashlib import sha256
 from html import escape, unescape
 from importlib.resources import files
 
+from deltacli.patterns import pattern
+
+_UNSEEN = pattern("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+"""Control characters, and those that change the direction of the text around them."""
+
 
 def text(given: str) -> str:
-    """Return a text as HTML, for content and for quoted attributes. Lone surrogates become question marks."""
-    return escape(given.encode("utf-8", "replace").decode())
+    """Return a text as HTML, for content and for quoted attributes. Lone surrogates become question marks, and
+    characters that are not seen their escapes.
+    """
+    shown = _UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode(), given)
+    return escape(shown.encode("utf-8", "replace").decode())
 
 
 _ABOUT = "deltacli-table"
