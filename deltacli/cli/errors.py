@@ -169,10 +169,9 @@ def _hint(error: DeltacliError, arguments: Sequence[str], table: str | None) -> 
     """Return the next command; for a file outside the table, the same command with `--allow-external`."""
     if isinstance(error, PathExternal) and error.prefix is not None and arguments:
         return again_with(arguments, "--allow-external", error.prefix, is_repeatable=True)
-    if error.code in ("share.address", "share.not-found") and not error.hint:
-        return _of_shares(arguments)
-    if error.code in _EXPLAINED and not error.hint:
-        return f"deltacli help {_EXPLAINED[error.code]}"
+    of_shares = error.code in ("share.address", "share.not-found")
+    if (of_shares or error.code in _EXPLAINED) and not error.hint:
+        return _of_shares(arguments) if of_shares else f"deltacli help {_EXPLAINED[error.code]}"
     if (respelled := _with_meant(error, arguments)) is not None:
         return respelled
     if error.code == "table.path-missing" and table and not error.hint:

@@ -55,7 +55,9 @@ def test_pretty_lines_keep_every_value_and_what_is_not_json(odd: Path, capsysbin
     code, out, _ = cat(capsysbinary, odd, 3, "--pretty")
 
     assert 0 == code
-    assert out.startswith(b'{\n  "commitInfo": {\n    "operation": "WRITE",\n    "odd": 1.0,\n    "big": 12345678901234567890')
+    assert out.startswith(
+        b'{\n  "commitInfo": {\n    "operation": "WRITE",\n    "odd": 1.0,\n    "big": 12345678901234567890'
+    )
     assert b'    "stats": "{\\"numRecords\\":NaN}"\n  },\n  "future": {\n    "x": null\n  }\n}\n' in out
     assert out.endswith(b'}\nnot json \xff\xfe\n[\n  "add"\n]\n{"add":{"path":"c"')
 
