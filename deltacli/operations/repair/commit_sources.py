@@ -64,6 +64,18 @@ def find_sources(
             yield name, read
 
 
+def of_several(version: int, files: Mapping[str, StoredFile]) -> str:
+    """Return what stays unknown where a compaction has the changes of several missing commits together."""
+    for name, file in files.items():
+        path = file.path
+        if path.kind is LogFileKind.COMPACTED_COMMIT and path.version <= version <= path.last_version:
+            return (
+                f"{name} has what versions {path.version} to {path.last_version} changed together, but more than one "
+                "of these commits is missing, and it does not record which of them changed what"
+            )
+    return ""
+
+
 def version_at(table: TableHandle, listing: LogListing, version: int) -> Snapshot:
     """Return a version that was rebuilt without anything newer."""
     commits = {one: file for one, file in listing.commits.items() if one <= version}

@@ -10,7 +10,7 @@ Spec: Action Reconciliation; Log Compaction Files; Add File and Remove File.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -20,10 +20,12 @@ from deltacli.delta.log.body_lines import encoded_files
 from deltacli.delta.log.commit_content import Slot, encode_line
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.file_actions import action_schemas
-from deltacli.delta.log.log_path import LogFileKind, commit_name
+from deltacli.delta.log.log_path import commit_name
 from deltacli.delta.log.replay import file_key
+from deltacli.delta.log.row_ids import DOMAIN, NO_MARK, mark_action, read_mark
 from deltacli.delta.log.segment import LogListing
 from deltacli.delta.log.state import has_in_commit_timestamps, read_metadata, read_protocol
+from deltacli.delta.protocol.intervals import TRANSACTION_RETENTION
 from deltacli.delta.protocol.protocol_action import require_committable
 from deltacli.delta.protocol.read_property import is_true
 from deltacli.delta.rules.framework.repair_steps import StepKind
@@ -38,6 +40,7 @@ from deltacli.operations.repair.commit_sources import (
     UnknownError,
     domain_of,
     find_sources,
+    of_several,
     table_of,
     version_at,
     whole_files,
@@ -45,6 +48,7 @@ from deltacli.operations.repair.commit_sources import (
 from deltacli.operations.repair.plan import Planned, Step, Unrepaired
 from deltacli.storage import Created
 from deltacli.typing import JsonObject
+from deltacli.work.commits.provenance import read_provenance
 from deltacli.work.commits.reading import stream_commit
 
 if TYPE_CHECKING:
@@ -59,6 +63,13 @@ if TYPE_CHECKING:
 _CHANGE_DATA = "delta.enableChangeDataFeed"
 _RULES = ("log.gap", "log.checkpoint-commit-missing")
 _DAMAGED = ("commit.empty", "commit.not-utf8", "commit.bad-json", "commit.line-not-object")
+_MEANING = {
+    "txn": ("appId", "version"),
+    "domainMetadata": ("domain", "configuration", "removed"),
+    "protocol": ("minReaderVersion", "minWriterVersion", "readerFeatures", "writerFeatures"),
+    "metaData": ("id", "schemaString", "partitionColumns", "configuration"),
+}
+"""The fields in which a line of a damaged commit and the line that is written must agree."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,6 +118,8 @@ class _Later:
     first: list[Action] = field(default_factory=list)
     """Adds of files that none of these commits touched before: new ones, unless the rebuilt commit removed them."""
     transactions: dict[str, Any] = field(default_factory=dict)
+    row_ids: list[int] | None = None
+    """The ids of the first rows of files, in the first commit that raised the high-water mark."""
 
 
 def plan_rebuilt(
@@ -132,24 +145,12 @@ def plan_rebuilt(
             continue
         found, why = rebuilt_commit(table, version, sound, listing, is_damaged=one.rule in _DAMAGED)
         if found is None:
-            why = why or _of_several(version, sound)
+            why = why or of_several(version, sound)
             unrepaired.append(one._replace(reason=f"{one.reason}; {why}" if why else one.reason))
             continue
         steps.append(Step(one.rule, one.place, StepKind.REBUILD, len(work), found.name))
         work.append(found)
     return Planned(steps, work, unrepaired, log.notes)
-
-
-def _of_several(version: int, files: Mapping[str, StoredFile]) -> str:
-    """Return what stays unknown where a compaction has the changes of several missing commits together."""
-    for name, file in files.items():
-        path = file.path
-        if path.kind is LogFileKind.COMPACTED_COMMIT and path.version <= version <= path.last_version:
-            return (
-                f"{name} has what versions {path.version} to {path.last_version} changed together, but more than one "
-                "of these commits is missing, and it does not record which of them changed what"
-            )
-    return ""
 
 
 def rebuilt_commit(
@@ -213,10 +214,10 @@ class _Rebuilding:
         """Return the change that writes the commit. Raises UnknownError where it is not exact."""
         later = self._later(after)
         adds, removes, gone = self._changes(after, later)
-        small = [*self._configuration(after), *self._transactions(after, later), *self._domains(after)]
+        small = [*self._configuration(after), *self._transactions(after, later), *self._domains(after, adds, later)]
         self._require_checksum(adds, gone)
         is_change = self._is_change(adds, removes, gone)
-        self._require_lines(adds, removes)
+        self._require_lines(adds, removes, small)
         time_ms = self._time(adds, removes)
         info = self._found_info() or {
             "timestamp": time_ms,
@@ -236,7 +237,11 @@ class _Rebuilding:
             removes = [action for kind, action in actions if kind == "remove"]
             found.older += [one for one in removes if file_key(one) not in touched]
             for kind, action in actions:
-                if kind in ("protocol", "metaData", "domainMetadata"):
+                if kind == "domainMetadata" and action.get("domain") == DOMAIN:
+                    if found.row_ids is None:
+                        ids = (one.get("baseRowId") for each, one in actions if each == "add")
+                        found.row_ids = [one for one in ids if type(one) is int]
+                elif kind in ("protocol", "metaData", "domainMetadata"):
                     raise UnknownError(
                         f"commit {version} has another {kind}, so that of commit {self._version} is unknown"
                     )
@@ -283,7 +288,9 @@ class _Rebuilding:
         if after.is_whole:
             lost = pc.and_not(pc.invert(pc.or_(_is_in(self._keys, theirs), gone)), _is_in(self._keys, touched))
             if (path := _first(self._adds, lost)) is not None:
-                raise UnknownError(f"it has neither an add nor a remove of {path}, which was live before")
+                raise UnknownError(
+                    f"it has neither an add nor a remove of {path}, which was live before: a remove may have expired"
+                )
         return adds, removes, self._adds.filter(gone)
 
     def _require_same(self, theirs: pyarrow.Table) -> None:
@@ -312,6 +319,8 @@ class _Rebuilding:
         self._has_changes = any(is_true(one, _CHANGE_DATA) for one in (before.properties, metadata.configuration))
 
     def _transactions(self, after: After, later: _Later) -> Iterator[Action]:
+        if after.is_whole and TRANSACTION_RETENTION in self._before.properties:
+            raise UnknownError("whether it had transactions that have expired")
         known = {one.app_id: one.version for one in self._before.transactions}
         for app_id, version in later.transactions.items():
             if version != known.get(app_id, -1) + 1:
@@ -322,15 +331,32 @@ class _Rebuilding:
             if app_id not in later.transactions and action.get("version") != known.get(app_id):
                 yield {"txn": action}
 
-    def _domains(self, after: After) -> Iterator[Action]:
+    def _domains(self, after: After, adds: pyarrow.Table, later: _Later) -> Iterator[Action]:
         known = {one.domain: one.configuration for one in self._before.domains}
+        if later.row_ids is not None:
+            yield from self._mark(read_mark(known.get(DOMAIN)), adds, later.row_ids)
         for name, action in sorted(after.domains.items()):
+            if name == DOMAIN and later.row_ids is not None:
+                continue
             is_removed = action.get("removed") is True
             if (None if is_removed else action.get("configuration")) != known.get(name):
                 yield {"domainMetadata": action}
         if after.is_whole:
             for name in sorted(known.keys() - after.domains.keys()):
                 yield {"domainMetadata": domain_of(name, known[name], removed=True)}
+
+    def _mark(self, before: int | None, adds: pyarrow.Table, later: Sequence[int]) -> Iterator[Action]:
+        """Yield the high-water mark of row ids that a later commit raised: the last id of the files, if the next one
+        is the first of the later commit.
+        """
+        old = NO_MARK if before is None else before
+        starts, records = adds["baseRowId"].to_pylist(), _records(adds)
+        ends = [start + rows - 1 for start, rows in zip(starts, records, strict=True) if None not in (start, rows)]
+        mark = max([old, *ends])
+        if mark + 1 != min((start for start in later if start > old), default=None):
+            raise UnknownError("the high-water mark of its row ids is hidden by a later commit")
+        if mark != old:
+            yield {"domainMetadata": mark_action(mark)}
 
     def _read_checksum(self) -> JsonObject:
         try:
@@ -364,14 +390,19 @@ class _Rebuilding:
             raise UnknownError("whether its rows were changed or only rewritten")
         return True
 
-    def _require_lines(self, adds: pyarrow.Table, removes: pyarrow.Table) -> None:
-        """Raise UnknownError where lines of the damaged commit that can still be read are about other files."""
+    def _require_lines(self, adds: pyarrow.Table, removes: pyarrow.Table, small: Sequence[Action]) -> None:
+        """Raise UnknownError where lines of the damaged commit that can still be read are not among those written."""
         known = {"add": _keys(adds), "remove": _keys(removes)}
         for line in self._lines():
             for kind in known.keys() & line.keys():
                 actions = [line[kind]] if isinstance(line[kind], dict) else []
                 rows = table_of(actions, getattr(action_schemas(), kind), commit_name(self._version))
                 if not pc.all(_is_in(_keys(rows), known[kind])).as_py() and rows.num_rows:
+                    raise UnknownError(f"the damaged commit has another {kind} that can be read")
+            for kind in line.keys() - known.keys() - {"commitInfo"}:
+                written = [one[kind] for one in small if kind in one]
+                fields, action = _MEANING.get(kind, ()), line[kind] if isinstance(line[kind], dict) else {}
+                if not any(all(one.get(name) == action.get(name) for name in fields) for one in written):
                     raise UnknownError(f"the damaged commit has another {kind} that can be read")
 
     def _lines(self) -> Iterator[Action]:
@@ -390,13 +421,28 @@ class _Rebuilding:
         return found if isinstance(found, dict) else None
 
     def _stamp(self) -> Action:
-        """Return the in-commit timestamp, from the checksum file of the version, as a field of the commitInfo."""
+        """Return the in-commit timestamp as a field of the commitInfo: from the damaged commit, or from the checksum
+        file of the version, if it is between those of the commits before and after.
+        """
         if not self._is_stamped:
             return {}
-        found = self._checksum.get("inCommitTimestampOpt")
-        if type(found) is not int:
+        recorded = (self._found_info() or {}).get("inCommitTimestamp"), self._checksum.get("inCommitTimestampOpt")
+        found = {one for one in recorded if type(one) is int}
+        if not found:
             raise UnknownError("it does not have the in-commit timestamp")
-        return {"inCommitTimestamp": found}
+        stamp = found.pop()
+        lower, upper = self._stamp_of(self._version - 1), self._stamp_of(self._version + 1)
+        is_between = (lower is None or lower < stamp) and (upper is None or stamp < upper)
+        if found or not is_between:
+            raise UnknownError(
+                f"the in-commit timestamp: {stamp} is recorded, which the commits beside it, or its checksum file, "
+                "contradict"
+            )
+        return {"inCommitTimestamp": stamp}
+
+    def _stamp_of(self, version: int) -> int | None:
+        file = self._listing.commits.get(version)
+        return None if file is None else read_provenance(self._table.storage, file).in_commit_timestamp
 
     def _time(self, adds: pyarrow.Table, removes: pyarrow.Table) -> int:
         """Return when the commit was made, as far as it is known: when its files were removed or written, between the
@@ -413,7 +459,7 @@ class _Rebuilding:
 
     def _file_lines(self, adds: pyarrow.Table, removes: pyarrow.Table, *, is_change: bool) -> Iterator[bytes]:
         without_id = adds["baseRowId"].null_count
-        if without_id not in (0, adds.num_rows):
+        if without_id not in (0, adds.num_rows) or adds["defaultRowCommitVersion"].null_count != without_id:
             raise UnknownError("the row ids of some of its files")
         slot = Slot(self._version, None if without_id else 0)
         named = [(kind, _with_change(rows, is_change=is_change)) for kind, rows in (("remove", removes), ("add", adds))]
@@ -435,15 +481,14 @@ def _comparable(rows: pyarrow.Table) -> pyarrow.Table:
 
 def _rows(files: pyarrow.Table) -> int | None:
     """Return the rows of files without deleted ones, None where some number is not known."""
-    total = 0
-    for batch in files.to_batches():
-        records = num_records_column(batch.column("stats"))
-        if records.null_count:
-            return None
-        total += (pc.sum(records).as_py() or 0) - (
-            pc.sum(pc.struct_field(batch.column("deletionVector"), ["cardinality"])).as_py() or 0
-        )
-    return total
+    records = _records(files)
+    if None in records:
+        return None
+    return sum(records) - _sum(pc.struct_field(files["deletionVector"], ["cardinality"]))  # type: ignore[arg-type]
+
+
+def _records(files: pyarrow.Table) -> list[int | None]:
+    return [count for batch in files.to_batches() for count in num_records_column(batch.column("stats")).to_pylist()]
 
 
 def _sum(values: ArrowArray) -> int:

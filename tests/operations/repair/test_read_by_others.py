@@ -11,8 +11,9 @@ from deltacli.operations.repair.execute import execute_repair
 from deltacli.operations.repair.planning import plan_repair
 from tests.operations.repair.test_amendments import MENDED
 from tests.operations.repair.test_damages import IN_COMMITS
-from tests.support.damaged_tables import TABLE_DAMAGES, DamagedTable
-from tests.support.peers import Task, ask_for_rows, has_peer, peer_python
+from tests.operations.repair.test_rebuilt_features import HEALTHY, written
+from tests.support.damaged_tables import DELETION, LAST, MIDDLE, TABLE_DAMAGES, DamagedTable
+from tests.support.peers import PeerRows, Task, ask_for_rows, has_peer, peer_python
 from tests.support.repairing import open_damaged, readable_rows, request
 
 PYTHON = peer_python()
@@ -46,8 +47,40 @@ def test_the_rows_of_repaired_tables(engine: str, tmp_path: Path) -> None:
 
     assert len(tasks) > 15
     assert {} == {one.task.table: one.refusal for one in answers if one.refusal}
-    for one in answers:
-        assert one.place is not None
-        with pa.memory_map(str(one.place)) as file:
-            found = pa.ipc.open_file(file).read_all().select(["id", "name", "p"]).to_pylist()
-        assert rows == sorted(tuple(row.values()) for row in found), one.task.table
+    assert [] == [one.task.table for one in answers if rows != rows_in(one)]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_rows_of_every_version_around_a_commit_that_was_written_anew(engine: str, tmp_path: Path) -> None:
+    """
+    In tables with features. What an engine refuses of the healthy table it refuses of the repaired one.
+    """
+    assert PYTHON is not None
+    if not has_peer(PYTHON, engine):
+        pytest.skip(f"{engine} is not there")
+    tasks = []
+    makers = {"plain": DamagedTable} | HEALTHY
+    for name, make in makers.items():
+        for gap in (None, MIDDLE if name in ("timestamps", "row ids") else DELETION):
+            root = written(make(), tmp_path / f"{name} {gap}", checksums=[] if gap is None else [gap])
+            if gap is not None:
+                (root / f"_delta_log/{gap:020d}.json").unlink()
+                done = execute_repair(plan_repair(open_damaged(root), request(level="log")))
+                assert ["log.gap"] == [step.rule for step in done.steps]
+            tasks += [Task(name, str(root), version) for version in range(MIDDLE - 1, LAST + 1)]
+
+    answers = ask_for_rows(PYTHON, ENGINES[engine], tasks, tmp_path)
+
+    found = [(one.task.table, one.task.version, rows_in(one)) for one in answers]
+    healthy = {(one.task.table, one.task.version): rows_in(one) for one in answers if "None" in one.task.path}
+    assert [] == [(name, version) for name, version, rows in found if rows != healthy[name, version]]
+    read = {name for (name, _), rows in healthy.items() if rows is not None}
+    assert read >= makers.keys() - ({"a vector"} if engine == "deltalake" else set())
+
+
+def rows_in(answer: PeerRows) -> list[tuple[object, ...]] | None:
+    if answer.place is None:
+        return None
+    with pa.memory_map(str(answer.place)) as file:
+        found = pa.ipc.open_file(file).read_all().select(["id", "name", "p"]).to_pylist()
+    return sorted(tuple(row.values()) for row in found)
