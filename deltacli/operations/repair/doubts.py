@@ -15,7 +15,7 @@ from deltacli.arrow import compute as pc
 from deltacli.delta.log.state import read_metadata, read_protocol
 from deltacli.delta.paths.path_decoding import decode
 from deltacli.delta.rules.actions.commit_contents import REMOVE_OF_UNKNOWN, UNKNOWN_ACTION
-from deltacli.delta.rules.checkpoints.contents import ADD_DIFFERS, EXTRA_ADD, MISSING_ADD
+from deltacli.delta.rules.checkpoints.contents import ADD_DIFFERS, EXTRA_ADD, MISSING_ADD, PARSED_PARTITION_DIFFERS
 from deltacli.delta.rules.checkpoints.state import METADATA_DIFFERS
 from deltacli.delta.rules.log.configuration_differences import metadata_differences, protocol_differences
 from deltacli.errors import DeltacliError
@@ -92,6 +92,16 @@ def _of_fields(table: TableHandle, snapshot: Snapshot, findings: Sequence[Findin
             return f"the statistics of {path} differ from those in the checkpoint, and it cannot be read: {fault}"
         if not is_true(stats, true):
             return f"{_DAMAGED}: its statistics of {path} are not those of the rows"
+    return None
+
+
+def contradicted_map(snapshot: Snapshot, findings: Sequence[Finding]) -> str | None:
+    """Return which map of partition values is not believed more than the parsed values beside it, in a checkpoint that
+    alone has them; None where no directory contradicts it.
+    """
+    for path, values in _column(snapshot, "partitionValues", _keys_of(findings, PARSED_PARTITION_DIFFERS)):
+        if "=" in path.rpartition("/")[0] and not _says(path, values):
+            return f"the directory of {path} names other partition values than its map in the checkpoint"
     return None
 
 

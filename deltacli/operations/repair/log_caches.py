@@ -10,13 +10,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from deltacli.delta.log.log_path import HINT_NAME, LOG_DIRECTORY, SIDECAR_DIRECTORY, LogFileKind, parse_log_path
+from deltacli.delta.rules.checkpoints.columns import PARSED_PARTITION_MISSING
+from deltacli.delta.rules.checkpoints.contents import PARSED_PARTITION_DIFFERS
 from deltacli.delta.rules.framework.repair_steps import StepKind
 from deltacli.errors import CommitCorrupt, Refused, Unreadable
 from deltacli.operations.checkpoint.execute import write_checkpoint
 from deltacli.operations.checkpoint.plan import CheckpointRequest, plan_checkpoint, plan_of
 from deltacli.operations.log.log_copy import list_whole_log, log_location, versioned
 from deltacli.operations.log.version_checksum import checksum_path, proven_checksum
-from deltacli.operations.repair.doubts import why_doubted
+from deltacli.operations.repair.doubts import contradicted_map, why_doubted
 from deltacli.operations.repair.plan import Planned, Step, Unrepaired, left
 from deltacli.operations.table.find_log import Log
 from deltacli.operations.table.rebuild import rebuild
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from deltacli.operations.repair.plan import Run, Work
     from deltacli.operations.table.handle import TableHandle
 
+_OF_PARSED = {PARSED_PARTITION_DIFFERS.id, PARSED_PARTITION_MISSING.id}
+"""The rules about values that a checkpoint repeats from its own maps."""
 CHECKPOINTS = (LogFileKind.CLASSIC_CHECKPOINT, LogFileKind.MULTI_PART_CHECKPOINT, LogFileKind.UUID_CHECKPOINT)
 
 
@@ -48,9 +52,10 @@ class MoveAside:
 
 @dataclass(frozen=True)
 class WriteCheckpoint:
-    """Writes the checkpoint of a version anew from the rest of the log, then moves the damaged files aside.
+    """Writes the checkpoint of a version anew, then moves the damaged files aside.
 
-    `damaged` are the names of all checkpoint files of the log from which nothing is taken.
+    `damaged` are the names of all checkpoint files of the log from which nothing is taken: this one's too, unless only
+    what it repeats is wrong.
     """
 
     version: int
@@ -60,7 +65,8 @@ class WriteCheckpoint:
 
     @property
     def name(self) -> str:
-        return f"write the checkpoint of version {self.version} from the rest of the log"
+        source = "the rest of the log" if self.damaged.issuperset(self.replaced) else "its maps of partition values"
+        return f"write the checkpoint of version {self.version} from {source}"
 
     def run(self, run: Run) -> None:
         storage = run.table.storage
@@ -154,6 +160,11 @@ def plan_checkpoints(
         else:
             change, action = WriteCheckpoint(version, names, every), StepKind.REBUILD
             reason = reason or _why_not(table, listing, version, names, found, others)
+            if reason is not None and obstacle is None and {one.rule.id for one in found} <= _OF_PARSED:
+                rest = every.difference(names)
+                doubt = _why_not(table, sound_listing(files, rest), version, names, found, others, is_own=True)
+                reason = doubt and (doubt if doubt == reason else f"{reason}; {doubt}")
+                change = WriteCheckpoint(version, names, rest)
         if reason is not None:
             stuck.update(names)
             unrepaired += [left(finding, reason) for finding in found]
@@ -170,14 +181,17 @@ def _why_not(
     names: Sequence[str],
     findings: Sequence[Finding],
     others: Sequence[Finding],
+    *,
+    is_own: bool = False,
 ) -> str | None:
-    """Return why a checkpoint is not written from the rest of the log; None where it is."""
+    """Return why a checkpoint is not written from a listing, which has it where `is_own`; None where it is."""
     if not names:
         return "the log has no such checkpoint"
     if version not in listing.commits:
         return f"commit {version} is missing, and a checkpoint is written only beside its commit"
     try:
-        return why_doubted(table, rebuild(table, Log(listing), version), findings, others)
+        snapshot = rebuild(table, Log(listing), version)
+        return contradicted_map(snapshot, findings) if is_own else why_doubted(table, snapshot, findings, others)
     except (Unreadable, CommitCorrupt) as fault:
         return f"the rest of the log does not determine version {version}: {fault.message}"
 
