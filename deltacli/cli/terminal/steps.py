@@ -99,7 +99,9 @@ class _Phase:
 
 _TRUST = 0.05
 """The share of a phase that must be done until its measured cost counts as much as the expected one."""
-_LEAST_PACE, _MOST_PACE = 0.2, 5.0
+_LEAST_PACE, _MOST_PACE = 0.2, 20.0
+_BEFORE = 0.1
+"""Seconds at the expected pace that are added to those measured, so that the first milliseconds decide nothing."""
 
 
 class PlanState:
@@ -149,7 +151,7 @@ class PlanState:
         phases = self._phases.values()
         measured = [phase for phase in phases if phase.done]
         spent, foreseen = sum(phase.spent for phase in measured), sum(phase.cost * phase.done for phase in measured)
-        pace = min(max((spent + 0.5) / (foreseen + 0.5), _LEAST_PACE), _MOST_PACE)
+        pace = min(max((spent + _BEFORE) / (foreseen + _BEFORE), _LEAST_PACE), _MOST_PACE)
         return sum(phase.left(pace) for phase in phases) if any(phase.units for phase in phases) else None
 
     def share(self, elapsed: float, remaining: float | None) -> float | None:

@@ -37,7 +37,7 @@ from deltacli.errors import PathExternal, Unreadable
 from deltacli.memory_limit import stop_if_exhausted
 from deltacli.operations.read.file_selection import FileSelection
 from deltacli.operations.validate.findings import Collector
-from deltacli.operations.validate.foresight import READING_FOOTERS, READING_ROWS
+from deltacli.operations.validate.foresight import OPENING_BYTES, READING_FOOTERS, READING_ROWS
 from deltacli.operations.validate.inspect_vectors import VectorInspector, descriptor_of
 from deltacli.operations.validate.table_context import TableContext
 from deltacli.progress import Progress, WeighedStep, weighed
@@ -131,7 +131,7 @@ class FileInspector:
         """Check the live files; `total` is their number and bytes."""
         self.checked = FilesChecked(0, total, 0 if self.with_rows else None)
         what = READING_ROWS if self.with_rows else READING_FOOTERS
-        weight = size_bytes if self.with_rows else total  # all footers take about the same time
+        weight = size_bytes + total * OPENING_BYTES if self.with_rows else total  # all footers take about the same time
         with weighed(self.progress, what, unit="files", total=total, weight=weight) as step:
             views = self._views(live, step)
             for view, vectors, facts in self._rows_of(views, step) if self.with_rows else self._footers_of(views, step):
@@ -155,10 +155,10 @@ class FileInspector:
         self.not_checked.extend(inspector.run(changes, rows_added, self.selection, self.progress))
 
     def _weights(self, live: LiveAdds) -> list[int]:
-        """Return the relative cost of each file: its bytes where its rows are read."""
+        """Return the relative cost of each file: its bytes and its opening where its rows are read."""
         if not self.with_rows:
             return [1] * live.adds.num_rows
-        return [max(size or 0, 0) for size in live.adds.column("size").to_pylist()]
+        return [OPENING_BYTES + max(size or 0, 0) for size in live.adds.column("size").to_pylist()]
 
     def _views(self, live: Iterable[LiveAdds], step: WeighedStep) -> Iterator[LiveAdds]:
         """Yield the selected files, some thousand at a time."""

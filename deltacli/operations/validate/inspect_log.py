@@ -134,8 +134,8 @@ class LogInspector:
                         claims = self._read_claims(checksums, versions[position:])
                     with self._guarded(checksum.name, version):
                         self._take_checksum(checksum, claims.pop(checksum.name))
-        with self._guarded("", self.version):
-            self._rows.flush()
+            with self._guarded("", self.version):
+                self._rows.flush()
         self._take_compactions()
         self._take_hint()
         self._collector.take(self._outside.findings(self._log.listing, is_rebuilt=self._is_rebuilt))
@@ -244,6 +244,8 @@ class LogInspector:
         if file.size_bytes == 0:
             self._report_empty(file)
         commit = self._make_commit(file, lines)
+        if self.version < 0:
+            self._foresight.take_first(file.size_bytes, commit.after, commit.adds)
         self._show_config(commit, lines)
         self._collector.look(commit, commit.place())
         self._take_small(commit)
