@@ -30,6 +30,7 @@ ENVIRONMENT = {
     "AWS_SECRET_ACCESS_KEY": "x",
     "STORAGE_EMULATOR_HOST": NOWHERE,
     "DELTACLI_RETRY_BUDGET": "0s",
+    "WITHOUT_RICH": "",  # no command imports it without a terminal
 }
 SHARES = """\
 version: 1
@@ -312,6 +313,45 @@ restore ./tbl
 restore ./tbl --version 99
 restore ./tbl --version 3 --from nope
 restore ./tbl --version 3 --where trip=3
+restore ./tbl --version 3 --where "day = 2026-01-01"
+restore ./paimon_tbl --version 0
+restore ./nope --version 3
+explain ./tbl
+explain ./tbl --client sparkk
+explain ./tbl --client spark=99
+explain ./tbl --if add=typo
+explain ./tbl --if widen=trip:int
+explain ./paimon_tbl
+explain ./nope
+doctor table ./tbl
+doctor table ./lake/trips
+doctor table ./nope
+doctor table ./tbl --html
+optimize ./tbl --dry-run
+optimize ./tbl --min-files 2
+optimize ./tbl --cluster
+optimize ./tbl --purge --dry-run
+optimize ./lake/trips --dry-run
+optimize ./paimon_tbl
+repair ./lake/trips --level storage
+repair ./lake/trips --level storage --accept-loss --max-missing 100% --dry-run
+repair ./lake/trips --select typo.*
+repair ./tbl --apply nope.json
+repair ./paimon_tbl
+reach ./lake/trips
+reach ./paimon_tbl
+diff ./tbl 3 7 --rows --key nope
+diff ./tbl ./paimon_tbl
+alter ./tbl constraint add positive "tripp > 0"
+alter ./tbl constraint add positive "trip >"
+alter ./tbl constraint drop nope
+alter ./tbl cluster trip
+alter ./tbl not-null trip
+alter ./tbl default trip 1
+alter ./tbl type trip int
+alter ./tbl --apply nope.json
+features ./tbl drop deletionVectors
+features ./tbl drop typo
 restore ./lake/trips --version 3
 undelete ./tbl --from nope
 undelete ./tbl --from ./tbl

@@ -65,6 +65,9 @@ def _become(order: Order, outputs: Sequence[int]) -> None:
     os.environ.clear()
     os.environ.update(order.environment)
     time.tzset()
+    if "WITHOUT_RICH" in order.environment:
+        assert "rich" not in sys.modules
+        sys.modules["rich"] = None  # type: ignore[assignment]  # importing it fails
     sys.argv[1:] = order.arguments
     from deltacli.__main__ import main
 

@@ -5,7 +5,6 @@ It covers every value and every null. It depends neither on the chunks of the ro
 
 from __future__ import annotations
 
-import hashlib
 import zlib
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -25,6 +24,8 @@ def digest_rows(rows: pyarrow.Table) -> tuple[int, ...]:
 
 def sha256_rows(rows: pyarrow.Table, begin: bytes) -> str:
     """SHA-256, in hexadecimal, of `begin` and of rows in one order; their columns hold numbers, times and texts."""
+    import hashlib  # with OpenSSL, which a plan does without
+
     digest = hashlib.sha256(b"%d\n" % len(begin) + begin + b"%d\n" % rows.num_rows)
     for column in rows.columns:
         for describe in (_shape, _content):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -14,6 +13,8 @@ from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveT
 def schema_id(config: TableConfiguration) -> str:
     """Return what identifies the columns that a stream reads: their names, types and names in files."""
     fields = config.schema.fields if config.schema else ()
+    import hashlib  # with OpenSSL, which most commands do without
+
     found = [_shape(config, field) for field in fields], list(config.partition_columns)
     return hashlib.sha256(repr(found).encode()).hexdigest()[:16]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -87,6 +86,8 @@ class Journal:
 
 def digest(data: bytes) -> str:
     """Return the SHA-256 in hexadecimal."""
+    import hashlib  # with OpenSSL, which a plan does without
+
     return hashlib.sha256(data).hexdigest()
 
 

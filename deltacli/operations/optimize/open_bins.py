@@ -5,7 +5,6 @@ Spec: Add File and Remove File; Column Mapping (new files need not be in directo
 
 from __future__ import annotations
 
-import secrets
 import string
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -128,4 +127,6 @@ def new_directory(config: TableConfiguration, values: Mapping[str, str | None]) 
     if config.mapping_mode == "none" and not is_true(properties, "delta.randomizeFilePrefixes") and not is_too_long:
         return directory
     length = parse_integer(properties, "delta.randomPrefixLength") or 2
+    import secrets  # with OpenSSL, which a plan does without
+
     return "".join(secrets.choice(_LETTERS) for _ in range(min(max(length, 1), 32)))
