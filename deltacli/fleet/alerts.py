@@ -188,7 +188,9 @@ class Cause(NamedTuple):
 
     def sentence_by(self, name: str) -> str:
         """Return the cause with its table by this name, or with the number of its tables."""
-        return f"{self.what} ({name})" if len(self.tables) == 1 else f"{self.what}: {plural(len(self.tables), 'table')}"
+        kind, found, rest = self.what.partition(" findings: ")
+        what = f"{kind}: {rest}" if found and rest[:1].isdigit() else self.what  # which counts them
+        return f"{what} ({name})" if len(self.tables) == 1 else f"{what}: {plural(len(self.tables), 'table')}"
 
     def as_json(self) -> dict[str, Json]:
         """Return the cause for documents."""

@@ -82,6 +82,20 @@ def test_only_commands_are_set_as_commands_and_causes_have_counts(tmp_path: Path
     assert 'make(isCommand ? "code" : "span"' in page
 
 
+def test_the_cards_count_what_the_headline_counts(tmp_path: Path) -> None:
+    status = status_of(tmp_path, 2)
+    message = "2 findings: sidecar.missing"
+    found = StepStatus("validate", "findings", 1, 1, "run-9", message)
+    found.findings = [{"rule": "sidecar.missing", "severity": "error"}]
+    status.tables[1].steps["validate"] = found
+
+    page = status_page(status, "fleet.toml", 1_800_100_000_000)
+
+    assert status.headline.endswith(", 1 cannot be read")
+    assert '<span class="dim">tables that cannot be read</span><b class="bad">1</b>' in page
+    assert f"validate: {message} (" in page
+
+
 def test_the_page_begins_with_numbers_and_has_short_names_the_worst_first(tmp_path: Path) -> None:
     status = status_of(tmp_path, 4)
     found = {"rule": "data.file-missing", "severity": "error"}

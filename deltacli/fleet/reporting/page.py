@@ -74,11 +74,11 @@ def _run(status: FleetStatus) -> str:
 
 
 def _cards(status: FleetStatus) -> Iterable[str]:
-    summary = status.summary()
+    summary = status.summary() | {"unreadable": status.weights[Weight.UNREADABLE]}  # as the headline has it
     for name, title in (
         ("tables", "tables"),
         ("alerts", "tables with alerts"),
-        ("unreadable", "unreadable tables"),
+        ("unreadable", "tables that cannot be read"),
         ("losingRows", "tables that lose rows"),
         ("unknown", "thresholds without data"),
         ("runs", "runs so far"),
@@ -98,7 +98,7 @@ def _alerts(causes: Sequence[Cause], file: str) -> str:
         f"<li{mark}>{text(cause.sentence_by(short_name(cause.tables[0], file)))}{_remedy(cause.advice)}</li>"
         for cause, mark in zip(causes[:_MOST_CAUSES], marks, strict=False)
     ]
-    more = [f"<li>{len(causes) - _MOST_CAUSES:,} more</li>"] if len(causes) > _MOST_CAUSES else []
+    more = [f"<li>{len(causes) - _MOST_CAUSES:,} more, in the tables below</li>"] if len(causes) > _MOST_CAUSES else []
     return f'<h2>Alerts</h2>\n<ul id="alerts">{"".join(shown + more)}</ul>\n'
 
 
