@@ -60,7 +60,7 @@ PagesOption = Annotated[
     typer.Option(
         "--pages",
         metavar="DIR",
-        help="Directory of pages of `doctor table --html`, which the page of --html links.",
+        help="Directory of pages that doctor table --html wrote, to which the page of --html links.",
         show_default=False,
     ),
 ]
