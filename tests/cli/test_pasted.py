@@ -93,12 +93,15 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("acme.share", "a.share"):
         (root / name).write_text(json.dumps(profile))
     shutil.copy(next((root / "tbl").glob("day=*/*.parquet")), root / "part-0.parquet")
-    (root / ".zfunc").mkdir()
+    for name in (".zfunc", "pages"):
+        (root / name).mkdir()
     return root
 
 
 def run(place: Path, *words: str) -> Result:
-    return deltacli(*words, cwd=place, HOME=str(place), **ENVIRONMENT)
+    result = deltacli(*words, cwd=place, HOME=str(place), **ENVIRONMENT)
+    assert "Traceback" not in result.err, result.err  # of what runs the command
+    return result
 
 
 def examples() -> Iterator[tuple[str, str]]:

@@ -66,7 +66,6 @@ def _become(order: Order, outputs: Sequence[int]) -> None:
     os.environ.update(order.environment)
     time.tzset()
     if "WITHOUT_RICH" in order.environment:
-        assert "rich" not in sys.modules
         sys.modules["rich"] = None  # type: ignore[assignment]  # importing it fails
     sys.argv[1:] = order.arguments
     from deltacli.__main__ import main
@@ -88,7 +87,9 @@ def _serve(channel: socket.socket) -> None:
 
 
 def _prepare() -> None:
-    """Import what commands on local tables need, as the command line does. Clouds are left to the forks."""
+    """Import what commands on local tables need, as the command line does. Clouds, and rich with what draws on
+    terminals, are left to the forks.
+    """
     from deltacli.arrow.startup import skip_optional_packages
     from deltacli.memory_limit import choose_allocator
 
@@ -97,10 +98,17 @@ def _prepare() -> None:
     os.environ["JE_ARROW_MALLOC_CONF"] = "background_thread:false"  # the environment of a fork is its order's
     for module in ("compute", "dataset", "fs", "parquet"):
         import_module(f"pyarrow.{module}")
+    sys.modules["rich"] = None  # type: ignore[assignment]  # importing it fails
     for part in ("cli", "delta", "fleet", "work", "operations", "sharing", "api"):
         package = import_module(f"deltacli.{part}")
         for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-            import_module(found.name)
+            try:
+                import_module(found.name)
+            except ModuleNotFoundError as fault:
+                if (fault.name or "").partition(".")[0] != "rich":
+                    raise
+    del sys.modules["rich"]
+    assert not [name for name in sys.modules if name.partition(".")[0] == "rich"]
     gc.collect()
     gc.freeze()
     threads = os.listdir("/proc/self/task")
