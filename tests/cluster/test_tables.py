@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -12,7 +13,7 @@ import pytest
 
 from deltacli import open_table
 from deltacli.errors import DeltacliError, VersionAbsent
-from deltacli.spark import plan_table, read_changes, register
+from deltacli.spark import plan_table, read_changes, read_table, register
 from tests.cli.support import make_sample
 from tests.cluster.spark_rows import counted, counts_of
 from tests.support import corpus
@@ -161,6 +162,16 @@ def test_the_data_source_reads_columns_rows_changes_and_views(session: Any, tmp_
     assert counted(table.snapshot().scan(columns=["trip"], where=day).to_arrow()) == counts_of(some)
     assert counted(table.changes(from_version=9).to_arrow()) == counts_of(feed.load(path))
     assert table.snapshot(version=9).scan().count() == session.sql("select * from of_deltacli").count()
+
+
+def test_spark_knows_the_size_of_a_table_and_broadcasts_a_small_one(
+    session: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small = read_table(session, make_sample(tmp_path / "tbl"))
+
+    session.range(10_000_000).withColumnRenamed("id", "trip").join(small, "trip").explain()
+
+    assert re.search(r"BroadcastHashJoin.*BuildRight", capsys.readouterr().out)
 
 
 @needs_corpus
