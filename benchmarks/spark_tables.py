@@ -5,7 +5,7 @@
 
 Reading: 2,000,000 rows of 15 columns in 8 partitions, both readers in turn; the least of some runs counts. Planning:
 directories with as many files as asked for, links to one file of one row, against Spark's plain listing of them.
-Writing: flat numeric rows, appended to a table, against `write.parquet`. Tables: their facts against `fleet plan`.
+Writing: rows appended to a table, against `write.parquet`. Tables: their facts against `fleet plan`.
 First: the first count of a new session, in processes of their own. 0 leaves a part out.
 """
 
@@ -20,6 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ PARTITIONS = 8
 COLUMNS = 15
 RUNS = 5
 FIELD = {"nullable": True, "metadata": {}}
+NESTED = (("a", "long"), ("b", "string"))
 PROTOCOL = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}
 
 
@@ -101,23 +103,34 @@ def planning(session: Any, root: Path, count: int) -> None:
 
 
 def writing(session: Any, work: Path, rows: int) -> None:
-    """Compare an append with writing plain files: eight columns of numbers, no partitions, both with Snappy."""
+    """Compare appends with writing plain files: flat numbers, and nested columns; no partitions, both with Snappy."""
     kinds = {"long": "id * {}", "double": "id * 0.37D + {}", "integer": "cast(id % 1000000 + {} as int)"}
-    names = [(f"c{number}", list(kinds)[number % 3], number + 1) for number in range(8)]
-    columns = [f"{kinds[kind].format(number)} as {name}" for name, kind, number in names]
-    frame = session.range(0, rows, 1, 4).selectExpr(*columns).cache()
-    frame.count()
-    root = commit(work / "written", [{"name": name, "type": kind, **FIELD} for name, kind, _ in names], [], [])
+    flat = [(f"c{number}", list(kinds)[number % 3], number + 1) for number in range(8)]
+    numbers = [(name, kind, kinds[kind].format(number)) for name, kind, number in flat]
+    texts = {"type": "array", "elementType": "string", "containsNull": True}
+    counts = {"type": "map", "keyType": "string", "valueType": "long", "valueContainsNull": True}
+    inner = {"type": "struct", "fields": [{"name": name, "type": kind, **FIELD} for name, kind in NESTED]}
+    nested = [
+        ("texts", texts, "array(cast(id as string), 'b')"),
+        ("counts", counts, "map('n', id)"),
+        ("inner", inner, "named_struct('a', id, 'b', cast(id as string))"),
+    ]
     register(session)
-    took: dict[str, list[float]] = {"ours": [], "plain": []}
-    for number in range(RUNS + 1):
-        plain = frame.write.option("compression", "snappy").parquet
-        took["plain"].append(seconds(lambda plain=plain, number=number: plain(str(work / f"plain-{number}"))))
-        ours = frame.write.format("deltacli").mode("append").save
-        took["ours"].append(seconds(lambda ours=ours: ours(str(root))))
-    least = {writer: min(times) for writer, times in took.items()}
-    frame.unpersist()
-    print(f"append of {rows:,} rows: {least}, throughput x{least['plain'] / least['ours']:.2f}", flush=True)
+    for name, columns, count in (("flat", numbers, rows), ("nested", nested, rows // 4)):
+        frame = (
+            session.range(0, count, 1, 4).selectExpr(*(f"{value} as {column}" for column, _, value in columns)).cache()
+        )
+        frame.count()
+        fields = [{"name": column, "type": kind, **FIELD} for column, kind, _ in columns]
+        root = commit(work / name, fields, [], [])
+        took: dict[str, list[float]] = {"ours": [], "plain": []}
+        for number in range(RUNS + 1):
+            plain = partial(frame.write.option("compression", "snappy").parquet, str(work / f"{name}-{number}"))
+            took["plain"].append(seconds(plain))
+            took["ours"].append(seconds(partial(frame.write.format("deltacli").mode("append").save, str(root))))
+        least = {writer: min(times) for writer, times in took.items()}
+        frame.unpersist()
+        print(f"append of {count:,} {name} rows: {least}, throughput x{least['plain'] / least['ours']:.2f}", flush=True)
 
 
 def facts(session: Any, root: Path, count: int) -> None:
