@@ -454,7 +454,7 @@ def _some(rows: FileReferences, mask: ArrowArray) -> FileReferences:
     return FileReferences(rows.kind, *(pc.filter(column, mask) for column in rows[1:]))
 
 
-def _others(rows: RecordBatch, mask: ArrowArray) -> ArrowArray:
+def _others(rows: RecordBatch, mask: ArrowArray) -> RecordBatch:
     return pc.filter(rows, pc.invert(mask))
 
 

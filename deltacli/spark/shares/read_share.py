@@ -17,7 +17,7 @@ from deltacli.spark.session_settings import require_session
 from deltacli.spark.shares.share_options import ShareBatchOptions
 from deltacli.spark.shares.share_plans import read_shared
 from deltacli.spark.spark_types import spark_schema
-from deltacli.typing import RecordBatch
+from deltacli.typing import RecordBatch, SparkSchema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -86,7 +86,10 @@ def _frame(session: Any, partitions: Sequence[bytes], schema: Any) -> Any:  # An
     return spread.mapInArrow(_task(carried_package(), schema), schema)
 
 
-def _task(package: RecordBatch, schema: RecordBatch) -> Callable[[Iterator[RecordBatch]], Iterator[RecordBatch]]:
+def _task(
+    package: Any,  # Any: of `carried_package`
+    schema: SparkSchema,
+) -> Callable[[Iterator[RecordBatch]], Iterator[RecordBatch]]:
     """Return the function of a Spark task. It is sent by value, with the modules of deltacli."""
     name = _ROWS
 
