@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from deltacli.cli.apply_change import SchemaEdit
 from deltacli.cli.render.columns import Column
 from deltacli.cli.render.json import envelope
-from deltacli.cli.render.sections import Section
+from deltacli.cli.render.sections import Section, refused
 from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, line_of
 from deltacli.cli.terminal.shell import quoted_table
 from deltacli.cli.terminal.term import Style, Terminal
@@ -60,7 +60,7 @@ class AlterResult(Result):
             Section("schema", [_schema_line(outcome, is_dry=self.is_dry)]),
             Section("changes", list(_changes(outcome))),
             Section("warnings", [message for _, message in outcome.warnings], Style.PROBLEM),
-            Section("refused", list(_refusal(outcome)), Style.PROBLEM),
+            refused(_refusal(outcome)),
         ]
 
 

@@ -59,7 +59,10 @@ def report_error(error: DeltacliError, arguments: Sequence[str], table: str | No
     `table` is the table as the user wrote it.
     """
     table = _subject(error, arguments, table)
-    hint = (_of_condition if error.code == "usage.where" else _hint)(error, arguments, table)
+    if error.code == "usage.config":
+        hint = error.hint
+    else:
+        hint = (_of_condition if error.code == "usage.where" else _hint)(error, arguments, table)
     if isinstance(error, PaimonTable):
         _name_what_works(error, arguments, table)
     for name, value in error.facts.items():

@@ -11,7 +11,7 @@ from deltacli.cli.invocation import invocation
 from deltacli.cli.options.run import Run
 from deltacli.cli.render.columns import Column
 from deltacli.cli.render.json import envelope
-from deltacli.cli.render.sections import Section
+from deltacli.cli.render.sections import Section, refused
 from deltacli.cli.render.text_form import write_sections, write_table
 from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, emit_lines, line_of
 from deltacli.cli.terminal.interrupts import Interrupted
@@ -88,7 +88,7 @@ class _SchemaVacuumResult(Result):
             Section("cutoff", [cutoff]),
             Section("delete" if self.outcome is None else "planned", [_deleted(plan)]),
             Section("keep", _kept(plan)),
-            Section("refused", [one.message for one in plan.refusals], Style.PROBLEM),
+            refused(f"{one.message} [{one.code}]" for one in plan.refusals),
             *([] if self.outcome is None else _became(self.outcome)),
         ]
 
@@ -214,10 +214,10 @@ def _require_allowed(plan: SchemaVacuumPlan) -> None:
     """Raise the first refusal of a plan with the command that overrides it."""
     try:
         require_allowed(plan)
-    except Refused as refused:
+    except Refused as refusal:
         if override := plan.refusals[0].override:
             option, _, value = override.partition(" ")
-            refused.hint = again_with(invocation.arguments, option, value or None)
+            refusal.hint = again_with(invocation.arguments, option, value or None)
         raise
 
 

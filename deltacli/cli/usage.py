@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from deltacli.cli.command_tree import COMMANDS, GROUPS, leads_on, path_in, path_of
 from deltacli.cli.errors import say_document, wants_json
-from deltacli.cli.terminal.shell import again, again_with
+from deltacli.cli.terminal.shell import again, again_with, without_value
 from deltacli.cli.terminal.term import say, visible
 from deltacli.errors import UsageError
 from deltacli.hints import nearest_name
@@ -97,6 +97,7 @@ def _in_our_words(message: str) -> str:
     for theirs, ours in (
         (r"is not a valid int(eger)?\b", "is not a whole number"),
         (r"is not a valid float\b", "is not a number"),
+        (r"^missing (argument|option) '([^']*)'", r"missing \1 \2"),
         (
             r"invalid value for '--format': ('\w*') is not one of 'table'$",
             r"\1: this command has one format and takes no --format",
@@ -127,11 +128,11 @@ def _meant(error: Exception, message: str, arguments: Sequence[str]) -> Meant | 
         return Meant(None, again(_without_format(arguments, found[1])))
     if found := re.fullmatch(r"'(.*)' is not an action of this command: (.*)", message):
         return _action_for(found[1], re.findall(r"'([^']+)'", found[2]), path, rest)
-    if path == ("diff",) and message == "missing argument 'V1|OTHER'" and len(rest) == 1:
+    if path == ("diff",) and message == "missing argument V1|OTHER" and len(rest) == 1:
         return Meant(None, again(["history", *rest]))
-    if path == ("changes",) and message == "missing option '--from'" and rest:
+    if path == ("changes",) and message == "missing option --from" and rest:
         return Meant(None, again_with(arguments, "--from", "0"))
-    if path == ("share", "ls") and message == "missing argument 'SHARES'" and (profiles := sorted(glob("*.share"))):
+    if path == ("share", "ls") and message == "missing argument SHARES" and (profiles := sorted(glob("*.share"))):
         return Meant(None, again([*path, profiles[0], *rest]))
     found = re.match(r"invalid value for '--format': '(\w+)'", message)
     if found and f"--{found[1]}" in options:  # a file beside the result
@@ -148,7 +149,7 @@ def _value_for(message: str, arguments: Sequence[str]) -> Meant | None:
     option, given, choices = found.groups()
     if choices is None:
         is_newest = option == "--version" and given in _NEWEST
-        return Meant(None, again(_without_value(arguments, option, given))) if is_newest else None
+        return Meant(None, again(without_value(arguments, option, given))) if is_newest else None
     near = nearest_name(given, re.findall(r"'([^']+)'", choices), alike=_ALIKE)
     if near is None:
         return None
@@ -186,12 +187,7 @@ _OF_OTHER_ACTIONS = {
 
 
 def _without_format(arguments: Sequence[str], given: str) -> list[str]:
-    return _without_value(arguments, "--format", given)
-
-
-def _without_value(arguments: Sequence[str], option: str, value: str) -> list[str]:
-    given = rf"\0{option}[=\0]{re.escape(value)}(?=\0|\Z)"
-    return re.sub(given, "", "\0" + "\0".join(arguments))[1:].split("\0")
+    return without_value(arguments, "--format", given)
 
 
 def _command_for(group: str, word: str, rest: Sequence[str]) -> Meant | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -491,6 +492,16 @@ def test_a_next_command_names_the_files_of_the_command_line(line: str, advice: s
         ("explain trips --if add=deletionVector", "deltacli explain trips --if add=deletionVectors"),
         ("validate trips --select log.gapp", "deltacli validate trips --select log.gap"),
         ("alter trips drop trp --yes", "deltacli alter trips drop trip"),
+        ("diff trips 3 ./trips", "deltacli diff trips ./trips --from 3"),
+        ("diff trips ./trips 3", "deltacli diff trips ./trips --to 3"),
+        ("diff trips 3 x", "deltacli history trips"),
+        ("diff trips 3 8 --rows", "deltacli diff trips 3 8 --rows --key trip"),
+        ("diff trips 3 8 --key trip", "deltacli diff trips 3 8 --key trip --rows"),
+        ("history trips --config nowhere.toml -q", "deltacli history trips -q"),
+        ("properties trips set foo --yes", "deltacli properties trips set foo=true --dry-run"),
+        ("properties trips set foo bar a=b", "deltacli properties trips set foo=bar a=b --dry-run"),
+        ("properties trips set delta.appendonly", "deltacli properties trips set delta.appendOnly=false --dry-run"),
+        ("optimize trips --target-size 5", "deltacli optimize trips --target-size 5MiB --dry-run"),
     ],
 )
 def test_a_hint_is_the_same_command_corrected(line: str, hint: str, sample: Path) -> None:
@@ -503,7 +514,9 @@ def test_a_hint_is_the_same_command_corrected(line: str, hint: str, sample: Path
         ("changes trips --from abc", "--from: 'abc' is neither a version number nor a time"),
         ("changes trips --from 9 --to 3", "--to 3 is before --from 9"),
         ("features trips remove x", "'remove' is not an action of this command: 'add', 'drop'; did you mean 'drop'?"),
-        ("schema convert trips", "missing option '--to': delta, paimon, arrow, ddl"),
+        ("schema convert trips", "missing option --to: delta, paimon, arrow, ddl"),
+        ("checkpoint", "missing argument TABLE"),
+        ("optimize trips --target-size 5", "--target-size: 5 bytes cannot be the size of a data file"),
         ("read trips --limit x", "invalid value for '--limit': 'x' is not a whole number"),
         ("schema diff trips --from schema:0", "schema:N is a point of a Paimon table"),
         ("history trips --columns typo", "no commit shown has the key typo in its commitInfo"),
@@ -514,6 +527,33 @@ def test_a_message_says_what_is_wrong_in_plain_words(line: str, message: str, sa
     result = deltacli(*line.split(), cwd=sample.parent)
 
     assert (2, f"error: {message}") == (result.code, result.err.splitlines()[0])
+
+
+def test_a_configuration_of_the_environment_is_left_out_by_the_hint(sample: Path) -> None:
+    result = deltacli("history", "trips", cwd=sample.parent, DELTACLI_CONFIG="nowhere.toml")
+
+    assert "hint: env -u DELTACLI_CONFIG deltacli history trips" == result.err.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("vacuum trips --retention 1h --now 2026-01-04T12:00:00Z", "vacuum.retention"),
+        ("widen-type trips ride.fare decimal(12,2) --dry-run", "widen.protocol-upgrade-needed"),
+        ("alter trips drop trip --dry-run", "alter.mapping-needed"),
+    ],
+)
+def test_a_refusal_is_said_once_where_both_streams_are_one(line: str, code: str, sample: Path) -> None:
+    apart = deltacli(*line.split(), cwd=sample.parent)
+    command = [sys.executable, "-m", "deltacli", *line.split()]
+    together = subprocess.run(
+        command, cwd=sample.parent, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+    )
+
+    sentence = apart.err.splitlines()[0].removeprefix("error: trips: ").removeprefix("nothing was changed: ")
+    assert (4, 4, 1) == (apart.code, together.returncode, together.stdout.count(sentence))
+    assert re.search(rf"^refused +{re.escape(f'{sentence} [{code}]')}", apart.out, re.MULTILINE)
+    assert re.search(rf"^refused +{re.escape(code)}$", together.stdout, re.MULTILINE)
 
 
 def test_a_hint_with_several_ways_is_no_command(sample: Path) -> None:

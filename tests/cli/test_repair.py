@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.support import Result, deltacli
+from tests.cli.support import Result, deltacli, make_sample
 from tests.cli.test_documents import lines_of
 from tests.docs.test_schemas import faults
 from tests.support.damaged_tables import ADDED, CHECKPOINT, HINT, DamagedTable
@@ -99,6 +99,14 @@ def test_what_comes_from_a_copy_needs_no_consent_to_loss(home: Path) -> None:
     assert {"recover"} == {step["action"] for step in found["steps"]}
     assert {"done"} == {step["state"] for step in found["steps"]}
     assert {"copy"} == {step["source"] for step in found["steps"]}
+
+
+def test_sizes_have_separators(tmp_path: Path) -> None:
+    make_sample(tmp_path / "tbl", damaged=True)
+
+    assert (
+        "00018.snappy.parquet: 700 bytes instead of 1,363 [data.size-mismatch]\n" in repair(tmp_path, "--dry-run").out
+    )
 
 
 def test_errors_that_are_left_are_findings(home: Path) -> None:

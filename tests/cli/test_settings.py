@@ -202,12 +202,14 @@ def test_properties_and_features_are_listed_in_every_format(home: Path) -> None:
         json.loads(line) for line in deltacli("properties", "tbl", "--format", "ndjson", cwd=home).out.splitlines()
     ]
     features = deltacli("features", "tbl", "--format", "ndjson", cwd=home).out.splitlines()
+    in_words = deltacli("features", "tbl", cwd=home).out.splitlines()
     change = deltacli("properties", "tbl", "set", "x=y", "--dry-run", "--format", "ndjson", cwd=home).out.splitlines()
 
     assert "key,value,known,valid,default,meaning" == as_csv[0]
     assert ["delta.mine,1,false,true,,not recognized by any known engine", "owner,me,,true,,"] == as_csv[2:]
     assert [True, False, None] == [checked(line, "property")["known"] for line in lines[:-1]]
     assert ["appendOnly", "invariants"] == [checked(json.loads(line), "feature")["name"] for line in features[:-1]]
+    assert ["appendOnly", "writer", "no", "no"] == in_words[2].split()
     assert "x" == checked(json.loads(change[0]), "properties")["changes"][0]["key"]
     document(deltacli("properties", "tbl", "--json", cwd=home))
     changed = deltacli("properties", "tbl", "set", "x=y", "--dry-run", "--format", "csv", cwd=home).out

@@ -26,11 +26,11 @@ version      42
 cutoff       files older than 2026-01-26 02:40:00 UTC (7d)
 limited to   day < '2026-01-02'
 delete       6 files, 3.0 GiB
-             tombstone        2 files  3.0 GiB  2024-12-29T02:40:00.000Z to 2026-01-25T02:40:00.000Z
-             uncommitted       1 file  2.0 KiB  2026-01-24T02:40:00.000Z
-             deletion-vector   1 file     43 B  2026-01-24T02:40:00.000Z
-             change-data       1 file    700 B  2026-01-13T02:40:00.000Z
-             unrecognized      1 file     12 B  2025-11-04T02:40:00.000Z
+             tombstone        2 files  3.0 GiB  2024-12-29 02:40:00 to 2026-01-25 02:40:00 UTC
+             uncommitted       1 file  2.0 KiB  2026-01-24 02:40:00 UTC
+             deletion-vector   1 file     43 B  2026-01-24 02:40:00 UTC
+             change-data       1 file    700 B  2026-01-13 02:40:00 UTC
+             unrecognized      1 file     12 B  2025-11-04 02:40:00 UTC
 directories  1 empty directory
 keep         live          120 files, 5.0 GiB
              retained      30, removed files that are still needed
@@ -45,7 +45,7 @@ keep         live          120 files, 5.0 GiB
 nested       2 nested tables, left alone
              archive/orders
              tmp/x
-time travel  complete from version 41, committed 2026-01-27T02:40:00.000Z
+time travel  complete from version 41, committed 2026-01-27 02:40:00 UTC
              versions 12-40 will no longer be fully readable
 change feed  of versions 3-40 is no longer complete
 refused      83% of the bytes would be deleted, above the limit of 50% [vacuum.max-delete]; \

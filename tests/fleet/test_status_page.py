@@ -14,6 +14,7 @@ import pytest
 
 from deltacli.fleet.alerts import StepStatus
 from deltacli.fleet.policy_file.reading import read_fleet_file
+from deltacli.fleet.reporting.html import command_line
 from deltacli.fleet.reporting.page import status_page
 from deltacli.fleet.running.journal import JournalWriter
 from deltacli.fleet.status import FleetStatus, read_status
@@ -79,7 +80,21 @@ def test_only_commands_are_set_as_commands_and_causes_have_counts(tmp_path: Path
     again = json.loads(re.findall(r"<script[^>]*>(.*?)</script>", status_page(status, "f", 1), re.DOTALL)[0])
     sentence = "add consent = true to vacuum in the policy of the group, or turn vacuum off"
     assert [sentence, False] in again["tables"][0]["n"]
-    assert 'make(isCommand ? "code" : "span"' in page
+    assert 'isCommand ? whole(make("code", "", text)) : make("span", "", text)' in page
+
+
+def test_lines_of_commands_do_not_end_within_an_option_and_further_alerts_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("deltacli.fleet.reporting.page._MOST_CAUSES", 1)
+
+    page = status_page(status_of(tmp_path, 1_900), "fleet.toml", 1_800_100_000_000)
+
+    option = '<span class="option">{}</span>'
+    expected = f"deltacli x {option.format('--dry-run')} &lt;a-b {option.format('-n')} 3"
+    assert expected == command_line("deltacli x --dry-run <a-b -n 3")
+    assert re.search(r'<li id="others">\d more, in the tables below</li>', page)
+    assert 'getElementById("others")' in page
 
 
 def test_the_cards_count_what_the_headline_counts(tmp_path: Path) -> None:
@@ -150,6 +165,9 @@ def test_the_page_works_in_a_browser(browser: Page, tmp_path: Path, width: int, 
     dates = browser.evaluate("[...document.querySelectorAll('#plots .axis span')].map((one) => one.textContent)")
     browser.evaluate("document.querySelector('#alerts a').click()")
     revealed = browser.evaluate("document.activeElement.closest('tr').nextSibling.textContent")
+    broken = browser.evaluate(
+        "[...document.querySelectorAll('.option')].filter((o) => o.getClientRects().length > 1).length"
+    )
     browser.evaluate("document.getElementById('only').click()")
     shown = browser.evaluate("document.getElementById('shown').textContent")
     browser.call("Page.printToPDF")
@@ -157,7 +175,7 @@ def test_the_page_works_in_a_browser(browser: Page, tmp_path: Path, width: int, 
     assert HOSTILE in names
     assert "group g" in opened
     assert HOSTILE in revealed
-    assert (0, ["2027-01-15", "2027-01-16"]) == (cut, dates[:2])
+    assert (0, 0, ["2027-01-15", "2027-01-16"]) == (cut, broken, dates[:2])
     assert (scheme == "light") == (background == "rgb(255, 255, 255)")
     assert not is_wide
     bytes_ = [float(text.split()[0]) * (1024 if "KiB" in text else 1) for text in sizes]

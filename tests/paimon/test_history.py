@@ -11,6 +11,7 @@ import pytest
 
 from deltacli.operations.paimon.history import read_paimon_history
 from deltacli.operations.table.handle import TableHandle
+from tests.cli.screen import screen_of
 from tests.paimon.answers import Capture, ask, document, lines, rows
 from tests.support.builder import TableBuilder
 from tests.support.paimon_builder import ID, NAME, PRICE, AsUser, PaimonBuilder, field
@@ -54,6 +55,16 @@ def test_documents_and_lines_have_the_same_content(table: PaimonBuilder, capsys:
     assert {"kind": "renameColumn", "field": "name", "fieldId": 1, "from": "name", "to": "customer"} | {
         "class": "lossless"
     } == found["schemas"][2]["changes"][0]
+
+
+def test_a_narrow_screen_has_times_and_names_what_is_left_out(
+    table: PaimonBuilder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = screen_of(monkeypatch, "history", table.root)
+
+    assert "written (UTC)" in shown
+    assert "2023-11-14 22:13:2" in shown
+    assert "no room for schema, class\n" in shown
 
 
 def test_a_limit_cuts_the_timeline(table: PaimonBuilder, capsys: Capture) -> None:

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import os
 import re
-from typing import Annotated, NamedTuple
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from deltacli.cli.invocation import invocation
 from deltacli.cli.options.asked import Asked
 from deltacli.cli.options.common_options import TableArgument
 from deltacli.cli.options.moments import parse_timestamp
 from deltacli.cli.options.run import Run
+from deltacli.cli.terminal.shell import again_with, again_with_flags
 from deltacli.errors import EXIT_FINDINGS, UsageError
+from deltacli.hints import command
 from deltacli.operations.diff.request import DiffRequest
+
+if TYPE_CHECKING:
+    from deltacli.api.table import Table
 
 EXIT_CODES = (0, 1, 2, 3, 7, 70)
 
@@ -79,6 +87,8 @@ def diff(
     from deltacli.operations.diff.tables import diff_tables
 
     points, other = _chosen(first, second, begin, end)
+    opened = run.open_table(table)
+    _require_key(opened, asked.values)
     values = {
         **asked.values,
         "from_version": points[0].version,
@@ -87,7 +97,7 @@ def diff(
         "to_timestamp_ms": points[1].timestamp_ms,
         "other": None if other is None else run.open_table(other),
     }
-    found = diff_tables(run.open_table(table), Asked(DiffRequest, values).request())
+    found = diff_tables(opened, Asked(DiffRequest, values).request())
     run.write(diff_result(found))
     if not found.is_equal:
         raise typer.Exit(EXIT_FINDINGS)
@@ -104,10 +114,10 @@ def _chosen(
             )
         new = Point() if second is None else _read("V2", second)
         if new is None:
-            raise _no_version("V2", str(second))
+            raise _no_version("V2", str(second), _of_other(first, "--from", str(second)))
         return (old, new), None
     if second is not None:
-        raise _no_version("V1", first)
+        raise _no_version("V1", first, None if _read("V2", second) is None else _of_other(second, "--to", first))
     return (_of_option("--from", begin), _of_option("--to", end)), first
 
 
@@ -129,9 +139,34 @@ def _read(name: str, text: str) -> Point | None:
     return None
 
 
-def _no_version(name: str, text: str) -> UsageError:
+def _no_version(name: str, text: str, hint: str | None = None) -> UsageError:
     return UsageError(
         f"{name} {text!r} is not a version",
         code="usage.version",
         facts={"expected": "a number, a time such as 2026-01-09T08:12:44Z, or a date"},
+        hint=hint or command("history"),
     )
+
+
+def _of_other(version: str, option: str, word: str) -> str | None:
+    """Return the command line with a version as that of one of two tables; None unless a word looks like a table."""
+    if not (os.path.isdir(word) or "://" in word or "#" in word):
+        return None
+    words = list(invocation.arguments)
+    words.remove(version)
+    return again_with(words, option, version)
+
+
+def _require_key(table: Table, values: Mapping[str, Any]) -> None:
+    """Raise UsageError for rows without a key, with a column that may be one."""
+    if values.get("key") and not values.get("rows"):
+        raise UsageError("--key is for --rows", hint=again_with_flags(invocation.arguments, ["--rows"]))
+    if values.get("rows") and not values.get("key"):
+        schema = table.snapshot().schema
+        columns = [] if schema is None else sorted(schema.fields, key=lambda column: column.nullable)
+        names = [column.name for column in columns if re.fullmatch(r"\w+", column.name)]
+        raise UsageError(
+            "--rows compares rows by a key: name the columns that identify a row with --key",
+            facts={"columns": ", ".join(names)} if names else None,
+            hint=again_with(invocation.arguments, "--key", names[0]) if names else command("snapshot"),
+        )

@@ -15,7 +15,7 @@ from deltacli.cli.invocation import invocation
 from deltacli.cli.options.common_options import CommitMetadataOption, DryRunOption, TableArgument, YesOption
 from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.interrupts import telling_commit
-from deltacli.cli.terminal.shell import again, again_without, quoted_table
+from deltacli.cli.terminal.shell import again, again_with_flags, again_without, quoted_table
 from deltacli.errors import DeltacliError, Refused, UsageError
 
 if TYPE_CHECKING:
@@ -152,7 +152,30 @@ def _edits(
         if force:
             raise UsageError("--force requires set; unset accepts any existing key")
         return PropertyEdits(drop=tuple(items), commit_metadata=commit_metadata)
+    if any("=" not in item for item in items):
+        raise _without_value(items)
     return PropertyEdits(put=pairs_of(items), force=force, commit_metadata=commit_metadata)
+
+
+def _without_value(items: Sequence[str]) -> UsageError:
+    """Return the error for a key without `=` and a value, with the plan of the change that was perhaps meant."""
+    from deltacli.delta.protocol.known_properties import MEANINGS, right_spelling
+
+    words = [word for word in invocation.arguments if word != "--yes"]
+    given = next(item for item in items if "=" not in item)
+    key = right_spelling(given) or given
+    place = words.index(given)
+    value, length = MEANINGS.get(key, ("", None))[1] or "true", 1
+    following = words[place + 1 : place + 2]
+    if following and following[0] in items and "=" not in following[0]:  # KEY VALUE
+        value, length = following[0], 2
+    words[place : place + length] = [f"{key}={value}"]
+    return UsageError(
+        f"{given!r} is not of the form KEY=VALUE",
+        code="usage.property",
+        facts={"expected": f"{key}=VALUE"},
+        hint=again(words) if "--dry-run" in words else again_with_flags(words, ["--dry-run"]),
+    )
 
 
 def apply_settings(

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 
+from deltacli.cli.invocation import invocation
+from deltacli.cli.terminal.shell import again, without_value
 from deltacli.errors import UsageError
 from deltacli.typing import Toml
 from deltacli.units import parse_duration
@@ -45,7 +47,9 @@ def read_configuration(path: str | None) -> dict[str, Toml]:
             settings = tomllib.load(file)
     except OSError as fault:
         raise UsageError(
-            f"the configuration {path} cannot be read: {(fault.strerror or '').lower()}", code="usage.config"
+            f"the configuration {path} cannot be read: {(fault.strerror or '').lower()}",
+            code="usage.config",
+            hint=_without_file(path),
         ) from fault
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as fault:
         raise UsageError(f"the configuration {path} is not TOML: {fault}", code="usage.config") from fault
@@ -59,6 +63,12 @@ def read_configuration(path: str | None) -> dict[str, Toml]:
         raise UsageError(f"quiet in the configuration {path} is neither true nor false", code="usage.config")
     _check_prefixes(path, settings.get("allow_external", []))
     return {**settings, **{name: _texts(settings, name, path) for name in ("storage_options", "spark_conf")}}
+
+
+def _without_file(path: str) -> str:
+    """Return the current command line without the configuration file, which an option or the environment names."""
+    words = without_value(invocation.arguments, "--config", path)
+    return again(words) if words != [*invocation.arguments] else f"env -u {Variable.CONFIG} {again(words)}"
 
 
 def _texts(settings: Mapping[str, Toml], name: str, path: str) -> dict[str, str]:

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 from deltacli.cli.render.columns import item_columns
 from deltacli.cli.render.json import envelope
-from deltacli.cli.render.sections import Section
+from deltacli.cli.render.sections import Section, refused
 from deltacli.cli.results import Listing
-from deltacli.cli.terminal.term import Style
 from deltacli.typing import JsonObject
 from deltacli.units import format_duration, format_moment, format_ranges, format_size, plural
 
@@ -63,7 +62,7 @@ def expiry_sections(plan: ExpiryPlan, outcome: ExpiryOutcome | None) -> list[Sec
         Section(_verb(outcome), _files(plan) if plan.files else ["nothing"]),
         Section("versions", [_versions(plan)] if plan.files else []),
         Section("deleted", [_deleted(outcome)] if outcome else []),
-        Section("refused", [_refusal(refusal) for refusal in plan.refusals], Style.PROBLEM),
+        refused(_refusal(refusal) for refusal in plan.refusals),
     ]
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from deltacli.cli.render.sections import Section
+from deltacli.cli.render.sections import Section, refused
 from deltacli.cli.results import Grid, Outcome, grid_of
 from deltacli.cli.terminal.term import Style
 from deltacli.operations.restore.changed_files import COLUMNS, changed_files
@@ -69,7 +69,7 @@ def _sections(plan: RestorePlan, committed: int | None, *, is_plan: bool) -> Ite
     yield Section("notes", list(plan.notes))
     yield Section("noticed by", [f"{client.name}: {client.effect}" for client in plan.clients])
     yield Section("unusable", list(_problems(plan)), Style.PROBLEM)
-    yield Section("refused", [f"{one.message} [{one.code}]" for one in plan.refusals], Style.PROBLEM)
+    yield refused(f"{one.message} [{one.code}]" for one in plan.refusals)
 
 
 def amount_text(amount: Amount) -> str:

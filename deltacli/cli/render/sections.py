@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from deltacli.cli.terminal.term import Style
+from deltacli.patterns import pattern
+
+_CODE = pattern(r"\[([a-z]+(?:[.-][a-z0-9]+)+)\](?:;|\Z)")
+"""The code of an error at the end of a line, or before a way out."""
 
 
 class Section(NamedTuple):
@@ -14,3 +18,23 @@ class Section(NamedTuple):
     label: str
     lines: Sequence[str]
     style: Style = Style.PLAIN
+    repeated: int = 0
+    """How many of the lines the error says as well that follows on stderr."""
+
+
+def refused(lines: Iterable[str], *, in_error: int = 1) -> Section:
+    """Return the lines on what refuses a plan, each with its code in brackets; the error says the first ones."""
+    return Section("refused", list(lines), Style.PROBLEM, in_error)
+
+
+def without_repetition(sections: Iterable[Section]) -> list[Section]:
+    """Return sections with the codes alone of lines that the error says."""
+    return [
+        section._replace(
+            lines=[
+                found[1] if number < section.repeated and (found := _CODE.search(line)) else line
+                for number, line in enumerate(section.lines)
+            ]
+        )
+        for section in sections
+    ]

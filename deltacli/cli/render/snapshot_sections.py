@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from deltacli.cli.render.sections import Section
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.storage.base import StoreOfVersions
-from deltacli.units import format_age, format_count, format_moment, format_size, format_timestamp, plural
+from deltacli.units import format_age, format_count, format_moment, format_size, plural
 
 if TYPE_CHECKING:
     from deltacli.operations.read.snapshot import SnapshotSummary
@@ -48,9 +48,10 @@ def _version(summary: SnapshotSummary, terminal: Terminal) -> str:
         is_shared = isinstance(snapshot.table.storage, StoreOfVersions)
         return f"{snapshot.version}" + ("" if is_shared else ", its commit file is gone")
     moment = snapshot.time.timestamp_ms
+    committed = f"{snapshot.version}, committed {format_moment(moment)} UTC"
     if terminal.is_drawn:
-        return f"{snapshot.version}, committed {format_moment(moment)} UTC, {format_age(moment, summary.now_ms)}"
-    return f"{snapshot.version}, committed {format_timestamp(moment)} ({snapshot.time.source})"
+        return f"{committed}, {format_age(moment, summary.now_ms)}"
+    return f"{committed} ({snapshot.time.source})"
 
 
 def _about(snapshot: Snapshot) -> Iterator[Section]:

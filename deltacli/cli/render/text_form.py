@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any, BinaryIO
 
 from deltacli.cli.render.columns import DRAWN_ROWS, GAP, Column, Row, exact_line, fit, left_out, pad
-from deltacli.cli.render.sections import Section
-from deltacli.cli.terminal.output import keep_heading
+from deltacli.cli.render.sections import Section, without_repetition
+from deltacli.cli.terminal.output import errors_follow, keep_heading
 from deltacli.cli.terminal.term import Style, Terminal, cells, encoded, shorten, visible
 
 
@@ -24,7 +24,9 @@ def write_whole_table(
 
 
 def write_sections(sink: BinaryIO, terminal: Terminal, sections: Sequence[Section]) -> None:
-    """Write labelled lines: folded on a terminal, uncut into a pipe."""
+    """Write labelled lines: folded on a terminal, uncut into a pipe. What the error says is not said twice."""
+    if errors_follow(sink):
+        sections = without_repetition(sections)
     if terminal.is_drawn:
         from deltacli.cli.render.terminal.console import Canvas
         from deltacli.cli.render.terminal.sections import draw_sections
@@ -67,7 +69,7 @@ def write_table(
         chosen = [replace(column, title=None) for column in columns]
         if not keep_empty:
             chosen = [c for c in chosen if not rows or any(c.value(row) is not None for row in rows)]
-        texts = [[exact_line(column.value(row)) for column in chosen] for row in rows]
+        texts = [[_in_pipe(column, row) for column in chosen] for row in rows]
         widths = _natural_widths(chosen, texts)
     else:
         chosen, texts, widths = _fitted(columns, rows, terminal, keep_empty=keep_empty)
@@ -85,6 +87,12 @@ def write_table(
     if lines:
         sink.write(encoded("\n".join(lines) + "\n"))
     return [column.name for column in chosen]
+
+
+def _in_pipe(column: Column[Row], row: Row) -> str:
+    """Return a value uncut, a truth value in the words of a screen where the column has some."""
+    value = column.value(row)
+    return column.shown(row) if isinstance(value, bool) and column.text is not None else exact_line(value)
 
 
 def _headings(terminal: Terminal, columns: Sequence[Column[Any]], widths: Sequence[int]) -> list[str]:

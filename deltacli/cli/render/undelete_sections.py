@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from deltacli.cli.render.sections import Section
+from deltacli.cli.render.sections import Section, refused
 from deltacli.cli.terminal.term import Style
 from deltacli.operations.recover.plan import MISSING, PLANNED
+from deltacli.operations.recover.verify import other_size
 from deltacli.typing import JsonObject
 from deltacli.units import format_ranges, format_size, plural
 
@@ -36,7 +37,7 @@ def sections_of(plan: UndeletePlan, restored: Journal | None) -> list[Section]:
         Section("missing", list(_lost(plan)) if missing.files else [], Style.PROBLEM),
         Section("readable", _readable(plan) if missing.files else []),
         *remarks_of(plan),
-        Section("refused", [f"{one.message} [{one.code}]" for one in plan.refusals], Style.PROBLEM),
+        refused(f"{one.message} [{one.code}]" for one in plan.refusals),
     ]
 
 
@@ -109,7 +110,7 @@ def _replaced_files(plan: UndeletePlan) -> Iterator[str]:
 
 def sizes_of(row: JsonObject) -> str:
     """Return the bytes of the file that is there, and those that the log names."""
-    return f"{row['presentSizeBytes']:,} bytes instead of {row['sizeBytes']:,}"
+    return other_size(row["presentSizeBytes"], row["sizeBytes"])
 
 
 def _lost(plan: UndeletePlan) -> Iterator[str]:

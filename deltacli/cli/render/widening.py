@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from deltacli.cli.apply_change import SchemaEdit
 from deltacli.cli.invocation import invocation
-from deltacli.cli.render.sections import Section
+from deltacli.cli.render.sections import Section, refused
 from deltacli.cli.results import Outcome
 from deltacli.cli.terminal.shell import as_typed, quoted_table
 from deltacli.cli.terminal.term import Style
@@ -80,7 +80,7 @@ def _sections(outcome: WideningOutcome, *, dry_run: bool) -> list[Section]:
         Section("files", list(_files(outcome))),
         Section("then", list(_consequences(outcome))),
         Section("warnings", [caution.message for caution in plan.warnings], Style.PROBLEM),
-        Section("refused", list(_refusals(outcome)), Style.PROBLEM),
+        refused(_refusals(outcome), in_error=len(outcome.refusals)),
     ]
 
 

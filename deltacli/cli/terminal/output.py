@@ -22,6 +22,15 @@ def keep_heading(sink: BinaryIO, lines: int = 1) -> None:
         keep(lines)
 
 
+def errors_follow(sink: BinaryIO) -> bool:
+    """Return whether stderr goes to where a result is written: the same terminal, pipe or file."""
+    is_stdout = sink is getattr(sys.stdout, "buffer", None) or hasattr(sink, "keep_heading")
+    try:
+        return is_stdout and os.path.sameopenfile(1, 2)
+    except OSError:
+        return False
+
+
 @contextlib.contextmanager
 def open_sink(output: str | None, screen: Screen | None = None) -> Iterator[BinaryIO]:
     """Yield the stream for the result; `screen` is stdout where that is a terminal.

@@ -21,6 +21,7 @@ __all__ = [
     "fill_hint",
     "quoted",
     "quoted_table",
+    "without_value",
 ]
 
 
@@ -124,3 +125,9 @@ def again_with(
     end = kept.index("--") if "--" in kept else len(kept)
     added = [option] if value is None else [option, quoted(value)]
     return CommandLine(" ".join(["deltacli", *map(quoted, kept[:end]), *added, *map(quoted, kept[end:])]))
+
+
+def without_value(arguments: Sequence[str], option: str, value: str) -> list[str]:
+    """Return a command line without an option of this value."""
+    given = rf"\0{option}[=\0]{re.escape(value)}(?=\0|\Z)"
+    return re.sub(given, "", "\0" + "\0".join(arguments))[1:].split("\0")

@@ -18,6 +18,8 @@ from deltacli.patterns import pattern
 _UNSEEN = pattern("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 """Control characters, and those that change the direction of the text around them."""
 
+_OPTION = pattern(r"(?<=\s)--?[A-Za-z][\w-]*")
+
 
 def text(given: str) -> str:
     """Return a text as HTML, for content and for quoted attributes. Lone surrogates become question marks, and
@@ -25,6 +27,11 @@ def text(given: str) -> str:
     """
     shown = _UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode(), given)
     return escape(shown.encode("utf-8", "replace").decode())
+
+
+def command_line(given: str) -> str:
+    """Return a command as HTML whose lines do not end within an option."""
+    return _OPTION.sub(r'<span class="option">\g<0></span>', text(given))
 
 
 _ABOUT = "deltacli-table"

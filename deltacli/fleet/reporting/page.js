@@ -22,6 +22,12 @@
     return made;
   };
 
+  const whole = (command) => {  // a line must not end within an option
+    const parts = command.textContent.split(/ (--?[\w-]+)/);
+    command.replaceChildren(...parts.flatMap((part, number) => (number % 2 ? [" ", make("span", "option", part)] : [part])));
+    return command;
+  };
+
   const day = (ms) => new Date(ms).toISOString().slice(0, 10);
   const change = (points) => {
     const [first, last] = [points[0][1], points[points.length - 1][1]];
@@ -98,7 +104,7 @@
     cell.append(make("span", one.w <= WORST ? "bad" : "", one.b[0]));
     if (one.b.length > 1) cell.append(make("span", "dim", ` +${one.b.length - 1}`));
     const first = one.n.find(([, isCommand]) => isCommand);
-    if (one.w <= WORST && first) cell.append(make("code", "remedy", first[0]));
+    if (one.w <= WORST && first) cell.append(whole(make("code", "remedy", first[0])));
     return cell;
   }
   function trend(one) {
@@ -121,7 +127,7 @@
     }
     for (const [text, isCommand] of one.n) {
       const line = make("p");
-      line.append(make(isCommand ? "code" : "span", "", text));
+      line.append(isCommand ? whole(make("code", "", text)) : make("span", "", text));
       cell.append(line);
     }
     for (const kind of STEPS.filter((step) => step in one.s)) {
@@ -230,6 +236,20 @@
     link.addEventListener("click", (event) => { event.preventDefault(); reveal(data.tables[place]); });
     sentence.replaceWith(link);
   });
+  document.querySelectorAll("#alerts code").forEach(whole);
+  const others = document.getElementById("others");
+  if (others) {
+    const link = make("a", "", others.textContent);
+    link.href = "#only";
+    link.addEventListener("click", (event) => {
+      event.preventDefault();
+      [find.value, group.value, only.checked] = ["", "", true];
+      redraw();
+      only.scrollIntoView();
+      only.focus({ preventScroll: true });
+    });
+    others.replaceChildren(link);
+  }
   find.addEventListener("input", redraw);
   group.addEventListener("change", redraw);
   only.addEventListener("change", redraw);

@@ -98,7 +98,8 @@ def _alerts(causes: Sequence[Cause], file: str) -> str:
         f"<li{mark}>{text(cause.sentence_by(short_name(cause.tables[0], file)))}{_remedy(cause.advice)}</li>"
         for cause, mark in zip(causes[:_MOST_CAUSES], marks, strict=False)
     ]
-    more = [f"<li>{len(causes) - _MOST_CAUSES:,} more, in the tables below</li>"] if len(causes) > _MOST_CAUSES else []
+    left = len(causes) - _MOST_CAUSES
+    more = [f'<li id="others">{left:,} more, in the tables below</li>'] if left > 0 else []
     return f'<h2>Alerts</h2>\n<ul id="alerts">{"".join(shown + more)}</ul>\n'
 
 

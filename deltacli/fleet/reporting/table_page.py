@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from deltacli.delta.schema.types import simple_name
-from deltacli.fleet.reporting.html import card, framed, part, text
+from deltacli.fleet.reporting.html import card, command_line, framed, part, text
 from deltacli.fleet.reporting.plots import COLOURS, Area, Drawn, Series, area_map, bar, line, stacked
 from deltacli.operations.doctor.table.wording import dollars, growth, numbers, saves
 from deltacli.release import VERSION
@@ -89,7 +89,7 @@ def _one_advice(one: JsonObject) -> str:
         f"<p>{text(one['message'])}</p><dl><dt>now</dt><dd>{text(numbers(one['now']))}</dd>"
         f"<dt>afterwards</dt><dd>{text(numbers(one['after']))}</dd>"
         + (f"<dt>saves</dt><dd>{text(gain)}</dd>" if gain else "")
-        + f"</dl>{f'<pre>{text(command)}</pre>' if command else ''}</li>"
+        + f"</dl>{f'<pre>{command_line(command)}</pre>' if command else ''}</li>"
     )
 
 

@@ -7,14 +7,16 @@ from dataclasses import dataclass, fields
 
 from deltacli.delta.log.commit_metadata import NO_METADATA
 from deltacli.errors import UsageError
-from deltacli.hints import parameter
+from deltacli.hints import command, parameter
 from deltacli.operations.table.api_arguments import count_number
 from deltacli.request_fields import COMMIT_METADATA, Kind, option, shared
-from deltacli.units import parse_size
+from deltacli.units import parse_size, plural
 
 _WITHOUT_ORDER = ("purge", "min_size", "min_files", "purge_ratio")
 """What chooses files one by one; files that are sorted together are chosen for their order."""
 _SIZES = ("target_size", "min_size", "max_bytes")
+_LEAST_TARGET = 1024
+"""The smallest size of new files. An empty Parquet file takes half of it, so that less means a forgotten unit."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +68,7 @@ class OptimizeRequest:
             if size is not None and (not isinstance(size, int) or isinstance(size, bool) or size < 1):
                 raise UsageError(f"{parameter(f'optimize.{name}')} {given} is not a size of at least one byte")
             object.__setattr__(self, name, size)
+        _require_plausible(self.target_size)
         if count_number(self.min_files, "min_files") < 2:
             raise UsageError(f"{parameter('optimize.min_files')} {self.min_files} is less than 2")
         if not 0 <= self.purge_ratio <= 1:
@@ -93,6 +96,18 @@ class OptimizeRequest:
         for name in _WITHOUT_ORDER:
             if getattr(self, name) != defaults[name]:
                 raise _together(name, "cannot be used with", order)
+
+
+def _require_plausible(target: object) -> None:
+    """Raise UsageError for a target below the size of a file with any content."""
+    if isinstance(target, int) and target < _LEAST_TARGET:
+        name = parameter("optimize.target_size")
+        raise UsageError(
+            f"{name}: {plural(target, 'byte')} cannot be the size of a data file",
+            code="usage.size",
+            facts={"expected": "at least 1KiB, with a unit, as in 128MiB"},
+            hint=command("optimize", target_size=f"{target}MiB", dry_run=True),
+        )
 
 
 def _together(*words: str) -> UsageError:

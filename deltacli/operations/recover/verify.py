@@ -48,6 +48,11 @@ Fault = tuple[Problem, str]
 """What is wrong with a file, and why in words."""
 
 
+def other_size(seen: int, stated: int) -> str:
+    """Return the reason of a file that has another size than the log says, in bytes."""
+    return f"{plural(seen, 'byte')} instead of {stated:,}"
+
+
 class Verified(NamedTuple):
     """The `problem` of each file, null where it is what the log says, and the reason in words (strings)."""
 
@@ -92,10 +97,9 @@ def verify(
     is_other = pc.fill_null(pc.not_equal(sizes, known), False)
     problems = pc.if_else(is_other, Problem.SIZE.value, pa.nulls(len(sizes), text))
     problems = pc.if_else(is_missing, Problem.MISSING.value, problems)
-    seen, expected = (pc.cast(column, text) for column in (sizes, known))
-    reasons = pc.if_else(
-        is_other, pc.binary_join_element_wise(seen, " bytes instead of ", expected, ""), pa.nulls(len(sizes), text)
-    )
+    others = (pc.filter(column, is_other).to_pylist() for column in (sizes, known))
+    texts = [other_size(*of_file) for of_file in zip(*others, strict=True)]
+    reasons = pc.replace_with_mask(pa.nulls(len(sizes), text), is_other, pa.array(texts, text))
     if contents is not False:
         found = _within(needed, sizes, pc.and_(pc.is_null(problems), contents), stores, engine, progress)
         return Verified(problems, reasons).with_faults(found)

@@ -17,7 +17,7 @@ from deltacli.errors import FileMissing, PathExternal
 from deltacli.hints import parameter
 from deltacli.operations.recover.needed import FileKind, NeededFiles, joined, needed_files, whole
 from deltacli.operations.recover.presence import look_for
-from deltacli.operations.recover.verify import Problem, faults_within, verify
+from deltacli.operations.recover.verify import Problem, faults_within, other_size, verify
 from deltacli.progress import SILENT
 from deltacli.typing import ArrowArray, RecordBatch
 from deltacli.units import plural
@@ -178,9 +178,7 @@ class _Elsewhere:
             elif size is None:
                 yield ProblemFile(add["path"], _DATA, Problem.MISSING, "no such file", stays=stays)
             elif size != add["size"]:
-                yield ProblemFile(
-                    add["path"], _DATA, Problem.SIZE, f"{size} bytes instead of {add['size']}", stays=stays
-                )
+                yield ProblemFile(add["path"], _DATA, Problem.SIZE, other_size(size, add["size"]), stays=stays)
             elif footers and not stays:
                 read.append(add)
         listed = [(ListedFile(add["path"], add["size"]), add["rows"]) for add in read]

@@ -10,7 +10,7 @@ from deltacli.cli.invocation import invocation
 from deltacli.cli.render.columns import Column, usual
 from deltacli.cli.render.json import envelope
 from deltacli.cli.render.sections import Section
-from deltacli.cli.render.text_form import write_table
+from deltacli.cli.render.text_form import write_whole_table
 from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, emit_lines
 from deltacli.cli.terminal.shell import again_without_limit, quoted_table
 from deltacli.cli.terminal.term import Style, Terminal
@@ -32,7 +32,7 @@ def paimon_history_columns(now_ms: int) -> list[Column[Event]]:
     return [
         Column("kind", _kind, style=_kind_style, priority=1, least=8, title="what"),
         Column("id", lambda event: event.id, right=True, priority=1, least=3),
-        Column("timestamp", _timestamp, text=_moment, priority=5, least=19, title="written (UTC)"),
+        Column("timestamp", _timestamp, text=_moment, priority=2, least=19, title="written (UTC)"),
         Column("age", lambda _: None, text=lambda event: _age(event, now_ms), style=_quiet, least=13, in_pipe=False),
         Column("schema", _schema_id, right=True, priority=4, least=6),
         Column("class", _loss, style=_loss_style, priority=3, least=8),
@@ -81,7 +81,7 @@ class PaimonHistoryResult(Result):
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
         shown = self.columns if self.is_chosen else usual(self.columns, terminal)
-        write_table(sink, terminal, shown, list(self.found.events), keep_empty=self.is_chosen)
+        write_whole_table(sink, terminal, shown, list(self.found.events), keep_empty=self.is_chosen)
 
     def notes(self, table: str, *, on_screen: bool) -> Iterator[str]:
         """Yield which files cannot be read, which are stray or omitted, and the next command."""

@@ -26,7 +26,7 @@ from deltacli.paimon.types import (
     walk_fields,
 )
 from deltacli.typing import Json
-from deltacli.units import format_count, format_timestamp, plural
+from deltacli.units import format_count, format_moment, plural
 
 
 @dataclass
@@ -178,7 +178,7 @@ def _schema_line(found: PaimonSnapshot) -> str:
     newest = found.schema_ids[-1]
     parts = [str(found.schema_id), "newest" if found.schema_id == newest else f"newest is {newest}"]
     if found.schema.time_ms:
-        parts.append(f"written {format_timestamp(found.schema.time_ms)}")
+        parts.append(f"written {format_moment(found.schema.time_ms)} UTC")
     return ", ".join([*parts, f"file version {found.schema.version}"])
 
 
@@ -188,7 +188,7 @@ def _snapshot_sections(found: PaimonSnapshot) -> Iterator[Section]:
         return
     parts = [str(snapshot.id), snapshot.commit_kind, f"schema {snapshot.schema_id}"]
     if snapshot.time_ms:
-        parts.append(f"committed {format_timestamp(snapshot.time_ms)}")
+        parts.append(f"committed {format_moment(snapshot.time_ms)} UTC")
     yield Section("snapshot", [", ".join(part for part in parts if part)])
     counts = [
         f"{format_count(value)} {word}"

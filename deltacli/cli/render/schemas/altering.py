@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from deltacli.cli.apply_change import SchemaEdit
 from deltacli.cli.invocation import invocation
-from deltacli.cli.render.sections import Section
+from deltacli.cli.render.sections import Section, refused
 from deltacli.cli.render.widening import client_line, protocol_versions
 from deltacli.cli.results import Outcome
 from deltacli.cli.terminal.shell import as_typed, quoted_table
@@ -80,7 +80,7 @@ def _sections(outcome: AlterationOutcome, *, dry_run: bool) -> list[Section]:
         Section("protocol", list(_protocol(outcome))),
         Section("clients", [client_line(client) for client in outcome.clients]),
         Section("warnings", [caution.message for caution in evolution.cautions], Style.PROBLEM),
-        Section("refused", list(_refusals(outcome)), Style.PROBLEM),
+        refused(_refusals(outcome), in_error=len(outcome.refusals)),
     ]
 
 

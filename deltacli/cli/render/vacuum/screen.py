@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from deltacli.cli.render.sections import Section
+from deltacli.cli.render.sections import Section, refused
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.operations.vacuum.request import Mode
+from deltacli.patterns import pattern
 from deltacli.units import (
     format_age,
     format_duration,
     format_moment,
     format_size,
     format_spans,
-    format_timestamp,
     gaps_in,
     plural,
 )
@@ -28,6 +28,9 @@ _FAILURES = 10
 
 UNRECOGNIZED = "unrecognized"
 """What people read for files that are not part of a Delta table; documents call them `foreign`."""
+
+_RFC_3339 = pattern(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)\.\d{3}Z")
+"""A time as documents have it."""
 
 KEPT_KINDS: Mapping[str, str] = {
     "retained": "removed files that are still needed",
@@ -55,7 +58,7 @@ def vacuum_sections(plan: VacuumPlan, outcome: VacuumOutcome | None, terminal: T
         Section("nested", _nested(plan)),
         Section("time travel", list(_time_travel(plan, terminal))),
         Section("change feed", list(_change_feed(plan))),
-        Section("refused", [_refusal(one) for one in plan.refusals], Style.PROBLEM),
+        refused(_refusal(one) for one in plan.refusals),
         *([] if outcome is None else _became(outcome, terminal)),
     ]
 
@@ -86,11 +89,13 @@ def span_of_ages(plan: VacuumPlan, ages: Ages, terminal: Terminal) -> str:
     oldest, newest = (_moment(plan, moment, terminal) for moment in (ages.oldest_ms, ages.newest_ms))
     if oldest == newest:
         return oldest
-    return f"{newest.removesuffix(' ago')} to {oldest}" if terminal.is_terminal else f"{oldest} to {newest}"
+    if terminal.is_terminal:
+        return f"{newest.removesuffix(' ago')} to {oldest}"
+    return f"{oldest.removesuffix(' UTC')} to {newest}"
 
 
 def _moment(plan: VacuumPlan, timestamp_ms: int, terminal: Terminal) -> str:
-    return format_age(timestamp_ms, plan.now_ms) if terminal.is_terminal else format_timestamp(timestamp_ms)
+    return format_age(timestamp_ms, plan.now_ms) if terminal.is_terminal else f"{format_moment(timestamp_ms)} UTC"
 
 
 def _directories(plan: VacuumPlan, outcome: VacuumOutcome | None) -> list[str]:
@@ -227,7 +232,7 @@ def explanation_sections(table: str, explanation: Explanation) -> list[Section]:
         Section("file", [explanation.path]),
         Section("verdict", [verdict], style),
         Section("why", [explanation.why]),
-        *(Section(name, [text]) for name, text in explanation.facts),
+        *(Section(name, [_RFC_3339.sub(r"\1 \2 UTC", text)]) for name, text in explanation.facts),
         Section("commits", [_commit(commit) for commit in explanation.commits]),
     ]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from deltacli.cli.render.columns import item_columns
 from deltacli.cli.render.json import envelope
-from deltacli.cli.render.sections import Section
+from deltacli.cli.render.sections import Section, refused
 from deltacli.cli.results import Listing, Outcome
 from deltacli.cli.terminal.term import Style
 from deltacli.delta.rules.framework.base import Severity
@@ -99,11 +99,11 @@ def _sections(plan: RepairPlan, outcome: RepairOutcome | None, name: str) -> Ite
         yield Section("committed", [", ".join(map(str, outcome.versions))] if outcome.versions else [])
         yield Section("failed", [f"{step.what}: {step.reason}" for step in outcome.failed[:_NAMED]], Style.PROBLEM)
         yield from _backup(outcome, name)
-    refused = [step for step in plan.steps if step.state is StepState.REFUSED]
-    yield Section("not done", _changes(refused), Style.WARNING)
+    stopped = [step for step in plan.steps if step.state is StepState.REFUSED]
+    yield Section("not done", _changes(stopped), Style.WARNING)
     yield Section("not repaired", list(_unrepaired(plan)), Style.WARNING)
     yield Section("note", plan.notes, Style.WARNING)
-    yield Section("refused", [f"{one.message} [{one.code}]" for one in plan.refusals], Style.PROBLEM)
+    yield refused(f"{one.message} [{one.code}]" for one in plan.refusals)
 
 
 def _changes(steps: Sequence[Step]) -> list[str]:
