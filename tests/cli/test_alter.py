@@ -76,7 +76,11 @@ def test_changes_of_a_file_are_one_commit(home: Path) -> None:
         {"change": "name", "name": "trips"},
     ]
     (home / "changes.json").write_text(json.dumps(changes))
-    (home / "odd.json").write_text(json.dumps([{"change": "add", "column": "n"}]))
+    odd_changes = [
+        {"change": "name", "name": "t"},
+        {"change": "add", "column": "x", "type": "int", "position": "after:x"},
+    ]
+    (home / "odd.json").write_text(json.dumps(odd_changes))
     words = ("--apply", "changes.json")
 
     due = alter(home, *words, "--check")
@@ -88,7 +92,9 @@ def test_changes_of_a_file_are_one_commit(home: Path) -> None:
     assert (1, 0, 0) == (due.code, done.code, again.code)
     assert ("alteration", [], True) == (line["type"], line_faults(line), end["complete"])
     assert 15 == line["committedVersion"]
-    assert ("usage.change", 2) == (odd.error["code"], odd.code)
+    assert ("usage.column", 2) == (odd.error["code"], odd.code)
+    assert odd.error["details"]["change"].startswith('[1] {"change": "add"')
+    assert "x" not in odd.error["details"]["fields"].split(", ")
 
 
 @pytest.mark.parametrize(

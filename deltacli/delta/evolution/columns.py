@@ -25,7 +25,7 @@ from deltacli.delta.evolution.draft import (
 )
 from deltacli.delta.evolution.mapping import number_new_field, require_mapping
 from deltacli.delta.evolution.names import require_free_name, require_valid_names, text_type_of
-from deltacli.delta.evolution.positions import after_words, move_to
+from deltacli.delta.evolution.positions import after_words, move_to, place_at
 from deltacli.delta.evolution.requests import (
     AddColumn,
     DropColumn,
@@ -85,9 +85,8 @@ def add_column(draft: Draft, change: AddColumn, settings: Settings) -> Changed:
     recorded = number_new_field(draft, field, settings.new_name)
     root = draft.root()
     fields = at(root, parent.address)["fields"]
-    fields.append(field)
-    if change.position is not None:
-        move_to(fields, len(fields) - 1, change.position, parent)
+    place = len(fields) if change.position is None else place_at(fields, change.position, parent)
+    fields.insert(place, field)
     words = None if fields[-1] is field else after_words(fields, fields.index(field))
     needed = [_feature_under_its_name(draft, one) for one in _features_of(data_type)]
     changed = draft.with_schema(root).with_properties(recorded).needing(needed)
@@ -320,8 +319,11 @@ def _require_default(draft: Draft, place: ColumnPlace, text: str) -> None:
         forbid("alter.default", f"{text} cannot be the default of {name}: {why}", "quote texts twice: \"'unknown'\"")
     if expression.columns:
         column = ".".join(expression.columns[0])
-        way_out = f"if a text is meant: {command('alter', 'default', name, repr(column))}"
-        forbid("alter.default", f"{text} cannot be the default of {name}: it refers to a column, {column}", way_out)
+        way_out = command("alter", "default", name, repr(column)) or "quote texts twice: \"'unknown'\""
+        message = (
+            f"{text} cannot be the default of {name}: it refers to a column, {column}; a text has quotes of its own"
+        )
+        forbid("alter.default", message, way_out)
     if (reason := _misfit(expression.root, place.data_type)) is not None:
         forbid(
             "alter.default",

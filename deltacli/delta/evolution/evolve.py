@@ -5,6 +5,7 @@ Spec: Change Metadata; Protocol Evolution; the sections of each feature.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -40,6 +41,7 @@ from deltacli.delta.evolution.requests import (
     SetNotNull,
     SetTableComment,
     SetTableName,
+    change_json,
 )
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.features import FEATURES, FeatureKind
@@ -81,13 +83,17 @@ def evolve(before: Draft, changes: Sequence[Change], settings: Settings) -> Evol
         raise UsageError("column mapping is enabled by a commit of its own, before other changes", code="usage.change")
     draft = before
     effects: list[Effect] = []
-    for change in changes:
+    for number, change in enumerate(changes):
         try:
             changed, effect = _made(draft, change, settings)
             if effect.is_due:
                 _require_clustering_statistics(draft, changed)
         except Forbidden as forbidden:
             return Evolution(before, draft, tuple(effects), forbidden.refusals)
+        except UsageError as fault:
+            if len(changes) > 1:
+                fault.facts |= {"change": f"[{number}] {json.dumps(change_json(change), ensure_ascii=False)}"}
+            raise
         effects.append(effect)
         draft = changed if effect.is_due else draft
     draft, refusals = _with_protocol(before, draft, settings)

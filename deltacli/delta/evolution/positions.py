@@ -10,23 +10,35 @@ from deltacli.errors import UsageError
 from deltacli.hints import in_backticks
 
 
+def place_at(fields: list[dict[str, Any]], position: str, parent: ColumnPlace) -> int:
+    """Return where a new field of a struct is inserted for a position. Raises UsageError."""
+    return _place(fields, *_read(fields, position, parent))
+
+
 def move_to(fields: list[dict[str, Any]], place: int, position: str, parent: ColumnPlace) -> None:
     """Move a field of a struct to a position. Raises UsageError."""
+    field = fields[place]
+    word, other = _read(fields, position, parent)
+    if other is not field:
+        del fields[place]
+        fields.insert(_place(fields, word, other), field)
+
+
+def _read(fields: list[dict[str, Any]], position: str, parent: ColumnPlace) -> tuple[str, dict[str, Any] | None]:
+    """Return the word of a position, and the field that it names."""
     word, colon, reference = position.partition(":")
     word = word.lower()
-    field = fields[place]
     if word in ("first", "last") and not colon:
-        del fields[place]
-        fields.insert(0 if word == "first" else len(fields), field)
-        return
+        return word, None
     if word not in ("before", "after") or not reference:
         raise UsageError(f"{position!r} is not a position", facts={"expected": "first, last, before:X or after:X"})
-    other = fields[_sibling(fields, reference, parent)]
-    if other is field:
-        return
-    del fields[place]
-    target = next(number for number, one in enumerate(fields) if one is other)
-    fields.insert(target + (word == "after"), field)
+    return word, fields[_sibling(fields, reference, parent)]
+
+
+def _place(fields: list[dict[str, Any]], word: str, other: dict[str, Any] | None) -> int:
+    if other is None:
+        return 0 if word == "first" else len(fields)
+    return next(number for number, one in enumerate(fields) if one is other) + (word == "after")
 
 
 def after_words(fields: list[dict[str, Any]], place: int) -> str:

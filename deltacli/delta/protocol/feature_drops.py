@@ -87,21 +87,34 @@ def require_droppable(config: TableConfiguration, name: str) -> Removal:
         )
     removal = REMOVALS.get(name)
     if removal is None:
+        removable = sorted(one for one in config.features & REMOVALS.keys() if not _kept_by(config, one))
         raise Refused(
             f"the feature {name} cannot be dropped: {_why_kept(name)}",
             code="features.not-removable",
-            facts={"removable": ", ".join(sorted(config.features & REMOVALS.keys())) or "none of this table"},
+            facts={"removable": ", ".join(removable) or "none of this table"},
         )
-    users = sorted(
-        user for user in config.features if user in FEATURES and stable_name(name) in FEATURES[user].requires
-    )
-    if users:
+    if kept := _kept_by(config, name):
+        raise Refused(
+            f"the feature {name} cannot be dropped: {', '.join(kept)} requires it, and cannot be dropped",
+            code="features.required",
+        )
+    if users := _users_of(config, name):
         raise Refused(
             f"the feature {name} cannot be dropped: {', '.join(users)} requires it",
             code="features.required",
             hint=command("features drop", users[0]),
         )
     return removal
+
+
+def _users_of(config: TableConfiguration, name: str) -> list[str]:
+    """Return the features of a table that require one."""
+    return sorted(user for user in config.features if user in FEATURES and stable_name(name) in FEATURES[user].requires)
+
+
+def _kept_by(config: TableConfiguration, name: str) -> list[str]:
+    """Return the features that require one and cannot be dropped."""
+    return [user for user in _users_of(config, name) if user not in REMOVALS]
 
 
 def _why_kept(name: str) -> str:

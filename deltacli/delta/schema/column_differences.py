@@ -8,6 +8,7 @@ from typing import Any
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.schema.allowed_widenings import canonical_name
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
+from deltacli.hints import in_backticks
 
 
 def schema_id(config: TableConfiguration) -> str:
@@ -21,19 +22,47 @@ def schema_id(config: TableConfiguration) -> str:
 
 def differences(now: TableConfiguration, later: TableConfiguration) -> Iterator[str]:
     """Yield what is different about the columns of a later version, in words: names, types, partitions."""
-    before, after = by_physical_name(now, now.schema), by_physical_name(later, later.schema)
-    for physical, field in after.items():
-        if physical not in before:
-            yield f"column {field.name} is new"
-            continue
-        old = before[physical]
-        if old.name != field.name:
-            yield f"column {old.name} is now {field.name}"
-        if _type_shape(now, old.data_type) != _type_shape(later, field.data_type):
-            yield f"column {field.name} has another type"
-    yield from (f"column {field.name} is dropped" for physical, field in before.items() if physical not in after)
+    yield from _of_fields(now, now.schema, later, later.schema, "")
     if list(now.partition_columns) != list(later.partition_columns):
         yield f"the partition columns are now {', '.join(later.partition_columns) or 'none'}"
+
+
+def _of_fields(
+    now: TableConfiguration, old: StructType | None, later: TableConfiguration, new: StructType | None, path: str
+) -> Iterator[str]:
+    """Yield the differences of the fields of a struct, whose path ends with a dot."""
+    before, after = by_physical_name(now, old), by_physical_name(later, new)
+    for physical, field in after.items():
+        name = f"{path}{_shown(field)}"
+        if physical not in before:
+            yield f"column {name} is new"
+            continue
+        had = before[physical]
+        if had.name != field.name:
+            yield f"column {path}{_shown(had)} is now {_shown(field)}"
+        yield from _of_types(now, had.data_type, later, field.data_type, name)
+    for physical, field in before.items():
+        if physical not in after:
+            yield f"column {path}{_shown(field)} is dropped"
+
+
+def _of_types(
+    now: TableConfiguration, old: DataType, later: TableConfiguration, new: DataType, path: str
+) -> Iterator[str]:
+    match old, new:
+        case StructType(), StructType():
+            yield from _of_fields(now, old, later, new, f"{path}.")
+        case ArrayType(old_element, _), ArrayType(new_element, _):
+            yield from _of_types(now, old_element, later, new_element, f"{path}.element")
+        case MapType(old_key, old_value, _), MapType(new_key, new_value, _):
+            yield from _of_types(now, old_key, later, new_key, f"{path}.key")
+            yield from _of_types(now, old_value, later, new_value, f"{path}.value")
+        case _ if _type_shape(now, old) != _type_shape(later, new):
+            yield f"column {path} has another type"
+
+
+def _shown(field: StructField) -> str:
+    return field.name if field.name.isidentifier() else in_backticks(field.name)
 
 
 def by_physical_name(config: TableConfiguration, struct: StructType | None) -> dict[str, StructField]:

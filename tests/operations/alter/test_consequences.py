@@ -14,12 +14,12 @@ from deltacli.spark.streams.schema_changes import require_same_columns
 from tests.support.altering import MAPPED, Altering, add, change, drop, rename, table_of
 
 PARQUET = Capabilities(formats=(ResponseFormat.PARQUET,), reader_features=frozenset())
-COLUMNS = "a int, s struct<x: int, y: int>, c int not null, p string"
+COLUMNS = "a int, s struct<x: int, y: int>, c int not null, p string, xs array<struct<b: int>>, m map<string, int>"
 
 CHANGES: list[tuple[str, dict[str, Any], str | None, bool]] = [
     # what, the change, what streams and recipients see, whether recipients of the parquet format lose access
     ("rename", rename("a", "b"), "column a is now b", True),
-    ("rename in a struct", rename("s.x", "z"), "column s has another type", True),
+    ("rename in a struct", rename("s.x", "z"), "column s.x is now z", True),
     (
         "rename a partition",
         rename("p", "q"),
@@ -27,11 +27,14 @@ CHANGES: list[tuple[str, dict[str, Any], str | None, bool]] = [
         True,
     ),
     ("drop", drop("a"), "column a is dropped", False),
-    ("drop in a struct", drop("s.x"), "column s has another type", False),
+    ("drop in a struct", drop("s.x"), "column s.x is dropped", False),
     ("add", add("n", "int"), "column n is new", True),
     ("add a timestamp", add("n", "timestamp_ntz"), "column n is new", True),
+    ("add in an array", add("xs.element.`b c`", "int"), "column xs.element.`b c` is new", True),
+    ("type in a map", change("type", "m.value", type="bigint"), "column m.value has another type", True),
     ("type", change("type", "a", type="bigint"), "column a has another type", True),
     ("move", change("move", "a", position="last"), None, False),
+    ("move in a struct", change("move", "s.x", position="last"), None, False),
     ("comment", change("comment", "a", comment="c"), None, False),
     ("nullable", change("nullable", "c"), None, False),
     ("not-null", change("not-null", "a"), None, False),

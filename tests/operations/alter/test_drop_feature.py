@@ -14,7 +14,7 @@ import pytest
 from deltacli.api.table import Table
 from deltacli.clock import fixed_clock, system_clock
 from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.errors import DeltacliError
+from deltacli.errors import DeltacliError, Refused
 from deltacli.operations.change.drop_feature import drop_feature, plan_drop
 from deltacli.storage import Storage, open_storage
 from deltacli.units import DAY_MS
@@ -130,6 +130,18 @@ def test_what_cannot_be_dropped(
     storage = built(features, properties).in_memory()
 
     assert (code, 2) == (drop(storage, name, truncate=truncate), len(commits(storage))), case
+
+
+def test_what_a_lasting_feature_requires_is_not_offered() -> None:
+    table = open_at(built([*LEGACY, "clustering", "domainMetadata"], {}).in_memory())
+
+    with pytest.raises(Refused, match="clustering requires it, and cannot be dropped") as required:
+        table.drop_features("domainMetadata")
+    with pytest.raises(Refused, match="clustering cannot be dropped") as lasting:
+        table.drop_features("clustering")
+
+    assert required.value.hint is None
+    assert "domainMetadata" not in lasting.value.facts["removable"]
 
 
 TRACKED = {
