@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 
 from deltacli.delta.rules.framework.base import Area, Rule
@@ -13,6 +15,9 @@ from deltacli.delta.rules.framework.repair_steps import row_of
 from deltacli.paimon.rules.catalogue import PAIMON_CATALOGUE
 from deltacli.paimon.rules.table_options import CHECKS as OPTION_CHECKS
 from deltacli.sharing.conformance.run import areas as conformance_areas
+
+OUTCOMES = Path(__file__).resolve().parent.parent / "tests" / "operations" / "repair" / "outcomes.json"
+"""What became of each corruption that the tests make of a rule with steps: rule -> corruption -> outcome."""
 
 _HEAD = """\
 # Rules
@@ -106,19 +111,31 @@ def render_rules_page() -> str:
 
 
 def repair_tables() -> dict[str, list[str]]:
-    """Return the tables of docs/repair.md: the steps of each rule, and the rules without one by their reason."""
-    steps, reasons = ["| rule | steps | gives up |", "|---|---|---|"], dict[str, list[str]]()
+    """Return the tables of docs/repair.md: the steps of each rule with what became of the corruptions that the tests make
+    of it, and the rules without one by their reason.
+    """
+    steps, reasons = ["| rule | steps | gives up | tried |", "|---|---|---|---|"], dict[str, list[str]]()
+    outcomes = {rule: [*found.values()] for rule, found in json.loads(OUTCOMES.read_text(encoding="utf-8")).items()}
     for rule in CATALOGUE.rules.values():
         row = row_of(rule.id)
         anchor = re.sub(r"[^\w-]", "", rule.id)
         link = f"[`{rule.id}`](rules.md#{anchor})"
         if row.steps:
             lost = "the rows of the file, if no source has it" if row.loses else "nothing"
-            steps.append(f"| {link} | {', '.join(row.steps)} | {lost} |")
+            tried = _tried(outcomes.get(rule.id, ()))
+            steps.append(f"| {link} | {', '.join(row.steps)} | {lost} | {tried or 'by other tests'} |")
         else:
             reasons.setdefault(row.reason, []).append(link)
     without = [f"| {reason} | {', '.join(links)} |" for reason, links in reasons.items()]
-    return {"steps": steps, "reasons": ["| reason | rules |", "|---|---|", *without]}
+    every = [outcome for found in outcomes.values() for outcome in found]
+    tried = [f"Tried without a source on {len(every)} corruptions of {len(outcomes)} rules: {_tried(every)}."]
+    return {"tried": tried, "steps": steps, "reasons": ["| reason | rules |", "|---|---|", *without]}
+
+
+def _tried(outcomes: Sequence[str]) -> str:
+    """Return how many of the outcomes are of each kind, which is what stands before the colon."""
+    counted = Counter(outcome.partition(":")[0] for outcome in outcomes)
+    return ", ".join(f"{count} {kind}" for kind, count in counted.most_common())
 
 
 def render_paimon_rules_page() -> str:

@@ -130,6 +130,17 @@ def test_a_fault_at_a_write(share: int) -> None:
         check(FaultyStorage(whole, at, fault), whole)
 
 
+@pytest.mark.parametrize("share", [0, *(pytest.param(share, marks=pytest.mark.soak) for share in range(1, 40))])
+def test_a_fault_at_a_look(share: int) -> None:
+    """What cannot be read, listed or looked at is not taken for lost or damaged."""
+    _, _, calls = without_a_fault()
+    looks = [at for at, (verb, _) in enumerate(calls, 1) if verb not in WRITES]
+    assert len(looks) >= 300
+    for at in looks[share::40]:
+        whole = in_memory()
+        check(FaultyStorage(whole, at, Fault.BEFORE), whole)
+
+
 def on_s3(server: S3Server, bucket: str) -> Storage:
     server.clear(bucket)
     for path, (data, modified_ms) in damaged_content().items():
