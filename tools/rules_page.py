@@ -111,8 +111,8 @@ def render_rules_page() -> str:
 
 
 def repair_tables() -> dict[str, list[str]]:
-    """Return the tables of docs/repair.md: the steps of each rule with what became of the corruptions that the tests make
-    of it, and the rules without one by their reason.
+    """Return the tables of docs/repair.md: the steps of each rule with what became of the corruptions that the tests
+    make of it, and the rules without one by their reason.
     """
     steps, reasons = ["| rule | steps | gives up | tried |", "|---|---|---|---|"], dict[str, list[str]]()
     outcomes = {rule: [*found.values()] for rule, found in json.loads(OUTCOMES.read_text(encoding="utf-8")).items()}

@@ -43,6 +43,10 @@ OF_CACHES = {
 }
 OUTCOMES = Path(__file__).with_name("outcomes.json")
 """What becomes of each corruption without a source, as docs/repair.md says. `python -m` of this module measures it."""
+_KINDS_OF_LEFT = {
+    "no source was named": "left without a source",
+    "its rows cannot be read": "left without rows",
+}
 IN_COMMITS = {one.name for one in TABLE_DAMAGES} - ONLY_FROM_A_SOURCE - DETERMINED - OF_CACHES - GIVEN_UP.keys()
 """Damages that a writer committed: a log without them is another history."""
 
@@ -124,7 +128,7 @@ def outcome_of(damage: Damage, root: Path) -> str:
     try:
         done = repair_and_check(root, request(level=table.level))
     except NotATable:
-        return "left: there is no log, and no source was named"
+        return "left without a source: there is no log"
     acted = [step for step in done.steps if step.rule == damage.rule]
     if StepKind.REMOVE_REFERENCE in {step.action for step in acted}:
         return "given up: " + ", ".join(f"{lost.rows} rows" for step in acted if (lost := step.loses))
@@ -132,7 +136,8 @@ def outcome_of(damage: Damage, root: Path) -> str:
         return f"repaired: {acted[0].action}"
     left = [one.reason for one in done.plan.unrepaired if one.rule == damage.rule]
     assert left or CATALOGUE.rules[damage.rule].severity is Severity.INFO, "only an observation is left without a word"
-    return "left: " + (left[0] if left else "no reader is misled")
+    why = left[0] if left else "no reader is misled"
+    return f"{_KINDS_OF_LEFT.get(why.partition(';')[0].partition(':')[0], 'left')}: {why}"
 
 
 def main() -> None:
