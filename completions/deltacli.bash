@@ -192,6 +192,10 @@ again;TEXT
 --rows;-;once;Compare the rows as well, by the key; reads both versions.
 --key;TEXT;again;Columns that identify a row.
 --temp-dir;DIRECTORY;once;Directory for temporary files of compared rows.
+--engine;embedded spark;once;Where the work runs: in this process, or on a Spark cluster.
+--master;TEXT;once;Spark master, such as local[4] or spark://HOST:7077.
+--remote;TEXT;once;Spark Connect server, such as sc://HOST:15002; @FILE reads the URL from a file.
+--spark-conf;TEXT;again;Setting of the Spark session; K=@FILE reads the value from a file. Repeatable.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.

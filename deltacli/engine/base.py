@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
+    from deltacli.typing import ArrowSchema, RecordBatch
     from deltacli.work.task import Piece, Result, TableStores, Task
 
 NOTHING_SHARED: Mapping[str, Any] = MappingProxyType({})  # Any: values of each operation
+GROUPS = "groups"
+"""The shared value that tells a task of `regroup` the number of groups."""
+GROUP_BYTES = 64 << 20
+"""About the bytes of a group: Arrow needs several times as much to compare it."""
+
+
+class Reading(NamedTuple):
+    """What `regroup` distributes: the rows of pieces of a table. The task yields batches with the group of each."""
+
+    task: Task[Any, Iterator[tuple[int, RecordBatch]]]  # Any: a piece with `weight`
+    pieces: Iterable[Any]
+    stores: TableStores
+    shared: Mapping[str, Any]  # Any: values of each operation
 
 
 def never() -> bool:
@@ -67,6 +81,22 @@ class Engine(Protocol):
 
         `is_cancelled` is called from other threads. Once it returns True, tasks may end early, or the run ends with
         `concurrent.futures.CancelledError`, after which no task runs any more.
+        """
+
+    def regroup(
+        self,
+        readings: Sequence[Reading],
+        merge: Callable[[Sequence[Sequence[RecordBatch]]], Result],
+        schema: ArrowSchema,
+        size_bytes: int,
+        temp_dir: str | None = None,
+    ) -> Iterator[Result]:
+        """Yield what `merge` makes of each group: of its batches, in `schema`, of each reading. Groups are in no order,
+        and those without rows may be left out.
+
+        `size_bytes` is about what all batches have; the engine chooses the number of groups by it. Batches that do not
+        fit in memory are kept in a file in `temp_dir`, or by the cluster. Raises what the tasks raise, StorageFailed
+        and NoSpace.
         """
 
     def abandon(self) -> None:

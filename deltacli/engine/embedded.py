@@ -5,19 +5,23 @@ interpreter lock.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
+from functools import partial
 from itertools import islice
 from time import monotonic
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
-from deltacli.engine.base import NOTHING_SHARED, never
+from deltacli.engine.base import GROUP_BYTES, GROUPS, NOTHING_SHARED, Reading, never
 from deltacli.memory_limit import threads_within_limit
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-    from deltacli.work.task import Piece, Result, TableStores, Task
+    from deltacli.typing import ArrowSchema, RecordBatch
+    from deltacli.work.task import Piece, Result, TableStores, Task, TaskContext
+
+_MOST_GROUPS = 1_024
 
 
 class EmbeddedEngine:
@@ -148,6 +152,31 @@ class EmbeddedEngine:
                 break
         yield from self._run(work, remaining, None, 1, cancel)
 
+    def regroup(
+        self,
+        readings: Sequence[Reading],
+        merge: Callable[[Sequence[Sequence[RecordBatch]]], Result],
+        schema: ArrowSchema,
+        size_bytes: int,
+        temp_dir: str | None = None,
+    ) -> Iterator[Result]:
+        """Keep the batches in memory, or in a temporary file where they are many, and merge one group after another."""
+        from deltacli.work.ordering.spill import SpillFile
+        from deltacli.work.task import TaskContext
+
+        groups = min(_MOST_GROUPS, size_bytes // GROUP_BYTES + 1)
+        store: AbstractContextManager[_Store] = nullcontext(_Memory()) if groups == 1 else SpillFile(temp_dir, schema)
+        places: list[list[list[int]]] = [[[] for _ in readings] for _ in range(groups)]
+        with store as kept:
+            for side, reading in enumerate(readings):
+                context = TaskContext(reading.stores, {**reading.shared, GROUPS: groups})
+                work = partial(_work, reading.task, context)
+                for group, batch in self.stream(work, reading.pieces):
+                    places[group][side].append(kept.add(batch))
+            kept.finish()
+            for sides in places:
+                yield merge([[kept.read(place) for place in side] for side in sides])
+
     def abandon(self) -> None:
         """Do nothing: threads end with their process."""
 
@@ -156,6 +185,33 @@ class EmbeddedEngine:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("an engine cannot be sent to another process: a task must not hold one")
+
+
+class _Store(Protocol):
+    """Keeps batches: `SpillFile`, or memory."""
+
+    def add(self, batch: RecordBatch) -> int: ...
+    def finish(self) -> None: ...
+    def read(self, number: int) -> RecordBatch: ...
+
+
+class _Memory:
+    def __init__(self) -> None:
+        self._batches: list[RecordBatch] = []
+
+    def add(self, batch: RecordBatch) -> int:
+        self._batches.append(batch)
+        return len(self._batches) - 1
+
+    def finish(self) -> None:
+        pass
+
+    def read(self, number: int) -> RecordBatch:
+        return self._batches[number]
+
+
+def _work(task: Task[Piece, Result], context: TaskContext, piece: Piece) -> Result:
+    return task(piece, context)
 
 
 def _result(future: Future[Result]) -> Result:

@@ -1,6 +1,6 @@
 """Delta tables as DataFrames of PySpark, without a jar: `read_table`, `plan_table`, `read_changes`, and `read_share`
-for shared tables; `register` for `readStream`; facts of many tables, such as `history`; and their maintenance by
-`DeltaTable` and `maintain`.
+for shared tables; `diff` for rows that differ; `register` for `readStream`; facts of many tables, such as `history`;
+and their maintenance by `DeltaTable` and `maintain`.
 
 >>> from deltacli.spark import read_table                                        # doctest: +SKIP
 >>> read_table(spark, "s3a://lake/events", where="day >= '2026-01-01'").show()   # doctest: +SKIP
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from deltacli.spark.care.delta_table import DeltaTable, maintain, register_tables
     from deltacli.spark.care.facts import detail, files, findings, fleet_facts, history, tombstones, vacuum_plan
+    from deltacli.spark.care.row_diff import diff
     from deltacli.spark.data_source import register
     from deltacli.spark.planner import plan_table, read_changes, read_table
     from deltacli.spark.shares.read_share import read_share
@@ -24,6 +25,7 @@ __all__ = [
     "DeltaTable",
     "TablePlan",
     "detail",
+    "diff",
     "files",
     "findings",
     "fleet_facts",
@@ -43,6 +45,7 @@ _HOMES = {
     "DeltaTable": "deltacli.spark.care.delta_table",
     "TablePlan": "deltacli.spark.table_plan",
     "detail": "deltacli.spark.care.facts",
+    "diff": "deltacli.spark.care.row_diff",
     "files": "deltacli.spark.care.facts",
     "findings": "deltacli.spark.care.facts",
     "fleet_facts": "deltacli.spark.care.facts",

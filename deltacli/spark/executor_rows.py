@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from inspect import signature
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from deltacli.delta.schema.types import PrimitiveType, StructField
 from deltacli.engine.spark.worker import context_of
@@ -124,6 +125,27 @@ def rows_of_pieces(job: bytes, pieces: Sequence[bytes]) -> Iterator[RecordBatch]
             for batch in described.task(pickle.loads(piece), context):
                 yield as_spark_has_it(batch, variants)
     except DeltacliError as fault:
+        raise searchable(fault) from None
+
+
+@dataclass(frozen=True)
+class MergedRows:
+    """Merges groups of rows to batches of a frame; `schema` is that of the groups. See `engine/spark/regroup.py`."""
+
+    merge: Any
+    schema: pyarrow.Schema
+
+    def rows(self, sides: Any) -> Iterator[RecordBatch]:
+        """Yield the rows of a group that differ. Raises RuntimeError, whose text begins with the code of the error."""
+        try:
+            _, rows = self.merge(sides)
+        except DeltacliError as fault:
+            self.refuse(fault)
+        if rows is not None:
+            yield rows
+
+    def refuse(self, fault: DeltacliError) -> NoReturn:
+        """Raise an error of a reading in the same way."""
         raise searchable(fault) from None
 
 

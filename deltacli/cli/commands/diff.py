@@ -22,7 +22,8 @@ from deltacli.operations.diff.request import DiffRequest
 if TYPE_CHECKING:
     from deltacli.api.table import Table
 
-EXIT_CODES = (0, 1, 2, 3, 7, 70)
+EXIT_CODES = (0, 1, 2, 3, 4, 7, 70)
+RUNS_ON_CLUSTER = True
 
 First = Annotated[
     str, typer.Argument(metavar="V1|OTHER", help="Version to compare, or another table.", show_default=False)
@@ -70,7 +71,8 @@ def diff(
     table, and a shallow clone, have the files of their origin. A table whose name
     is a number is written as ./3. With --rows the rows are compared as well, by
     the columns of --key: NaN equals NaN, 0.0 equals -0.0, and a null in a key
-    equals a null. CSV then lists the keys that differ.
+    equals a null. CSV then lists the keys that differ. --engine spark reads and
+    compares the rows on executors.
 
     \b
     Examples:

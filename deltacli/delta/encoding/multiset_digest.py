@@ -87,6 +87,20 @@ def combined(parts: Sequence[ArrowArray], rows: int) -> ArrowArray:
     return reduce(lambda prints, part: _mixed(pc.bit_wise_xor(prints, part)), parts, begin)
 
 
+def codes(columns: Sequence[ArrowArray], count: int) -> ArrowArray:
+    """Return a number for each row, equal where the rows have equal values; nulls equal each other."""
+    import pyarrow as pa
+
+    found = pa.repeat(pa.scalar(0, pa.int32()), count)
+    for column in columns:
+        encoded = pc.dictionary_encode(column, null_encoding="encode")
+        pairs = pc.add(
+            pc.multiply(pc.cast(found, pa.int64()), len(encoded.dictionary)), pc.cast(encoded.indices, pa.int64())
+        )
+        found = pc.dictionary_encode(pairs).indices
+    return found
+
+
 def plain_floats(values: ArrowArray) -> ArrowArray:
     """Return floating-point numbers with one NaN, and 0.0 for -0.0."""
     import pyarrow as pa

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from deltacli.clock import system_clock
 from deltacli.delta.log.log_path import LOG_DIRECTORY
-from deltacli.engine.base import NOTHING_SHARED, never
+from deltacli.engine.base import GROUP_BYTES, GROUPS, NOTHING_SHARED, Reading, never
 from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.engine.spark.cluster import Cluster, JobFailedError
+from deltacli.engine.spark.cluster import Cluster, JobFailedError, TaskWatch
 from deltacli.engine.spark.faults import explain, is_too_large, missing_module
+from deltacli.engine.spark.grouping import TASKS_PER_SLOT
 from deltacli.engine.spark.jobs import PROBLEM, RESULT, run_job
 from deltacli.engine.spark.worker import BUG, FAULT, Fingerprint, Job, Row, SeenFile
 from deltacli.errors import DeltacliError, FileMissing, Refused, UsageError
@@ -25,7 +26,7 @@ from deltacli.hints import spelling
 from deltacli.progress import SILENT, Progress
 from deltacli.storage.location import StoreLocation, may_be_sent
 from deltacli.storage.secrets import holds_secret
-from deltacli.typing import RecordBatch
+from deltacli.typing import ArrowSchema, RecordBatch, SparkFrame
 from deltacli.units import format_timestamp
 from deltacli.work.task import Piece, Result, TableStores, Task
 
@@ -112,6 +113,8 @@ _FIRST_PIECES = 64
 """Pieces of the first window per slot."""
 _FEW_PIECES = 32
 """Pieces of a light task that are not worth a job."""
+_SMALL_GROUP_BYTES = 4 << 20
+"""Bytes below which another group costs more than it saves: starting a task takes 0.1 to 0.4 s."""
 _WINDOW_BYTES = 32 << 20
 """Bytes of results that a window should bring to the driver, and of pieces that it sends at most."""
 
@@ -185,16 +188,62 @@ class SparkEngine(EmbeddedEngine):
         yield from self._rows(job, window[:middle], is_cancelled)
         yield from self._rows(job, window[middle:], is_cancelled)
 
+    def regroup(
+        self,
+        readings: Sequence[Reading],
+        merge: Callable[[Sequence[Sequence[RecordBatch]]], Result],
+        schema: ArrowSchema,
+        size_bytes: int,
+        temp_dir: str | None = None,  # noqa: ARG002  (the cluster keeps the batches)
+    ) -> Iterator[Result]:
+        """Read, distribute and merge on executors. All results come to the driver at once.
+
+        Raises ClusterFailed (`cluster.result-size`) where they are larger than it accepts.
+        """
+        from deltacli.engine.spark.regroup import RESULTS, PickledResults, merge_tasks, regrouped
+
+        jobs, groups = self._reading_jobs(readings, size_bytes)
+        tasks = merge_tasks(groups)
+        finish, session = PickledResults(merge, schema), self._cluster.session
+        with self._progress.step("on the cluster", unit="tasks", total=tasks) as step:
+            watch = None if self._progress is SILENT else TaskWatch(tasks, step.advance)
+
+            def act() -> Any:  # Any: a table of Arrow
+                return regrouped(session, self.slots, jobs, groups, finish, RESULTS).toArrow()
+
+            try:
+                found = self._cluster.run(act, watch=watch, description="deltacli: rows brought together by groups")
+            except JobFailedError as failed:
+                raise explain(failed) from failed
+        for status, content in zip(*(found.column(name).to_pylist() for name in ("status", "content")), strict=True):
+            yield _value(Row(0, status, content))
+
+    def regrouped(self, readings: Sequence[Reading], finish: Any, size_bytes: int, schema: Any) -> SparkFrame:
+        """Return the frame, of a schema of Spark, of what `finish` makes of each group: see `regroup.py`."""
+        from deltacli.engine.spark.regroup import regrouped
+
+        jobs, groups = self._reading_jobs(readings, size_bytes)
+        return regrouped(self._cluster.session, self.slots, jobs, groups, finish, schema)
+
+    def _reading_jobs(
+        self, readings: Sequence[Reading], size_bytes: int
+    ) -> tuple[Sequence[tuple[Job, Sequence[Any]]], int]:  # Any: pieces
+        """Return the job and the pieces of each reading, and the number of groups."""
+        self._require_cluster(readings[0].stores)
+        groups = self._groups_of(size_bytes)
+        return [
+            (self.prepare(one.task, {**one.shared, GROUPS: groups}, one.stores), list(one.pieces)) for one in readings
+        ], groups
+
+    def _groups_of(self, size_bytes: int) -> int:
+        busy = min(self.slots * TASKS_PER_SLOT, size_bytes // _SMALL_GROUP_BYTES + 1)
+        return max(busy, size_bytes // GROUP_BYTES + 1)
+
     def prepare(self, task: Task[Any, Any], shared: Mapping[str, Any], stores: TableStores) -> Job:
         """Return a task with all that executors need to run it: modules and shared values are sent to them, and the
         first job of a table compares versions and the table. Raises what the class says.
         """
-        location = sendable_location(stores.location)
-        seen_file = self._seen_file(stores.storage, location)
-        if not self._slots or location not in self._seen_files:
-            with self._progress.step("preparing the cluster", unit="jobs", total=1):
-                self._slots = _check_executors(self._cluster, location, seen_file)
-        self._seen_files[location] = seen_file
+        location, seen_file = self._require_cluster(stores)
         content = pickle.dumps(dict(shared), pickle.HIGHEST_PROTOCOL) if shared else b""
         if len(content) <= _INLINE_BYTES:
             return Job(task, location, seen_file, content)
@@ -204,6 +253,16 @@ class SparkEngine(EmbeddedEngine):
         except JobFailedError as failed:
             raise explain(failed, "sending the values that all tasks share") from failed
         return Job(task, location, seen_file, shared_name=name)
+
+    def _require_cluster(self, stores: TableStores) -> tuple[StoreLocation, SeenFile | None]:
+        """Return the table as executors see it; the first job of a table compares versions and the table."""
+        location = sendable_location(stores.location)
+        seen_file = self._seen_file(stores.storage, location)
+        if not self._slots or location not in self._seen_files:
+            with self._progress.step("preparing the cluster", unit="jobs", total=1):
+                self._slots = _check_executors(self._cluster, location, seen_file)
+        self._seen_files[location] = seen_file
+        return location, seen_file
 
     @property
     def slots(self) -> int:

@@ -99,7 +99,7 @@ def identify(location: StoreLocation, seen_file: SeenFile | None, chosen: Spelli
         with spelled(chosen):
             _open(Job(_nothing, location, seen_file))
     except DeltacliError as fault:
-        return FAULT, _pickled(_named(fault))
+        return FAULT, pickled_fault(_named(fault))
     return DONE, pickle.dumps((*Fingerprint.of_this_process(), system_clock()))
 
 
@@ -116,7 +116,7 @@ def run_pieces(job: Job, pieces: Iterable[tuple[int, bytes]]) -> Iterator[Row]:
         try:
             context = context_of(job)
         except DeltacliError as fault:
-            content = _pickled(_named(fault))
+            content = pickled_fault(_named(fault))
             yield from (Row(number, FAULT, content) for number, _ in pieces)
             return
         yield from with_beats((_run(job, number, piece, context) for number, piece in pieces), _BEAT)
@@ -131,7 +131,7 @@ def _run(job: Job, number: int, piece: bytes, context: TaskContext) -> Row:
     try:
         return Row(number, DONE, pickle.dumps(job.task(pickle.loads(piece), context), pickle.HIGHEST_PROTOCOL))
     except DeltacliError as fault:
-        return Row(number, FAULT, _pickled(fault))
+        return Row(number, FAULT, pickled_fault(fault))
     except (MemoryError, ImportError):
         raise
     except Exception:  # noqa: BLE001  (raised again on the driver)
@@ -148,7 +148,8 @@ def _named(fault: DeltacliError) -> DeltacliError:
     return fault
 
 
-def _pickled(fault: DeltacliError) -> bytes:
+def pickled_fault(fault: DeltacliError) -> bytes:
+    """Return an error as it is sent to the driver."""
     fault.__cause__ = fault.__context__ = None
     return pickle.dumps(fault.with_traceback(None), pickle.HIGHEST_PROTOCOL)
 

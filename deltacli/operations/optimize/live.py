@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.clustering.chosen_files import CUBE_COLUMNS, CUBE_ID, PROVIDER, Z_ORDER_TAG
+from deltacli.delta.encoding.multiset_digest import codes
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.partitions.values import partition_columns, with_spelled_keys
 from deltacli.delta.schema.types import PrimitiveType
@@ -206,17 +207,3 @@ def _transposed(parts: Sequence[Sequence[ArrowArray]]) -> list[ArrowArray]:
     import pyarrow as pa
 
     return [pa.concat_arrays(column) for column in zip(*parts, strict=True)]
-
-
-def codes(columns: Sequence[ArrowArray], count: int) -> ArrowArray:
-    """Return a number for each row, equal where the rows have equal values; nulls equal each other."""
-    import pyarrow as pa
-
-    found = pa.repeat(pa.scalar(0, pa.int32()), count)
-    for column in columns:
-        encoded = pc.dictionary_encode(column, null_encoding="encode")
-        pairs = pc.add(
-            pc.multiply(pc.cast(found, pa.int64()), len(encoded.dictionary)), pc.cast(encoded.indices, pa.int64())
-        )
-        found = pc.dictionary_encode(pairs).indices
-    return found

@@ -1,0 +1,231 @@
+"""What is kept of rows to compare two versions by key, and the comparison of a group of keys.
+
+Of each row the columns of the key and 64 bits per other column are kept. Groups are chosen by a hash of the key, so
+that all rows of a key are in one group, of whichever version and wherever they were read.
+
+Values are equal as Spark compares them: NaN equals NaN, 0.0 equals -0.0, and a null in a key equals a null.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from deltacli.arrow import compute as pc
+from deltacli.delta.encoding.multiset_digest import codes, combined, plain_floats, prints_of
+from deltacli.errors import DeltacliError
+from deltacli.typing import ArrowArray, ArrowScalar, ArrowTable, ArrowType, RecordBatch
+from deltacli.work.outputs.rows import RowsPiece, rows_of_piece
+from deltacli.work.task import TaskContext
+
+if TYPE_CHECKING:
+    import pyarrow
+
+_BUFFERED_BYTES = 16 << 20
+"""Bytes of kept rows that are distributed to groups at once."""
+SPEC, GROUPS = "spec", "groups"
+"""The names of the shared `ReadSpec` of a version, and of the number of groups (`GROUPS` of the engine)."""
+FIXED = ("change", "rowsFrom", "rowsTo", "columns")
+"""The columns of rows that differ, before those of the key."""
+
+
+@dataclass
+class RowCounts:
+    """How many keys only one version has, have other values, or have the same; how many occur more than once in a
+    version; and per column, of how many of the others its values differ.
+    """
+
+    added: int = 0
+    removed: int = 0
+    changed: int = 0
+    unchanged: int = 0
+    repeated: int = 0
+    columns: Counter[str] = field(default_factory=Counter)
+
+    def add(self, other: RowCounts) -> None:
+        """Add the counts of other keys."""
+        self.added += other.added
+        self.removed += other.removed
+        self.changed += other.changed
+        self.unchanged += other.unchanged
+        self.repeated += other.repeated
+        self.columns.update(other.columns)
+
+
+@dataclass(frozen=True)
+class ComparedColumns:
+    """The columns that are compared, those of the `key` and the `others`, and the Arrow types in which they are."""
+
+    key: tuple[str, ...]
+    others: tuple[str, ...]
+    types: tuple[ArrowType, ...]
+
+    @property
+    def kept(self) -> pyarrow.Schema:
+        """The schema of what is kept of rows."""
+        import pyarrow as pa
+
+        names = [f"k{place}" for place in range(len(self.key))] + [f"v{place}" for place in range(len(self.others))]
+        kinds = [*self.types[: len(self.key)], *[pa.uint64()] * len(self.others)]
+        return pa.schema(list(zip(names, kinds, strict=True)))
+
+    def reduced(self, batch: RecordBatch, groups: int) -> RecordBatch:
+        """Return what is kept of rows, with the group of each."""
+        import pyarrow as pa
+
+        columns = [
+            values if values.type == kind else pc.cast(values, kind)
+            for values, kind in zip(batch.columns, self.types, strict=True)
+        ]
+        keys = [
+            plain_floats(values) if pa.types.is_floating(values.type) else values for values in columns[: len(self.key)]
+        ]
+        prints = [prints_of(values, as_compared=True) for values in columns[len(self.key) :]]
+        of_key = pc.shift_right(combined([prints_of(values) for values in keys], batch.num_rows), _number(33))
+        quotient = pc.divide(of_key, _number(groups))
+        group = pc.cast(pc.subtract(of_key, pc.multiply(quotient, _number(groups))), pa.int64())
+        return pa.RecordBatch.from_arrays(
+            [*keys, *prints, group], schema=self.kept.append(pa.field("group", group.type))
+        )
+
+
+@dataclass(frozen=True)
+class KeepRows:
+    """Reads the rows of a piece, and yields what is kept of them by groups."""
+
+    columns: ComparedColumns
+    table: str | None
+    """The table as its caller wrote it, for errors."""
+
+    def __call__(self, piece: RowsPiece, context: TaskContext) -> Iterator[tuple[int, RecordBatch]]:
+        """Yield groups with rows, a group again and again. Raises DataUnreadable, StorageFailed."""
+        groups: int = context.shared(GROUPS)
+        held: list[RecordBatch] = []
+        try:
+            for batch in rows_of_piece(context.files, context.shared(SPEC), piece):
+                if batch.num_rows:
+                    held.append(self.columns.reduced(batch, groups))
+                if sum(one.nbytes for one in held) > _BUFFERED_BYTES:
+                    yield from _by_group(held)
+                    held.clear()
+        except DeltacliError as fault:
+            fault.table = fault.table or self.table
+            raise
+        if held:
+            yield from _by_group(held)
+
+
+def _by_group(held: Sequence[RecordBatch]) -> Iterator[tuple[int, RecordBatch]]:
+    import pyarrow as pa
+
+    rows = pa.Table.from_batches(held).combine_chunks()
+    counts = sorted((one["values"], one["counts"]) for one in pc.value_counts(rows["group"]).to_pylist())
+    ordered = rows.take(pc.sort_indices(rows["group"])) if len(counts) > 1 else rows
+    begin = 0
+    for group, count in counts:
+        for batch in ordered.slice(begin, count).drop_columns(["group"]).to_batches():
+            yield group, batch
+        begin += count
+
+
+@dataclass(frozen=True)
+class CompareRows:
+    """Compares the rows of a group, of both versions, by their keys. Without `lists` only counts are returned."""
+
+    columns: ComparedColumns
+    lists: bool
+
+    def __call__(self, sides: Sequence[Sequence[RecordBatch]]) -> tuple[RowCounts, RecordBatch | None]:
+        """Return the counts, and the keys that differ: `FIXED`, and the columns of the key."""
+        import pyarrow as pa
+
+        tables = [pa.Table.from_batches(list(batches), self.columns.kept) for batches in sides]
+        rows = pa.concat_tables(tables).combine_chunks()
+        if not rows.num_rows:
+            return RowCounts(), None
+        keys = [_one(rows[f"k{place}"]) for place in range(len(self.columns.key))]
+        numbered = codes(keys, rows.num_rows)
+        total = pc.max(numbered).as_py() + 1
+        others = [f"v{place}" for place in range(len(self.columns.others))]
+        whole = combined([_one(rows[name]) for name in others], rows.num_rows)
+        summed = pa.table({"code": numbered, "whole": whole, **{name: _one(rows[name]) for name in others}})
+        cut = tables[0].num_rows
+        groups = [_grouped(one, others, total) for one in (summed.slice(0, cut), summed.slice(cut))]
+        old, new = (group["count"] for group in groups)
+        is_added, is_removed = pc.equal(old, 0), pc.equal(new, 0)
+        is_both = pc.invert(pc.or_(is_added, is_removed))
+        is_other = pc.or_(pc.not_equal(old, new), pc.not_equal(groups[0]["whole"], groups[1]["whole"]))
+        is_changed = pc.and_(is_both, is_other)
+        is_single = pc.and_(is_changed, pc.and_(pc.equal(old, 1), pc.equal(new, 1)))
+        differing = [pc.and_(is_single, pc.not_equal(groups[0][name], groups[1][name])) for name in others]
+        counts = RowCounts(
+            added=_count(is_added),
+            removed=_count(is_removed),
+            changed=_count(is_changed),
+            unchanged=_count(pc.and_not(is_both, is_other)),
+            repeated=_count(pc.or_(pc.greater(old, 1), pc.greater(new, 1))),
+            columns=Counter({name: _count(mask) for name, mask in zip(self.columns.others, differing, strict=True)}),
+        )
+        chosen = pc.or_(pc.or_(is_added, is_removed), is_changed)
+        if not self.lists or not pc.any(chosen).as_py():
+            return counts, None
+        change = pc.if_else(is_added, "add", pc.if_else(is_removed, "remove", "change"))
+        places = pc.filter(_first_places(numbered, total), chosen)
+        fixed = [pc.filter(one, chosen) for one in (change, old, new, self._texts(differing, is_single))]
+        found = [*fixed, *(pc.take(one, places) for one in keys)]
+        return counts, pa.RecordBatch.from_arrays(found, names=[*FIXED, *self.columns.key])
+
+    def _texts(self, differing: Sequence[ArrowArray], is_single: ArrowArray) -> ArrowArray:
+        """Return the names of the columns that differ, where there is one row on both sides, else null."""
+        import pyarrow as pa
+
+        if not differing:
+            return pa.nulls(len(is_single), pa.string())
+        names = (pa.scalar(f"{name},") for name in self.columns.others)
+        texts = [pc.if_else(mask, name, pa.scalar("")) for name, mask in zip(names, differing, strict=True)]
+        joined = pc.replace_substring_regex(pc.binary_join_element_wise(*texts, ""), ",$", "")
+        return pc.if_else(is_single, joined, pa.scalar(None, pa.string()))
+
+
+def _grouped(rows: ArrowTable, others: Sequence[str], total: int) -> dict[str, ArrowArray]:
+    """Return the number of rows, and the sums of 64 bits of each column, for each code from 0 on."""
+    import pyarrow as pa
+
+    names = ["whole", *others]
+    sums = rows.group_by("code", use_threads=False).aggregate([("code", "count"), *((name, "sum") for name in names)])
+    places = pc.index_in(pa.array(range(total), pa.int32()), value_set=_one(sums["code"]))
+    found = {name: _filled(pc.take(_one(sums[f"{name}_sum"]), places), pa.uint64()) for name in names}
+    return {**found, "count": _filled(pc.take(_one(sums["code_count"]), places), pa.int64())}
+
+
+def _filled(values: ArrowArray, kind: ArrowType) -> ArrowArray:
+    import pyarrow as pa
+
+    return pc.fill_null(pc.cast(values, kind), pa.scalar(0, kind))
+
+
+def _first_places(numbered: ArrowArray, total: int) -> ArrowArray:
+    """Return where each code occurs first."""
+    import pyarrow as pa
+
+    rows = pa.table({"code": numbered, "place": pa.array(range(len(numbered)), pa.int64())})
+    found = rows.group_by("code", use_threads=False).aggregate([("place", "min")])
+    places = pc.index_in(pa.array(range(total), pa.int32()), value_set=_one(found["code"]))
+    return pc.take(_one(found["place_min"]), places)
+
+
+def _one(column: ArrowArray) -> ArrowArray:
+    return column.combine_chunks() if hasattr(column, "combine_chunks") else column
+
+
+def _count(mask: ArrowArray) -> int:
+    total: int | None = pc.sum(mask).as_py()
+    return total or 0
+
+
+def _number(value: int) -> ArrowScalar:
+    import pyarrow as pa
+
+    return pa.scalar(value, pa.uint64())
