@@ -33,7 +33,7 @@ from deltacli.spark.streams.offsets import StreamOffset
 from tests.cluster.grown_tables import Grown
 from tests.sharing.client.serving import Asked, Proxy, Sent, proxied
 from tests.sharing.served import TOKEN, shared
-from tests.support.renamed_columns import make_renamed
+from tests.support.renamed_columns import make_renamed, make_swapped
 
 SPARK = "4.3.0"
 PATH = "/p.share#Sales.Main.t"
@@ -280,3 +280,21 @@ def test_a_stream_that_begins_before_a_mapping_that_was_removed_is_refused(
         with pytest.raises(DeltacliError) as caught:
             read_shared(server.store(), ShareBatchOptions(PATH, read_change_feed=True, first=0)).partitions()
         assert "changes.mapping-removed" == caught.value.code
+
+
+@pytest.mark.parametrize("form", ResponseFormat)
+@pytest.mark.parametrize("feed", [False, True])
+def test_a_stream_reads_no_column_as_the_one_that_got_its_name(
+    feed: bool, form: ResponseFormat, tmp_path: Path
+) -> None:
+    """The mapping that swapped the names is gone, from the answers, too, and too far ahead for one request."""
+    removed = make_swapped(tmp_path / "t")
+    with proxied(tmp_path, shared(tmp_path / "t")) as server:
+        stream = Following(server, 1, (form,), read_change_feed=feed, starting_version=0)
+        expected = (
+            f"version {removed} removed column mapping" if form is ResponseFormat.DELTA else "uses column mapping"
+        )
+        with pytest.raises(DeltacliError, match=expected):
+            stream.batch(None)
+        later = Following(server, 1, (form,), read_change_feed=feed, starting_version=removed)
+        assert [] == later.batch(None)[1]

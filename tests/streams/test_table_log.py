@@ -16,6 +16,8 @@ from deltacli.spark.streams.batches import Limits, files_between, next_offset
 from deltacli.spark.streams.offsets import StreamOffset
 from deltacli.spark.streams.table_log import TableLog
 from tests.support.actions import Line, add, birth, deletion_vector, metadata, protocol, remove
+from tests.support.altering import add as add_column
+from tests.support.altering import drop
 from tests.support.builder import EPOCH_MS, TableBuilder, commit_path
 from tests.support.reading import open_at, open_built
 from tests.support.renamed_columns import make_renamed, replaced_table
@@ -281,3 +283,14 @@ def test_a_stream_does_not_deliver_what_a_table_had_before_it_was_replaced() -> 
 
     assert ["stream.schema-changed"] * 2 == [code_of(log, version) for version in (0, 1)]
     assert ["f1", "f2"] == sorted(file.path for file in log.commit_files(2))
+
+
+def test_a_stream_delivers_no_row_before_a_commit_that_drops_and_adds_a_column(tmp_path: Path) -> None:
+    make_renamed(tmp_path)
+    table = open_table(tmp_path)
+    assert 10 == table.alter([drop("a"), add_column("a", "string")]).committed_version
+    log = TableLog(table, StreamOptions(str(tmp_path)))
+    log.newest()
+
+    assert {"stream.schema-changed"} == {code_of(log, version) for version in (0, 5, 8)}
+    assert log.snapshot_files(10)

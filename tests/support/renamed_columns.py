@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from deltacli import open_table
+from deltacli.operations.change.remove_mapping import remove_mapping
 from tests.support.actions import Line, add, metadata, protocol, remove
 from tests.support.altering import MAPPED, drop, rename
 from tests.support.altering import add as add_column
@@ -98,6 +99,21 @@ def make_renamed(root: Path) -> None:
     _commit(root, 9, remove("g", size=len(files["g"]), partitionValues={}))
 
 
+def make_swapped(root: Path) -> int:
+    """Write a table whose columns `a` and `b` have each other's names since a mapping that was removed, though its
+    feature was not; return the version that removed it.
+    """
+    data = parquet_bytes(rows := pa.table({"a": [1], "b": [2]}))
+    builder = TableBuilder().file("f", data)
+    feed = {"delta.enableChangeDataFeed": "true"}
+    born = metadata(schema_string=schema_of(rows), configuration=feed)
+    builder.commit(protocol(2, 5), born, add("f", size=len(data))).write(root)
+    _alter(root, MAPPED, rename("a", "t"), rename("b", "a"), rename("t", "b"))
+    removed = remove_mapping(open_table(root), {})
+    assert removed is not None
+    return removed
+
+
 def _alter(root: Path, *changes: dict[str, Any]) -> None:
     for one in changes:
         open_table(root).alter([one], upgrade_protocol=True)
@@ -128,5 +144,17 @@ def replaced_table(*versions: str | tuple[str, str]) -> TableBuilder:
         )
         gone = remove(f"f{number - 1}", partitionValues={}) if number else protocol(2, 5)
         data = parquet_bytes(pa.table({physical: [number]}))
+        builder.file(f"f{number}", data).commit(gone, born, add(f"f{number}", size=len(data)))
+    return builder
+
+
+def retyped_table(*versions: pa.Array) -> TableBuilder:
+    """A table that each version replaces, by one whose column `a` has these values and their type."""
+    builder = TableBuilder()
+    for number, values in enumerate(versions):
+        rows = pa.table({"a": values})
+        data = parquet_bytes(rows)
+        gone = remove(f"f{number - 1}", partitionValues={}) if number else protocol(1, 2)
+        born = metadata(schema_string=schema_of(rows))
         builder.file(f"f{number}", data).commit(gone, born, add(f"f{number}", size=len(data)))
     return builder

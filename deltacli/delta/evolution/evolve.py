@@ -47,7 +47,7 @@ from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.features import FEATURES, FeatureKind
 from deltacli.delta.protocol.shared_features import used_features
 from deltacli.delta.protocol.upgrade import upgraded
-from deltacli.delta.schema.column_differences import differences
+from deltacli.delta.schema.column_differences import differences, exchanged
 from deltacli.delta.schema.widening_guards import Caution, WideningRefusal
 from deltacli.delta.stats.indexed_columns import INDEXED_COLUMNS, STATS_COLUMNS, indexed_columns
 from deltacli.errors import Refused, UsageError
@@ -193,6 +193,14 @@ def of_readers(before: TableConfiguration, after: TableConfiguration) -> Iterato
             "alter.streams", f"streams that read the table stop at the commit and are started again: {listed}"
         )
         yield Caution("alter.shares", f"recipients of shares of the table see it, too: {listed}")
+    gone, new = exchanged(before, after)
+    if again := sorted({".".join(path) for path in gone & new}):
+        yield Caution(
+            "alter.streams",
+            f"changes and streams cannot be read across the commit, because it drops and adds {', '.join(again)}; "
+            "streams that have not delivered all versions before it have to begin anew after it. To avoid that, add "
+            "the column in a commit of its own",
+        )
     (_, had), (needed, has) = (used_features(config, has_vectors=False) for config in (before, after))
     if reasons := [reason for reason in has if reason not in had]:
         yield Caution(

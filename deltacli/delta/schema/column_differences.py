@@ -10,6 +10,8 @@ from deltacli.delta.schema.allowed_widenings import canonical_name
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
 from deltacli.hints import in_backticks
 
+ColumnNames = tuple[str, ...]
+
 
 def schema_id(config: TableConfiguration) -> str:
     """Return what identifies the columns that a stream reads: their names, types and names in files."""
@@ -63,6 +65,34 @@ def _of_types(
 
 def _shown(field: StructField) -> str:
     return field.name if field.name.isidentifier() else in_backticks(field.name)
+
+
+def exchanged(before: TableConfiguration, after: TableConfiguration) -> tuple[set[ColumnNames], set[ColumnNames]]:
+    """Return the columns that files have no more, and those that they did not have, by their names for people; nothing
+    where there are not both.
+    """
+    had, has = ({way: names for way, names, _ in columns_of(one, one.schema)} for one in (before, after))
+    gone = {had[way] for way in had.keys() - has.keys()}
+    new = {has[way] for way in has.keys() - had.keys()}
+    return (gone, new) if gone and new else (set(), set())
+
+
+def columns_of(
+    config: TableConfiguration, data_type: DataType | None, physical: ColumnNames = (), logical: ColumnNames = ()
+) -> Iterator[tuple[ColumnNames, ColumnNames, DataType]]:
+    """Yield all columns and their parts: their names in files, those for people in lower case, and their types."""
+    parts: list[tuple[str, str, DataType]] = []
+    match data_type:
+        case StructType(fields):
+            parts = [(config.physical_name(field), field.name.lower(), field.data_type) for field in fields]
+        case ArrayType(element, _):
+            parts = [("element", "element", element)]
+        case MapType(key, value, _):
+            parts = [("key", "key", key), ("value", "value", value)]
+    for in_files, name, kind in parts:
+        paths = (*physical, in_files), (*logical, name)
+        yield *paths, kind
+        yield from columns_of(config, kind, *paths)
 
 
 def by_physical_name(config: TableConfiguration, struct: StructType | None) -> dict[str, StructField]:

@@ -1,20 +1,31 @@
 """Versions of a range that cannot be read as the last one, because a commit between them replaced what columns mean.
 
-Without column mapping, names in files are those of columns: names in older files may be those of other columns now.
+Without column mapping, names in files are those of columns: names in older files may be those of other columns now, and
+a column of another type has values in older files that are not of its type.
 A table that is created anew with column mapping has new names in files, so its columns would be null in older rows.
 Spec: Column Mapping.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.delta.log.state import read_metadata, read_protocol
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.read_property import CHECKPOINT_PROTECTION
-from deltacli.delta.schema.types import ArrayType, DataType, MapType, StructType, parse_schema
+from deltacli.delta.schema.allowed_widenings import canonical_name
+from deltacli.delta.schema.column_differences import columns_of, exchanged
+from deltacli.delta.schema.conversion import fits
+from deltacli.delta.schema.names import MODE
+from deltacli.delta.schema.to_arrow import plain_type
+from deltacli.delta.schema.types import (
+    DataType,
+    PrimitiveType,
+    parse_schema,
+    simple_name,
+)
 from deltacli.errors import Refused
 from deltacli.hints import command
 from deltacli.operations.table.small_actions import small_actions
@@ -33,18 +44,22 @@ class Break(NamedTuple):
 
     version: int
     is_removal: bool
+    column: str = ""
+    """Which column has another type, in words."""
 
     @property
     def reason(self) -> str:
         """What the version did, in words."""
         if self.is_removal:
             return f"version {self.version} removed column mapping: columns had other names in files before it"
+        if self.column:
+            return f"version {self.version} replaced the column {self.column}: files before it have the older type"
         return f"version {self.version} replaced columns of the table: files before it do not have those of now"
 
 
 def may_be_apart(first: TableConfiguration, end: TableConfiguration) -> bool:
     """Return False where certainly no version between two separates them, so that no commit has to be read."""
-    return _may_be_removed(first, end) or any(_exchanged(first, end))
+    return _may_be_removed(first, end) or any(exchanged(first, end)) or _other_type(first, end) != ""
 
 
 def find_break(table: TableHandle, files: Sequence[LogFile], first: TableConfiguration) -> Break | None:
@@ -68,6 +83,8 @@ def break_at(table: TableHandle, file: LogFile, before: TableConfiguration, afte
     """Return what a commit is, by the configurations before and after it, if it separates versions."""
     if is_mapped(before) and not is_mapped(after):
         return Break(file.version, True)
+    if column := _other_type(before, after):
+        return Break(file.version, False, column)
     return Break(file.version, False) if _replaces(table, file, before, after) else None
 
 
@@ -76,11 +93,18 @@ def is_mapped(config: TableConfiguration) -> bool:
     return config.mapping_mode != "none"
 
 
+def may_have_been_mapped(config: TableConfiguration) -> bool:
+    """Return False for a version without column mapping if no commit of its log can have removed one: its protocol then
+    lists the feature still, or its properties protect the checkpoints from before the drop. The protocol of a shared
+    table lists less, so that its server writes the mode.
+    """
+    return MAPPING in config.features or CHECKPOINT_PROTECTION in config.properties or MODE in config.properties
+
+
 def _may_be_removed(first: TableConfiguration, end: TableConfiguration) -> bool:
     """Return False where mapping certainly was not removed between two versions."""
     if not is_mapped(end):
-        knows = MAPPING in end.features or CHECKPOINT_PROTECTION in end.properties
-        return knows or is_mapped(first)
+        return may_have_been_mapped(end) or is_mapped(first)
     if not is_mapped(first):
         return True
     had, has = (_generated_names(config) for config in (first, end))
@@ -95,14 +119,12 @@ def _generated_names(config: TableConfiguration) -> set[str]:
 
 _GENERATED_LENGTH = len("col-8c74a5e3-2a1f-4b8e-9d52-0d1a3f0e7c11")
 
-_Path = tuple[str, ...]
-
 
 def _replaces(table: TableHandle, file: LogFile, before: TableConfiguration, after: TableConfiguration) -> bool:
     """Return True for a commit that gives a name to another column, or drops columns and adds others together with the
     removal of rows.
     """
-    gone, new = _exchanged(before, after)
+    gone, new = exchanged(before, after)
     if not gone:
         return False
     return bool(gone & new) or any(
@@ -111,31 +133,25 @@ def _replaces(table: TableHandle, file: LogFile, before: TableConfiguration, aft
     )
 
 
-def _exchanged(before: TableConfiguration, after: TableConfiguration) -> tuple[set[_Path], set[_Path]]:
-    """Return the columns that files have no more, and those that they did not have, by their names for people; nothing
-    where there are not both.
-    """
-    had, has = dict(_columns(before, before.schema)), dict(_columns(after, after.schema))
-    gone = {had[path] for path in had.keys() - has.keys()}
-    new = {has[path] for path in has.keys() - had.keys()}
-    return (gone, new) if gone and new else (set(), set())
+def _other_type(before: TableConfiguration, after: TableConfiguration) -> str:
+    """Return which column got a type that values of older files certainly do not have, in words; "" for none."""
+    had = {way: kind for way, _, kind in columns_of(before, before.schema)}
+    for way, names, kind in columns_of(after, after.schema):
+        if way in had and not _fits(had[way], kind):
+            return f"{'.'.join(names)}, {simple_name(had[way])} before, by one of type {simple_name(kind)}"
+    return ""
 
 
-def _columns(
-    config: TableConfiguration, data_type: DataType | None, physical: _Path = (), logical: _Path = ()
-) -> Iterator[tuple[_Path, _Path]]:
-    """Yield all columns, by their names in files and for people; the latter in lower case."""
-    match data_type:
-        case StructType(fields):
-            for field in fields:
-                paths = (*physical, config.physical_name(field)), (*logical, field.name.lower())
-                yield paths
-                yield from _columns(config, field.data_type, *paths)
-        case ArrayType(element, _):
-            yield from _columns(config, element, (*physical, "element"), (*logical, "element"))
-        case MapType(key, value, _):
-            yield from _columns(config, key, (*physical, "key"), (*logical, "key"))
-            yield from _columns(config, value, (*physical, "value"), (*logical, "value"))
+def _fits(old: DataType, new: DataType) -> bool:
+    match old, new:
+        case PrimitiveType(had), PrimitiveType(has):
+            name, wanted = canonical_name(had), canonical_name(has)
+            is_same = name == wanted or (name.startswith("timestamp") and wanted.startswith("timestamp"))
+            kind = plain_type(name)
+            return is_same or "void" in (name, wanted) or kind is None or fits(kind, wanted)
+        case (PrimitiveType("void"), _) | (_, PrimitiveType("void")):
+            return True
+    return type(old) is type(new)
 
 
 def apart_error(first: int, found: Break, last: int) -> Refused:

@@ -186,7 +186,7 @@ class ChangeAnswers:
         return protocol_line(form, protocol) + metadata_line(
             form,
             state.metadata,
-            state.raw_metadata,
+            state.client_metadata,
             version=wanted.first,
             shows_change_data=table.history_shared,
         )

@@ -216,7 +216,7 @@ def head_of(table: SharedTable, snapshot: SharedSnapshot, form: ResponseFormat, 
     return protocol_line(form, snapshot.client_protocol) + metadata_line(
         form,
         snapshot.metadata,
-        snapshot.raw_metadata,
+        snapshot.client_metadata,
         version=snapshot.version if dated else None,
         totals=snapshot.totals,
         shows_change_data=table.history_shared,

@@ -14,9 +14,11 @@ from deltacli.delta.log.segment import LogFile
 from deltacli.delta.log.state import Metadata
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.protocol_action import Protocol
+from deltacli.delta.schema.names import MODE
 from deltacli.delta.schema.types import parse_schema
 from deltacli.delta.vectors.descriptor import unique_id_column
 from deltacli.errors import DeltacliError
+from deltacli.operations.read.separate_versions import is_mapped, may_have_been_mapped
 from deltacli.sharing.protocol.lines import TableTotals
 from deltacli.sharing.protocol.reading_needs import ReadingNeeds, find_needs, handed_out_protocol
 from deltacli.sharing.tables.shareable import find_fault, spelled_alike
@@ -78,6 +80,15 @@ class SharedSnapshot:
     def client_protocol(self) -> Mapping[str, Any]:
         """The protocol action that clients get in delta format."""
         return handed_out_protocol(self.protocol, self.raw_protocol, self.needs)
+
+    @cached_property
+    def client_metadata(self) -> Mapping[str, Any]:
+        """The metadata action that clients get in delta format. Where column mapping may have been removed, it has the
+        mode, which their protocol does not show: versions before the removal have other names in files.
+        """
+        if is_mapped(self.config) or MODE in self.config.properties or not may_have_been_mapped(self.config):
+            return self.raw_metadata
+        return {**self.raw_metadata, "configuration": {**self.metadata.configuration, MODE: "none"}}
 
     @cached_property
     def totals(self) -> TableTotals:

@@ -161,12 +161,15 @@ class ShareLog(TableLog):
         super()._require_columns(config, version)
 
     def _last_break(self, config: TableConfiguration, version: int) -> Break | None:
-        """Look in the commits at hand; only where the columns give a reason, in those after them, too."""
+        """Look in the commits at hand; where the columns give a reason, in those after them, too. The parquet format
+        does not show a mapping, so there it is always one.
+        """
         window, found = self._window, None
         if window is not None and window.first <= version <= window.last:
             found = self._break_of(window.table, window.commits, version, config)
             version = window.last
-        if found is not None or not may_be_apart(config, self._end.config):
+        is_told = self._form is ResponseFormat.DELTA
+        if found is not None or (is_told and not may_be_apart(config, self._end.config)):
             return found
         while version < self._end.version:
             last = min(self._end.version, version + self._requests.versions_per_request)

@@ -15,7 +15,7 @@ from deltacli.errors import Refused
 from tests.support.altering import MAPPED, Case, add, change, drop, flat, nested, partitioned, rename, table_of
 from tests.support.builder import TableBuilder
 from tests.support.reading import open_at, open_built
-from tests.support.renamed_columns import CHANGES, VERSIONS, in_order, make_renamed, replaced_table
+from tests.support.renamed_columns import CHANGES, VERSIONS, in_order, make_renamed, replaced_table, retyped_table
 from tests.support.rows import parquet_bytes, schema_of
 from tests.support.rows import table_of as rows_table
 
@@ -337,6 +337,34 @@ def test_changes_across_a_table_created_anew(versions: Any, span: tuple[int, int
         found = error.code
 
     assert expected == found
+
+
+def test_changes_across_a_column_of_another_type_are_refused() -> None:
+    """The values of older files are not of the type that the column has in the range."""
+    kinds = pa.array([1], pa.int32()), pa.array([2]), pa.array(["x"]), pa.array([3])
+    table = open_built(retyped_table(*kinds))
+
+    assert [1, 1, 2] == table.changes(from_version=0, to_version=1).to_arrow()["a"].to_pylist()
+    with pytest.raises(Refused, match="version 2 replaced the column a, long before, by one of type string") as caught:
+        table.changes(from_version=0, to_version=2).to_arrow()
+    assert ("changes.columns-replaced", "0-1") == (caught.value.code, caught.value.facts["versions to read apart"])
+    with pytest.raises(Refused, match="version 3 replaced the column a, string before"):
+        table.changes(from_version=0).to_arrow()
+
+
+def test_a_column_dropped_and_added_in_one_commit_is_not_read_across_it(tmp_path: Path) -> None:
+    """The plan says so. Each side has its own values; the new column has none of the old one."""
+    make_renamed(tmp_path)
+    table = open_table(tmp_path)
+    before = table.changes(from_version=5, to_version=9).to_arrow()
+
+    done = table.alter([drop("a"), add("a", "string")])
+
+    assert any("drops and adds a;" in one.message for one in done.evolution.cautions)
+    assert {None} == set(table.snapshot().scan().to_arrow()["a"].to_pylist())
+    assert before.equals(table.changes(from_version=5, to_version=9).to_arrow())
+    with pytest.raises(Refused, match="version 10 replaced columns"):
+        table.changes(from_version=8).to_arrow()
 
 
 def test_changes_across_a_restored_schema_are_refused() -> None:

@@ -10,6 +10,8 @@ import pytest
 from deltacli import open_table
 from tests.sharing.served import DELTA, Served, shared
 from tests.support.actions import Line, add, commit_info, metadata, protocol, remove
+from tests.support.altering import add as add_column
+from tests.support.altering import drop
 from tests.support.builder import TableBuilder
 from tests.support.renamed_columns import make_renamed, replaced_table
 
@@ -204,3 +206,16 @@ def test_a_feed_across_a_table_that_was_replaced_is_refused_for_the_parquet_form
             "startingVersion=0&endingVersion=0",
         )
     ]
+
+
+def test_a_feed_across_a_column_dropped_and_added_in_one_commit_needs_the_metadata_in_between(tmp_path: Path) -> None:
+    make_renamed(tmp_path / "t")
+    assert 10 == open_table(tmp_path / "t").alter([drop("a"), add_column("a", "string")]).committed_version
+    served = Served((shared(tmp_path / "t"),))
+
+    replies = [
+        served.table(f"/changes?startingVersion={query}", delta_sharing_capabilities=DELTA).status
+        for query in ("8", "8&includeHistoricalMetadata=true", "8&endingVersion=9", "10")
+    ]
+
+    assert [400, 200, 200, 200] == replies
