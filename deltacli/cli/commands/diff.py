@@ -164,9 +164,15 @@ def _require_key(table: Table, values: Mapping[str, Any]) -> None:
     if values.get("key") and not values.get("rows"):
         raise UsageError("--key is for --rows", hint=again_with_flags(invocation.arguments, ["--rows"]))
     if values.get("rows") and not values.get("key"):
+        from deltacli.delta.schema.types import PrimitiveType
+
         schema = table.snapshot().schema
         columns = [] if schema is None else sorted(schema.fields, key=lambda column: column.nullable)
-        names = [column.name for column in columns if re.fullmatch(r"\w+", column.name)]
+        names = [
+            column.name
+            for column in columns
+            if isinstance(column.data_type, PrimitiveType) and re.fullmatch(r"\w+", column.name)
+        ]
         raise UsageError(
             "--rows compares rows by a key: name the columns that identify a row with --key",
             facts={"columns": ", ".join(names)} if names else None,

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
-from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
@@ -152,6 +151,8 @@ def _of_lists(values: ArrowArray, *, as_compared: bool) -> ArrowArray:
 
 def _of_texts(values: ArrowArray) -> ArrowArray:
     """Return the numbers of texts and bytes, eight bytes of all rows at a time; nulls may have any number."""
+    from hashlib import blake2b
+
     import pyarrow as pa
 
     lengths = pc.cast(pc.coalesce(pc.binary_length(values), 0), pa.int64())

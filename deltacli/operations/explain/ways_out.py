@@ -12,8 +12,6 @@ from deltacli.delta.protocol.features import FEATURES
 from deltacli.delta.protocol.traits import USED
 from deltacli.errors import DeltacliError
 from deltacli.hints import TABLE, command, quoted_table
-from deltacli.operations.change.drop_feature import plan_drop
-from deltacli.operations.change.remove_mapping import files_to_rename
 from deltacli.typing import JsonObject
 
 if TYPE_CHECKING:
@@ -69,6 +67,8 @@ def _way_out(snapshot: Snapshot, feature: str, traits: list[str], counts: FileCo
     anew = ("write the rows into a new table without it",)
     if feature not in REMOVALS:
         return WayOut(feature, None, anew, counts.count, counts.size_bytes, _not_removable(feature))
+    from deltacli.operations.change.drop_feature import plan_drop
+
     try:
         plan = plan_drop(snapshot.table, feature)
     except DeltacliError as fault:
@@ -86,6 +86,8 @@ def _rewritten(snapshot: Snapshot, feature: str, counts: FileCounts) -> tuple[in
     if feature == VECTORS:
         files = counts.deletion_vectors
     elif feature == MAPPING:
+        from deltacli.operations.change.remove_mapping import files_to_rename
+
         files, size = files_to_rename(snapshot) or (0, 0)
     elif REMOVALS[feature].rewrites_types(feature):
         files = None if widened_columns(snapshot.config) else 0

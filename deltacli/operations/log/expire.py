@@ -5,7 +5,6 @@ Spec: Metadata Cleanup; Checkpoint Protection.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -110,6 +109,8 @@ class ExpiryPlan:
     @property
     def plan_id(self) -> str:
         """Digest of the version and the deleted files, as 16 hexadecimal digits."""
+        import hashlib
+
         content = json.dumps([self.table, self.newest_version, self.boundary, [file.path for file in self.files]])
         return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -105,6 +104,8 @@ class Quarantine:
 
     def _keep(self, path: str) -> Checksum | None:
         """Copy a file, and raise unless the copy is there with the same bytes. None: the file is gone."""
+        import hashlib
+
         origin, there = self._table.storage, f"{self._directory}/{path}"
         try:
             size_bytes = origin.stat(path).size_bytes

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 from math import ceil
 from typing import TYPE_CHECKING
 
@@ -51,4 +50,6 @@ class FileSelection:
         return sorted(by_chance[: ceil(len(paths) * self.share)])
 
     def _digest(self, path: str) -> bytes:
+        from hashlib import blake2b
+
         return blake2b(f"{self.salt}\0{path}".encode("utf-8", "surrogateescape"), digest_size=8).digest()

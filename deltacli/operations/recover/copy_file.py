@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -66,6 +65,8 @@ def same_content(origin: Storage, path: str, other: Storage, there: str, size_by
     """Return the SHA-256 of two files of this size, None unless they have the same bytes. Raises FileMissing and
     StorageFailed.
     """
+    import hashlib
+
     digest = hashlib.sha256()
     for begin in range(0, size_bytes, _BYTES_AT_ONCE):
         data = origin.read_range(path, begin, _BYTES_AT_ONCE)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import NamedTuple, Protocol
 
 from deltacli.arrow import compute as pc
@@ -94,6 +93,8 @@ def _is_same(storage: Storage, file: _Noted) -> bool | None:
 
 def sha256_of(storage: Storage, path: str, size_bytes: int) -> bytes | None:
     """Return the digest of a file, None where it is gone or has another size. Raises StorageFailed."""
+    import hashlib
+
     digest, seen = hashlib.sha256(), 0
     try:
         for begin in range(0, max(size_bytes, 1), _BYTES_AT_ONCE):

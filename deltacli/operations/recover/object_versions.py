@@ -5,7 +5,6 @@ Spec: Delta Log Entries (a commit is written once).
 
 from __future__ import annotations
 
-import hashlib
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -202,6 +201,8 @@ def _are_one(contents: Sequence[tuple[ObjectVersion, str | None]]) -> bool:
 
 
 def _sha256(kept: VersionedObjects, version: ObjectVersion) -> str | None:
+    import hashlib
+
     if not version.is_readable:
         return None
     try:

@@ -6,7 +6,6 @@ quarantine. A file is in the manifest before it is touched. Commits are not in i
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -201,6 +200,8 @@ def _is_there(storage: Storage, one: Kept) -> bool:
 
 
 def _digest(storage: Storage, path: str) -> str:
+    import hashlib
+
     found = hashlib.sha256()
     with storage.open(path) as reader:
         for block in _blocks(reader):

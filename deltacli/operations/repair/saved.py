@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
@@ -102,6 +101,8 @@ def _plain(value: object) -> Json:
 
 
 def _digest(content: object) -> str:
+    import hashlib
+
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
