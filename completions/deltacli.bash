@@ -214,7 +214,7 @@ again;TEXT
 -h --help;-;once;Show this message and exit.
 '
             arguments='once;DIRECTORY
-once;TEXT
+once;DIRECTORY
 once;TEXT
 '
             ;;
@@ -317,7 +317,7 @@ table;-;again;Give advice on a table, with the numbers of now and of afterwards.
             ;;
         'explain ')
             commands=''
-            options='--client;TEXT;again;Client to explain, in a version or the newest known.  Repeatable.
+            options='--client;deltalake duckdb polars chdb spark databricks trino;again;Client to explain, in a version or the newest known.  Repeatable.
 --if;TEXT;again;Change to suppose: add=FEATURE, drop=FEATURE or widen=COLUMN:TYPE.  Repeatable.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
@@ -611,7 +611,7 @@ restore;-;again;Restore files that a backup has and the log of a table lacks.
 -h --help;-;once;Show this message and exit.
 '
             arguments='once;DIRECTORY
-once;TEXT
+once;DIRECTORY
 '
             ;;
         'log cat ')
@@ -691,9 +691,9 @@ once;TEXT
             ;;
         'log expire ')
             commands=''
-            options='--retention;TEXT;once;Age up to which commits are kept.
+            options='--retention;TEXT;once;Age up to which commits are kept, such as 60d.
 --keep-version;TEXT;again;Versions to keep, whatever their age. Repeatable.
---allow-retention-below;TEXT;once;Allow a retention below the table'\''s own, whose value is given here.
+--allow-retention-below;TEXT;once;Allow a retention below the table'\''s own, whose value is given here, such as 30d.
 --dry-run;-;once;Show what would be done and change nothing; overrides --yes.
 --yes;-;once;Do not ask for confirmation.
 --engine;embedded spark;once;Where the work runs: in this process, or on a Spark cluster.
@@ -743,7 +743,7 @@ once;TEXT
 -h --help;-;once;Show this message and exit.
 '
             arguments='once;DIRECTORY
-once;TEXT
+once;DIRECTORY
 '
             ;;
         'optimize ')
@@ -818,7 +818,7 @@ again;delta.appendOnly delta.autoOptimize delta.autoOptimize.autoCompact delta.a
             ;;
         'reach ')
             commands=''
-            options='--retention;TEXT;once;Show as well what a retention of the log and of removed files would free and cost.
+            options='--retention;TEXT;once;Show as well what a retention of the log and of removed files, such as 7d, would free and cost.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
@@ -876,15 +876,15 @@ again;delta.appendOnly delta.autoOptimize delta.autoOptimize.autoCompact delta.a
             commands=''
             options='--level;log storage footers data;once;What to check: the log; also a listing of the table; also footers of data files; also their rows.
 --select;TEXT;again;Act only on these rules: globs over rule ids. Repeatable.
---from;TEXT;again;Where to look for lost files: versions that the store keeps, a copy of the table or of its log, a quarantine. Repeatable.
+--from;DIRECTORY;again;Where to look for lost files: versions that the store keeps, a copy of the table or of its log, a quarantine. Repeatable.
 --accept-loss;-;once;Allow steps that give up rows that no source has.
 --allow-in-use;-;once;Repair although others committed within the last hour.
 --max-missing;TEXT;once;Refuse to give up more than this share of the live files.
---quarantine;TEXT;once;Keep the backup, and the readable rows of damaged files, in this directory outside of all tables.
+--quarantine;DIRECTORY;once;Keep the backup, and the readable rows of damaged files, in this directory outside of all tables.
 --commit-metadata;TEXT;again;Key to add to the commitInfo; userMetadata=V sets that field. Repeatable.
 --save-plan;FILE;once;Write the plan to a file and change nothing.
 --apply;FILE;once;Execute a saved plan, or resume it.
---undo;TEXT;once;Put the files that a repair replaced back from its backup.
+--undo;DIRECTORY;once;Put the files that a repair replaced back from its backup.
 --dry-run;-;once;Show what would be done and change nothing; overrides --yes.
 --yes;-;once;Do not ask for confirmation.
 --format;table json ndjson csv markdown;once;Format of stdout.
@@ -910,7 +910,7 @@ again;delta.appendOnly delta.autoOptimize delta.autoOptimize.autoCompact delta.a
         'restore ')
             commands=''
             options='--where;TEXT;once;Restore only partitions that match: "date >= '\''2026-01-01'\''".
---from;TEXT;again;Where to look for missing files: versions that the store keeps, or a copy of the table. Repeatable.
+--from;DIRECTORY;again;Where to look for missing files: versions that the store keeps, or a copy of the table. Repeatable.
 --trust-listing;-;once;Do not read the footers of files that come back, only their sizes.
 --commit-metadata;TEXT;again;Key to add to the commitInfo; userMetadata=V sets that field. Repeatable.
 --version;TEXT;once;Restore this version.
@@ -1018,7 +1018,7 @@ show;-;again;Show the schema of a Delta or Paimon table as a tree.
 -h --help;-;once;Show this message and exit.
 '
             arguments='once;DIRECTORY
-once;TEXT
+once;DIRECTORY
 '
             ;;
         'schema show ')
@@ -1319,7 +1319,7 @@ show;-;again;Show the endpoint and the expiry of a profile file, and never its s
             ;;
         'share pull ')
             commands=''
-            options='--to;TEXT;once;Directory of the local table, or file or directory of rows.
+            options='--to;FILE;once;Directory of the local table, or file or directory of rows.
 --as;delta parquet csv ndjson;once;Form of the result.
 --columns;TEXT;once;Write only these columns, in this order.
 --where;TEXT;once;Return only rows that match it.
@@ -1790,7 +1790,7 @@ again;TEXT
             ;;
         'undelete ')
             commands=''
-            options='--from;TEXT;again;Where to look for the files: versions that the store keeps, or a copy of the table. Repeatable.
+            options='--from;DIRECTORY;again;Where to look for the files: versions that the store keeps, or a copy of the table. Repeatable.
 --version;TEXT;once;Version whose files are needed.
 --prefix;TEXT;once;Bring back only data files below this directory of the table.
 --dry-run;-;once;Show what would be done and change nothing; overrides --yes.
@@ -1817,16 +1817,16 @@ again;TEXT
             ;;
         'vacuum ')
             commands=''
-            options='--retention;TEXT;once;Age up to which files are kept.
---allow-retention-below;TEXT;once;Allow a retention below the table'\''s own, whose value is given here.
+            options='--retention;TEXT;once;Age up to which files are kept, such as 14d.
+--allow-retention-below;TEXT;once;Allow a retention below the table'\''s own, whose value is given here, such as 168h.
 --mode;full lite;once;Source of candidates: full lists the table, lite reads removed files from commits.
 --prefix;TEXT;once;Delete only below this directory of the table.
 --where;TEXT;once;Delete only in partitions that match: "date < '\''2026-01-01'\''".
 --keep-version;TEXT;again;Versions to keep fully readable, whatever their age. Repeatable.
---protect-from;TEXT;again;Keep files that another table (a shallow clone) references. Repeatable.
+--protect-from;DIRECTORY;again;Keep files that another table (a shallow clone) references. Repeatable.
 --inventory;FILE;once;List of files to use instead of a listing: S3 Inventory (manifest.json), Parquet, CSV.
 --max-delete;TEXT;once;Refuse to delete more than this share of the table, or more bytes.
---quarantine;TEXT;once;Copy each file to this directory outside of all tables before it is deleted.
+--quarantine;DIRECTORY;once;Copy each file to this directory outside of all tables before it is deleted.
 --include-foreign;-;once;Also delete unrecognized files that are older than the retention.
 --skip-nested-tables;-;once;Skip directories that are tables of their own instead of refusing.
 --no-log-entries;-;once;Do not commit VACUUM START and VACUUM END.
@@ -1836,8 +1836,8 @@ again;TEXT
 --files;-;once;List every file to delete; csv and ndjson always do.
 --save-plan;FILE;once;Write the plan to a Parquet file and delete nothing.
 --apply;FILE;once;Execute a saved plan, or resume it.
---explain;TEXT;once;Show why one file is kept or deleted; change nothing.
---purge-older;TEXT;once;Only empty the quarantine of this table: delete copies that are older, no file of the table.
+--explain;FILE;once;Show why one file is kept or deleted; change nothing.
+--purge-older;TEXT;once;Only empty the quarantine of this table: delete copies older than this, such as 30d, no file of the table.
 --schemas;-;once;Delete schema files of a Paimon table that nothing needs.
 --keep-last;TEXT;once;Keep the last K schemas of a Paimon table, whatever their age.
 --branch;TEXT;once;Branch of a Paimon table.

@@ -37,9 +37,9 @@ VERBS_OF_DELTA = frozenset({Verb.NAME, Verb.CONSTRAINT, Verb.CLUSTER, Verb.MAPPI
 class Details:
     """The options of single verbs; None where one was not given."""
 
-    comment: str | None = option("add: comment of the column.", "C")
-    default: str | None = option("add: default value.", "V")
-    position: str | None = option("add: first, last, before:X or after:X.  [default: last]", "P")
+    comment: str | None = option("add: comment of the column.", "TEXT")
+    default: str | None = option("add: default value.", "VALUE")
+    position: str | None = option("add: first, last, before:X or after:X.  [default: last]", "PLACE")
     nullable: bool = option(
         "add: columns are nullable; NOT NULL is refused.", default=True, spelled="--nullable/--not-null"
     )

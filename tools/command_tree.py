@@ -25,13 +25,12 @@ class Kind(StrEnum):
 
 
 _CHOICES = re.compile(r"[a-z]+(\|[a-z]+)+")
-_KINDS = {
-    "FILE": Kind.FILE,
-    "FILE|DIR/": Kind.FILE,
-    "TABLE": Kind.DIRECTORY,
-    "DIRECTORY": Kind.DIRECTORY,
-    "DIR": Kind.DIRECTORY,
-}
+_FILES = "FILE, FILE|DIR/, DIR|FILE, PATH"
+_DIRECTORIES = (
+    "TABLE, OTHER, [OTHER], V1|OTHER, DIRECTORY, DIR, DIRECTORY|URI, versions|DIRECTORY|URI, BACKUP, DEST, SRC"
+)
+_KINDS = dict.fromkeys(_FILES.split(", "), Kind.FILE) | dict.fromkeys(_DIRECTORIES.split(", "), Kind.DIRECTORY)
+"""Name of a value -> its kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +58,7 @@ class Option:
     @property
     def section(self) -> str:
         """The heading over the option."""
-        return section_of(self.spellings) or "Other"
+        return section_of(self.spellings, self.help) or "Other"
 
     @property
     def spelled(self) -> str:

@@ -121,7 +121,7 @@ def _sections(command: Click, context: Click) -> dict[str, list[tuple[str, str]]
     sections: dict[str, list[tuple[str, str]]] = {"Options": [], **{section: [] for section in OptionHeading}}
     for parameter in command.get_params(context):
         if parameter.param_type_name == "option" and (record := parameter.get_help_record(context)) is not None:
-            sections[section_of(parameter.opts) or "Options"].append(record)
+            sections[section_of(parameter.opts, parameter.help or "") or "Options"].append(record)
     return {heading: entries for heading, entries in sections.items() if entries}
 
 

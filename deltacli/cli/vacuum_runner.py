@@ -37,8 +37,8 @@ class VacuumOptions:
     apply: str | None = option("Execute a saved plan, or resume it.", "FILE", table_format=OF_DELTA)
     explain: str | None = option("Show why one file is kept or deleted; change nothing.", "PATH", table_format=OF_DELTA)
     purge_older_ms: int | None = option(
-        "Only empty the quarantine of this table: delete copies that are older, no file of the table.",
-        "30d",
+        "Only empty the quarantine of this table: delete copies older than this, such as 30d, no file of the table.",
+        "DURATION",
         Kind.DURATION,
         table_format=OF_DELTA,
     )

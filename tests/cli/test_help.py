@@ -113,9 +113,13 @@ def test_completion_without_a_known_shell_names_the_known_ones() -> None:
 
 
 def test_every_option_has_a_section() -> None:
-    options = {option.spellings for command in read_tree().walk() for option in command.options}
+    options = {(option.spellings, option.help) for command in read_tree().walk() for option in command.options}
 
-    assert [] == [spellings for spellings in options if section_of(spellings) is None]
+    assert [] == [option for option in options if section_of(*option) is None]
+    writes = "Write the token to this new profile file."
+    assert (OptionHeading.OUTPUT, OptionHeading.SELECTION) == tuple(
+        section_of(["--profile"], text) for text in (writes, "Reader that must accept Paimon tables.")
+    )
 
 
 def test_help_has_the_width_of_the_terminal_and_bold_headings() -> None:

@@ -101,6 +101,8 @@ def test_a_table_is_a_directory_and_a_file_any_file(matches: Matches) -> None:
     assert ["conf.toml", "my file", "my table", "tbl"] == matches("deltacli history --config ")
     assert ["--config=conf.toml"] == matches("deltacli history --config=co")
     assert ["my file"] == matches("deltacli snapshot tbl --output my\\ f")
+    for line in ("diff tbl ", "undelete tbl --from ", "repair --undo ", "vacuum --quarantine ", "log backup tbl "):
+        assert ["my table", "tbl"] == matches(f"deltacli {line}")
 
 
 def test_columns_and_types_are_not_completed_as_files(matches: Matches) -> None:

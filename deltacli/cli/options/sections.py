@@ -22,18 +22,18 @@ _OPTIONS: Mapping[OptionHeading, str] = {
         --client --if --target-size --min-size --min-files --zorder --cluster --purge --purge-ratio --max-bytes
         --branch --schema-id --snapshot-id --tag --schemas
         --inventory --include-foreign --level --sample --select --ignore --profile --baseline --list-rules --verify
-        --apply --undo --explain --full -c --grant --comment --all --max-tables --only --resume
+        --apply --undo --explain --full -c --grant --all --refs --no-refs --max-tables --only --resume
     """,
     OptionHeading.EXECUTION: """
         --engine --master --remote --spark-conf --layout --parts --rows-per-file --v2-top --stats --if-behind --threads
         --rate --no-log-entries --commit-metadata --enable --upgrade-protocol --max-requests --time-budget --pause
-        --default --position --nullable --not-null --keep-nullability --allow-lossy --with-options --drop --none
-        --truncate-history --expires --overlap
+        --comment --default --position --nullable --not-null --keep-nullability --allow-lossy --with-options --drop
+        --none --truncate-history --expires --overlap
         --state --jobs --temp-dir --prices --no-listing
         --host --port --admin-port --workers --behind-proxy
     """,
     OptionHeading.OUTPUT: """
-        --columns --limit --count --as --counts --refs --no-refs --ddl --pretty
+        --columns --limit --count --as --counts --ddl --pretty
         --files --tombstones --schema --mapping --digest --brief --group --max-findings
         --fail-on --exit-zero --exit-code --write-baseline --trend --save-plan --save-plans --details --metrics --html
         --pages --serve-metrics
@@ -54,6 +54,10 @@ _OPTIONS: Mapping[OptionHeading, str] = {
 _SECTION_OF = {option: section for section, options in _OPTIONS.items() for option in options.split()}
 
 
-def section_of(spellings: Iterable[str]) -> OptionHeading | None:
-    """Return the section of an option, None where it has none."""
+def section_of(spellings: Iterable[str], text: str) -> OptionHeading | None:
+    """Return the section of an option, None where it has none. By its help `text`, one that writes a file is output,
+    also where another command reads a file by the same name.
+    """
+    if text.startswith("Write the ") and " file" in text:
+        return OptionHeading.OUTPUT
     return next((_SECTION_OF[name] for name in spellings if name in _SECTION_OF), None)

@@ -61,13 +61,15 @@ class ExpiryRequest:
     """
 
     retention_ms: int | None = option(
-        "Age up to which commits are kept.  [default: delta.logRetentionDuration, else 30d]", "30d", Kind.DURATION
+        "Age up to which commits are kept, such as 60d.  [default: delta.logRetentionDuration, else 30d]",
+        "DURATION",
+        Kind.DURATION,
     )
     keep_versions: Sequence[int] = option(
         "Versions to keep, whatever their age. Repeatable.", "A,B-C,…", Kind.VERSIONS, default=()
     )
     allow_retention_below_ms: int | None = option(
-        "Allow a retention below the table's own, whose value is given here.", "30d", Kind.DURATION
+        "Allow a retention below the table's own, whose value is given here, such as 30d.", "DURATION", Kind.DURATION
     )
     dry_run: bool = False
 

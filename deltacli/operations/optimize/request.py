@@ -45,7 +45,7 @@ class OptimizeRequest:
     purge: bool = option("Rewrite every file with deleted rows or dropped columns, and no others.", default=False)
     purge_ratio: float = option(
         "Share of deleted rows above which a file of any size is rewritten.  [default: 5%]",
-        "5%",
+        "N%",
         Kind.SHARE,
         default=0.05,
     )

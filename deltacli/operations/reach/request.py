@@ -13,7 +13,9 @@ class ReachRequest:
     """What is asked: with `retention_ms` also what a log expiry and a vacuum with this retention would delete."""
 
     retention_ms: int | None = option(
-        "Show as well what a retention of the log and of removed files would free and cost.", "7d", Kind.DURATION
+        "Show as well what a retention of the log and of removed files, such as 7d, would free and cost.",
+        "DURATION",
+        Kind.DURATION,
     )
 
     def __post_init__(self) -> None:

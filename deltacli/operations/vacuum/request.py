@@ -64,13 +64,13 @@ class VacuumRequest:
     """
 
     retention_ms: int | None = option(
-        "Age up to which files are kept.  [default: delta.deletedFileRetentionDuration, else 7d]",
-        "7d",
+        "Age up to which files are kept, such as 14d.  [default: delta.deletedFileRetentionDuration, else 7d]",
+        "DURATION",
         Kind.DURATION,
         policy="Age up to which files are kept; without it the table's own property.",
     )
     allow_retention_below_ms: int | None = option(
-        "Allow a retention below the table's own, whose value is given here.", "168h", Kind.DURATION
+        "Allow a retention below the table's own, whose value is given here, such as 168h.", "DURATION", Kind.DURATION
     )
     mode: str = option(
         "Source of candidates: full lists the table, lite reads removed files from commits.  [default: full]",
@@ -100,7 +100,7 @@ class VacuumRequest:
     )
     max_delete: str = option(
         "Refuse to delete more than this share of the table, or more bytes.  [default: 50%]",
-        "20%|10GiB",
+        "N%|SIZE",
         Kind.LIMIT,
         default="50%",
         policy="Refuse a plan that would delete more.",
