@@ -227,6 +227,8 @@ def _of_memory(error: DeltacliError) -> DeltacliError | None:
 
 def _report_interruption(interruption: Interrupted, arguments: Sequence[str]) -> None:
     """Report on one line that the run was interrupted and what it did."""
+    if invocation.is_reporting and interruption.outcome == Interrupted.outcome:
+        interruption.outcome = "the change was probably made; run the same command again to see what is left"
     if not wants_json(arguments):
         say(interruption.message)
         return

@@ -25,6 +25,7 @@ def require_confirmation(run: Run, what: str, *, yes: bool, show_plan: Callable[
     not called where the answer is known, or where a document with the same content follows.
     """
     if yes:
+        invocation.has_agreed = True
         return
     if not _can_ask():
         show_plan()
@@ -40,6 +41,7 @@ def require_confirmation(run: Run, what: str, *, yes: bool, show_plan: Callable[
         if not is_for_eyes:
             show_plan()
         raise Refused("cancelled; nothing was changed", code="consent.denied")
+    invocation.has_agreed = True
     run.confirm()
 
 

@@ -12,12 +12,17 @@ class Invocation:
     arguments: Sequence[str] = ()
     log_is_json: bool | None = None
     verbosity: int = 0
+    has_agreed: bool = False
+    """Whether the user has agreed to a change."""
+    is_reporting: bool = False
+    """Whether the run reports on a change to which the user has agreed: the change is made, or could not be made."""
     began: float | None = None
     """When the user began to wait, by the monotonic clock."""
 
     def begin(self, arguments: Sequence[str]) -> None:
         """Reset the state of an earlier run."""
         self.arguments, self.log_is_json, self.verbosity = arguments, None, 0
+        self.has_agreed = self.is_reporting = False
         self.began = time.monotonic()
 
 

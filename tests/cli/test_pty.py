@@ -15,11 +15,12 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
+from deltacli.cli.app import run
 from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.cli.terminal.term import cells, shorten
 from tests.cli.pty_session import Session, gate, read_some
 from tests.cli.screen import as_pasted
-from tests.cli.support import ROOT, deltacli
+from tests.cli.support import ROOT, deltacli, make_sample
 from tests.support.waiting import in_time
 
 CONTROL_C = "\x03"
@@ -201,6 +202,30 @@ def test_every_signal_has_its_exit_code_and_its_json_error(
     assert ("interrupted", code) == (error["code"], error["exit"])
     assert f"{words}; nothing was changed" == error["message"]
     assert {"signal": number.name} == error["details"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("properties", "set", "a=b", "--yes"), "the change was probably made; run the same command again to see"),
+        (("properties", "set", "a=b", "--dry-run"), "nothing was changed"),
+    ],
+)
+def test_an_interruption_behind_a_change_does_not_deny_it(
+    words: tuple[str, ...],
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        raise Interrupted(signal.SIGINT)
+
+    make_sample(tmp_path / "tbl")
+    monkeypatch.setattr("deltacli.cli.options.run.Run.say_next", interrupt)
+
+    assert 130 == run([words[0], str(tmp_path / "tbl"), *words[1:]])
+    assert f"interrupted; {said}" in capsys.readouterr().err
 
 
 def test_a_signal_that_the_parent_ignores_stays_ignored(sample: Path) -> None:

@@ -128,6 +128,7 @@ class Run:
 
     def write(self, result: Result) -> None:
         """Write a result in the run's format to its destination; of a confirmed plan only what has become of it."""
+        invocation.is_reporting = invocation.has_agreed
         self._written[:] = [result]
         with self.sink() as sink:
             if new := self._new_sections(result):
