@@ -98,7 +98,11 @@ def evolve(before: Draft, changes: Sequence[Change], settings: Settings) -> Evol
         draft = changed if effect.is_due else draft
     draft, refusals = _with_protocol(before, draft, settings)
     cautions = [caution for effect in effects if effect.is_due for caution in effect.cautions]
-    cautions += [*of_readers(before.config, draft.config), *_of_statistics(before, draft)]
+    cautions += [
+        *of_readers(before.config, draft.config),
+        *_of_statistics(before, draft),
+        *_of_partitions(before, draft),
+    ]
     return Evolution(before, draft, tuple(effects), tuple(refusals), tuple(dict.fromkeys(cautions)))
 
 
@@ -182,6 +186,32 @@ def _of_statistics(before: Draft, after: Draft) -> Iterator[Caution]:
         more = f" and {len(lost) - 5} more" if len(lost) > 5 else ""
         message = f"files written from now on have no statistics of {', '.join(lost[:5])}{more}"
         yield Caution("alter.statistics", message)
+
+
+def _of_partitions(before: Draft, after: Draft) -> Iterator[Caution]:
+    """Yield which partition columns DuckDB reads wrong from now on. It puts their values behind the column before them,
+    which it looks for by its name in files.
+    """
+    had, has = (_behind_mapped_names(draft.config) for draft in (before, after))
+    if lost := [name for physical, name in has.items() if physical not in had]:
+        named = ", ".join(lost)
+        message = (
+            f"DuckDB 1.5.5 returns null for the partition column {named}: the column before it has another name in "
+            "files; moved to the first position, a partition column is read right"
+        )
+        yield Caution("alter.reader-partitions", message)
+
+
+def _behind_mapped_names(config: TableConfiguration) -> dict[str, str]:
+    """Return the partition columns, by their names in files, behind a column that has another name in files."""
+    found, is_mapped = {}, False
+    for field in config.schema.fields if config.schema else ():
+        physical = config.physical_name(field)
+        if physical not in config.partition_columns:
+            is_mapped = physical != field.name
+        elif is_mapped:
+            found[physical] = field.name
+    return found
 
 
 def of_readers(before: TableConfiguration, after: TableConfiguration) -> Iterator[Caution]:

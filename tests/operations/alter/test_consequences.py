@@ -81,3 +81,19 @@ def test_a_mapping_alone_is_not_seen() -> None:
 
     assert [] == [caution for caution in done.evolution.cautions if caution.code in ("alter.streams", "alter.shares")]
     assert ResponseFormat.PARQUET is find_needs(table.table.snapshot().config, has_vectors=False).choose(PARQUET, "t")
+
+
+def test_the_plan_names_partitions_that_duckdb_reads_as_null() -> None:
+    """Measured: those behind a column that has another name in files."""
+    table = Altering(table_of("a int, b int, p string, q string", partitions=["p", "q"], features=["columnMapping"]))
+    assert "ok" == table.make(MAPPED)
+
+    def warned(*changes: dict[str, Any]) -> list[str]:
+        done = table.table.alter(list(changes), dry_run=True)
+        return [one.message for one in done.evolution.cautions if one.code == "alter.reader-partitions"]
+
+    assert [] == warned(rename("a", "n")) == warned(rename("p", "n")) == warned(drop("b"))
+    assert ["p, q"] == [text.partition("partition column ")[2].partition(":")[0] for text in warned(rename("b", "n"))]
+    assert 1 == len(warned(add("n", "int", position="before:q")))
+    moved = [change("move", "q", position="first"), change("move", "p", position="first")]
+    assert [] == warned(rename("b", "n"), *moved)
