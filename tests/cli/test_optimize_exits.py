@@ -129,7 +129,9 @@ def test_a_table_that_is_not_there_ends_with_3_and_a_damaged_file_with_5(place: 
     (place / "c").write_bytes(b"PAR1 nothing PAR1")
 
     absent, damaged = deltacli("optimize", place / "no", "--yes"), optimize(place, "--yes", "--json")
+    in_words = optimize(place, "--yes").out
 
+    assert re.search(r"^refused +c cannot be read as a Parquet file", in_words, re.MULTILINE)
     assert (3, 5, 3) == (absent.code, damaged.code, newest(place))
     assert ("c", "data.not-parquet") == tuple(document(damaged)["refused"][0][name] for name in ("path", "code"))
     assert ("data.not-parquet", "deltacli validate tbl --level data") == tuple(

@@ -180,7 +180,7 @@ def test_csv_has_each_file_that_comes_back_or_goes_with_what_is_wrong(home: Path
 
     first, second, *others = refused.out.splitlines()[1:]
     assert 4 == refused.code
-    assert f"{stays},,data,,size,4 bytes instead of" in first
+    assert f'{stays},,data,,size,"4 bytes instead of 1,793",' in first
     assert f"{paths[0]},add,data," in second
     assert second.endswith(",missing,no such file,")
     assert listed[2:] == others

@@ -147,6 +147,7 @@ def _skipped(reason: str, count: int) -> str:
 
 def _refused(files: Sequence[RefusedFile]) -> Iterator[str]:
     for one in files[:_NAMED]:
-        yield f"{one.path}: {one.reason} [{one.code}]"
+        why = one.reason if one.reason.startswith(f"{one.path} ") else f"{one.path}: {one.reason}"
+        yield f"{why} [{one.code}]"
     if len(files) > _NAMED:
         yield f"and {len(files) - _NAMED:,} more"
