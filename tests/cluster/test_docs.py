@@ -45,4 +45,4 @@ def test_smoke_examples_of_the_page_print_the_shown_output(
     exec(BLOCKS[number], {"spark": session})
 
     assert re.findall(r"^# -> (.*)$", BLOCKS[number], re.MULTILINE) == capsys.readouterr().out.splitlines()
-    assert 9 == len(BLOCKS)
+    assert 10 == len(BLOCKS)
