@@ -190,28 +190,28 @@ def _of_statistics(before: Draft, after: Draft) -> Iterator[Caution]:
 
 def _of_partitions(before: Draft, after: Draft) -> Iterator[Caution]:
     """Yield which partition columns DuckDB reads wrong from now on. It puts their values behind the column before them,
-    which it looks for by its name in files.
+    which it looks for by its name in files: without it they are null, or those of another partition column.
     """
-    had, has = (_behind_mapped_names(draft.config) for draft in (before, after))
-    if lost := [name for physical, name in has.items() if physical not in had]:
-        named = ", ".join(lost)
+    config = after.config
+    if _is_behind_mapped_name(config) and not _is_behind_mapped_name(before.config):
+        named = ", ".join(field.name for field in config.partition_columns.values() if field is not None)
         message = (
-            f"DuckDB 1.5.5 returns null for the partition column {named}: the column before it has another name in "
-            "files; moved to the first position, a partition column is read right"
+            f"DuckDB 1.5.5 returns null or other values for the partition columns {named}, because the column before "
+            "one has another name in files; it reads them right where all of them come first"
         )
         yield Caution("alter.reader-partitions", message)
 
 
-def _behind_mapped_names(config: TableConfiguration) -> dict[str, str]:
-    """Return the partition columns, by their names in files, behind a column that has another name in files."""
-    found, is_mapped = {}, False
+def _is_behind_mapped_name(config: TableConfiguration) -> bool:
+    """Return True if a partition column comes after a column that has another name in files."""
+    is_mapped = False
     for field in config.schema.fields if config.schema else ():
         physical = config.physical_name(field)
+        if physical in config.partition_columns and is_mapped:
+            return True
         if physical not in config.partition_columns:
             is_mapped = physical != field.name
-        elif is_mapped:
-            found[physical] = field.name
-    return found
+    return False
 
 
 def of_readers(before: TableConfiguration, after: TableConfiguration) -> Iterator[Caution]:
