@@ -9,7 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from deltacli.delta.evolution.dependents import require_independent, require_no_identity
+from deltacli.delta.evolution.dependents import (
+    require_default_keeps_shape,
+    require_independent,
+    require_no_identity,
+)
 from deltacli.delta.evolution.draft import (
     Changed,
     Draft,
@@ -73,6 +77,8 @@ def add_column(draft: Draft, change: AddColumn, settings: Settings) -> Changed:
         return draft, _as_it_is(draft, change, parent, known, place_text)
     require_free_name(draft, parent, name, place_text)
     require_valid_names(draft, [name, *_names_within(data_type)], place_text)
+    if parent.steps:
+        require_default_keeps_shape(draft, parent, place_text, "added")
     _require_nullable(data_type, place_text)
     data_type, length = text_type_of(data_type, place_text, is_nested=bool(parent.steps))
     metadata = {**({} if length is None else length), **({} if not change.comment else {"comment": change.comment})}
@@ -238,6 +244,8 @@ def drop_column(draft: Draft, change: DropColumn, _: Settings) -> Changed:
     if not parent.steps and {one.name for one in parent.data_type.fields} - partitions == {place.nearest.name}:
         forbid("alter.last-column", f"{place.text} cannot be dropped: all other columns are partition columns")
     require_independent(draft, place, "dropped", is_dropped=True)
+    if parent.steps:
+        require_default_keeps_shape(draft, place, place.text, "dropped")
     root = draft.root()
     *above, position = place.field_address
     del at(root, above)[position]
@@ -252,8 +260,10 @@ def move_column(draft: Draft, change: MoveColumn, _: Settings) -> Changed:
     root = draft.root()
     *above, position = place.field_address
     fields = at(root, above)
-    before = after_words(fields, int(position))
+    field, before = fields[int(position)], after_words(fields, int(position))
     move_to(fields, int(position), change.position, _parent_of(draft, place))
+    if len(place.steps) > 1 and fields.index(field) != int(position):
+        require_default_keeps_shape(draft, place, place.text, "moved")
     after = after_words(fields, next(n for n, one in enumerate(fields) if one["name"] == place.nearest.name))
     return draft.with_schema(root), Effect(change, place.text, before, after, place.text, after)
 

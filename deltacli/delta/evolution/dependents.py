@@ -1,4 +1,4 @@
-"""What depends on a column: SQL that the table keeps, partitioning, clustering, identities, indexes.
+"""What depends on a column: SQL that the table keeps, defaults, partitioning, clustering, identities, indexes.
 
 SQL is parsed, never searched. An expression that is not understood may refer to any column. Spec: CHECK Constraints;
 Generated Columns; Column Invariants; Clustered Table; Delta-Spark: ALTER TABLE.
@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from deltacli.delta.evolution.draft import Draft, Forbidden, names_of, physical_path
+from deltacli.delta.evolution.draft import Draft, Forbidden, forbid, names_of, physical_path, quoted_path
 from deltacli.delta.protocol.features import IDENTITY_COLUMNS
 from deltacli.delta.schema.column_path import ColumnPlace
 from deltacli.delta.schema.widening_guards import IDENTITY_PREFIX, WideningRefusal
-from deltacli.delta.sql.stored import Reference, StoredKind, StoredSql, refers_to, stored_sql
+from deltacli.delta.sql.nodes import Form
+from deltacli.delta.sql.parser import parse_expression
+from deltacli.delta.sql.stored import DEFAULT_KEY, Reference, StoredKind, StoredSql, refers_to, stored_sql
+from deltacli.hints import command
 
 _BLOOM_FILTER = "delta.bloomFilter"
 _WAYS_OUT = {
@@ -71,6 +74,21 @@ def _of_layout(draft: Draft, place: ColumnPlace) -> Iterator[WideningRefusal]:
         if columns[:length] == path[:length]:
             message = f"{place.text} cannot be dropped: the table is clustered by {'.'.join(columns)}"
             yield WideningRefusal("alter.clustering-column", message, "cluster the table by other columns first")
+
+
+def require_default_keeps_shape(draft: Draft, place: ColumnPlace, text: str, verb: str) -> None:
+    """Raise Forbidden for a change within a column whose default is a value with the fields of today: writers would
+    fail, or after a move write values into other fields. `place`: the nested field, or the struct that gets one.
+    """
+    column = place.column
+    default = column.metadata.get(DEFAULT_KEY)
+    if default is None or draft.config.is_inert("allowColumnDefaults"):
+        return
+    root = parse_expression(str(default)).root
+    if root is None or root.form is not Form.NULL:
+        message = f"{text} cannot be {verb}: {column.name} has a default with the fields of today, {default}"
+        way_out = command("alter", "default", quoted_path([column.name]), drop=True) or "remove the default first"
+        forbid("alter.default", message, way_out)
 
 
 def require_no_identity(draft: Draft, place: ColumnPlace, verb: str) -> None:

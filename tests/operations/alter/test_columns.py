@@ -7,7 +7,20 @@ from typing import Any
 
 import pytest
 
-from tests.support.altering import Altering, Case, add, change, flat, names, nested, partitioned, rename, table_of
+from tests.support.altering import (
+    MAPPED,
+    Altering,
+    Case,
+    add,
+    change,
+    drop,
+    flat,
+    names,
+    nested,
+    partitioned,
+    rename,
+    table_of,
+)
 from tests.support.builder import TableBuilder
 
 Json = Any  # Any: JSON values
@@ -203,6 +216,32 @@ def test_a_default_is_a_value_of_the_column(column: str, text: str) -> None:
 
     assert DEFAULTS[column][text] == table.make(change("default", column, default=text))
     assert [] == table.errors()
+
+
+SHAPED = "named_struct('x', 1, 'y', 2)"
+
+
+@pytest.mark.parametrize(
+    ("made", "default", "verdict"),
+    [
+        (add("s.z", "int"), SHAPED, "alter.default"),
+        (add("s.z", "int"), "NULL", "ok"),
+        (drop("s.y"), SHAPED, "alter.default"),
+        (drop("s.y"), "null", "ok"),
+        (drop("s"), SHAPED, "ok"),
+        (change("move", "s.y", position="first"), SHAPED, "alter.default"),
+        (change("move", "s.y", position="last"), SHAPED, "nothing"),
+        (change("move", "s", position="last"), SHAPED, "ok"),
+        (rename("s.y", "z"), SHAPED, "ok"),
+        (add("t", "int"), SHAPED, "ok"),
+    ],
+)
+def test_a_default_keeps_the_fields_that_it_names(made: dict[str, Any], default: str, verdict: str) -> None:
+    features = ["columnMapping", "allowColumnDefaults"]
+    table = Altering(table_of("s struct<x: int, y: int>, a int", features=features, s={"CURRENT_DEFAULT": default}))
+    assert "ok" == table.make(MAPPED)
+
+    assert verdict == table.make(made)
 
 
 RESERVED = [
