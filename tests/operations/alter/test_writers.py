@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,11 @@ from deltacli.api.table import Table
 from deltacli.clock import system_clock
 from deltacli.errors import DeltacliError, Refused, StorageFailed
 from deltacli.storage import open_storage
+from tests.operations.test_file_contention import deltalake
 from tests.support.actions import add as add_file
 from tests.support.actions import commit_info, metadata
 from tests.support.altering import MAPPED, add, change, drop, flat, rename, table_of
-from tests.support.committing import Rivals, commits
+from tests.support.committing import Rivals, commits, infos
 from tests.support.faulty import Fault, FaultyStorage
 from tests.support.reading import open_at
 from tests.support.waiting import run_together
@@ -52,6 +54,23 @@ def test_columns_that_processes_add_together_are_all_there(count: int, tmp_path:
     assert {f"c{racer}_{number}" for racer in range(8) for number in range(count)} | {"a"} == set(names(table))
     ids = [field.metadata["delta.columnMapping.id"] for field in table.snapshot().schema.fields]
     assert sorted(ids) == list(range(1, len(ids) + 1))
+
+
+@pytest.mark.parametrize("count", [pytest.param(3, marks=pytest.mark.long), pytest.param(100, marks=pytest.mark.soak)])
+def test_columns_added_beside_appends_of_the_other_engine(count: int, tmp_path: Path) -> None:
+    """No row and no column of either is lost, and the schema of each version is that of the one before or one more."""
+    place = str(table_of("id bigint, p string", partitions=["p"]).write(tmp_path / "t"))
+
+    with deltalake(place, 2, 2 * count, {}, "append") as made:
+        told = run_together([(_alter, (place, racer, count)) for racer in range(2)])
+
+    table = open_at(open_storage(place))
+    assert [] == [one for found in told for one in found if isinstance(one, str)]
+    assert {f"c{racer}_{number}" for racer in range(2) for number in range(count)} | {"id", "p"} == set(names(table))
+    told_of = infos(open_storage(place))
+    assert 2 * count + sum(made) + 1 == len(told_of)
+    written = sorted(one for info in told_of for one in json.loads(info.get("ids", "[]")))
+    assert written == sorted(i for batch in table.snapshot().scan(columns=["id"]) for i in batch["id"].to_pylist())
 
 
 def test_a_change_is_made_on_what_the_winner_made() -> None:
