@@ -35,7 +35,7 @@ def require_free_name(draft: Draft, parent: ColumnPlace, name: str, text: str) -
         return
     if draft.config.is_on(_CHANGE_FEED) and name.lower() in CHANGE_COLUMNS:
         forbid("alter.reserved-name", f"{name} is reserved: the change data of the table has a column of that name")
-    if name in [draft.configuration.get(key) for key in MATERIALIZED_NAMES]:
+    if name.lower() in [(draft.configuration.get(key) or "").lower() for key in MATERIALIZED_NAMES]:
         forbid("alter.reserved-name", f"{name} is reserved: files keep the row ids or commit versions of rows under it")
 
 

@@ -183,7 +183,7 @@ def _with_each_key_once(pairs: list[tuple[str, Json]]) -> JsonObject:
 def as_changes(found: Iterable[Change | JsonObject]) -> tuple[Change, ...]:
     """Return changes that are values or JSON objects. Raises UsageError (`usage.change`), also without any."""
     changes = tuple(
-        read_change(one, f"[{number}]") if isinstance(one, Mapping) else one for number, one in enumerate(found)
+        one if isinstance(one, Change) else read_change(one, f"[{number}]") for number, one in enumerate(found)
     )
     if not changes:
         raise UsageError("there are no changes", code=CODE)

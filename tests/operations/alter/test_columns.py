@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from deltacli.errors import UsageError
 from tests.support.altering import (
     MAPPED,
     Altering,
@@ -246,7 +247,7 @@ def test_a_default_keeps_the_fields_that_it_names(made: dict[str, Any], default:
 
 RESERVED = [
     ({"delta.enableChangeDataFeed": "true"}, "_Change_Type"),
-    ({"delta.rowTracking.materializedRowIdColumnName": "_row-1"}, "_row-1"),
+    ({"delta.rowTracking.materializedRowIdColumnName": "_row-1"}, "_ROW-1"),
 ]
 
 
@@ -256,6 +257,16 @@ def test_names_that_writers_use_are_reserved(properties: Mapping[str, str], name
 
     assert "alter.reserved-name" == table.make(add(f"`{name}`", "int"))
     assert "ok" == table.make(add(f"s.`{name}`", "int"))
+
+
+@pytest.mark.parametrize(
+    "changes", ["add", [1], [], {"change": "nope"}, [{"change": "add"}], [["add", "b", "int"]], add("b", "int")]
+)
+def test_what_is_no_change_is_an_error_of_usage(changes: Any) -> None:  # Any: what Python may be given
+    with pytest.raises(UsageError) as raised:
+        Altering(flat()).table.alter(changes)
+
+    assert "usage.change" == raised.value.code
 
 
 def test_a_change_that_is_made_already_is_not_made_again() -> None:
