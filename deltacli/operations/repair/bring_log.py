@@ -33,6 +33,8 @@ _RULES = {FileKind.DATA.value: "data.file-missing", FileKind.VECTOR.value: "dv.f
 _OF_LOG = "log.gap"
 _WHOLE = ("log.not-a-table", "log.start-missing")
 """Findings about a log as a whole: any file of it that comes back helps."""
+NEWER = ("checkpoint.without-commit", "compaction.beyond-log")
+"""Findings about files that tell of versions after the newest one."""
 
 
 class WithoutFiles:
@@ -109,13 +111,10 @@ def plan_log_files(
 
     Raises Refused where a source is not one of this table.
     """
-    needed = "the newest version cannot be rebuilt without it"
-    if is_readable:
-        needed = "it is needed for history only: the newest version can be read without it"
     if not findings and not stuck:
         return Planned()
     if not request.sources:
-        return Planned(unrepaired=[left(one, f"no source was named; {needed}") for one in findings])
+        return Planned(unrepaired=[left(one, f"no source was named; {_needed(one, is_readable)}") for one in findings])
     hidden = frozenset(one.place.path for one in findings if one.rule.id.startswith("commit.")) | {
         f"{LOG_DIRECTORY}/{name}" for name in stuck
     }
@@ -137,14 +136,14 @@ def plan_log_files(
         if state == PLANNED
     }
     if not found:
-        return Planned(unrepaired=[left(one, f"no source has it; {needed}") for one in findings])
+        return Planned(unrepaired=[left(one, f"no source has it; {_needed(one, is_readable)}") for one in findings])
     work = BringLog(plan, asked, hidden)
     steps: list[Step] = []
     unrepaired: list[Unrepaired] = []
     for finding in findings:
         match = _file_for(finding, found)
         if match is None:
-            unrepaired.append(left(finding, f"no source has it; {needed}"))
+            unrepaired.append(left(finding, f"no source has it; {_needed(finding, is_readable)}"))
             continue
         what = f"bring {match} back"
         steps.append(Step(finding.rule.id, finding.place, StepKind.RECOVER, 0, what, found[match][1]))
@@ -155,10 +154,19 @@ def plan_log_files(
     return Planned(steps, [work], unrepaired, plan.notes)
 
 
+def _needed(finding: Finding, is_readable: bool) -> str:
+    """Return what a file that a finding misses is needed for."""
+    if finding.rule.id in NEWER:
+        return "the log had later versions, or a writer failed: delete the file only if they were never committed"
+    if is_readable:
+        return "it is needed for history only: the newest version can be read without it"
+    return "the newest version cannot be rebuilt without it"
+
+
 def _file_for(finding: Finding, found: Mapping[str, object]) -> str | None:
     """Return the file that repairs what a finding reports."""
     place = finding.place
-    if finding.rule.id in _WHOLE:
+    if finding.rule.id in (*_WHOLE, *NEWER):
         return next((path for path in found if path.startswith(f"{LOG_DIRECTORY}/")), None)
     commit = None if place.version is None else f"{LOG_DIRECTORY}/{commit_name(place.version)}"
     return next((path for path in (place.path, commit) if path in found), None)

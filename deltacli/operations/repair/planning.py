@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from deltacli.delta.log.log_path import LOG_DIRECTORY, Place
+from deltacli.delta.log.log_path import LOG_DIRECTORY, Place, parse_log_path
 from deltacli.delta.protocol.protocol_action import require_committable
 from deltacli.delta.rules.framework.base import Severity
 from deltacli.delta.rules.framework.repair_steps import Family, row_of
@@ -20,7 +20,7 @@ from deltacli.operations.recover.log_files import DivergedError
 from deltacli.operations.recover.open_sources import open_sources
 from deltacli.operations.recover.plan import Refusal
 from deltacli.operations.repair.amend import plan_statistics
-from deltacli.operations.repair.bring_log import has_log, plan_log_files
+from deltacli.operations.repair.bring_log import NEWER, has_log, plan_log_files
 from deltacli.operations.repair.doubts import DOUBTS
 from deltacli.operations.repair.files import FilesPlan, plan_files
 from deltacli.operations.repair.guards import guarded
@@ -97,11 +97,14 @@ def _planned(
     depends on one of the commits that differ is refused.
     """
     asked = replace(request, sources=sources)
-    by_family, others = _sorted(() if validation is None else validation.findings)
+    choice = RuleChoice(request.level, request.select)
+    found_now = () if validation is None else validation.findings
+    newer = next((one for one in found_now if one.rule.id in NEWER), None)
+    by_family, others = _sorted([one for one in found_now if one.rule.id not in NEWER or choice.names(one.rule.id)])
     strangers = tuple(one.place.path for one in others if one.rule.id in STRANGERS)
     files = list_whole_log(table.storage) or {}
     now = _snapshot(table) if validation is not None and validation.is_readable else None
-    obstacle = _obstacle(now)
+    obstacle = _obstacle(now, newer)
     checkpoints, stuck = plan_checkpoints(table, by_family[Family.CHECKPOINT], files, obstacle, others)
     damaged = (_no_log(), frozenset()) if validation is None else (by_family[Family.LOG], stuck)
     log = plan_log_files(table, asked, *damaged, is_readable=now is not None)
@@ -129,7 +132,6 @@ def _planned(
             plan_hint(by_family[Family.HINT], files, obstacle),
         ]
     found = joined(parts)
-    choice = RuleChoice(request.level, request.select)
     without_steps = (left(one, row_of(one.rule.id).reason) for one in others if choice.names(one.rule.id))
     unrepaired = [*found.unrepaired, *without_steps]
     unrepaired += _waiting(by_family, found, unrepaired, is_readable=now is not None)
@@ -194,8 +196,8 @@ def _validated(table: TableHandle, request: RepairRequest) -> Validation | None:
     """Return the validation, None where there is nothing at the path. Findings that raise doubts are among those of
     each selection.
     """
-    needed = STRANGERS + DOUBTS if request.select and request.level != LevelChoice.LOG else DOUBTS
-    select = (*request.select, *needed) if request.select else ()
+    strangers = () if request.level == LevelChoice.LOG else STRANGERS
+    select = (*request.select, *NEWER, *DOUBTS, *strangers) if request.select else ()
     asked = ValidateRequest(level=request.level, select=select, max_findings=0)
     try:
         return validate_table(table, asked)
@@ -220,10 +222,16 @@ def _snapshot(table: TableHandle) -> Snapshot | None:
         return None
 
 
-def _obstacle(now: Snapshot | None) -> str | None:
-    """Return why nothing may be committed or written for a version, None where it may."""
+def _obstacle(now: Snapshot | None, newer: Finding | None) -> str | None:
+    """Return why nothing may be committed or written for a version, None where it may. `newer`: a finding about a file
+    that tells of later versions.
+    """
     if now is None:
         return None
+    if newer is not None:
+        told = parse_log_path(newer.place.path.removeprefix(f"{LOG_DIRECTORY}/"))
+        if max(told.version, told.last_version) > now.version:
+            return f"the next commit would take the place of a version that {newer.place.path} tells of"
     try:
         require_committable(now.protocol, now.properties, now.version)
     except Refused as fault:
@@ -236,7 +244,7 @@ def _waiting(
 ) -> Iterator[Unrepaired]:
     """Yield the findings that can be judged only once the log is back."""
     known = {(one.rule, one.place) for one in found.steps} | {(one.rule, one.place) for one in unrepaired}
-    if is_readable and not any(step.rule.startswith("log.") for step in found.steps):
+    if is_readable and not any(row_of(step.rule).family is Family.LOG for step in found.steps):
         return
     for finding in (one for group in findings.values() for one in group):
         if (finding.rule.id, finding.place) not in known:

@@ -13,6 +13,7 @@ from deltacli.errors import PartlyDone
 from deltacli.operations.repair.execute import execute_repair, require_complete
 from deltacli.operations.repair.plan import StepState
 from deltacli.operations.repair.planning import plan_repair
+from tests.rules.corruptions_compactions import compact, healthy
 from tests.support.damaged_tables import ADDED, ADDITION, CHECKPOINT, HINT, LAST, DamagedTable, tear
 from tests.support.repairing import content_of, open_damaged, readable_rows, request
 
@@ -41,6 +42,32 @@ def edit(root: Path, version: int, change: Callable[[Action], None], kind: str =
 def left(root: Path, **asked: Any) -> dict[str, str]:  # Any: fields of the request
     done = execute_repair(plan_repair(open_damaged(root), request(**asked)))
     return {one.rule: one.reason for one in done.plan.unrepaired}
+
+
+def test_lost_commits_that_another_file_tells_of_come_back_and_the_file_stays(tmp_path: Path) -> None:
+    """The compaction is the only trace of them: it is not moved away before they are back."""
+    compact(healthy(), 2, 4).write(tmp_path / "t")
+    root, lost = tmp_path / "t", tmp_path / f"t/_delta_log/{4:020d}.json"
+    kept = lost.read_bytes()
+    (tmp_path / "copy/_delta_log").mkdir(parents=True)
+    for file in (root / "_delta_log").iterdir():
+        (tmp_path / "copy/_delta_log" / file.name).write_bytes(file.read_bytes())
+    lost.unlink()
+    (root / f"_delta_log/{4:020d}.crc").unlink()
+    before = content_of(root)
+
+    found = left(root)
+    assert "delete the file only if they were never committed" in found["compaction.beyond-log"]
+    assert "would take the place of a version" in found["data.not-parquet"], "the data files of the table are not real"
+    assert "would take the place of a version" in left(root, select=["data.not-parquet"])["data.not-parquet"]
+    assert before == content_of(root)
+
+    copied = request(level="log", sources=[tmp_path / "copy"])
+    done = execute_repair(plan_repair(open_damaged(root), copied))
+
+    assert [("compaction.beyond-log", StepState.DONE)] == [(step.rule, step.state) for step in done.steps][:1]
+    assert kept == lost.read_bytes()
+    assert {} == left(root, level="log")
 
 
 @pytest.mark.parametrize("selected", [(), ("data.file-missing",)])

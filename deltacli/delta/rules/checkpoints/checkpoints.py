@@ -15,7 +15,7 @@ from deltacli.delta.rules.checkpoints import v2 as checkpoint_v2
 from deltacli.delta.rules.checkpoints.contents import (
     is_in_force,
 )
-from deltacli.delta.rules.framework.base import Area, Finding, Severity
+from deltacli.delta.rules.framework.base import Area, Finding, Severity, from_a_copy
 from deltacli.delta.rules.framework.views import ListingView
 from deltacli.units import format_ranges, plural
 
@@ -88,7 +88,7 @@ WITHOUT_COMMIT = AREA.error(
     "A checkpoint is newer than the newest commit.",
     spec="Checkpoints",
     broken="readers that trust it see a version that was never committed, or fail; a writer may commit it again",
-    repair="restore the commits up to it from a backup, or delete the checkpoint if they were never made",
+    repair=from_a_copy("delete the checkpoint if its version was never committed; otherwise bring the commits back"),
     loss="the changes of the missing commits, if they were made and cannot be restored",
     example="00000000000000000010.checkpoint.parquet where the newest commit is 8",
 )

@@ -51,7 +51,8 @@ _STEPS: tuple[tuple[Family, tuple[StepKind, ...], str], ...] = (
     (
         Family.LOG,
         (_RECOVER,),
-        "log.not-a-table log.start-missing checkpoint.without-commit commit.pretty-printed",
+        """log.not-a-table log.start-missing checkpoint.without-commit compaction.beyond-log
+        commit.pretty-printed""",
     ),
     (
         Family.LOG,
@@ -101,7 +102,7 @@ _STEPS: tuple[tuple[Family, tuple[StepKind, ...], str], ...] = (
     (
         Family.COMPACTION,
         (_QUARANTINE,),
-        """compaction.bad-name compaction.beyond-log compaction.missing-remove compaction.missing-domain-tombstone
+        """compaction.bad-name compaction.missing-remove compaction.missing-domain-tombstone
         compaction.content compaction.forbidden-action""",
     ),
     (

@@ -12,7 +12,7 @@ from deltacli.delta.log.action_fields import FIELDS
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.log_path import LogFileKind
 from deltacli.delta.paths.path_decoding import canonical
-from deltacli.delta.rules.framework.base import Area, Finding, Fix
+from deltacli.delta.rules.framework.base import Area, Finding, Fix, from_a_copy
 from deltacli.delta.rules.framework.views import CompactionView, ListingView, LocatedAction
 from deltacli.delta.vectors.descriptor import fault_of, unique_id
 from deltacli.patterns import pattern
@@ -36,8 +36,10 @@ BAD_NAME = AREA.warning(
 BEYOND_LOG = AREA.error(
     "compaction.beyond-log",
     "A log compaction covers versions that the log does not have.",
-    *_DELETE,
     spec="Log Compaction Files",
+    broken="commits may be lost; if their versions are committed again, engines can read the compaction instead",
+    repair=from_a_copy("delete the compaction if its versions were never committed; otherwise bring the commits back"),
+    loss="the changes of the missing commits, if they were made and cannot be restored",
     example="00000000000000000004.00000000000000000009.compacted.json where the newest commit is 7",
 )
 MISSING_REMOVE = AREA.error(
