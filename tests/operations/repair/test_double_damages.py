@@ -13,8 +13,8 @@ from tests.support.effort import is_soaking
 
 pytestmark = pytest.mark.skipif(not corpus.tables(), reason=corpus.absence())
 
-SEEDS = 1_000 if is_soaking() else 40
-AT_ONCE = 20
+SEEDS = 1_000 if is_soaking() else 50
+AT_ONCE = 25
 
 
 @pytest.mark.parametrize("first", range(0, SEEDS, AT_ONCE))
