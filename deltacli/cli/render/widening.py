@@ -117,13 +117,16 @@ def protocol_versions(protocol: Action) -> str:
     return f"reader {protocol.get('minReaderVersion')}, writer {protocol.get('minWriterVersion')}"
 
 
+_LOST = "loses access, no known version reads it"
+
+
 def client_line(client: ClientAccess) -> str:
     """Return what a client can do afterwards."""
     version = f"{'in' if client.client.is_exact else 'from'} {client.since}"
     if client.reads is None:
         verdict = "unknown"
     elif not client.reads:
-        verdict = "loses access, no known version reads it"
+        verdict = "no known version reads it, it only writes it" if client.writes else _LOST
     elif client.writes:
         verdict = f"reads and writes it {version}" if client.since else "reads and writes it"
     else:
