@@ -10,7 +10,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from deltacli.delta.log.log_path import LOG_DIRECTORY, LogFileKind, Place, commit_name, parse_log_path
+from deltacli.delta.rules.checkpoints.checkpoints import WITHOUT_COMMIT
 from deltacli.delta.rules.framework.repair_steps import StepKind
+from deltacli.delta.rules.log.compactions import BEYOND_LOG
 from deltacli.errors import FileMissing, NotATable, Unreadable
 from deltacli.operations.recover.execute import execute_undelete, refused
 from deltacli.operations.recover.needed import FileKind
@@ -33,7 +35,7 @@ _RULES = {FileKind.DATA.value: "data.file-missing", FileKind.VECTOR.value: "dv.f
 _OF_LOG = "log.gap"
 _WHOLE = ("log.not-a-table", "log.start-missing")
 """Findings about a log as a whole: any file of it that comes back helps."""
-NEWER = ("checkpoint.without-commit", "compaction.beyond-log")
+NEWER = (WITHOUT_COMMIT.id, BEYOND_LOG.id)
 """Findings about files that tell of versions after the newest one."""
 
 
