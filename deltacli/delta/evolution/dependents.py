@@ -77,7 +77,7 @@ def _of_layout(draft: Draft, place: ColumnPlace) -> Iterator[WideningRefusal]:
 
 
 def require_default_keeps_shape(draft: Draft, place: ColumnPlace, text: str, verb: str) -> None:
-    """Raise Forbidden for a change within a column whose default is a value with the fields of today: writers would
+    """Raise Forbidden for a change within a column whose default is a value for its current fields: writers would
     fail, or after a move write values into other fields. `place`: the nested field, or the struct that gets one.
     """
     column = place.column
@@ -86,7 +86,7 @@ def require_default_keeps_shape(draft: Draft, place: ColumnPlace, text: str, ver
         return
     root = parse_expression(str(default)).root
     if root is None or root.form is not Form.NULL:
-        message = f"{text} cannot be {verb}: {column.name} has a default with the fields of today, {default}"
+        message = f"{text} cannot be {verb}: {column.name} has a default for its current fields, {default}"
         way_out = command("alter", "default", quoted_path([column.name]), drop=True) or "remove the default first"
         forbid("alter.default", message, way_out)
 

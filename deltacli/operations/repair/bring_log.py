@@ -36,7 +36,7 @@ _OF_LOG = "log.gap"
 _WHOLE = ("log.not-a-table", "log.start-missing")
 """Findings about a log as a whole: any file of it that comes back helps."""
 NEWER = (WITHOUT_COMMIT.id, BEYOND_LOG.id)
-"""Findings about files that tell of versions after the newest one."""
+"""Rules about files of the log whose version is above the newest commit."""
 
 
 class WithoutFiles:
@@ -156,10 +156,16 @@ def plan_log_files(
     return Planned(steps, [work], unrepaired, plan.notes)
 
 
+def last_version(finding: Finding) -> int:
+    """Return the last version of the log file that a finding is about."""
+    path = parse_log_path(finding.place.path.removeprefix(f"{LOG_DIRECTORY}/"))
+    return max(path.version, path.last_version)
+
+
 def _needed(finding: Finding, is_readable: bool) -> str:
     """Return what a file that a finding misses is needed for."""
     if finding.rule.id in NEWER:
-        return "the log had later versions, or a writer failed: delete the file only if they were never committed"
+        return "later commits may be lost; delete the file only if they were never made"
     if is_readable:
         return "it is needed for history only: the newest version can be read without it"
     return "the newest version cannot be rebuilt without it"
@@ -168,9 +174,10 @@ def _needed(finding: Finding, is_readable: bool) -> str:
 def _file_for(finding: Finding, found: Mapping[str, object]) -> str | None:
     """Return the file that repairs what a finding reports."""
     place = finding.place
-    if finding.rule.id in (*_WHOLE, *NEWER):
+    if finding.rule.id in _WHOLE:
         return next((path for path in found if path.startswith(f"{LOG_DIRECTORY}/")), None)
-    commit = None if place.version is None else f"{LOG_DIRECTORY}/{commit_name(place.version)}"
+    version = last_version(finding) if finding.rule.id in NEWER else place.version
+    commit = None if version is None else f"{LOG_DIRECTORY}/{commit_name(version)}"
     return next((path for path in (place.path, commit) if path in found), None)
 
 

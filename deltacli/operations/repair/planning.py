@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from deltacli.delta.log.log_path import LOG_DIRECTORY, Place, parse_log_path
+from deltacli.delta.log.log_path import LOG_DIRECTORY, Place
 from deltacli.delta.protocol.protocol_action import require_committable
 from deltacli.delta.rules.framework.base import Severity
 from deltacli.delta.rules.framework.repair_steps import Family, row_of
@@ -20,7 +20,7 @@ from deltacli.operations.recover.log_files import DivergedError
 from deltacli.operations.recover.open_sources import open_sources
 from deltacli.operations.recover.plan import Refusal
 from deltacli.operations.repair.amend import plan_statistics
-from deltacli.operations.repair.bring_log import NEWER, has_log, plan_log_files
+from deltacli.operations.repair.bring_log import NEWER, has_log, last_version, plan_log_files
 from deltacli.operations.repair.doubts import DOUBTS
 from deltacli.operations.repair.files import FilesPlan, plan_files
 from deltacli.operations.repair.guards import guarded
@@ -98,13 +98,12 @@ def _planned(
     """
     asked = replace(request, sources=sources)
     choice = RuleChoice(request.level, request.select)
-    found_now = () if validation is None else validation.findings
-    newer = next((one for one in found_now if one.rule.id in NEWER), None)
-    by_family, others = _sorted([one for one in found_now if one.rule.id not in NEWER or choice.names(one.rule.id)])
+    findings = () if validation is None else validation.findings
+    by_family, others = _sorted(findings, choice)
     strangers = tuple(one.place.path for one in others if one.rule.id in STRANGERS)
     files = list_whole_log(table.storage) or {}
     now = _snapshot(table) if validation is not None and validation.is_readable else None
-    obstacle = _obstacle(now, newer)
+    obstacle = _obstacle(now, findings)
     checkpoints, stuck = plan_checkpoints(table, by_family[Family.CHECKPOINT], files, obstacle, others)
     damaged = (_no_log(), frozenset()) if validation is None else (by_family[Family.LOG], stuck)
     log = plan_log_files(table, asked, *damaged, is_readable=now is not None)
@@ -205,11 +204,13 @@ def _validated(table: TableHandle, request: RepairRequest) -> Validation | None:
         return None
 
 
-def _sorted(findings: Sequence[Finding]) -> tuple[Findings, list[Finding]]:
+def _sorted(findings: Sequence[Finding], choice: RuleChoice) -> tuple[Findings, list[Finding]]:
     """Return the findings by what plans their steps, and those that have none."""
     by_family: dict[Family, list[Finding]] = {family: [] for family in Family}
     others: list[Finding] = []
     for finding in findings:
+        if finding.rule.id in NEWER and not choice.names(finding.rule.id):
+            continue
         family = row_of(finding.rule.id).family
         (others if family is None else by_family[family]).append(finding)
     return by_family, others
@@ -222,16 +223,13 @@ def _snapshot(table: TableHandle) -> Snapshot | None:
         return None
 
 
-def _obstacle(now: Snapshot | None, newer: Finding | None) -> str | None:
-    """Return why nothing may be committed or written for a version, None where it may. `newer`: a finding about a file
-    that tells of later versions.
-    """
+def _obstacle(now: Snapshot | None, findings: Sequence[Finding]) -> str | None:
+    """Return why nothing may be committed or written for a version, None where it may."""
     if now is None:
         return None
-    if newer is not None:
-        told = parse_log_path(newer.place.path.removeprefix(f"{LOG_DIRECTORY}/"))
-        if max(told.version, told.last_version) > now.version:
-            return f"the next commit would take the place of a version that {newer.place.path} tells of"
+    for finding in findings:
+        if finding.rule.id in NEWER and last_version(finding) > now.version:
+            return f"{finding.place.path} covers a later version, which the next commit would replace"
     try:
         require_committable(now.protocol, now.properties, now.version)
     except Refused as fault:

@@ -44,8 +44,8 @@ def left(root: Path, **asked: Any) -> dict[str, str]:  # Any: fields of the requ
     return {one.rule: one.reason for one in done.plan.unrepaired}
 
 
-def test_lost_commits_that_another_file_tells_of_come_back_and_the_file_stays(tmp_path: Path) -> None:
-    """The compaction is the only trace of them: it is not moved away before they are back."""
+def test_lost_commits_below_a_compaction_come_back_and_it_stays(tmp_path: Path) -> None:
+    """The compaction may be the only trace of them, so it is not moved before they are back."""
     compact(healthy(), 2, 4).write(tmp_path / "t")
     root, lost = tmp_path / "t", tmp_path / f"t/_delta_log/{4:020d}.json"
     kept = lost.read_bytes()
@@ -57,9 +57,11 @@ def test_lost_commits_that_another_file_tells_of_come_back_and_the_file_stays(tm
     before = content_of(root)
 
     found = left(root)
-    assert "delete the file only if they were never committed" in found["compaction.beyond-log"]
-    assert "would take the place of a version" in found["data.not-parquet"], "the data files of the table are not real"
-    assert "would take the place of a version" in left(root, select=["data.not-parquet"])["data.not-parquet"]
+    assert "delete the file only if they were never made" in found["compaction.beyond-log"]
+    assert "which the next commit would replace" in found["data.not-parquet"], (
+        "the data files of the table are not real"
+    )
+    assert "which the next commit would replace" in left(root, select=["data.not-parquet"])["data.not-parquet"]
     assert before == content_of(root)
 
     copied = request(level="log", sources=[tmp_path / "copy"])
