@@ -140,3 +140,25 @@ def test_a_trait_begins_at_its_version_and_unknown_where_the_log_begins_later(tm
         (tmp_path / f"tbl/_delta_log/{version:020}.json").unlink()
 
     assert beginnings(states(open_table(tmp_path / "tbl")), ["deletionVectors"]) == {"deletionVectors": None}
+
+
+def test_of_a_log_with_a_gap_is_said_what_can_be_said(home: Path) -> None:
+    newest = open_table(home / "tbl").snapshot().version
+    (home / "tbl/_delta_log" / f"{newest - 1:020}.json").unlink()
+    commands = {"explain": ["explain", "./tbl"], "doctor": ["doctor", "table", "./tbl"], "diff": ["diff", "./tbl", "3"]}
+
+    found = {name: deltacli(*words, "--json", cwd=home) for name, words in commands.items()}
+    text = {name: deltacli(*words, cwd=home) for name, words in commands.items()}
+
+    of = {name: one.document for name, one in found.items()}
+    assert [False] * 3 == [one["complete"] for one in of.values()]
+    versions = of["explain"]["version"], of["doctor"]["snapshotVersion"], of["diff"]["to"]["version"]
+    assert (newest - 2,) * 3 == versions
+    assert [] == of["doctor"]["advice"]
+    files = open_table(home / "tbl").snapshot(version=newest - 2).files()
+    assert of["doctor"]["files"]["count"] == sum(batch.num_rows for batch in files)
+    for name in commands:
+        assert (3, "log.gap", 3) == (found[name].code, json.loads(found[name].err)["code"], text[name].code)
+        assert f"commit {newest - 1} is missing" in text[name].err
+    assert "incomplete  commits are missing" in text["explain"].out
+    assert "none that is certain" in text["doctor"].out

@@ -101,6 +101,8 @@ def diff(
     }
     found = diff_tables(opened, Asked(DiffRequest, values).request())
     run.write(diff_result(found))
+    if found.gap is not None:
+        raise found.gap
     if not found.is_equal:
         raise typer.Exit(EXIT_FINDINGS)
 

@@ -32,4 +32,7 @@ def explain(run: Run, table: TableArgument, *, request: ExplainRequest) -> None:
     from deltacli.cli.render.versions.explain import explain_result
     from deltacli.operations.explain.explain import explain as explain_table
 
-    run.write(explain_result(explain_table(run.open_table(table), request)))
+    found = explain_table(run.open_table(table), request)
+    run.write(explain_result(found))
+    if found.gap is not None:
+        raise found.gap

@@ -8,6 +8,8 @@ from typing import NamedTuple
 from deltacli.cli.terminal.term import Style
 from deltacli.patterns import pattern
 
+NOT_THE_NEWEST = "commits are missing from the log, so this is not about the newest version"
+"""What is said of an answer about an older version; the error says more."""
 _CODE = pattern(r"\[([a-z]+(?:[.-][a-z0-9]+)+)\](?:;|\Z)")
 """The code of an error at the end of a line, or before a way out."""
 

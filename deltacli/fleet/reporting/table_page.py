@@ -39,7 +39,7 @@ def table_page(report: TableReport, name: str) -> str:
 <main>
 <div class="cards">{"".join(_cards(found))}</div>
 <h2>Advice</h2>
-{_advice(found["advice"])}
+{_advice(found["advice"], is_complete=not found["notes"])}
 {_notes(found["notes"])}<h2>Commits</h2>
 {_commits(found["timeline"])}
 <h2>Sizes of files</h2>
@@ -74,9 +74,11 @@ def _cards(found: JsonObject) -> Iterator[str]:
         yield card("per month, estimated", dollars(cost["dollarsPerMonth"]))
 
 
-def _advice(items: Sequence[JsonObject]) -> str:
-    if not items:
+def _advice(items: Sequence[JsonObject], *, is_complete: bool) -> str:
+    if not items and is_complete:
         return '<p class="good">Nothing would save much.</p>'
+    if not items:
+        return "<p>None that is certain.</p>"
     return f'<ol class="advice">{"".join(map(_one_advice, items))}</ol>'
 
 

@@ -17,13 +17,16 @@ from deltacli.delta.schema.types import ArrayType, DataType, MapType, StructType
 from deltacli.hints import sql_name
 from deltacli.operations.diff.files import FileDiff, compare_files
 from deltacli.operations.table.keyed_files import Spelling
+from deltacli.operations.table.rebuild import read_newest_readable
 from deltacli.operations.table.time_travel import find_snapshot
 from deltacli.paimon.schema_changes import ChangeKind
+from deltacli.storage.base import StoreOfVersions
 from deltacli.typing import ArrowArray, Json, RecordBatch
 from deltacli.units import format_timestamp
 
 if TYPE_CHECKING:
     from deltacli.delta.log.state import Metadata
+    from deltacli.errors import LogIncomplete
     from deltacli.operations.diff.request import DiffRequest
     from deltacli.operations.diff.rows import RowDiff
     from deltacli.operations.schemas.diff import SchemaDiff
@@ -59,6 +62,8 @@ class TableDiff:
     files: FileDiff
     rows: RowDiff | None = None
     """The rows by key, where they were asked for."""
+    gap: LogIncomplete | None = None
+    """Why a side is not the newest version, which was asked for."""
 
     @cached_property
     def column_changes(self) -> list[Change]:
@@ -182,7 +187,8 @@ class TableDiff:
 
 
 def diff_tables(table: TableHandle, request: DiffRequest) -> TableDiff:
-    """Return what differs between two versions.
+    """Return what differs between two versions; where the newest is asked for and commits are missing, the newest version
+    that can be rebuilt.
 
     Raises what `find_snapshot` raises for both; Unreadable for a schema that cannot be parsed.
     """
@@ -190,8 +196,8 @@ def diff_tables(table: TableHandle, request: DiffRequest) -> TableDiff:
     from deltacli.operations.schemas.diff import diff_schemas
 
     other = table if request.other is None else request.other
-    before = find_snapshot(table, version=request.begin[0], timestamp_ms=request.begin[1])
-    after = find_snapshot(other, version=request.end[0], timestamp_ms=request.end[1])
+    before, begin_gap = _found(table, *request.begin)
+    after, end_gap = _found(other, *request.end)
     schemas = (replace(describe_delta(side), properties={}) for side in (before, after))
     spelling = None if other.uri == table.uri else _below_either_root(table, other)
     rows = None
@@ -199,7 +205,14 @@ def diff_tables(table: TableHandle, request: DiffRequest) -> TableDiff:
         from deltacli.operations.diff.rows import RowDiff
 
         rows = RowDiff(before, after, request.key, request.temp_dir)
-    return TableDiff(before, after, diff_schemas(*schemas), compare_files(before, after, spelling), rows)
+    files = compare_files(before, after, spelling)
+    return TableDiff(before, after, diff_schemas(*schemas), files, rows, begin_gap or end_gap)
+
+
+def _found(table: TableHandle, version: int | None, timestamp_ms: int | None) -> tuple[Snapshot, LogIncomplete | None]:
+    if version is None and timestamp_ms is None and not isinstance(table.storage, StoreOfVersions):
+        return read_newest_readable(table)
+    return find_snapshot(table, version=version, timestamp_ms=timestamp_ms), None
 
 
 def _below_either_root(first: TableHandle, second: TableHandle) -> Spelling:

@@ -15,7 +15,7 @@ from deltacli.delta.protocol.feature_drops import require_droppable, without_fea
 from deltacli.delta.protocol.features import FEATURES
 from deltacli.delta.protocol.traits import OTHERS, USED, traits_of, traits_without
 from deltacli.delta.schema.widening_plan import plan_widening
-from deltacli.errors import ProtocolUnsupported, UsageError
+from deltacli.errors import LogIncomplete, ProtocolUnsupported, UsageError
 from deltacli.hints import command
 from deltacli.operations.change.widen_type import refusal_error
 from deltacli.operations.explain.beginnings import State, beginnings, states
@@ -23,7 +23,7 @@ from deltacli.operations.explain.known_clients import known_clients
 from deltacli.operations.explain.request import ChangeKind, ExplainRequest, Supposed
 from deltacli.operations.explain.ways_out import WayOut, ways_out
 from deltacli.operations.table.handle import TableHandle
-from deltacli.operations.table.rebuild import read_snapshot
+from deltacli.operations.table.rebuild import read_newest_readable
 from deltacli.operations.table.version import Snapshot
 from deltacli.storage.base import StoreOfVersions
 from deltacli.typing import Json, JsonObject
@@ -76,7 +76,9 @@ class Explained(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Explanation:
-    """What clients do with a table. `supposed` are changes that are not made."""
+    """What clients do with a table. `supposed` are changes that are not made. `gap`: why this is not about the newest
+    version.
+    """
 
     table: TableHandle
     version: int
@@ -85,6 +87,7 @@ class Explanation:
     ways_out: tuple[WayOut, ...]
     supposed: tuple[Supposed, ...]
     unknown_features: tuple[str, ...]
+    gap: LogIncomplete | None = None
 
     def client(self, name: str) -> Explained:
         """Return what a client does. Raises KeyError for one that was not asked about."""
@@ -113,7 +116,8 @@ class _Ground(NamedTuple):
 
 
 def explain(table: TableHandle, request: ExplainRequest) -> Explanation:
-    """Return which clients read and write the newest version, and what stops the others. Nothing is changed.
+    """Return which clients read and write the newest version, and what stops the others; where commits are missing, the
+    newest version that can be rebuilt. Nothing is changed.
 
     Raises UsageError for a shared table and for features that are none, Refused for a change that cannot be made, and
     what `read_snapshot` raises; a reader feature that is not known is part of the result.
@@ -125,8 +129,9 @@ def explain(table: TableHandle, request: ExplainRequest) -> Explanation:
         )
     log: list[State] | None = None
     snapshot: Snapshot | None = None
+    gap: LogIncomplete | None = None
     try:
-        snapshot = read_snapshot(table)
+        snapshot, gap = read_newest_readable(table)
         version, domains = snapshot.version, tuple(one.domain for one in snapshot.domains)
         config = replace(snapshot.config, raw_protocol=snapshot.raw_protocol, raw_metadata=snapshot.raw_metadata)
     except ProtocolUnsupported:
@@ -146,7 +151,7 @@ def explain(table: TableHandle, request: ExplainRequest) -> Explanation:
         out = tuple(ways_out(snapshot, [one for _, before in pairs for one in before.blockers]))
     clients = tuple(Explained(found, before, since) for found, before in pairs)
     unknown = tuple(sorted(config.features - FEATURES.keys()))
-    return Explanation(table, version, after.config, clients, out, tuple(request.supposed), unknown)
+    return Explanation(table, version, after.config, clients, out, tuple(request.supposed), unknown, gap)
 
 
 def _asked(request: ExplainRequest) -> list[tuple[Client, str | None]]:

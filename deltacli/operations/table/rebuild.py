@@ -38,6 +38,21 @@ def read_snapshot(table: TableHandle, *, version: int | None = None) -> Snapshot
         return rebuild(table, Log(list_log(table.storage, progress=table.progress)), version)
 
 
+@named
+def read_newest_readable(table: TableHandle) -> tuple[Snapshot, LogIncomplete | None]:
+    """Rebuild the newest version; where commits are missing, the newest one that can be rebuilt, with the reason.
+
+    Raises what `read_snapshot` raises; LogIncomplete only where no version can be rebuilt.
+    """
+    try:
+        return read_snapshot(table), None
+    except LogIncomplete as fault:
+        readable = list_log(table.storage, progress=table.progress).reconstructable
+        if not readable:
+            raise
+        return read_snapshot(table, version=max(readable)), fault
+
+
 def rebuild(
     table: TableHandle,
     log: Log,

@@ -85,6 +85,8 @@ def table(run: Run, table: TableArgument, *, request: DoctorRequest, how: Doctor
     run.write(table_result(report, table))
     if how.html not in (None, "-"):
         run.note(f"wrote {how.html}")
+    if report.facts.gap is not None:
+        raise report.facts.gap
     if how.check and report.advice:
         raise typer.Exit(EXIT_FINDINGS)
     if how.html is None:

@@ -28,7 +28,7 @@ class TableReportResult(Listing[JsonObject]):
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
         write_sections(sink, terminal, self.sections(terminal))
         sink.write(b"\n")
-        write_sections(sink, terminal, list(_advice_sections(self.items)))
+        write_sections(sink, terminal, list(_advice_sections(self.items, is_complete=self.fields["complete"])))
 
 
 def table_result(report: TableReport, name: str) -> TableReportResult:
@@ -62,9 +62,11 @@ def _columns() -> list[Column[JsonObject]]:
     return columns
 
 
-def _advice_sections(items: Sequence[JsonObject]) -> Iterator[Section]:
-    if not items:
+def _advice_sections(items: Sequence[JsonObject], *, is_complete: bool) -> Iterator[Section]:
+    if not items and is_complete:
         yield Section("advice", ["none: nothing would save much"], Style.GOOD)
+    elif not items:
+        yield Section("advice", ["none that is certain: see the notes"], Style.CHANGED)
     for number, one in enumerate(items, 1):
         yield Section(f"{number}", [f"{one['code']} ({one['severity']})"], _STYLES.get(one["severity"], Style.PLAIN))
         lines = [one["message"], f"now {numbers(one['now'])}; afterwards {numbers(one['after'])}"]

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
 from deltacli.cli.render.json import dumps, envelope
-from deltacli.cli.render.sections import Section
+from deltacli.cli.render.sections import NOT_THE_NEWEST, Section
 from deltacli.cli.results import Document, Emit, Grid, Result, draw_if_drawn, grid_of, line_of
+from deltacli.cli.terminal.term import Style
 from deltacli.operations.schemas.diff import shown
 from deltacli.paimon.schema_changes import ChangeKind
 from deltacli.typing import Json
@@ -40,11 +41,11 @@ class _Compared(Result):
     found: TableDiff
 
     def document(self) -> Document:
-        return Document(envelope("deltacli.diff", self._uri, complete=True) | self.found.as_json())
+        return Document(envelope("deltacli.diff", self._uri, complete=self.found.gap is None) | self.found.as_json())
 
     def lines(self, emit: Emit) -> bool:
         emit(line_of({"table": self._uri, **self.found.as_json()}, "diff"))
-        return True
+        return self.found.gap is None
 
     def grid(self) -> Grid:
         if (rows := self.found.rows) is not None:
@@ -79,6 +80,8 @@ def diff_sections(found: TableDiff) -> Iterator[Section]:
         yield Section("table", [found.before.table.uri])
     yield Section("from", [_point(found.before, named=not is_one)])
     yield Section("to", [_point(found.after, named=not is_one)])
+    if found.gap is not None:
+        yield Section("incomplete", [NOT_THE_NEWEST], Style.CHANGED)
     if found.is_equal:
         yield Section("differs", ["nothing"])
     yield Section("schema", list(_schema(found)))

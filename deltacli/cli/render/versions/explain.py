@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from deltacli.cli.render.columns import Column
 from deltacli.cli.render.json import envelope
-from deltacli.cli.render.sections import Section
+from deltacli.cli.render.sections import NOT_THE_NEWEST, Section
 from deltacli.cli.render.text_form import write_sections
 from deltacli.cli.results import Emit, Listing, line_of
 from deltacli.cli.terminal.term import Style
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def explain_result(found: Explanation) -> Listing[Explained]:
     """Return what clients do with a table as a result; its rows are the clients."""
     content = found.as_json()
-    fields = envelope("deltacli.explain", found.table.uri, complete=True) | content
+    fields = envelope("deltacli.explain", found.table.uri, complete=found.gap is None) | content
     parts = _Parts(*([section for section in made(found) if section.lines] for made in (_before, _after)))
     return _Explained(
         fields,
@@ -58,7 +58,7 @@ class _Explained(Listing["Explained"]):
     def lines(self, emit: Emit) -> bool:
         left_out = ("kind", "schemaVersion", "tableFormat", "complete")
         emit(line_of({name: value for name, value in self.fields.items() if name not in left_out}, self.line))
-        return True
+        return bool(self.fields["complete"])
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
         write_sections(sink, terminal, self.parts.before)
@@ -124,6 +124,8 @@ def _facts(one: Explained) -> str:
 
 def _before(found: Explanation) -> Iterator[Section]:
     yield Section("table", [f"{found.table.uri}, version {found.version}"])
+    if found.gap is not None:
+        yield Section("incomplete", [NOT_THE_NEWEST], Style.CHANGED)
     yield Section("suppose", [one.text for one in found.supposed])
     features = sorted(found.config.features)
     yield Section("features", [", ".join(features) if features else "none"])

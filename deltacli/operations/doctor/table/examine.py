@@ -5,6 +5,7 @@ and the planners of the commands that the advice names. Nothing is changed.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
 
@@ -26,7 +27,7 @@ from deltacli.operations.doctor.table.statistics import statistics_state
 from deltacli.operations.log.expire import ExpiryRequest, plan_expiry
 from deltacli.operations.optimize.planning import plan_of_files
 from deltacli.operations.optimize.request import OptimizeRequest
-from deltacli.operations.table.rebuild import read_snapshot
+from deltacli.operations.table.rebuild import read_newest_readable
 from deltacli.operations.vacuum.full_plan import kept_walk, plan_vacuum
 from deltacli.operations.vacuum.request import VacuumRequest
 from deltacli.operations.validate.inspect_storage import list_log_whole
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from deltacli.operations.optimize.plan import OptimizePlan
     from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.table.version import Snapshot
+    from deltacli.operations.vacuum.plan import VacuumPlan
     from deltacli.operations.vacuum.surroundings.walk import KeptWalk
     from deltacli.operations.validate.inspect_storage import WholeLog
 
@@ -46,21 +48,19 @@ Plan = TypeVar("Plan")
 
 
 def examine_table(table: TableHandle, request: DoctorRequest) -> TableReport:
-    """Return the state of the newest version in numbers, and advice: lost files, else what saves most first.
+    """Return the state of the newest version in numbers, and advice: lost files, else what saves most first. Where
+    commits are missing, return the state of the newest version that can be rebuilt, without advice.
 
-    Raises what `read_snapshot` raises, and UsageError for a shared table.
+    Raises what `read_newest_readable` raises, and UsageError for a shared table.
     """
     if isinstance(table.storage, StoreOfVersions):
         raise UsageError(
             "doctor table works on Delta tables only: the provider of a shared table cares for its files",
             hint=command("snapshot"),
         )
-    snapshot = read_snapshot(table)
+    snapshot, gap = read_newest_readable(table)
     whole = list_log_whole(table.storage, table.progress)
     state = live_state(snapshot, sum(piece.group.rows for piece in snapshot.file_actions.pieces))
-    notes: list[str] = []
-    walk = kept_walk(snapshot)
-    lost = _planned(notes, "files that are missing", lambda: _lost(table, whole, walk) if request.listing else None)
     facts = Examined(
         snapshot=snapshot,
         now_ms=table.clock(),
@@ -71,25 +71,34 @@ def examine_table(table: TableHandle, request: DoctorRequest) -> TableReport:
         tombstones=_tombstones(snapshot, table.clock()),
         timeline=read_timeline(snapshot, whole.listing, state.count, state.size_bytes),
         features=list_features(snapshot),
-        optimize=_planned(notes, "data files", lambda: _optimization(snapshot, state, lost)),
-        vacuum=_planned(
-            notes,
-            "unreferenced files",
-            lambda: (
-                plan_vacuum(table, VacuumRequest(dry_run=True), snapshot=snapshot, walk=walk)
-                if request.listing
-                else None
-            ),
-        ),
+        gap=gap,
+    )
+    if gap is not None:
+        facts.notes.append("no advice until the missing commits are back: nothing should be rewritten or deleted before")
+        return TableReport(facts, ())
+    facts = _with_plans(facts, listing=request.listing)
+    return TableReport(facts, tuple(_advice(facts)))
+
+
+def _with_plans(facts: Examined, *, listing: bool) -> Examined:
+    """Return what is known of a table with the plans of the commands that advice names."""
+    snapshot, whole, notes = facts.snapshot, facts.whole, facts.notes
+    table, walk = snapshot.table, kept_walk(snapshot)
+    lost = _planned(notes, "files that are missing", lambda: _lost(table, whole, walk) if listing else None)
+
+    def vacuum_plan() -> VacuumPlan | None:
+        request = VacuumRequest(dry_run=True)
+        return plan_vacuum(table, request, snapshot=snapshot, walk=walk) if listing else None
+
+    return replace(
+        facts,
+        optimize=_planned(notes, "data files", lambda: _optimization(snapshot, facts.state, lost)),
+        vacuum=_planned(notes, "unreferenced files", vacuum_plan),
         expiry=_planned(
-            notes,
-            "the log",
-            lambda: plan_expiry(table, ExpiryRequest(dry_run=True), snapshot=snapshot, whole=whole),
+            notes, "the log", lambda: plan_expiry(table, ExpiryRequest(dry_run=True), snapshot=snapshot, whole=whole)
         ),
         lost=lost,
-        notes=notes,
     )
-    return TableReport(facts, tuple(_advice(facts)))
 
 
 def _lost(table: TableHandle, whole: WholeLog, walk: KeptWalk | None) -> Validation:

@@ -20,6 +20,7 @@ from deltacli.operations.doctor.table.statistics import StatisticsState
 from deltacli.typing import Json
 
 if TYPE_CHECKING:
+    from deltacli.errors import LogIncomplete
     from deltacli.operations.log.expire import ExpiryPlan
     from deltacli.operations.optimize.plan import OptimizePlan
     from deltacli.operations.table.version import Snapshot
@@ -57,12 +58,14 @@ class Examined:
     tombstones: Tombstones
     timeline: Timeline
     features: Sequence[ShownFeature]
-    optimize: OptimizePlan | None
-    vacuum: VacuumPlan | None
-    expiry: ExpiryPlan | None
+    optimize: OptimizePlan | None = None
+    vacuum: VacuumPlan | None = None
+    expiry: ExpiryPlan | None = None
     lost: Validation | None = None
     """The live files that are not as the log records them, as findings; None where the table was not listed."""
     notes: list[str] = field(default_factory=list)
+    gap: LogIncomplete | None = None
+    """Why this is not the newest version; there is no advice then."""
 
     @property
     def name(self) -> str | None:
