@@ -58,7 +58,7 @@ SCHEMA = json.dumps(
 )
 _PURPOSES: Sequence[dict[str, Any]] = ({}, {}, {"purge": True}, {"zorder": ["id"]})
 _AGO = 6
-_EVERY = 40
+_EVERY = 10
 
 
 def first_files(*features: str) -> TableBuilder:
