@@ -12,6 +12,7 @@ import pytest
 from deltacli import open_table
 from deltacli.cli.terminal.term import cells
 from deltacli.errors import UsageError
+from deltacli.operations.diff import files
 from tests.cli.support import Result, deltacli
 from tests.cli.test_terminal import ESCAPE, on_terminal
 from tests.docs.test_schemas import faults, line_faults
@@ -196,6 +197,31 @@ def test_it_fits_a_narrow_screen(changed: Path) -> None:
         assert 1 == code
         assert any("BIGINT" in line for line in lines)
         assert all(cells(ESCAPE.sub("", line)) <= width for line in lines)
+
+
+def test_a_checkpoint_with_sidecars_is_not_read_where_the_commits_are_smaller(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    v2 = {"reader_features": ["v2Checkpoint"], "writer_features": ["v2Checkpoint"]}
+    builder = TableBuilder().commit(
+        protocol(3, 7, **v2),
+        metadata(configuration={"delta.checkpointPolicy": "v2"}),
+        *(add(f"{number}.parquet", size=1, records=1) for number in range(5_000)),
+    )
+    table = open_table(builder.write(tmp_path / "tbl"))
+    table.checkpoint()
+    actions = [
+        one for number in range(300) for one in (add(f"new-{number}.parquet", size=2), remove(f"{number}.parquet"))
+    ]
+    table = open_table(builder.commit(*actions).write(tmp_path / "tbl"))
+    table.checkpoint()
+    compared, by_commits = list[int](), files._compare_commits
+    monkeypatch.setattr(files, "_compare_commits", lambda *sides: compared.append(1) or by_commits(*sides))
+
+    found = table.diff(from_version=0, to_version=1).as_json()["files"]
+
+    assert table.snapshot().sidecars > 0
+    assert ([1], {"from": 5_000, "to": 5_000, "added": 300, "removed": 300, "changed": 0}) == (compared, found)
 
 
 def test_a_paimon_table_is_one_clear_error(tmp_path: Path) -> None:

@@ -31,6 +31,8 @@ from deltacli.typing import ArrowArray, RecordBatch
 if TYPE_CHECKING:
     from deltacli.operations.table.version import Snapshot
 
+_BYTES_A_ROW = 100
+"""The bytes of a checkpoint by its rows: the sizes of sidecars are not listed with the log."""
 Batches = Callable[[], Iterator[RecordBatch]]
 """Yields narrow batches of live files, in the same order each time."""
 
@@ -159,7 +161,9 @@ def _of_one_checkpoint(before: Snapshot, after: Snapshot) -> tuple[Snapshot, Sna
     other = newer.segment.checkpoint
     if other is None or any(version not in listing.commits for version in between):
         return None
-    if sum(listing.commits[version].size_bytes for version in between) > sum(one.size_bytes for one in other.files):
+    in_sidecars = _BYTES_A_ROW * sum(piece.group.rows for piece in newer.file_actions.pieces)
+    checkpoint_bytes = max(sum(one.size_bytes for one in other.files), in_sidecars)
+    if sum(listing.commits[version].size_bytes for version in between) > checkpoint_bytes:
         return None
     later = {one: "" for one in listing.checkpoints if one.preference > start.preference}
     try:

@@ -74,7 +74,9 @@ def examine_table(table: TableHandle, request: DoctorRequest) -> TableReport:
         gap=gap,
     )
     if gap is not None:
-        facts.notes.append("no advice until the missing commits are back: nothing should be rewritten or deleted before")
+        facts.notes.append(
+            "no advice until the missing commits are back: nothing should be rewritten or deleted before"
+        )
         return TableReport(facts, ())
     facts = _with_plans(facts, listing=request.listing)
     return TableReport(facts, tuple(_advice(facts)))
