@@ -35,6 +35,6 @@ def test_a_sample_is_examined(root: Path) -> None:
     assert sum(check(table, root) for table in tables()[::4]) > 30
 
 
-@pytest.mark.long
+@pytest.mark.soak
 def test_every_table_is_examined(root: Path) -> None:
     assert sum(check(table, root) for table in tables()) > 150

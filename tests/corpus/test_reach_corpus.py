@@ -47,7 +47,7 @@ def test_a_sample_is_readable_exactly_where_it_can_be_read(root: Path) -> None:
     assert sum(one for _, one in counts) > 3
 
 
-@pytest.mark.long
+@pytest.mark.soak
 def test_every_version_is_readable_exactly_where_it_can_be_read(root: Path) -> None:
     counts = [check(table, root) for table in tables()]
     assert sum(one for one, _ in counts) > 500
