@@ -21,6 +21,7 @@ _SHARE_RULES = tuple(rule.id for area in areas() for rule in area.rules)
 _POINTS = tuple(f"{kind}:" for kind in KINDS)
 _WORDS: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("explain", "--client"): tuple(client.name for client in known_clients()),
+    ("explain", "--if"): (*(f"{verb}={name}" for verb in ("add", "drop") for name in sorted(FEATURES)), "widen="),
     ("features", "[NAME]"): tuple(sorted(FEATURES)),
     ("history", "--columns"): tuple(column.name for column in history_columns(0, counts=True)),
     ("log cat", "--actions"): tuple(sorted(KNOWN_ACTIONS)),

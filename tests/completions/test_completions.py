@@ -175,6 +175,7 @@ def test_names_that_the_product_knows_are_completed(matches: Matches) -> None:
     assert ["share.url-range"] == matches("deltacli share test a.share --select share.url-r")
     assert ["delta.appendOnly"] == matches("deltacli properties tbl set delta.app")
     assert ["deletionVectors"] == matches("deltacli features tbl add deletionV")
+    assert ["add=deletionVectors"] == matches("deltacli explain tbl --if add=deletionV")
     assert ["domainMetadata"] == matches("deltacli log cat tbl 3 --actions dom")
     assert ["operationMetrics"] == matches("deltacli history tbl --columns operationM")
     assert ["version,operationMetrics"] == matches("deltacli history tbl --columns version,operationM")

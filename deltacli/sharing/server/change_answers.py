@@ -138,7 +138,7 @@ class ChangeAnswers:
             last = last_version_until(snapshots, table, request.end.timestamp_ms)
         last = newest if last is None else min(last, newest)
         if last < first:
-            raise invalid(f"the range ends at version {last}, before its begin at version {first}")
+            raise invalid(f"the range ends at version {last}, before it begins, at version {first}")
         return first, last
 
     def _tokens(self, access: Access, table: SharedTable, request: object, wishes: Wishes) -> PageTokens:
