@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.accidents import DAMAGES, LOSSES, check_damage, check_loss, make
+from deltacli.errors import StorageFailed
+from tests.support.accidents import DAMAGES, LOSSES, check_damage, check_loss, lose, make
 from tests.support.azure import ACCOUNT, AzureServer
 from tests.support.gcs import GcsServer
 from tests.support.s3 import S3Server
@@ -24,6 +25,22 @@ def test_an_accident_on_s3(seed: int, tmp_path: Path, s3: S3Server) -> None:
 def test_a_log_that_was_deleted_softly_comes_back_before_it_can_be_read(tmp_path: Path, gcs: GcsServer) -> None:
     accident = make(1, tmp_path / "t", f"gs://{gcs.make_bucket(deletes_softly=True)}/t")
     check_loss(accident, "both")
+
+
+def test_a_softly_deleted_file_that_is_damaged_is_named_when_it_is_back(tmp_path: Path, gcs: GcsServer) -> None:
+    bucket = gcs.make_bucket(deletes_softly=True)
+    accident = make(1, tmp_path / "t", f"gs://{bucket}/t")
+    path = next(path for batch in accident.table.snapshot().files() for path in batch.column("path").to_pylist())
+    lose(accident, lambda lost: lost == path)
+    kept = gcs.history[bucket, f"t/{path}"]
+    gcs.history[bucket, f"t/{path}"] = [(one._replace(data=bytes(len(one.data))), soft) for one, soft in kept]
+
+    with pytest.raises(StorageFailed) as error:
+        accident.table.undelete()
+
+    assert ("undelete.not-there", 7) == (error.value.code, error.value.exit_code)
+    assert path in error.value.facts["files"]
+    assert error.value.hint == f"deltacli validate {accident.uri} --level footers"
 
 
 @pytest.mark.soak

@@ -7,16 +7,18 @@ from contextlib import suppress
 from pathlib import Path
 from random import Random
 
+import pytest
+
 from deltacli.operations.recover.execute import execute_undelete
 from deltacli.operations.recover.request import UndeleteRequest
 from deltacli.operations.recover.undelete import plan_undelete
 from deltacli.storage import LocalStorage, Storage, open_storage
 from tests.operations.recover.test_find_and_put import content_of, table_at
 from tests.support import accidents
+from tests.support.azure import ACCOUNT
 from tests.support.effort import sampled
 from tests.support.faulty import Fault
 from tests.support.reading import open_at
-from tests.support.s3 import S3Server
 from tests.support.vacuuming import Killed, MortalStorage
 
 WRITES = ("put_if_absent", "put", "begin", "publish", "replace", "bring_back")
@@ -49,13 +51,35 @@ def test_a_run_that_dies_before_a_call_is_ended_by_the_next(tmp_path: Path) -> N
         shutil.rmtree(root)
 
 
-def test_a_run_on_object_versions_that_dies_is_ended_by_the_next(tmp_path: Path, s3: S3Server) -> None:
+KEPT_BY = ("s3 versions", "gcs versions", "gcs soft deletes", "azure versions", "azure soft deletes")
+
+
+def place_at(store: str, request: pytest.FixtureRequest) -> str:
+    """A new place that keeps what is deleted."""
+    name, _, kept = store.partition(" ")
+    server, how = (
+        request.getfixturevalue(name),
+        {"deletes_softly": kept != "versions", "is_versioned": kept == "versions"},
+    )
+    match name:
+        case "s3":
+            return f"s3://{server.make_bucket('Enabled')}/t"
+        case "gcs":
+            return f"gs://{server.make_bucket(**how)}/t"
+        case _:
+            return f"abfss://{server.make_container(**how)}@{ACCOUNT}.dfs.core.windows.net/t"
+
+
+@pytest.mark.parametrize("store", [KEPT_BY[0], *(pytest.param(one, marks=pytest.mark.soak) for one in KEPT_BY[1:])])
+def test_a_run_on_object_versions_that_dies_is_ended_by_the_next(
+    store: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     """
     Each in a table of its own; before each call in `dev.py soak`.
     """
 
     def accident(number: int) -> accidents.Accident:
-        made = accidents.make(5, tmp_path / str(number), f"s3://{s3.make_bucket('Enabled')}/t")
+        made = accidents.make(5, tmp_path / str(number), place_at(store, request))
         accidents.lose_both(made, Random(1))
         return made
 
