@@ -69,7 +69,7 @@ def plan_undelete(table: TableHandle, request: UndeleteRequest) -> UndeletePlan:
     without = [one.refusal for one in opened if one.refusal is not None]
     is_new = present is None and table.storage.kind_of("") is PathKind.MISSING
     try:
-        log, sources = _plan_log(table, present or {}, offered, request.version)
+        log, sources = _plan_log(table, present or {}, offered, request.version, overwritten)
     except NotATable:
         if present is not None:
             raise
@@ -209,22 +209,32 @@ def _no_copies(opened: Sequence[OpenedSource], plan: UndeletePlan) -> Iterator[s
 
 
 def _plan_log(
-    table: TableHandle, present: Mapping[str, StoredFile], sources: Sequence[Source], version: int | None
+    table: TableHandle,
+    present: Mapping[str, StoredFile],
+    sources: Sequence[Source],
+    version: int | None,
+    overwritten: Sequence[Overwritten],
 ) -> tuple[LogPlan, Sequence[Source]]:
-    """Plan the log with what can be read; only where that is not enough, with what must be brought back unread."""
+    """Plan the log with what can be read; with what must be brought back unread where that has more of the log, and is
+    not of a table that was here before.
+    """
     readable = [source for source in sources if source.is_readable]
+    log: LogPlan | None = None
     try:
         log = plan_log(table.storage, present, readable, table.engine, version)
-        if not log.missing or len(readable) == len(sources):
-            return log, readable
     except (NotATable, VersionAbsent):
         if len(readable) == len(sources):
             raise
+    if log is not None and len(readable) == len(sources):
+        return log, readable
     try:
         whole_log = plan_log(table.storage, present, sources, table.engine, version)
     except NotATable:
         raise missing_log(table.storage) from None
-    return whole_log, sources
+    if log is None or log.missing:
+        return whole_log, sources
+    has_more = not whole_log.missing and len(whole_log.items) > len(log.items)
+    return (whole_log, sources) if has_more and not _overwritten_in(whole_log, overwritten) else (log, readable)
 
 
 def _begin(

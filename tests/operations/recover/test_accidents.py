@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from deltacli.errors import StorageFailed
-from tests.support.accidents import DAMAGES, LOSSES, check_damage, check_loss, lose, make
+from deltacli.storage import Created, Deleted
+from tests.support.accidents import DAMAGES, LOG, LOSSES, Accident, check_damage, check_loss, lose, make
 from tests.support.azure import ACCOUNT, AzureServer
 from tests.support.gcs import GcsServer
 from tests.support.s3 import S3Server
@@ -25,6 +26,37 @@ def test_an_accident_on_s3(seed: int, tmp_path: Path, s3: S3Server) -> None:
 def test_a_log_that_was_deleted_softly_comes_back_before_it_can_be_read(tmp_path: Path, gcs: GcsServer) -> None:
     accident = make(1, tmp_path / "t", f"gs://{gcs.make_bucket(deletes_softly=True)}/t")
     check_loss(accident, "both")
+
+
+def commits_of(accident: Accident) -> list[str]:
+    return sorted(path for path in accident.before if path.startswith(LOG) and path.endswith(".json"))
+
+
+def test_the_newest_commits_that_were_deleted_softly_come_back(tmp_path: Path, gcs: GcsServer) -> None:
+    accident = make(1, tmp_path / "t", f"gs://{gcs.make_bucket(deletes_softly=True)}/t")
+    gone = commits_of(accident)[2:]
+    lose(accident, lambda path: path in gone or "checkpoint" in path)
+
+    accident.table.undelete()
+
+    assert {path: accident.before[path] for path in gone}.items() <= accident.left().items()
+
+
+def test_softly_deleted_commits_of_a_table_that_was_here_before_stay_away(tmp_path: Path, gcs: GcsServer) -> None:
+    older = make(1, tmp_path / "older", f"gs://{gcs.make_bucket(deletes_softly=True)}/t")
+    lose(older, lambda _: True)
+    newer = make(2, tmp_path / "newer", f"gs://{gcs.make_bucket()}/t")
+    paths = commits_of(newer)[:2]
+    paths += [path for path in newer.before if not path.startswith(LOG)]
+    assert all(older.storage.put_if_absent(path, newer.before[path]) == Created() for path in paths)
+    older.table.checkpoint()
+    before = older.left()
+    lost = next(path for batch in older.table.snapshot().files() for path in batch.column("path").to_pylist())
+    assert all(isinstance(done, Deleted) for _, done in older.storage.delete_many([lost]))
+
+    older.table.undelete()
+
+    assert before == older.left()
 
 
 def test_a_softly_deleted_file_that_is_damaged_is_named_when_it_is_back(tmp_path: Path, gcs: GcsServer) -> None:
