@@ -187,8 +187,8 @@ class TableDiff:
 
 
 def diff_tables(table: TableHandle, request: DiffRequest) -> TableDiff:
-    """Return what differs between two versions; where the newest is asked for and commits are missing, the newest version
-    that can be rebuilt.
+    """Return what differs between two versions; in place of a newest one whose commits are missing, of the newest that
+    can be rebuilt.
 
     Raises what `find_snapshot` raises for both; Unreadable for a schema that cannot be parsed.
     """
