@@ -388,6 +388,7 @@ def measure_clients(arguments: list[str]) -> int:
     """Measure the named clients, or all of them, and write the facts about them."""
     set_up(DEV, "dev")
     set_up(CLIENTS, "clients")
+    set_up(SHARING, "sharing")
     return run(DEV, "python", "-m", "tools.clients.facts", *arguments)
 
 

@@ -73,6 +73,17 @@ def test_a_supposed_change_is_not_made(home: Path) -> None:
     assert before == open_table(home / "tbl").snapshot().version
 
 
+def test_a_client_that_writes_no_tables_loses_no_writing(home: Path) -> None:
+    found = document(home, "--if", "add=columnMapping", "--client", "delta-sharing")["clients"][0]
+    mapped = deltacli("alter", "./tbl", "mapping", "name", "--upgrade-protocol", "--dry-run", cwd=home).out
+    lost = explain(home, "--if", "add=variantType", "--client", "delta-sharing").out
+
+    assert [found[name] for name in ("reads", "writes", "blockers", "unknown")] == [True, False, [], []]
+    assert f"{found['title']}: reads it in {found['version']}, writes no tables\n" in mapped
+    assert "variantType" in lost
+    assert "stops" not in lost
+
+
 def test_a_drop_leaves_the_protection_of_checkpoints_in_the_protocol(home: Path) -> None:
     open_table(home / "tbl").add_features(["deletionVectors"])
 

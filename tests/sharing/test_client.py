@@ -1,5 +1,6 @@
 """The Python client of Delta Sharing, 1.4.1, reads every table of the corpus, or in the gate some of them, from our
-server as we read them ourselves.
+server as we read them ourselves. In the format that it chooses by itself, it reads them in
+`tests/differential/test_client_facts.py`.
 
 One process of the client reads all tables. `python3 dev.py long` sets up its environment; without one the tests are
 skipped.
@@ -22,7 +23,7 @@ from deltacli import open_table
 from deltacli.errors import DeltacliError
 from deltacli.sharing.directories import catalog_of
 from deltacli.sharing.model import SharedTable
-from tests.sharing.reading_client import MODES, plain_rows
+from tests.sharing.reading_client import plain_rows
 from tests.support import corpus
 from tests.support.effort import is_soaking, sampled
 from tests.support.waiting import in_time
@@ -30,6 +31,7 @@ from tests.support.waiting import in_time
 pytestmark = pytest.mark.long
 
 IN_THE_GATE = 80
+FORMATS = ("parquet", "delta")
 READER = Path(__file__).with_name("reading_client.py")
 TOO_LARGE = (
     "delta-rs_COVID-19_NYT",
@@ -41,7 +43,6 @@ TOO_LARGE = (
 CLIENT_FAILS: Mapping[tuple[str, str], str] = {
     ("dask_empty1", "delta"): "Must pass schema",  # a table without rows
     ("derived_void-and-nested-a", "delta"): "void",  # no such type in its kernel
-    ("derived_void-and-nested-a", "auto"): "void",
 }
 """What the client cannot read from any server, by table and mode, and part of its message.
 
@@ -127,14 +128,14 @@ def _our_rows(table: SharedTable) -> list[str] | None:
 def test_every_table_is_read_alike(client: Path, profile: Path, tmp_path: Path) -> None:
     tables = sampled([table for table in _tables() if table.name not in TOO_LARGE], IN_THE_GATE)
     ours = {table.name: _our_rows(table) for table in tables}
-    jobs = [_job(table, mode, "snapshot") for table in tables for mode in MODES]
+    jobs = [_job(table, mode, "snapshot") for table in tables for mode in FORMATS]
 
     answers = _ask(client, profile, jobs, tmp_path)
 
     outcomes = {job["id"]: _judge(job["id"], answers[job["id"]], ours) for job in jobs}
     wrong = {name: outcome for name, outcome in outcomes.items() if outcome not in ("equal", "refused", "known")}
     assert {} == wrong
-    assert (415 if is_soaking() else 170) <= sum(outcome == "equal" for outcome in outcomes.values())
+    assert (270 if is_soaking() else 112) <= sum(outcome == "equal" for outcome in outcomes.values())
 
 
 def _judge(name: str, answer: Mapping[str, Any], ours: Mapping[str, list[str] | None]) -> str:
@@ -160,7 +161,7 @@ def test_every_change_feed_is_read_alike(client: Path, profile: Path, tmp_path: 
             continue
         rows = open_table(table.location).changes(from_version=start).to_arrow().to_pylist()
         ours[table.name] = rows
-        jobs += [_job(table, mode, "changes", starting_version=start) for mode in ("parquet", "delta")]
+        jobs += [_job(table, mode, "changes", starting_version=start) for mode in FORMATS]
 
     answers = _ask(client, profile, jobs, tmp_path)
 

@@ -1,10 +1,12 @@
-"""Asking a client, in a process of its own, about many tables; a crash costs one answer."""
+"""Asking a client, in a process of its own, about many tables; a crash costs one answer. Shared tables are served."""
 
 from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,15 +15,18 @@ PROBE = Path(__file__).with_name("probe.py")
 
 
 class Question(NamedTuple):
-    """A table to read into an Arrow file `to`, or to append the rows of the Arrow file `append` to."""
+    """A table to read into an Arrow file `to`, or to append the rows of the Arrow file `append` to. Where a client
+    has no types of its own, its columns get those of the Arrow file `like`.
+    """
 
-    path: Path
+    path: Path | str
     to: Path | None = None
     append: Path | None = None
+    like: Path | None = None
 
     def line(self) -> bytes:
         """Return it as a line for the probe."""
-        parts = {"path": self.path, "to": self.to, "append": self.append}
+        parts = {"path": self.path, "to": self.to, "append": self.append, "like": self.like}
         return json.dumps({name: str(part) for name, part in parts.items() if part is not None}).encode() + b"\n"
 
 
@@ -62,3 +67,23 @@ def _run(python: Path, client: str, text: bytes) -> tuple[list[dict[str, str]], 
     except subprocess.TimeoutExpired as slow:
         output, end = slow.stdout or b"", f"no answer in {_SECONDS} seconds"
     return [json.loads(line) for line in output.splitlines(keepends=True) if line.endswith(b"\n")], end
+
+
+@contextmanager
+def served(tables: Sequence[Path], work: Path) -> Iterator[list[str]]:
+    """Serve tables with `deltacli share serve`, and yield the address of each for clients of Delta Sharing. Raises
+    RuntimeError where the server does not start.
+    """
+    links, profile = work / "served", work / "served.share"
+    links.mkdir()
+    for number, table in enumerate(tables):
+        (links / f"t{number}").symlink_to(table.absolute())  # a name of a share has no dot
+    command = [sys.executable, "-m", "deltacli", "share", "serve", str(links), "--profile", str(profile)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
+        assert server.stderr is not None
+        try:
+            if not any(line.startswith("next: ") for line in server.stderr):
+                raise RuntimeError(f"the server of shared tables ended: exit {server.wait()}")
+            yield [f"{profile}#local.{links.name}.t{number}" for number in range(len(tables))]
+        finally:
+            server.terminate()

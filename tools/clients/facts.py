@@ -22,7 +22,11 @@ from tools.clients.tables import Case, cases
 ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT / "deltacli" / "delta" / "protocol" / "clients.json"
 PYTHON = ROOT / ".venv-clients" / "bin" / "python"
-ENVIRONMENTS: Mapping[str, Path] = dict.fromkeys(("deltalake", "duckdb", "polars", "chdb"), PYTHON)
+SHARING_PYTHON = ROOT / ".venv-sharing" / "bin" / "python"
+ENVIRONMENTS: Mapping[str, Path] = {
+    **dict.fromkeys(("deltalake", "duckdb", "polars", "chdb"), PYTHON),
+    "delta-sharing": SHARING_PYTHON,
+}
 """Measured client -> the interpreter that has it."""
 
 ACCESSES = ("reads", "writes")

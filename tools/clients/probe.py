@@ -1,7 +1,8 @@
 """Run in the environment of a client: `python probe.py CLIENT`, then one task per line of stdin.
 
 A task `{"path", "to"}` reads the newest version of a table into an Arrow file, `{"path", "append"}` appends the rows of
-an Arrow file to it. A line of stdout answers each: `{}`, or `{"refused": "…"}` with the words of the client.
+an Arrow file to it. A line of stdout answers each: `{}`, or `{"refused": "…"}` with the words of the client. Where a
+client answers with a frame of pandas, its columns get the types of the Arrow file `like`.
 """
 
 from __future__ import annotations
@@ -18,12 +19,15 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 Table = Any  # pa.Table, which has no types
+Frame = Any  # of pandas, which only some environments have
+NOT_CONVERTED = "not converted: "
+"""How the refusal begins where it is not the client's: its rows could not be compared."""
 
 
 class Client(NamedTuple):
     """A client: how it reads a table, and how it appends rows to one (None: it cannot)."""
 
-    read: Callable[[str], Table]
+    read: Callable[[str], Table | Frame]
     append: Callable[[str, Table], object] | None
 
 
@@ -95,10 +99,7 @@ def _chdb() -> Client:
 def _delta_sharing() -> Client:
     import delta_sharing
 
-    def read(path: str) -> Table:
-        return pa.Table.from_pandas(delta_sharing.load_as_pandas(path), preserve_index=False)
-
-    return Client(read, None)
+    return Client(delta_sharing.load_as_pandas, None)
 
 
 CLIENTS: dict[str, tuple[str, Callable[[], Client]]] = {
@@ -115,6 +116,13 @@ def _quoted(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
+def _converted(frame: Frame, like: str) -> Table:
+    """Return a frame as a table. pandas has floats for integers with nulls, and lists for maps."""
+    with pa.OSFile(like) as source, pa.ipc.open_file(source) as opened:
+        types = {field.name: field.type for field in opened.schema}
+    return pa.table({name: pa.Array.from_pandas(frame[name], type=types.get(name)) for name in frame.columns})
+
+
 def _answer(client: Client, task: dict[str, str]) -> dict[str, str]:
     try:
         if "append" in task:
@@ -124,6 +132,11 @@ def _answer(client: Client, task: dict[str, str]) -> dict[str, str]:
                 client.append(task["path"], opened.read_all())
         else:
             found = client.read(task["path"])
+            if not isinstance(found, pa.Table):
+                try:
+                    found = _converted(found, task["like"])
+                except Exception as fault:  # noqa: BLE001  (whatever it is, it is not the client's)
+                    return {"refused": f"{NOT_CONVERTED}{fault}"[:2000]}
             with pa.OSFile(task["to"], "wb") as sink, pa.ipc.new_file(sink, found.schema) as writer:
                 writer.write_table(found)
     except BaseException as fault:  # noqa: BLE001  (whatever it is, a panic too, it is the client's answer)

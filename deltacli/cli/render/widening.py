@@ -131,6 +131,7 @@ def client_line(client: ClientAccess) -> str:
         verdict = f"reads and writes it {version}" if client.since else "reads and writes it"
     else:
         does = "does not write it" if client.writes is False else "may not write it"
+        does = does if client.client.writes else "writes no tables"
         verdict = f"reads it {version}, {does}" if client.since else f"reads it, {does}"
     return f"{client.name}: {verdict}"
 

@@ -146,7 +146,7 @@ def _features(protocol: JsonObject) -> set[str]:
 def client_matrix(canvas: Canvas, clients: Sequence[ClientAccess]) -> RenderableType:
     """Return which clients read and write the table afterwards, from which version on."""
     rows: list[list[str | Text]] = [
-        [one.name, _answer(canvas, one.reads), _answer(canvas, one.writes), one.since or "", ", ".join(one.sources)]
+        [one.name, _answer(canvas, one.reads), _writes(canvas, one), one.since or "", ", ".join(one.sources)]
         for one in clients
     ]
     titles = ("client", "read", "write", "from version", "source")
@@ -162,3 +162,7 @@ def _answer(canvas: Canvas, does: bool | None) -> Text:
     if does is None:
         return canvas.text("unknown", Style.QUIET)
     return canvas.text("yes", Style.GOOD) if does else canvas.text("no", Style.PROBLEM)
+
+
+def _writes(canvas: Canvas, one: ClientAccess) -> Text:
+    return _answer(canvas, one.writes) if one.client.writes else canvas.text("never", Style.QUIET)

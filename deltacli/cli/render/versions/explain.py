@@ -75,7 +75,7 @@ def _columns(found: Explanation) -> list[Column[Explained]]:
         Column("client", lambda one: one.access.client.name, priority=0, least=11),
         Column("version", lambda one: one.access.version, priority=1, least=7),
         Column("reads", _reads, style=lambda one: _style(one.access.reads), priority=1, least=7),
-        Column("writes", _writes, style=lambda one: _style(one.access.writes), priority=1, least=7),
+        Column("writes", _writes, style=_style_of_writes, priority=1, least=7),
         *([loses] if found.supposed else []),
         Column("because", _because, priority=2, least=24, folds=True),
         Column("facts", _facts, priority=4, least=21, folds=True),
@@ -98,6 +98,10 @@ def _style(does: bool | None) -> Style:
     return Style.QUIET if does is None else Style.GOOD if does else Style.PROBLEM
 
 
+def _style_of_writes(one: Explained) -> Style:
+    return _style(one.access.writes) if one.access.client.writes else Style.QUIET
+
+
 def _because(one: Explained) -> str | None:
     parts = [_blocker(blocker, one) for blocker in one.access.blockers]
     if one.access.unknown:
@@ -110,7 +114,7 @@ def _blocker(blocker: Blocker, one: Explained) -> str:
     told = OTHERS.get(blocker.feature, blocker.feature) + ("" if since is None else f" since version {since}")
     if not blocker.stops_reading:
         told += ", stops writes"
-    elif not blocker.stops_writing:
+    elif not blocker.stops_writing and one.access.client.writes:
         told += ", stops reads"
     return told + (f", supported from {blocker.needs}" if blocker.needs else "")
 
