@@ -387,9 +387,16 @@ def fuzz(arguments: list[str]) -> int:
 def measure_clients(arguments: list[str]) -> int:
     """Measure the named clients, or all of them, and write the facts about them."""
     set_up(DEV, "dev")
-    set_up(CLIENTS, "clients")
-    set_up(SHARING, "sharing")
-    return run(DEV, "python", "-m", "tools.clients.facts", *arguments)
+    code = 0
+    of_delta = [name for name in arguments if name != "pypaimon"]
+    if of_delta or not arguments:
+        set_up(CLIENTS, "clients")
+        set_up(SHARING, "sharing")
+        code = run(DEV, "python", "-m", "tools.clients.facts", *of_delta)
+    if len(of_delta) < len(arguments) or not arguments:
+        set_up(PAIMON, "paimon")
+        code = run(DEV, "python", "-m", "tools.clients.paimon") or code
+    return code
 
 
 def lock(_: list[str]) -> int:

@@ -11,7 +11,7 @@ from deltacli.delta.log.commit_lines import KNOWN_ACTIONS
 from deltacli.delta.protocol.features import FEATURES
 from deltacli.delta.protocol.known_properties import known_keys
 from deltacli.delta.rules.framework.catalogue import CATALOGUE
-from deltacli.operations.explain.known_clients import known_clients
+from deltacli.operations.explain.known_clients import known_clients, paimon_clients
 from deltacli.paimon.rules.catalogue import PAIMON_CATALOGUE
 from deltacli.sharing.conformance.run import areas
 from tools.command_tree import Argument, Command, Kind, Option, Value
@@ -20,7 +20,7 @@ _RULES = (*CATALOGUE.rules, *PAIMON_CATALOGUE.rules)
 _SHARE_RULES = tuple(rule.id for area in areas() for rule in area.rules)
 _POINTS = tuple(f"{kind}:" for kind in KINDS)
 _WORDS: Mapping[tuple[str, str], tuple[str, ...]] = {
-    ("explain", "--client"): tuple(client.name for client in known_clients()),
+    ("explain", "--client"): tuple(client.name for client in (*known_clients(), *paimon_clients())),
     ("explain", "--if"): (*(f"{verb}={name}" for verb in ("add", "drop") for name in sorted(FEATURES)), "widen="),
     ("features", "[NAME]"): tuple(sorted(FEATURES)),
     ("history", "--columns"): tuple(column.name for column in history_columns(0, counts=True)),

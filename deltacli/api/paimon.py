@@ -19,6 +19,7 @@ from deltacli.storage.secrets import without_secrets
 from deltacli.typing import JsonObject
 
 if TYPE_CHECKING:
+    from deltacli.operations.explain.explain import Explanation
     from deltacli.operations.paimon.alter import AlterOutcome
     from deltacli.operations.paimon.history import PaimonHistory
     from deltacli.operations.paimon.snapshot import PaimonSnapshot
@@ -84,6 +85,18 @@ class Paimon(TableHandle):
         from deltacli.operations.paimon.snapshot import Point, read_paimon_snapshot
 
         return read_paimon_snapshot(self, Point(self.branch, schema_id, snapshot_id, tag))
+
+    @named
+    def explain(self, *, clients: Sequence[str] = ()) -> Explanation:
+        """Return which clients read the newest snapshot and append to it, and what stops the others since which schema;
+        `clients` are names (`pypaimon`, `pypaimon=2.1.0`; default: all that are known).
+
+        Raises UsageError for unknown clients, NotATable, and Unreadable for the newest schema or snapshot.
+        """
+        from deltacli.operations.explain.request import ExplainRequest
+        from deltacli.operations.paimon.explain import explain_paimon
+
+        return explain_paimon(self, ExplainRequest(clients=clients), self.branch)
 
     @named
     def validate(

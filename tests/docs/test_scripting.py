@@ -71,6 +71,7 @@ JUDGES = (
     "work/vector_facts.py",
     "delta/checkpoint/content.py",
     "delta/protocol/traits.py",
+    "paimon/traits.py",
     "operations/log/file_history.py",
 )
 """Where texts are ids of rules, which docs/rules.md explains, or names of columns or of traits, and no error codes."""

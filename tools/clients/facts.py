@@ -89,10 +89,10 @@ def written(document: Any, measured: Mapping[str, Measured], day: str) -> str:  
                 facts[trait][ACCESSES.index(told["access"])] = None
             client |= {"version": one.version, "measuredOn": day, "facts": facts}
     lines = json.dumps(document, indent=1, ensure_ascii=False)
-    return _with_short_lists(lines) + "\n"
+    return with_short_lists(lines) + "\n"
 
 
-def _with_short_lists(text: str) -> str:
+def with_short_lists(text: str) -> str:
     """Return JSON with each pair of a fact on one line."""
     import re
 

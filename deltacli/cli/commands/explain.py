@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from deltacli.cli.options.common_options import TableArgument
 from deltacli.cli.options.run import Run
+from deltacli.cli.options.table_formats import Handle, ask
 from deltacli.operations.explain.request import ExplainRequest
 
 EXIT_CODES = (0, 2, 3, 4, 7, 70)
@@ -18,7 +19,8 @@ def explain(run: Run, table: TableArgument, *, request: ExplainRequest) -> None:
     and the way out with its cost. Facts about clients are measured with their
     packages or documented, each with its day; what is neither is unknown. With
     --if, the same after a change that is only supposed; a feature that is added
-    counts as used. Nothing is changed.
+    counts as used. Of a Paimon table: its traits, and the schema since which it
+    has them; --if works on Delta tables. Nothing is changed.
 
     \b
     Examples:
@@ -27,12 +29,15 @@ def explain(run: Run, table: TableArgument, *, request: ExplainRequest) -> None:
       deltacli explain ./tbl --if add=deletionVectors
       deltacli explain ./tbl --if drop=columnMapping
       deltacli explain ./tbl --if 'widen=trip:decimal(20,0)' --format markdown
+      deltacli explain ./paimon_tbl --client pypaimon
       deltacli explain ./tbl --json
     """
     from deltacli.cli.render.versions.explain import explain_result
-    from deltacli.operations.explain.explain import explain as explain_table
 
-    found = explain_table(run.open_table(table), request)
-    run.write(explain_result(found))
-    if found.gap is not None:
-        raise found.gap
+    def show(opened: Handle) -> None:
+        found = opened.explain(request)
+        run.write(explain_result(found))
+        if found.gap is not None:
+            raise found.gap
+
+    ask(run, table, show)

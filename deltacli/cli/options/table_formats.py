@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from deltacli.delta.rules.framework.base import Finding, Rule
     from deltacli.operations.change.alter import AlterationOutcome, AlterationRequest
     from deltacli.operations.change.widen_type import WideningOutcome, WidenRequest
+    from deltacli.operations.explain.explain import Explanation
+    from deltacli.operations.explain.request import ExplainRequest
     from deltacli.operations.paimon.alter import AlterOutcome
     from deltacli.operations.paimon.snapshot import PaimonSnapshot
     from deltacli.operations.schemas.described import DescribedSchema
@@ -169,6 +171,12 @@ class DeltaHandle(_Handle):
             raise only_for(OF_PAIMON, f"--profile {profile}", {"expected": PROFILE_OF_DELTA})
         return validate_table(self.run.handle_of(self.storage, TableHandle), request, on_finding=on_finding)
 
+    def explain(self, request: ExplainRequest) -> Explanation:
+        """Return which clients read and write the table."""
+        from deltacli.operations.explain.explain import explain
+
+        return explain(self.table, request)
+
     def vacuum(self, request: VacuumRequest, how: VacuumOptions) -> None:
         """Delete the files that no retained version needs."""
         from deltacli.cli.vacuum_runner import VacuumCommand
@@ -284,6 +292,12 @@ class PaimonHandle(_Handle):
             raise only_for(OF_DELTA, f"--profile {profile}", {"expected": ", ".join(Profile)})
         reader = Profile(profile or Profile.JAVA)
         return validate_paimon_table(self.at(None), request, profile=reader, with_manifests=refs, on_finding=on_finding)
+
+    def explain(self, request: ExplainRequest) -> Explanation:
+        """Return which clients read and write the table. Raises UsageError for supposed changes."""
+        from deltacli.operations.paimon.explain import explain_paimon
+
+        return explain_paimon(self.at(None), request)
 
     def vacuum(self, request: VacuumRequest, how: VacuumOptions) -> None:
         """Delete the schema files that nothing needs."""

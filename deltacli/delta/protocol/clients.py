@@ -118,7 +118,7 @@ def _read_client(one: Json) -> Client:
     day = one["measuredOn"] if is_measured else max(fact.day for fact in facts.values())
     is_exact = is_measured or one.get("ofThisVersionOnly", False)
     notes = tuple(one.get("notes", ()))
-    reasons = {name: told["why"] for name, told in one.get("dependsOnData", {}).items()}
+    reasons = one.get("why", {}) | {name: told["why"] for name, told in one.get("dependsOnData", {}).items()}
     named = one["name"], one["title"], one["version"]
     return Client(*named, is_measured, is_exact, one.get("writes", True), facts, day, notes, reasons)
 

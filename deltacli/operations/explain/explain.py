@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -36,6 +36,8 @@ class Explained(NamedTuple):
     before: ClientAccess
     since: Mapping[str, int | None]
     """Trait -> the version since which the table has it; None where the log begins later, or for a supposed one."""
+    counts: str = "version"
+    """What `since` counts: versions of a Delta table, or schemas of a Paimon table."""
 
     @property
     def loses(self) -> bool:
@@ -77,7 +79,7 @@ class Explained(NamedTuple):
 @dataclass(frozen=True, eq=False)
 class Explanation:
     """What clients do with a table. `supposed` are changes that are not made. `gap`: why this is not about the newest
-    version.
+    version. Of a Paimon table: its traits, and `version` is that of its schema.
     """
 
     table: TableHandle
@@ -88,6 +90,12 @@ class Explanation:
     supposed: tuple[Supposed, ...]
     unknown_features: tuple[str, ...]
     gap: LogIncomplete | None = None
+    paimon_traits: frozenset[str] | None = None
+
+    @property
+    def features(self) -> list[str]:
+        """The features of the protocol, or the traits of a Paimon table."""
+        return sorted(self.config.features if self.paimon_traits is None else self.paimon_traits)
 
     def client(self, name: str) -> Explained:
         """Return what a client does. Raises KeyError for one that was not asked about."""
@@ -99,7 +107,7 @@ class Explanation:
         return {
             "version": self.version,
             "protocol": self.config.protocol.as_json() if self.config.protocol else None,
-            "features": sorted(self.config.features),
+            "features": self.features,
             "unknownFeatures": list(self.unknown_features),
             "supposed": [one.text for one in self.supposed],
             "clients": [one.as_json() for one in self.clients],
@@ -143,7 +151,10 @@ def explain(table: TableHandle, request: ExplainRequest) -> Explanation:
     after = now
     for change in request.supposed:
         after = _with(after, change, version)
-    pairs = [(access(one, after.traits, named), access(one, now.traits, named)) for one, named in _asked(request)]
+    pairs = [
+        (access(one, after.traits, named), access(one, now.traits, named))
+        for one, named in asked_of(known_clients(), request)
+    ]
     stopping = {blocker.trait for found, before in pairs for blocker in (*found.blockers, *before.blockers)}
     since = beginnings(states(table) if log is None else log, stopping & now.traits) if stopping else {}
     out: tuple[WayOut, ...] = ()
@@ -154,10 +165,15 @@ def explain(table: TableHandle, request: ExplainRequest) -> Explanation:
     return Explanation(table, version, after.config, clients, out, tuple(request.supposed), unknown, gap)
 
 
-def _asked(request: ExplainRequest) -> list[tuple[Client, str | None]]:
-    clients = {client.name: client for client in known_clients()}
+def asked_of(known: Sequence[Client], request: ExplainRequest) -> list[tuple[Client, str | None]]:
+    """Return the clients that are asked about, of those known of a format. Raises UsageError for others."""
+    clients = {client.name: client for client in known}
     if not request.clients:
-        return [(client, None) for client in clients.values()]
+        return [(client, None) for client in known]
+    for name, _ in request.named:
+        if name not in clients:
+            facts = {"known": ", ".join(clients)}
+            raise UsageError(f"nothing is known of {name} on tables of this format", code="usage.client", facts=facts)
     return [(clients[name], version) for name, version in request.named]
 
 

@@ -1,4 +1,4 @@
-"""The table of facts about clients, which is data: `clients.json` in `delta/protocol`."""
+"""The tables of facts about clients, which are data: `clients.json` in `delta/protocol` and in `paimon`."""
 
 from __future__ import annotations
 
@@ -14,8 +14,18 @@ from deltacli.delta.protocol.traits import OTHERS, USED, traits_of, traits_witho
 
 @cache
 def known_clients() -> tuple[Client, ...]:
-    """Return every client about which something is known, in the order of the table."""
-    return read_clients(json.loads(files("deltacli.delta.protocol").joinpath("clients.json").read_bytes()))
+    """Return every client of Delta tables about which something is known, in the order of the table."""
+    return _read("deltacli.delta.protocol")
+
+
+@cache
+def paimon_clients() -> tuple[Client, ...]:
+    """Return the clients of Paimon tables, like `known_clients`."""
+    return _read("deltacli.paimon")
+
+
+def _read(package: str) -> tuple[Client, ...]:
+    return read_clients(json.loads(files(package).joinpath("clients.json").read_bytes()))
 
 
 def clients_after(

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from deltacli.errors import UsageError
 from deltacli.hints import nearest_name, parameter
-from deltacli.operations.explain.known_clients import known_clients
-from deltacli.request_fields import Kind, option
+from deltacli.operations.explain.known_clients import known_clients, paimon_clients
+from deltacli.request_fields import OF_DELTA, Kind, option
 
 _OTHER_NAMES = {"delta-rs": "deltalake", "clickhouse": "chdb", "delta-spark": "spark", "dbr": "databricks"}
 
@@ -55,6 +55,7 @@ class ExplainRequest:
         Kind.TEXTS,
         default=(),
         spelled="--if",
+        table_format=OF_DELTA,
     )
 
     def __post_init__(self) -> None:
@@ -78,7 +79,7 @@ class ExplainRequest:
 
 def _client(text: str) -> tuple[str, str | None]:
     name, has_version, version = text.partition("=")
-    known = [client.name for client in known_clients()]
+    known = [client.name for client in (*known_clients(), *paimon_clients())]
     found = _OTHER_NAMES.get(name.lower(), name.lower())
     if found not in known:
         near = nearest_name(found, [*known, *_OTHER_NAMES])

@@ -24,6 +24,7 @@ from deltacli.paimon.json_text import BadJson, read_object
 from deltacli.paimon.manifests import ManifestFile, count_live, read_manifest_list, read_state
 from deltacli.paimon.snapshot_file import SnapshotFile
 from deltacli.paimon.table_paths import MAIN_BRANCH, MANIFEST_DIRECTORY
+from deltacli.paimon.traits import UNREADABLE, traits_of_manifest
 from deltacli.paimon.type_objects import Odd
 from deltacli.progress import SILENT, Progress, reported
 from deltacli.storage import Storage
@@ -33,6 +34,8 @@ from deltacli.units import plural
 _MAX_MANIFEST_BYTES = 1 << 30
 _FILES_A_REPORT = 10
 _LIST_PREFIX = "manifest-list-"
+_HEAD_BYTES = 16 << 10
+"""An Avro file begins with its schema."""
 _NAMED = 3
 
 
@@ -228,6 +231,26 @@ def schemas_of_manifest_file(storage: Storage, name: str) -> frozenset[int] | Br
     return found
 
 
+def traits_of_manifests(storage: Storage, engine: Engine, snapshot: SnapshotFile) -> frozenset[str]:
+    """Return the traits of the manifests from which the files of a snapshot follow, by their first bytes."""
+    names = list(snapshot.state_lists)
+    lists = _read_all(storage, engine, names, read_manifest_list, SILENT, "")
+    manifests = [one.name for found in lists.values() if not isinstance(found, BrokenFile) for one in found]
+    heads = engine.run(partial(_read_head, storage), [*names, *manifests], at_once=storage.capabilities.parallel_reads)
+    traits = {UNREADABLE for found in lists.values() if isinstance(found, BrokenFile)}
+    for name, head in zip([*names, *manifests], heads, strict=True):
+        if isinstance(head, BrokenFile):
+            traits.add(UNREADABLE)
+        else:
+            traits.update(traits_of_manifest(head, is_list=name in lists))
+    return frozenset(traits)
+
+
+def _read_head(storage: Storage, name: str) -> bytes | BrokenFile:
+    head: bytes | BrokenFile = _read_one(storage, bytes, name, _HEAD_BYTES)
+    return head
+
+
 def words_of(usage: Usage) -> str:
     """Return the users of a schema: `snapshots 1, 2, tag a, 3 live files`."""
     words = []
@@ -259,12 +282,12 @@ def _read_all(
     return dict(zip(names, told, strict=True))
 
 
-def _read_one(storage: Storage, parse: Any, name: str) -> Any:  # Any: as in `_read_all`
+def _read_one(storage: Storage, parse: Any, name: str, head: int = 0) -> Any:  # Any: as in `_read_all`
     path = f"{MANIFEST_DIRECTORY}/{name}"
     if "/" in name or name in ("", ".", ".."):
         return BrokenFile(path, "paimon.bad-manifest", "the name is not that of a file")
     try:
-        return parse(read_limited(storage, path, _MAX_MANIFEST_BYTES))
+        return parse(storage.read_range(path, 0, head) if head else read_limited(storage, path, _MAX_MANIFEST_BYTES))
     except FileMissing:
         return BrokenFile(path, Odd.MANIFEST_MISSING, "the file is missing")
     except PermissionRefused:

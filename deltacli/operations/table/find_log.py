@@ -193,7 +193,7 @@ def _paimon_table(storage: Storage) -> PaimonTable:
         "this is a Paimon table, and this command works on Delta tables only",
         facts={
             "path": storage.uri,
-            "works on both": "history, snapshot, validate, alter, widen-type, vacuum "
+            "works on both": "history, snapshot, validate, explain, alter, widen-type, vacuum "
             f"{parameter('vacuum.schemas', True)}, schema",
         },
         hint=command("history"),

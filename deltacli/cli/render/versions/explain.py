@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 def explain_result(found: Explanation) -> Listing[Explained]:
     """Return what clients do with a table as a result; its rows are the clients."""
     content = found.as_json()
-    fields = envelope("deltacli.explain", found.table.uri, complete=found.gap is None) | content
+    table_format = "delta" if found.paimon_traits is None else "paimon"
+    fields = envelope("deltacli.explain", found.table.uri, complete=found.gap is None, table_format=table_format)
+    fields |= content
     parts = _Parts(*([section for section in made(found) if section.lines] for made in (_before, _after)))
     return _Explained(
         fields,
@@ -105,13 +107,21 @@ def _style_of_writes(one: Explained) -> Style:
 def _because(one: Explained) -> str | None:
     parts = [_blocker(blocker, one) for blocker in one.access.blockers]
     if one.access.unknown:
-        parts.append(f"unknown: {', '.join(OTHERS.get(name, name) for name in one.access.unknown)}")
+        parts.append(f"unknown: {', '.join(_words(one).get(name, name) for name in one.access.unknown)}")
     return "; ".join(parts) or None
+
+
+def _words(one: Explained) -> Mapping[str, str]:
+    if one.counts == "version":
+        return OTHERS
+    from deltacli.paimon.traits import WORDS
+
+    return WORDS
 
 
 def _blocker(blocker: Blocker, one: Explained) -> str:
     since = one.since.get(blocker.trait)
-    told = OTHERS.get(blocker.feature, blocker.feature) + ("" if since is None else f" since version {since}")
+    told = _words(one).get(blocker.feature, blocker.feature) + ("" if since is None else f" since {one.counts} {since}")
     if not blocker.stops_reading:
         told += ", stops writes"
     elif not blocker.stops_writing and one.access.client.writes:
@@ -127,12 +137,12 @@ def _facts(one: Explained) -> str:
 
 
 def _before(found: Explanation) -> Iterator[Section]:
-    yield Section("table", [f"{found.table.uri}, version {found.version}"])
+    is_paimon = found.paimon_traits is not None
+    yield Section("table", [f"{found.table.uri}, {'schema' if is_paimon else 'version'} {found.version}"])
     if found.gap is not None:
         yield Section("incomplete", [NOT_THE_NEWEST], Style.CHANGED)
     yield Section("suppose", [one.text for one in found.supposed])
-    features = sorted(found.config.features)
-    yield Section("features", [", ".join(features) if features else "none"])
+    yield Section("traits" if is_paimon else "features", [", ".join(found.features) or "none"])
     if found.unknown_features:
         yield Section("unknown", [f"not a known feature: {', '.join(found.unknown_features)}"], Style.PROBLEM)
 

@@ -1,0 +1,131 @@
+"""What of a Paimon table decides which clients read and write it, in Paimon's own words.
+
+A trait is an option with its value (`merge-engine=first-row`), an option that is set (`row-tracking.enabled`), a type
+in a format of data files (`orc.TIMESTAMP(7..9)`), or one of a few more below. Facts about clients are of traits;
+a trait about which there is no fact makes a client unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from deltacli.paimon.casts import Loss
+from deltacli.paimon.immutable_options import is_true
+from deltacli.paimon.schema import CURRENT_VERSION, Schema
+from deltacli.paimon.schema_changes import ChangeKind, changes_between
+from deltacli.paimon.types import AtomicType, DataType, Root, RowType, parts_of
+
+UNREADABLE = "manifest.unreadable"
+UNREADABLE_SCHEMA = "schema.unreadable"
+WORDS = {
+    "manifest.format=orc": "manifests are ORC files",
+    "manifest.format=parquet": "manifests are Parquet files",
+    "manifest.no-value-stats-cols": "manifests have no _VALUE_STATS_COLS, as in tables of Paimon 0.9",
+    UNREADABLE: "a manifest cannot be read",
+    UNREADABLE_SCHEMA: "an older schema file cannot be read",
+}
+"""Traits whose names say too little, in words."""
+
+_SWITCHES = (
+    *("row-tracking.enabled", "data-evolution.enabled", "query-auth.enabled", "pk-clustering-override"),
+    *("partial-update.remove-record-on-delete", "partial-update.remove-record-on-sequence-group"),
+    *("aggregation.remove-record-on-delete", "index-file-in-data-file-dir", "deletion-vectors.bitmap64"),
+)
+_SETTINGS = (
+    *("sequence.field", "rowkind.field", "record-level.expire-time", "scan.fallback-branch", "file.format.per.level"),
+    *("data-file.external-paths", "data-file.path-directory", "primary-key.nullable", "variant.shreddingSchema"),
+    *("sequence.field.sort-order", "bucket-function.type", "partition.default-name", "partition.legacy-name"),
+    *("blob-field", "blob-descriptor-field", "blob-view-field", "scan.mode", "scan.snapshot-id", "scan.tag-name"),
+)
+_OF_FIELDS = (".sequence-group", ".aggregate-function", ".map.storage-layout")
+_CHANGES = {
+    ChangeKind.ADD_COLUMN: "add-column",
+    ChangeKind.DROP_COLUMN: "drop-column",
+    ChangeKind.RENAME_COLUMN: "rename-column",
+    ChangeKind.TYPE: "change-type",
+}
+_MICROSECONDS = 6
+
+
+def traits_of_schemas(schemas: Iterable[Schema]) -> Iterator[frozenset[str]]:
+    """Yield the traits of a table under each schema of a branch, ascending: data files have the formats of older
+    schemas, too, and columns as these had them.
+    """
+    formats: set[str] = set()
+    changes: set[str] = set()
+    before: Schema | None = None
+    for schema in schemas:
+        formats.add(_value(schema, "file.format", "parquet"))
+        if before is not None:
+            changes.update(_changes(before, schema))
+        before = schema
+        yield frozenset({*_of_options(schema), *_of_files(schema, formats), *changes})
+
+
+def traits_of_manifest(head: bytes, *, is_list: bool) -> Iterator[str]:
+    """Yield the traits that the first bytes of a manifest show, or of a list of manifests."""
+    if head.startswith(b"ORC"):
+        yield "manifest.format=orc"
+    elif head.startswith(b"PAR1"):
+        yield "manifest.format=parquet"
+    elif not head.startswith(b"Obj\x01"):
+        yield UNREADABLE
+    elif not is_list and b"_VALUE_STATS_COLS" not in head:
+        yield "manifest.no-value-stats-cols"
+
+
+def _of_options(schema: Schema) -> Iterator[str]:
+    options = schema.options
+    kind = "primary-key" if schema.primary_keys else "append"
+    yield kind
+    bucket = _value(schema, "bucket", "-1")
+    yield f"{kind}.bucket={'fixed' if bucket.isdecimal() and int(bucket) else bucket}"
+    if schema.version != CURRENT_VERSION:
+        yield f"version={schema.version}"
+    if schema.partition_keys:
+        yield f"{kind}.partitioned"
+    if schema.primary_keys:
+        engine = _value(schema, "merge-engine", "deduplicate")
+        yield f"merge-engine={engine}"
+        if not {*schema.partition_keys} <= {*schema.primary_keys}:
+            yield "primary-key.cross-partition"
+        if is_true(options, "ignore-delete") or is_true(options, f"{engine}.ignore-delete"):
+            yield f"{engine}.ignore-delete"
+    if is_true(options, "deletion-vectors.enabled"):
+        yield f"{kind}.deletion-vectors.enabled"
+    for name, default in (("changelog-producer", "none"), ("manifest.format", "avro"), ("type", "table")):
+        if (value := _value(schema, name, default)) != default:
+            yield f"{name}={value}"
+    yield from (name for name in _SWITCHES if is_true(options, name))
+    yield from (name for name in _SETTINGS if options.get(name))
+    yield from {f"fields{end}" for name in options for end in _OF_FIELDS if name.endswith(end)}
+    if "fields.default-aggregate-function" in options:
+        yield "fields.aggregate-function"
+
+
+def _of_files(schema: Schema, formats: Iterable[str]) -> Iterator[str]:
+    names = {name for field in schema.fields for name in _types(field.type)}
+    for one in formats:
+        yield f"file.format={one}"
+        yield from (f"{one}.{name}" for name in names)
+
+
+def _types(data_type: DataType) -> Iterator[str]:
+    is_time = data_type.root in (Root.TIMESTAMP, Root.TIMESTAMP_LTZ)
+    digits = data_type.arguments[0] if is_time and isinstance(data_type, AtomicType) else 0
+    yield data_type.root + ("(7..9)" if isinstance(digits, int) and digits > _MICROSECONDS else "")
+    within = data_type.fields if isinstance(data_type, RowType) else ()
+    for part in (*(field.type for field in within), *(part for _, part in parts_of(data_type))):
+        yield from _types(part)
+
+
+def _changes(before: Schema, after: Schema) -> Iterator[str]:
+    evolves = "data-evolution." if is_true(after.options, "data-evolution.enabled") else ""
+    for change in changes_between(before, after):
+        if (name := _CHANGES.get(change.kind)) is not None:
+            is_cast = change.kind is ChangeKind.TYPE and change.loss is not Loss.LOSSLESS
+            yield evolves + ("nested." if len(change.path) > 1 else "") + name + (".lossy" if is_cast else "")
+
+
+def _value(schema: Schema, option: str, default: str) -> str:
+    return schema.options.get(option, default).strip().lower()
