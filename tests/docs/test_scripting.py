@@ -37,27 +37,9 @@ VACUUM = (ROOT / "docs" / "vacuum.md").read_text(encoding="utf-8")
 SPARK = (ROOT / "docs" / "spark.md").read_text(encoding="utf-8")
 CLUSTER = {"--" + name.replace("_", "-") for name in ClusterOptions.__dataclass_fields__}
 SHARED = set(TAKES_VALUE) | CLUSTER
-PROPERTIES = (ROOT / "docs" / "properties.md").read_text(encoding="utf-8")
-PAIMON = (ROOT / "docs" / "paimon.md").read_text(encoding="utf-8")
-PYTHON = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
 SHARING = (ROOT / "docs" / "sharing-recipients.md").read_text(encoding="utf-8")
 DEPLOYMENT = (ROOT / "docs" / "sharing-deployment.md").read_text(encoding="utf-8")
-TASKS = "".join(page.read_text(encoding="utf-8") for page in sorted((ROOT / "docs" / "tasks").glob("*.md")))
-PAGES = (
-    SCRIPTING
-    + VALIDATE
-    + CHECKPOINTS
-    + READING
-    + ALTERING
-    + WIDENING
-    + PROPERTIES
-    + VACUUM
-    + PAIMON
-    + PYTHON
-    + SHARING
-    + DOCTOR
-    + TASKS
-)
+PAGES = "".join(page.read_text(encoding="utf-8") for page in sorted((ROOT / "docs").rglob("*.md")))
 BLOCKS = re.findall(r"```(sh|python) run\n(.*?)```", PAGES, re.DOTALL)
 JUDGES = (
     "delta/rules/",
