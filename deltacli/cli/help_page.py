@@ -162,7 +162,7 @@ def fold_topic(title: str, blocks: Sequence[Any]) -> str:
             case str():
                 written.append(_block(block, min(width, _WIDEST_PROSE)))
             case {"code": lines}:
-                written.append([f"    {line}" for line in lines])
+                written.append(_examples([f"    {line}" for line in lines], width))
             case _:
                 column = max((len(name) for name, _ in block if len(name) <= width * 2 // 5), default=0) + 4
                 written.append([line for name, text in block for line in _defined(name, text, column, width)])
@@ -173,7 +173,8 @@ def fold(page: JsonObject) -> str:
     """Return the text of a page, as wide as the terminal, or in 80 plain columns."""
     width, is_bold = _looks()
     title = "\x1b[1m{}:\x1b[0m" if is_bold else "{}:"
-    blocks = [[" ".join(["Usage:", *page["usage"]])], *_description(page["description"], width)]
+    usage = _wrapped(" ".join(["Usage:", *page["usage"]]), width, "", " " * 7)
+    blocks = [usage, *_description(page["description"], width)]
     for sections in page["lists"]:
         blocks += _definitions(sections, title, width)
     for heading, names in page.get("names", {}).items():
@@ -190,9 +191,37 @@ def _description(text: str, width: int) -> Iterator[list[str]]:
     for paragraph in text.split("\n\n"):
         lines = paragraph.replace("\b", "").strip("\n").splitlines()
         if any(line.startswith(" ") for line in lines):
-            yield [f"  {line}" for line in lines]
+            yield _examples([f"  {line}" for line in lines], width)
         else:
             yield _block(" ".join(lines), min(width, _WIDEST_PROSE))
+
+
+def _examples(lines: Sequence[str], width: int) -> list[str]:
+    """Return lines of commands and tables; where one is too wide, remarks stand above their commands, which continue
+    after a backslash.
+    """
+    if all(len(line) <= width for line in lines):
+        return list(lines)
+    return [part for line in lines for part in _example(line, width)]
+
+
+def _example(line: str, width: int) -> Iterator[str]:
+    said, _, remark = line.partition("  # ")
+    indent = " " * (len(said) - len(said.lstrip()))
+    if remark:
+        yield from _wrapped(remark, width, f"{indent}# ", f"{indent}# ")
+    if len(said.rstrip()) <= width:
+        yield said.rstrip()
+    elif "  " in said.strip():  # cells of a table
+        name, text = said.strip().split("  ", maxsplit=1)
+        if "  " not in text.strip() and len(said) - len(text.lstrip()) <= width // 3:  # a name and what it means
+            yield from _defined(name, text, len(said) - len(text.lstrip()), width, indent)
+        else:
+            yield from (indent + cell.strip() for cell in said.split("  ") if cell.strip())
+    else:
+        from deltacli.cli.terminal.term import folded_command
+
+        yield from (indent + part for part in folded_command(said.strip(), width - len(indent)))
 
 
 def _definitions(sections: Mapping[str, Sequence[tuple[str, str]]], title: str, width: int) -> Iterator[list[str]]:
@@ -203,12 +232,12 @@ def _definitions(sections: Mapping[str, Sequence[tuple[str, str]]], title: str, 
         yield [title.format(heading), *(line for entry in entries for line in _defined(*entry, column, width))]
 
 
-def _defined(name: str, text: str, column: int, width: int) -> list[str]:
+def _defined(name: str, text: str, column: int, width: int, before: str = "  ") -> list[str]:
     """Return the lines of a name and its description; a name that is too long has a line of its own."""
     indent = " " * column
     text = " ".join(text.split())
-    lines = textwrap.wrap(text, width, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
-    name = f"  {name}"
+    lines = _wrapped(text, width, indent, indent)
+    name = before + name
     if not lines or len(name) + 2 > column:
         return [name, *lines]
     return [name.ljust(column) + lines[0].lstrip(), *lines[1:]]
@@ -220,10 +249,18 @@ def _in_one_line(line: str, width: int) -> str:
     while len(parts) > 1 and len(line) > width:
         parts = parts[:-1]
         line = ", ".join([*parts, "…"])
-    return "\n".join(textwrap.wrap(line, width, subsequent_indent=" " * 6))
+    return "\n".join(_wrapped(line, width, "", " " * 6))
 
 
 def _block(text: str, width: int) -> list[str]:
-    """Return text in lines of at most `width`; no-break spaces hold words together."""
-    lines = textwrap.wrap(text, width, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
+    """Return text in indented lines of at most `width`; no-break spaces hold words together."""
+    return _wrapped(text, width, "  ", "  ")
+
+
+def _wrapped(text: str, width: int, first: str, others: str) -> list[str]:
+    """Return text in lines of at most `width`, broken between words only; a word too long for the indent has less of it."""
+    lines = textwrap.wrap(
+        text, width, initial_indent=first, subsequent_indent=others, break_long_words=False, break_on_hyphens=False
+    )
+    lines = [line if len(line) <= width else line.lstrip().rjust(width) for line in lines]
     return [line.replace("\xa0", " ") for line in lines]

@@ -132,6 +132,25 @@ def test_help_has_the_width_of_the_terminal_and_bold_headings() -> None:
     assert max(map(len, prose)) <= 60
 
 
+@pytest.mark.parametrize("width", [60, 80])
+def test_no_page_breaks_a_word_or_an_example(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(help_page, "_looks", lambda: (width, False))
+    pages = json.loads(Path(help_page.GENERATED).read_text(encoding="utf-8"))
+
+    folded = {name: help_page.fold(page) for name, page in pages.items()}
+
+    assert [line for text in folded.values() for line in text.splitlines() if len(line) > width] == []
+    words = {word for text in folded.values() for word in text.split()}
+    assert {word for page in pages.values() for word in page["description"].replace("\b", "").split()} <= words
+    assert "delta.deletedFileRetentionDuration," in words
+    if width == 60:
+        assert (
+            "    # to review, then\n    deltacli vacuum ./tbl --save-plan plan.parquet\n    deltacli vacuum ./tbl --apply"
+            in folded["vacuum"]
+        )
+        assert "--format csv --columns \\\n        version,timestamp,operation\n" in folded["history"]
+
+
 def test_the_root_help_explains_the_global_options_that_commands_only_list() -> None:
     root, command = deltacli("--help").out, deltacli("history", "--help").out
 
@@ -178,7 +197,7 @@ def test_help_explains_codes_properties_features_and_topics(words: list[str], be
     assert (0, "") == (shown.code, shown.err)
     assert shown.out.startswith(beginning)
     assert part in shown.out
-    prose = [line for line in shown.out.splitlines() if not re.match(r"    \S", line)]
+    prose = [line for line in shown.out.splitlines() if not re.match(r"    (?:    )?\S", line)]
     assert max(map(len, prose)) <= 80
     assert not re.search("<!--|```|[|] ", "".join(prose))
 

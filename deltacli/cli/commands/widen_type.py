@@ -56,9 +56,8 @@ def widen_type(
     \b
     Examples:
       deltacli widen-type ./tbl ride.fare "decimal(20,2)" --dry-run
-      deltacli widen-type ./tbl id bigint --enable --upgrade-protocol --yes
-      deltacli widen-type ./tbl id bigint score double --enable --upgrade-protocol
-      deltacli widen-type ./tbl xs.element long --check  # in CI
+      deltacli widen-type ./tbl ride.fare "decimal(20,2)" --enable --upgrade-protocol
+      deltacli widen-type ./tbl trip "decimal(20,0)" ride.fare "decimal(20,2)" --check
       deltacli widen-type ./paimon_tbl price "DECIMAL(20, 2)" --branch dev --yes
     """
     ask(
