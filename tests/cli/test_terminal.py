@@ -85,7 +85,7 @@ def test_a_broken_command_is_the_same_command(command: str) -> None:
 
 
 def test_prose_wraps_between_words_and_long_words_wrap_anywhere() -> None:
-    section = Section("why", ["one two three four", "x" * 25, "a " + "y" * 20])
+    section = Section("why", ["one two three four", "x" * 25, "a " + "y" * 20, "words (10 B) 1.5 KiB"])
     sink = io.BytesIO()
 
     write_sections(sink, Terminal(is_terminal=True, width=16, colour=False), [section])
@@ -99,6 +99,9 @@ def test_prose_wraps_between_words_and_long_words_wrap_anywhere() -> None:
         "     a",
         f"     {'y' * 11}",
         f"     {'y' * 9}",
+        "     words",
+        "     (10 B)",
+        "     1.5 KiB",
     ] == sink.getvalue().decode().splitlines()
 
 
@@ -126,6 +129,14 @@ def test_wider_terminals_show_more(sample: Path) -> None:
     _, narrow = on_terminal(80, "history", sample, "--color", "never", "-q")
     _, wide = on_terminal(160, "history", sample, "--color", "never", "-q")
 
+    _, least = on_terminal(60, "history", sample, "--color", "never", "-q")
+    _, reasons = on_terminal(60, "explain", sample, "--if", "add=deletionVectors", "--color", "never", "-q")
+    _, kinds = on_terminal(60, "schema", "diff", sample, "--from", "version:3", "--color", "never", "-q")
+
+    assert "WRITE append " in least[2]
+    assert "changes" not in least[0]
+    assert any("unknown: deletionVectors" in line for line in reasons)
+    assert kinds[2].startswith("setOption  set delta.deletedFileRetentionDuration =")
     assert "parameters" not in narrow[0]
     assert "parameters" in wide[0]
     assert "engine" in wide[0]

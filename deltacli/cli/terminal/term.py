@@ -15,6 +15,10 @@ from deltacli.patterns import pattern
 
 CONTROL = pattern(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
+_BEFORE_UNIT = pattern(r"(?<![\w.,])(\d[\d.,]*) (?=(?:[KMGTPE]i?B|B|ms|s|min|h|d|%)(?!\w))")
+GLUE = "\U0010fffd"
+"""A private character, one cell wide. Stands for the blank between a number and its unit while a text is folded."""
+
 
 class PagerQuitError(Exception):
     """The user has left the pager: the run ends with success."""
@@ -165,6 +169,16 @@ def _cells_of(character: str) -> int:
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
+def glued(text: str) -> str:
+    """Return a text in which a number and its unit are one word, until `unglued`."""
+    return _BEFORE_UNIT.sub(rf"\1{GLUE}", text) if " " in text else text
+
+
+def unglued(text: str) -> str:
+    """Return a folded text with its blanks."""
+    return text.replace(GLUE, " ")
+
+
 def shorten(text: str, width: int, *, keep_end: bool = False, keep_both: bool = False) -> str:
     """Truncate a text to `width` cells, with an ellipsis: its end, its beginning or its middle."""
     if cells(text) <= width:
@@ -248,7 +262,7 @@ def _folded(text: str, width: int) -> str:
     if commands and re.search("[,;] | deltacli ", re.sub(_QUOTED, "", commands[0])):
         said, commands = text, []  # a sentence about commands
     lines = [""]
-    for word in said.split(" "):
+    for word in glued(said).split(" "):
         if cells(lines[-1]) > len(indent) and cells(lines[-1]) + cells(word) > width:
             lines[-1] = lines[-1].rstrip()
             lines.append(indent)
@@ -258,7 +272,7 @@ def _folded(text: str, width: int) -> str:
         first, *others = folded_command(commands[0], width - (0 if is_long else cells(lines[-1]) - 1))
         lines = [*lines, first] if is_long else [*lines[:-1], lines[-1][:-1] + first]
         lines += others
-    return "\n".join(line.rstrip() for line in lines)
+    return unglued("\n".join(line.rstrip() for line in lines))
 
 
 _QUOTED = r"""'[^']*'|"(?:[^"\\]|\\.)*\""""

@@ -81,7 +81,7 @@ def _columns() -> list[Column[RunRow]]:
         Column("state", lambda row: row.state, style=_style, priority=1, least=10),
         Column("exit", lambda row: row.exit_code, right=True, priority=4),
         Column("message", lambda row: row.message, priority=2, least=30, folds=True),
-        Column("seconds", _seconds, _time, right=True, priority=6),
+        Column("seconds", _seconds, _time, right=True, priority=6, title="time"),
     ]
 
 

@@ -90,7 +90,7 @@ def diff_result(found: SchemaDiff) -> Listing[Change]:
     """Return the changes as a list."""
     has_class = found.matched_by == "id" and found.after.table_format == "paimon"
     columns: list[Column[Change]] = [
-        Column("kind", lambda change: change.kind.value, priority=3),
+        Column("kind", lambda change: change.kind.value, priority=3, least=24),
         Column("field", field_of, on_screen=False),
         Column("change", shown, priority=1, folds=True),
         Column("from", lambda change: change.before, on_screen=False),

@@ -13,7 +13,7 @@ from rich.cells import cell_len, get_character_cell_size
 from rich.console import Console
 from rich.text import Text
 
-from deltacli.cli.terminal.term import Style, Terminal, cells, encoded, for_screen, shorten
+from deltacli.cli.terminal.term import GLUE, Style, Terminal, cells, encoded, for_screen, glued, shorten, unglued
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -64,7 +64,7 @@ class Canvas:
             return safe
         if self.is_ascii:
             return safe.replace("…", "...").encode("ascii", "backslashreplace").decode("ascii")
-        return safe.replace(_FILLER, "\\ufdd0")
+        return safe.replace(_FILLER, "\\ufdd0").replace(GLUE, "\\U0010fffd")
 
     def joined(self, parts: Iterable[str | Text | tuple[str, Style]], *, folds: bool = True) -> Text:
         """Return one text made of parts, each with a style of its own."""
@@ -109,7 +109,7 @@ class Canvas:
         self._console.width = self.width if width is None else width
         for renderable in renderables:
             self._console.print(renderable, crop=False)
-        lines = _BLANK_ENDS.sub(r"\1", _STYLED_BLANKS.sub(r"\1", self._drawn.take().replace(_FILLER, "")))
+        lines = _BLANK_ENDS.sub(r"\1", _STYLED_BLANKS.sub(r"\1", unglued(self._drawn.take()).replace(_FILLER, "")))
         # The sink is written here, not by rich, which takes a closed pipe for its own affair and ends the process.
         self._sink.write(encoded(lines))
 
@@ -117,15 +117,16 @@ class Canvas:
 def measured(text: str) -> str:
     """Return a text that is nowhere narrower to rich than to a terminal, or lines would be longer than the screen.
 
-    Rich gives no cell to the character after a zero-width joiner, nor to marks of Indic scripts that take one.
+    Rich gives no cell to the character after a zero-width joiner, nor to marks of Indic scripts that take one. A number
+    and its unit are one word.
     """
     if text.isascii() or cells(text) <= cell_len(text):
-        return text
+        return glued(text)
     filled = []
     for character in text:
         lacking = 1 if character == _JOINER else cells(character) - get_character_cell_size(character)
         filled.append(character + _FILLER * max(lacking, 0))
-    return "".join(filled)
+    return glued("".join(filled))
 
 
 class _Buffer(io.StringIO):

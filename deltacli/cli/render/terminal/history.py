@@ -24,6 +24,8 @@ _USUAL = 80
 _BAR_CELLS = 8
 _SPARKS = 60
 _OPERATION_CELLS = 18
+_OPERATION_FROM = 50
+"""Cells of a screen from which bars are left out before an operation is cut."""
 
 
 Parts = Sequence[tuple[int, str, Style]]
@@ -74,7 +76,7 @@ def _drawn_columns(
             case "timestamp" if canvas.width < _NARROW and not canvas.never_cuts:
                 drawn.append(replace(column, text=_to_the_minute, least=16))
             case "operation":
-                least = _OPERATION_CELLS if canvas.width >= _USUAL else column.least
+                least = _OPERATION_CELLS if canvas.width >= _OPERATION_FROM else column.least
                 drawn.append(replace(column, least=least))
             case "operationMetrics":
                 drawn += _change_columns(canvas, changes, with_files=not has_counts)
