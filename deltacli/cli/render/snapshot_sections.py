@@ -93,7 +93,7 @@ def _tombstones(summary: SnapshotSummary) -> str:
     if not counts.count:
         return "none"
     expired = {0: "none", counts.count: "all"}.get(counts.expired, format_count(counts.expired))
-    return f"{format_count(counts.count)}, {expired} of them expired"
+    return f"{format_count(counts.count)}, {expired} of them expired by deletion time"
 
 
 def _rest(snapshot: Snapshot, terminal: Terminal) -> Iterator[Section]:

@@ -280,7 +280,7 @@ def _health(found: JsonObject) -> str:
         ("newest checkpoint", f"{checkpoint}, {plural(log['commitsBehind'], 'commit')} after it"),
         ("problems of the log", ", ".join(log["problems"]) or "none"),
         ("deleted rows", f"{format_count(vectors['deletedRows'])} in {plural(vectors['files'], 'file')}"),
-        ("tombstones", f"{format_count(tombstones['count'])}, {format_count(tombstones['expired'])} expired"),
+        ("tombstones", f"{format_count(tombstones['count'])}, {format_count(tombstones['expired'])} expired by deletion time"),
         ("unreferenced files", _unreferenced(unreferenced)),
         ("retention of the log", format_duration(found["retention"]["logMs"])),
         ("retention of removed files", format_duration(found["retention"]["filesMs"])),

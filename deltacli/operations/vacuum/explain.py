@@ -169,7 +169,11 @@ def _why_needed(setting: PlanContext, judge: CandidateClassifier, commits: tuple
     retained = [one for one in commits if references.window.retains(one.version)]
     if retained:
         newest = retained[-1]
-        return f"version {newest.version} {newest.detail}, and is within the retention"
+        moment = newest.timestamp_ms
+        when = "is"
+        if moment is not None and moment >= setting.cutoff_ms:
+            when = f"was committed at {format_timestamp(moment)},"
+        return f"version {newest.version} {newest.detail}, and {when} within the retention"
     request, cutoff_ms = setting.request, setting.cutoff_ms
     removals = [one for one in commits if one.action in ("remove", "vector")]
     is_late = any(one.timestamp_ms is None or one.timestamp_ms >= cutoff_ms for one in removals)

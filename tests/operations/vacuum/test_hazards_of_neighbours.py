@@ -15,6 +15,7 @@ from deltacli.operations.vacuum.execute import execute_vacuum
 from deltacli.operations.vacuum.explain import explain_file
 from deltacli.operations.vacuum.request import Mode, VacuumRequest
 from deltacli.storage import LocalStorage, open_storage
+from deltacli.units import format_timestamp
 from tests.support.actions import Line, add, deletion_vector, metadata, protocol, remove, to_bytes
 from tests.support.builder import LOG, TableBuilder, commit_path
 from tests.support.reading import NOW_MS
@@ -292,6 +293,11 @@ def test_a_file_is_explained_as_a_run_without_a_listing_sees_it(how: str, tmp_pa
 
     for path, verdict in (("a.parquet", "kept"), ("b.parquet", "goes"), ("orphan.parquet", orphan)):
         assert verdict == explain_file(open_at(storage), request, path).verdict
+
+    os.utime(tmp_path / "t" / commit_path(1), (NOW_MS / 1_000, NOW_MS / 1_000))  # copied without its time
+    copied = explain_file(open_at(storage), request, "b.parquet")
+    assert "kept" == copied.verdict
+    assert f", and was committed at {format_timestamp(NOW_MS)}, within the retention" in copied.why
 
 
 def test_a_removed_file_with_a_hidden_name_does_not_stop_lite(tmp_path: Path) -> None:

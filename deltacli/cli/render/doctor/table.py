@@ -127,7 +127,8 @@ def _statistics(found: JsonObject) -> str:
 
 def _removed(content: JsonObject) -> Iterator[str]:
     tombstones, unreferenced = content["tombstones"], content["unreferenced"]
-    said = f"{format_count(tombstones['count'])} in the log, {format_count(tombstones['expired'])} expired"
+    said = f"{format_count(tombstones['count'])} in the log, "
+    said += f"{format_count(tombstones['expired'])} expired by deletion time"
     if unreferenced is not None:
         size = format_size(unreferenced["sizeBytes"])
         said += f"; {plural(unreferenced['files'], 'unreferenced file')} on the store ({size})"

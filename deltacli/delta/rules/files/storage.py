@@ -85,10 +85,10 @@ ORPHAN_YOUNG = AREA.info(
 )
 EXPIRED_TOMBSTONE_PRESENT = AREA.info(
     "data.expired-tombstone-present",
-    "A removed file still exists although its retention has ended.",
+    "A removed file still exists although its retention has ended, counted from its deletion time.",
     spec="Overview; Add File and Remove File",
     broken="nothing: it takes space",
-    repair="vacuum the table",
+    repair="vacuum the table; it also keeps files of commits whose own time is within the retention, as after a copy",
     loss="time travel to versions that still had the file",
     example="a remove of last month, a retention of 7 days, and the file",
 )
@@ -323,7 +323,7 @@ def _removed_and_unknown(compared: Compared) -> Iterator[Finding]:
         if path not in removed:
             yield _orphan(view, path, threshold)
         elif removed[path] < threshold:
-            message = f"{path} was removed, and its retention has ended: a vacuum would delete it"
+            message = f"{path} was removed, and by its deletion time its retention has ended"
             seen, expected = f"removed {format_timestamp(removed[path])}", f">= {format_timestamp(threshold)}"
             yield EXPIRED_TOMBSTONE_PRESENT.at(Place(path), message, seen=seen, expected=expected)
 
