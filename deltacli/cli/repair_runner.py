@@ -100,7 +100,9 @@ class RepairCommand(NamedTuple):
         require_target(path, "--save-plan")
         save_plan(plan, path)
         self._show_dry(plan)
-        self.run.say_next(f"deltacli repair {quoted_table(self.name)} --apply {quoted(path)} --yes", also_in_pipe=True)
+        if plan.planned:
+            following = f"deltacli repair {quoted_table(self.name)} --apply {quoted(path)} --yes"
+            self.run.say_next(following, also_in_pipe=True)
 
     def apply(self, path: str) -> None:
         """Execute a saved plan, as far as its steps are not done yet."""

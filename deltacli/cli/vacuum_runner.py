@@ -108,7 +108,7 @@ class VacuumCommand(NamedTuple):
         plan = self._plan()
         save_plan(with_past(self.table, plan), path)
         self._show_dry(plan)
-        if self.run.format.is_for_eyes:
+        if self.run.format.is_for_eyes and (plan.files or plan.directories):
             following = f"deltacli vacuum {quoted_table(self.name)} --apply {quoted(path)} --yes"
             self.run.say_next(following, also_in_pipe=True)
 

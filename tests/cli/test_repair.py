@@ -155,6 +155,7 @@ def test_a_saved_plan_is_applied(home: Path) -> None:
     assert "deltacli repair tbl --apply plan.json --yes" in saved.out + saved.err
     assert (0, 0) == (done.code, again.code), done.err
     assert again.out.startswith("nothing to do")
+    assert "--apply" not in repair(home, "--save-plan", "nothing.json").err
     assert "deltacli.repair-plan" == json.loads((home / "plan.json").read_text())["kind"]
 
 

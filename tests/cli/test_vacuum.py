@@ -455,7 +455,9 @@ def test_a_real_plan_is_applied_once(sample: Path, tmp_path: Path) -> None:
     planned = data_files(tmp_path)
     done = deltacli("vacuum", "tbl", "--apply", "p.parquet", "--yes", "--json", cwd=tmp_path)
     again = deltacli("vacuum", "tbl", "--apply", "p.parquet", "--yes", cwd=tmp_path)
+    nothing = deltacli("vacuum", "tbl", "--save-plan", str(tmp_path.parent / "nothing.parquet"), cwd=tmp_path)
 
+    assert (0, "") == (nothing.code, nothing.err)
     assert (0, 0, 0, before) == (made.code, done.code, again.code, planned)
     assert 11 == len(before - data_files(tmp_path)) == done.document["deleted"]["files"]
     assert "note: this plan was already executed; there is nothing to do\n" == again.err
