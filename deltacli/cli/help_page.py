@@ -258,7 +258,7 @@ def _block(text: str, width: int) -> list[str]:
 
 
 def _wrapped(text: str, width: int, first: str, others: str) -> list[str]:
-    """Return text in lines of at most `width`, broken between words only; a word too long for the indent has less of it."""
+    """Return text in lines of at most `width`, broken between words; a word too long for the indent has less of it."""
     lines = textwrap.wrap(
         text, width, initial_indent=first, subsequent_indent=others, break_long_words=False, break_on_hyphens=False
     )

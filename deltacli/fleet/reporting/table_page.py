@@ -280,7 +280,7 @@ def _health(found: JsonObject) -> str:
         ("newest checkpoint", f"{checkpoint}, {plural(log['commitsBehind'], 'commit')} after it"),
         ("problems of the log", ", ".join(log["problems"]) or "none"),
         ("deleted rows", f"{format_count(vectors['deletedRows'])} in {plural(vectors['files'], 'file')}"),
-        ("tombstones", f"{format_count(tombstones['count'])}, {format_count(tombstones['expired'])} expired by deletion time"),
+        ("tombstones", _tombstones(tombstones)),
         ("unreferenced files", _unreferenced(unreferenced)),
         ("retention of the log", format_duration(found["retention"]["logMs"])),
         ("retention of removed files", format_duration(found["retention"]["filesMs"])),
@@ -289,6 +289,10 @@ def _health(found: JsonObject) -> str:
         ("prices", found["cost"]["prices"]["source"]),
     ]
     return f"<dl>{''.join(f'<dt>{title}</dt><dd>{text(said)}</dd>' for title, said in lines)}</dl>"
+
+
+def _tombstones(found: JsonObject) -> str:
+    return f"{format_count(found['count'])}, {format_count(found['expired'])} expired by deletion time"
 
 
 def _unreferenced(found: JsonObject | None) -> str:

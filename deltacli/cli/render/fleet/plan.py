@@ -103,7 +103,14 @@ def _columns() -> list[Column[FleetPlanRow]]:
         Column("consent", _consent, on_screen=False),
         Column("calls", lambda row: row.step and row.step.estimate.calls, right=True, priority=6),
         Column("bytes", lambda row: row.step and row.step.estimate.size_bytes, _size, right=True, priority=6),
-        Column("seconds", lambda row: row.step and round(row.step.estimate.seconds, 3), _time, right=True, priority=3, title="time"),
+        Column(
+            "seconds",
+            lambda row: row.step and round(row.step.estimate.seconds, 3),
+            _time,
+            right=True,
+            priority=3,
+            title="time",
+        ),
     ]
 
 
