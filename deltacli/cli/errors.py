@@ -190,7 +190,7 @@ def _hint(error: DeltacliError, arguments: Sequence[str], table: str | None) -> 
     if option and is_whole and arguments and arguments[0] != "fleet":  # whose tables have other options
         return again_with(arguments, option[1], option[2], is_repeatable=option[1] in _REPEATABLE)
     if error.code == "table.timestamp-before-start" and (found := re.search(r" --version (\d+)$", error.hint)):
-        return _of_version(found[1], arguments) or with_files(fill_hint(error.hint, table), arguments)
+        return _of_version(found[1], error.message, arguments) or with_files(fill_hint(error.hint, table), arguments)
     if isinstance(error, VersionAbsent) and error.hint.endswith(f" --version {error.nearest}"):
         return _of_nearest_version(error, arguments) or fill_hint(error.hint, table)
     hint = fill_hint(error.hint, table)
@@ -249,18 +249,29 @@ def _with_condition(where: str, meant: str, arguments: Sequence[str]) -> str | N
     return again(words) if words != list(arguments) else None
 
 
-def _of_version(version: str, arguments: Sequence[str]) -> str | None:
-    """Return the command line with a version in place of `--timestamp`; None where it has none."""
-    words, last = list[str](), ""
-    for word in arguments:
-        name, equals, _ = word.partition("=")
-        if name == "--timestamp" and equals:
-            words.append(f"--version={version}")
-        elif word == "--timestamp":
-            words.append("--version")
+def _of_version(version: str, message: str, arguments: Sequence[str]) -> str | None:
+    """Return the command line with a version in place of the time that a message names; None where it has none."""
+    from deltacli.cli.options.moments import parse_timestamp
+    from deltacli.units import format_timestamp
+
+    def is_meant(text: str) -> bool:
+        try:
+            return message.endswith(format_timestamp(parse_timestamp(text.removeprefix("version:"))))
+        except (UsageError, OverflowError):
+            return False
+
+    is_argument = path_of(arguments) == ("log", "cat")  # whose version has no option
+    words = list[str]()
+    for last, word in pairwise(["", *arguments]):
+        name, equals, value = word.partition("=")
+        if not is_meant(value if equals else word):
+            words.append(word)
+        elif "--timestamp" not in (last, name):
+            words.append(f"{name}={version}" if equals else version)
+        elif equals:
+            words.append(version if is_argument else f"--version={version}")
         else:
-            words.append(version if last == "--timestamp" else word)
-        last = word
+            words[-1:] = [version] if is_argument else ["--version", version]
     return again(words) if words != list(arguments) else None
 
 

@@ -9,7 +9,7 @@ from glob import glob
 from itertools import pairwise
 from typing import NamedTuple
 
-from deltacli.cli.command_tree import COMMANDS, GROUPS, leads_on, path_in, path_of
+from deltacli.cli.command_tree import COMMANDS, GROUPS, is_command, leads_on, path_in, path_of
 from deltacli.cli.errors import say_document, wants_json
 from deltacli.cli.terminal.shell import again, again_with, without_value
 from deltacli.cli.terminal.term import say, visible
@@ -23,6 +23,7 @@ OF_OTHERS = {
     "clean": "vacuum",
     "commits": "history",
     "compact": "optimize",
+    "compaction": "optimize",
     "compare": "diff",
     "describe": "snapshot",
     "detail": "snapshot",
@@ -38,6 +39,7 @@ OF_OTHERS = {
     "select": "read",
     "show": "snapshot",
     "stats": "snapshot",
+    "table": "snapshot",
     "undo": "restore",
     "undrop": "undelete",
     "verify": "validate",
@@ -65,7 +67,7 @@ _OF_OTHER_OPTIONS = {
 
 _ROWS = frozenset({"-n", "--lines", "--max-rows", "--number", "--rows"})
 _OF_TABLE_ONLY = frozenset({"history", "read", "snapshot", "validate"})
-_ALIKE = 0.75
+_ALIKE, _ALIKE_COMMANDS = 0.75, 0.65
 
 
 class Meant(NamedTuple):
@@ -118,10 +120,11 @@ def _meant(error: Exception, message: str, arguments: Sequence[str]) -> Meant | 
     if rest and message == f"no such command {rest[0]!r}":
         return _command_for(" ".join(path), rest[0], rest[1:])
     options = _options_of(error)
-    extra = re.fullmatch(r"got unexpected extra argument\(s\) \((\d+)\)", message)
-    if extra and "--version" in options and not any(word.startswith("--version") for word in arguments):
-        words = [word for word in arguments if word != extra[1]]
-        return Meant(f"--version {extra[1]}", again_with(words, "--version", extra[1]))
+    if extra := re.fullmatch(r"got unexpected extra argument\(s\) \((\d+)([smhdw]?)\)", message):
+        option, value = "--retention" if extra[2] else "--version", extra[1] + extra[2]
+        if option in options and not any(word.partition("=")[0] == option for word in arguments):
+            kept = [word for word in arguments if word != value]
+            return Meant(f"{option} {value}", again_with(kept, option, value))
     if message.startswith("no such option: "):
         return _option_for(message.removeprefix("no such option: "), options, arguments)
     if found := re.fullmatch(r"'(\w+)': this command has one format .*", message):
@@ -166,11 +169,27 @@ def _action_for(word: str, actions: Sequence[str], path: Sequence[str], rest: Se
     """Return the action behind a table that was meant: before the table, by another name, or misspelled."""
     if list(rest[1:2]) == [word] and rest[0] in actions:  # properties get TABLE
         return Meant(None, again([*path, word, rest[0], *rest[2:]]))
-    near = next((one for one in _OF_OTHER_ACTIONS.get(word, ()) if one in actions), nearest_name(word, actions))
-    if near is None or word not in rest:
+    if word not in rest:
         return None
     place = rest.index(word)
+    if place == 1 and (action := _action_of(word, path)):
+        kept = [one for one in rest if one != "--yes"]  # what was meant is to be seen first
+        return Meant(repr(action), again([*path, rest[0], action, *kept[kept.index(word) :]]))
+    near = next((one for one in _OF_OTHER_ACTIONS.get(word, ()) if one in actions), nearest_name(word, actions))
+    if near is None:
+        return None
     return Meant(repr(near), again([*path, *rest[:place], near, *rest[place + 1 :]]))
+
+
+def _action_of(word: str, path: Sequence[str]) -> str | None:
+    """Return the action that was left out before a property or a feature; None for another word."""
+    if path == ("properties",) and "." in word:
+        return "set" if "=" in word else "get"
+    if path == ("features",):
+        from deltacli.delta.protocol.features import FEATURES
+
+        return "add" if nearest_name(word, FEATURES, ignores_case=True, alike=_ALIKE) else None
+    return None
 
 
 _OF_OTHER_ACTIONS = {
@@ -199,6 +218,9 @@ def _command_for(group: str, word: str, rest: Sequence[str]) -> Meant | None:
         elif group == "fleet" and word.endswith(".toml"):
             name = "fleet plan"
         return Meant(repr(name), again([*name.split(), word, *rest]))
+    path = path_of(rest)
+    if not group and is_command(path) and ("/" in word or os.path.exists(word)):  # TABLE history
+        return Meant(repr(" ".join(path)), again([*path, word, *rest[len(path) :]]))
     if not group and word == "version":
         return Meant("--version", "deltacli --version")
     if not group and word in OF_OTHERS:
@@ -210,7 +232,7 @@ def _command_for(group: str, word: str, rest: Sequence[str]) -> Meant | None:
         first, *options = name.split()
         is_whole = first in _OF_TABLE_ONLY and len(rest) == 1 and not rest[0].startswith("-")
         return Meant(repr(name), again([first, *rest, *options]) if is_whole else f"deltacli {first} --help")
-    near = nearest_name(word, _commands_of(group))
+    near = nearest_name(word, _commands_of(group), alike=_ALIKE_COMMANDS)
     if near is None:
         return None
     is_group = not group and near in GROUPS and not (rest and leads_on((near, rest[0])))
@@ -230,8 +252,9 @@ def _options_of(error: Exception) -> list[str]:
 
 def _option_for(name: str, options: Sequence[str], arguments: Sequence[str]) -> Meant | None:
     """Return the option that was meant by an unknown one, or the command that has it."""
-    if name == "--version" and arguments[0] == "history":
-        return Meant(None, again(["snapshot", *arguments[1:]]))
+    if arguments[0] == "history" and "--version" in (name, nearest_name(name, [*options, "--version"], alike=_ALIKE)):
+        meant = again(["snapshot", *_with_option(name, "--version", arguments[1:])])
+        return Meant(None if name == "--version" else "--version of 'snapshot'", meant)
     if name == "--dry-run" and list(arguments[:2]) == ["fleet", "run"]:
         return Meant(None, again(["fleet", "plan", *(word for word in arguments[2:] if word not in (name, "--yes"))]))
     if name == "--upgrade-protocol" and arguments[0] == "features":  # features add does it
@@ -241,15 +264,21 @@ def _option_for(name: str, options: Sequence[str], arguments: Sequence[str]) -> 
         return Meant(united[1], again(_with_unit(united[1], united[2][0], name, arguments)))
     if name in _ROWS and "--limit" in options:
         near: str | None = "--limit"
+    elif name == "-n":  # a dry run of make, rsync and others
+        near = "--dry-run" if "--dry-run" in options else None
     elif _OF_OTHER_OPTIONS.get(name) in options:
         near = _OF_OTHER_OPTIONS[name]
     else:
         plain = {option.lstrip("-"): option for option in options}
         near = plain.get(nearest_name(name.lstrip("-"), plain, alike=_ALIKE) or "")
     if near is None:
-        return _of_another_command(name, arguments)
+        return _of_another_command(name, arguments) if name.startswith("--") else None
+    return Meant(near, again(_with_option(name, near, arguments)))
+
+
+def _with_option(name: str, meant: str, arguments: Sequence[str]) -> list[str]:
     split = [word.partition("=") for word in arguments]
-    return Meant(near, again([(near if word == name else word) + equals + value for word, equals, value in split]))
+    return [(meant if word == name else word) + equals + value for word, equals, value in split]
 
 
 def _with_unit(option: str, unit: str, name: str, arguments: Sequence[str]) -> list[str]:
@@ -268,10 +297,10 @@ def _with_unit(option: str, unit: str, name: str, arguments: Sequence[str]) -> l
 
 def _of_another_command(option: str, arguments: Sequence[str]) -> Meant | None:
     """Return the help of the command that has an option, of the same group where one there has it."""
-    from deltacli.cli.help_page import commands_with
+    from deltacli.cli.help_page import commands_by_option
 
-    group = arguments[:1]
-    found = sorted(commands_with(option), key=lambda command: command.split()[:1] != group)
+    group, commands = arguments[:1], commands_by_option()
+    found = sorted(commands.get(option, ()), key=lambda command: command.split()[:1] != group)
     if not found or (len(found) > _FEW and found[0].split()[:1] != group):
         return None
     return Meant(f"{option} of {found[0]!r}", f"deltacli {found[0]} --help")

@@ -251,6 +251,18 @@ def test_a_wrong_command_line_is_exit_2_and_shows_the_usage(
         ("share ls", "share ls acme.share"),
         ("history . --limit 3", "history ./trips --limit 3"),
         ("history trips/day=2026-01-01 --limit 3", "history trips --limit 3"),
+        ("log cat trips --timestamp=2020-01-01 --actions add", "log cat trips 0 --actions add"),
+        ("changes trips --from 0 --to 2020-01-01", "changes trips --from 0 --to 0"),
+        ("diff trips 2020-01-01 3", "diff trips 0 3"),
+        ("vacuum trips -n", "vacuum trips --dry-run"),
+        ("vacuum trips 7d", "vacuum trips --retention 7d"),
+        ("history trips --verison 3", "snapshot trips --version 3"),
+        ("compaction trips", "optimize --help"),
+        ("table trips", "snapshot trips"),
+        ("trips log cat 3", "log cat trips 3"),
+        ("properties trips delta.appendOnly=true", "properties trips set delta.appendOnly=true"),
+        ("properties trips delta.appendOnly", "properties trips get delta.appendOnly"),
+        ("features trips deletionvectors --yes", "features trips add deletionvectors"),
     ],
 )
 def test_a_hint_is_the_command_that_was_typed_corrected(line: str, hint: str, table: Path) -> None:
