@@ -189,12 +189,12 @@ def rename_column(draft: Draft, change: RenameColumn, _: Settings) -> Changed:
     old, new = place.nearest.name, change.name
     column = quoted_path((*names_of(place)[:-1], new))
     effect = Effect(change, place.text, old, new, column, cautions=_of_reader_version(draft))
-    require_mapping(draft, f"{place.text} cannot be renamed")
     parent = _parent_of(draft, place)
     if old == new or old.lower() == new.lower():
         forbid("alter.column-exists", f"{place.text} cannot be renamed to {new}: the name differs in case at most")
     require_free_name(draft, parent, new, column)
     require_independent(draft, place, "renamed")
+    require_mapping(draft, f"{place.text} cannot be renamed")
     root = draft.root()
     at(root, place.field_address)["name"] = new
     properties = {**renamed_in_stats(draft, place, new), **_tracked(draft)}
@@ -234,7 +234,6 @@ def drop_column(draft: Draft, change: DropColumn, _: Settings) -> Changed:
     require_field(place, "dropped")
     before, cautions = sql_text(place.data_type), _of_reader_version(draft)
     effect = Effect(change, place.text, before, None, place.text, cautions=cautions)
-    require_mapping(draft, f"{place.text} cannot be dropped")
     parent = _parent_of(draft, place)
     assert isinstance(parent.data_type, StructType)
     if len(parent.data_type.fields) == 1:
@@ -246,6 +245,7 @@ def drop_column(draft: Draft, change: DropColumn, _: Settings) -> Changed:
     require_independent(draft, place, "dropped", is_dropped=True)
     if parent.steps:
         require_default_keeps_shape(draft, place, place.text, "dropped")
+    require_mapping(draft, f"{place.text} cannot be dropped")
     root = draft.root()
     *above, position = place.field_address
     del at(root, above)[position]

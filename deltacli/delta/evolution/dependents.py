@@ -32,9 +32,8 @@ _CODES = {
 
 def require_independent(draft: Draft, place: ColumnPlace, verb: str, *, is_dropped: bool = False) -> None:
     """Raise Forbidden with everything that depends on a column and would not follow it. `verb`: renamed, dropped."""
-    found = [*_of_sql(draft, place, verb, is_dropped=is_dropped), *_of_indexes(place, verb)]
-    if is_dropped:
-        found += _of_layout(draft, place)
+    found = list(_of_layout(draft, place)) if is_dropped else []  # a partitioning cannot be changed
+    found += [*_of_sql(draft, place, verb, is_dropped=is_dropped), *_of_indexes(place, verb)]
     if found:
         raise Forbidden(found)
 

@@ -53,6 +53,9 @@ from deltacli.delta.stats.indexed_columns import INDEXED_COLUMNS, STATS_COLUMNS,
 from deltacli.errors import Refused, UsageError
 from deltacli.hints import command, parameter
 
+UPGRADE_NEEDED = "alter.protocol-upgrade-needed"
+"""Code of the refusal of features that the protocol lacks, which an option overrides."""
+
 
 @dataclass(frozen=True, slots=True)
 class Evolution:
@@ -161,7 +164,7 @@ def _with_protocol(before: Draft, draft: Draft, settings: Settings) -> tuple[Dra
     named = "columnMapping" if "columnMapping" in lacking else ", ".join(lacking)
     message = f"the protocol lacks {named}; {concerned} without support for it will lose access"
     way_out = parameter("alter.upgrade_protocol", True)
-    return after, [WideningRefusal("alter.protocol-upgrade-needed", message, way_out)]
+    return after, [WideningRefusal(UPGRADE_NEEDED, message, way_out)]
 
 
 def _require_clustering_statistics(before: Draft, after: Draft) -> None:

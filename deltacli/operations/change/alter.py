@@ -14,7 +14,7 @@ from typing import Any, cast
 from deltacli.delta.clustering.clustering_columns import DOMAIN, read_clustering_columns
 from deltacli.delta.evolution.clustering import clustering_action, logical_names
 from deltacli.delta.evolution.draft import Draft, Effect, Settings
-from deltacli.delta.evolution.evolve import Evolution, evolve
+from deltacli.delta.evolution.evolve import UPGRADE_NEEDED, Evolution, evolve
 from deltacli.delta.evolution.requests import (
     AddColumn,
     AddConstraint,
@@ -186,8 +186,9 @@ def _evolved(snapshot: Snapshot, request: AlterationRequest) -> Evolution:
         partial(partition_values_of, snapshot),
     )
     evolution = evolve(before, request.in_order, settings)
-    if not evolution.refusals and not evolution.is_noop:
-        evolution = replace(evolution, refusals=tuple(broken_rules(snapshot, evolution.before, evolution.after)))
+    if not evolution.is_noop and all(one.code == UPGRADE_NEEDED for one in evolution.refusals):
+        broken = tuple(broken_rules(snapshot, evolution.before, evolution.after))
+        evolution = replace(evolution, refusals=broken or evolution.refusals)  # an option cannot override a rule
     return replace(evolution, refusals=addressed(evolution.refusals, snapshot.table.uri))
 
 

@@ -216,6 +216,8 @@ MAPPING = [
     Case("6.35 partition", partitioned, (MAPPED, {"changes": [drop("v1"), drop("v2")]}), "alter.last-column"),
     Case("6.37", flat, (MAPPED, {"changes": [drop("v1"), drop("v2")]}), "alter.last-column"),
     Case("6.38", partitioned, (MAPPED, drop("p")), "alter.partition-column"),
+    Case("6.38 unmapped", partitioned, (drop("p"),), "alter.partition-column"),
+    Case("6.25 unmapped", checked("a > 0"), (rename("a", "n"),), "alter.check-constraint"),
     Case("6.39", checked("a > 0"), (MAPPED, drop("a")), "alter.check-constraint"),
     Case("6.39 generated", generated, (MAPPED, drop("a")), "alter.generated-column"),
     Case("6.39 other", checked("s.x > 0"), (MAPPED, drop("s.y"))),
