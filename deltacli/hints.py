@@ -15,7 +15,7 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
-_ALIKE = 0.6
+_ALIKE, _ALIKE_TYPES = 0.6, 0.75
 
 
 def nearest_name(name: str, known: Iterable[str], *, ignores_case: bool = False, alike: float = _ALIKE) -> str | None:
@@ -25,6 +25,13 @@ def nearest_name(name: str, known: Iterable[str], *, ignores_case: bool = False,
     by_spelling = {candidate.lower() if ignores_case else candidate: candidate for candidate in known}
     found = get_close_matches(name.lower() if ignores_case else name, by_spelling, 1, alike)
     return by_spelling[found[0]] if found else None
+
+
+def nearest_type(text: str, known: Iterable[str]) -> str | None:
+    """Return a misspelled type as it was probably meant, with its digits; None for other texts."""
+    word, bracket, rest = text.strip().partition("(")
+    near = nearest_name(word.rstrip(), known, ignores_case=True, alike=_ALIKE_TYPES)
+    return None if near is None else near + bracket + rest
 
 
 _UNPRINTABLE = r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"

@@ -217,12 +217,12 @@ def _with_meant(error: DeltacliError, arguments: Sequence[str]) -> str | None:
     """Return the command line with the name that an error suggests; None where it has the other one not once."""
     if error.exit_code != UsageError.exit_code:
         return None
-    if near := error.facts.get("did you mean"):
-        wrong = error.message.rpartition(" ")[2]
-    elif found := re.search(r" '?([^' ]+)'?; did you mean '?([^' ?]+)'?\?\Z", error.message):
-        wrong, near = found.groups()
-    else:
+    message, _, asked = error.message.partition("; did you mean ")
+    near = error.facts.get("did you mean") or asked.removesuffix("?").strip("'")
+    said = [word.strip("':;") for word in message.split()]
+    if not near or " " in near:
         return None
+    wrong = nearest_name(near, [word for word in said if word != near], ignores_case=True) or said[-1]
     part = re.compile(rf"(?<![^,=:]){re.escape(wrong)}(?![^,=:])")
     places = [(place, word) for place, word in enumerate(arguments) if part.search(word)]
     if len(places) != 1 or len(part.findall(places[0][1])) != 1:

@@ -67,7 +67,7 @@ _OF_OTHER_OPTIONS = {
 
 _ROWS = frozenset({"-n", "--lines", "--max-rows", "--number", "--rows"})
 _OF_TABLE_ONLY = frozenset({"history", "read", "snapshot", "validate"})
-_ALIKE, _ALIKE_COMMANDS = 0.75, 0.65
+_ALIKE, _ALIKE_COMMANDS, _ALIKE_VERSION = 0.75, 0.65, 0.8
 
 
 class Meant(NamedTuple):
@@ -252,7 +252,7 @@ def _options_of(error: Exception) -> list[str]:
 
 def _option_for(name: str, options: Sequence[str], arguments: Sequence[str]) -> Meant | None:
     """Return the option that was meant by an unknown one, or the command that has it."""
-    if arguments[0] == "history" and "--version" in (name, nearest_name(name, [*options, "--version"], alike=_ALIKE)):
+    if arguments[0] == "history" and nearest_name(name.lstrip("-"), ["version"], alike=_ALIKE_VERSION):
         meant = again(["snapshot", *_with_option(name, "--version", arguments[1:])])
         return Meant(None if name == "--version" else "--version of 'snapshot'", meant)
     if name == "--dry-run" and list(arguments[:2]) == ["fleet", "run"]:

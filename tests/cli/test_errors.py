@@ -255,6 +255,11 @@ def test_a_wrong_command_line_is_exit_2_and_shows_the_usage(
         ("changes trips --from 0 --to 2020-01-01", "changes trips --from 0 --to 0"),
         ("diff trips 2020-01-01 3", "diff trips 0 3"),
         ("vacuum trips -n", "vacuum trips --dry-run"),
+        ("widen-type trips trip", "widen-type trips trip TYPE"),
+        ("widen-type trips trip decmal(10,2)", "widen-type trips trip 'decimal(10,2)'"),
+        ("alter trips add x STIRNG", "alter trips add x string"),
+        ("diff trips 3 7 --rows --key tripp", "diff trips 3 7 --rows --key trip"),
+        ("fleet plan fleet.toml --only lakee", "fleet plan fleet.toml --only lake"),
         ("vacuum trips 7d", "vacuum trips --retention 7d"),
         ("history trips --verison 3", "snapshot trips --version 3"),
         ("compaction trips", "optimize --help"),
@@ -268,6 +273,8 @@ def test_a_wrong_command_line_is_exit_2_and_shows_the_usage(
 def test_a_hint_is_the_command_that_was_typed_corrected(line: str, hint: str, table: Path) -> None:
     (table.parent / "acme.share").touch()
     (table / "day=2026-01-01").mkdir(exist_ok=True)
+    policy = '[policies.p]\ncheckpoint = { commits = 1 }\n[groups.lake]\npolicy = "p"\ntables = ["trips"]\n'
+    (table.parent / "fleet.toml").write_text(policy)
 
     done = deltacli(*line.split(), cwd=table.parent)
 

@@ -130,6 +130,8 @@ def test_a_refused_change_says_why_and_changes_nothing(code: str, say: Any, root
     found = say("alter", *REFUSALS[code], "--yes")
 
     assert (code, 2 if code.startswith("usage") else 4) == (found.error["code"], found.code)
+    if code == "usage.column":
+        assert f"deltacli alter {root} drop name" in found.error["hint"]
     assert ["schema-0"] == names(root)
 
 

@@ -22,6 +22,7 @@ from deltacli.delta.schema.types import (
     parse_schema,
 )
 from deltacli.errors import DeltacliError, UsageError
+from deltacli.hints import nearest_type
 
 CODE = "usage.type"
 _OTHER_NAMES: Mapping[str, str] = {"timestamp_ltz": "timestamp", "bool": "boolean"}
@@ -34,6 +35,7 @@ _POSSIBLE = (
     "tinyint, smallint, int, bigint, float, double, decimal(p,s), boolean, string, char(n), varchar(n), binary, date, "
     "timestamp, timestamp_ntz, variant, array<…>, map<…, …>, struct<name: type, …>"
 )
+_WORDS = re.findall(r"\b[a-z_]{3,}\b", _POSSIBLE)
 _TOKEN = re.compile(
     r"\s*(?:`(?P<quoted>(?:[^`]|``)+)`|'(?P<text>(?:[^'\\]|''|\\.)*)'|(?P<word>[\w$]+)|(?P<mark>[<>(),:]))", re.DOTALL
 )
@@ -85,7 +87,7 @@ def _unknown(text: str, reason: str) -> UsageError:
         f"the type {text[:120]!r} cannot be used: {reason}",
         code=CODE,
         facts={"possible": _POSSIBLE},
-        hint="quote a type that contains spaces or brackets: 'decimal(20, 2)'",
+        hint="quote a type that contains spaces or brackets: 'decimal(20, 2)'" if re.search(r"[\s(<]", text) else None,
     )
 
 
@@ -204,6 +206,8 @@ class _Parser:
             reason = f"{text} is not a type of new columns"
             if name.startswith(("dec", "numeric")):
                 reason = f"a decimal has 1 to {MAX_DECIMAL_PRECISION} digits, and no more of them behind the point"
+            elif (near := nearest_type(text, _WORDS)) is not None:
+                reason += f"; did you mean {near}?"
             self.fail(reason)
         return PrimitiveType(name)
 

@@ -28,7 +28,7 @@ from deltacli.delta.schema.type_changes import (
 )
 from deltacli.delta.schema.types import PrimitiveType, StructField
 from deltacli.errors import Unreadable, UsageError
-from deltacli.hints import command
+from deltacli.hints import command, nearest_type
 from deltacli.typing import Json
 
 _CODE = "usage.type"
@@ -54,12 +54,17 @@ def parse_type(text: str) -> str:
         reason = f"a decimal has 1 to {MAX_DECIMAL_PRECISION} digits, and no more of them behind the point"
     elif name in _INSTANTS:
         reason = "it is a time with a zone; a date can become timestamp_ntz"
+    elif (near := nearest_type(text, (*_NAMES, *_SQL_NAMES))) is not None:
+        reason += f"; did you mean {near}?"
     raise UsageError(
         f"the type {text!r} cannot be used: {reason}",
         code=_CODE,
         facts={"possible": _POSSIBLE},
-        hint="quote a type that contains spaces: 'decimal(20, 2)'",
+        hint="quote a type that contains spaces: 'decimal(20, 2)'" if re.search(r"[\s(]", text) else None,
     )
+
+
+_SQL_NAMES = ("tinyint", "smallint", "int", "bigint", "real", "decimal", "numeric")
 
 
 def possible_targets(from_type: str) -> str:

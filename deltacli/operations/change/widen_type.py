@@ -61,7 +61,7 @@ class WidenRequest:
                 "a column without a type: columns and types are given in pairs",
                 code="usage.column",
                 facts={"found": " ".join(words) or "nothing"},
-                hint=command("widen-type", ("amount", "decimal(20,2)"), ("id", "bigint")),
+                hint=command("widen-type", *words, "TYPE") if words else None,
             )
         return replace(self, changes=tuple(zip(words[::2], words[1::2], strict=True)))
 

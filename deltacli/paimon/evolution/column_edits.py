@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from deltacli.errors import Refused, UsageError
-from deltacli.hints import nearest_name, sql_name
+from deltacli.hints import command, nearest_name, sql_name
 from deltacli.paimon.evolution.requests import Path
 from deltacli.paimon.schema_changes import dotted
 from deltacli.paimon.types import DataField, DataType, ListType, MapType, Root, RowType
@@ -58,9 +58,14 @@ def field_of(fields: Sequence[DataField], path: Path) -> DataField:
     if found is not None:
         return found
     near = nearest_name(path[-1], [field.name for field in fields], ignores_case=True)
-    facts = {"columns": ", ".join(sql_name(field.name) for field in fields[:20])}
+    more = ", …" if len(fields) > _MOST_NAMED else ""
+    facts = {"columns": ", ".join(sql_name(field.name) for field in fields[:_MOST_NAMED]) + more}
     facts |= {} if near is None else {"did you mean": dotted((*path[:-1], near))}
-    raise UsageError(f"the column {dotted(path)} does not exist", code="usage.column", facts=facts)
+    hint = command("schema show") or None
+    raise UsageError(f"the column {dotted(path)} does not exist", code="usage.column", facts=facts, hint=hint)
+
+
+_MOST_NAMED = 20
 
 
 def with_part(around: DataType, name: str, part: DataType) -> DataType:

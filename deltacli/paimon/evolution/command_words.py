@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from deltacli.alter_verbs import Details, Verb
 from deltacli.errors import Refused, UsageError
-from deltacli.hints import command, parameter
+from deltacli.hints import command, nearest_type, parameter
 from deltacli.paimon.evolution.requests import (
     AddColumn,
     DropColumn,
@@ -27,7 +27,7 @@ from deltacli.paimon.evolution.requests import (
 )
 from deltacli.paimon.sql_types import parse_sql_type
 from deltacli.paimon.type_strings import BadType
-from deltacli.paimon.types import DataType
+from deltacli.paimon.types import DataType, Root
 
 _STEP = re.compile(r"(?:`(?P<quoted>(?:[^`]|``)+)`|(?P<plain>[^`.]+))(?=\.|$)")
 
@@ -67,7 +67,9 @@ def type_of(text: str) -> DataType:
     try:
         return parse_sql_type(text)
     except BadType as fault:
-        raise UsageError(f"{text!r} is not a type of Paimon: {fault}", code="usage.type") from None
+        near = nearest_type(text, ("STRING", *Root))
+        meant = f"; did you mean {near}?" if near else ""
+        raise UsageError(f"{text!r} is not a type of Paimon: {fault}{meant}", code="usage.type") from None
 
 
 def widening(words: Sequence[str]) -> tuple[SchemaChange, ...]:
@@ -80,7 +82,7 @@ def widening(words: Sequence[str]) -> tuple[SchemaChange, ...]:
             "a column without a type: columns and types are given in pairs",
             code="usage.column",
             facts={"found": " ".join(words) or "nothing"},
-            hint=command("widen-type", ("amount", "DECIMAL(20, 2)"), ("id", "BIGINT")),
+            hint=command("widen-type", *words, "TYPE") if words else None,
         )
     pairs = zip(words[::2], words[1::2], strict=True)
     types = ((column_path(column), type_of(text)) for column, text in pairs)
