@@ -76,7 +76,10 @@ class DeltacliError(Exception):
         self.table = table
 
     def __str__(self) -> str:
-        return self.message
+        """Return the message behind the table, as the command line shows them."""
+        if not self.table or self.exit_code == UsageError.exit_code or self.message.startswith(self.table):
+            return self.message
+        return f"{self.table}: {self.message}"
 
 
 class UsageError(DeltacliError):

@@ -83,13 +83,10 @@ def report_error(error: DeltacliError, arguments: Sequence[str], table: str | No
         if hint and hint == error.facts.get("fix"):
             del error.facts["fix"]
         width = max((len(name) for name in error.facts), default=0)
-        say(
-            visible(
-                f"error: {table}: {message}"
-                if table and error.exit_code != UsageError.exit_code
-                else f"error: {message}"
-            )
+        is_named = (
+            not table or error.exit_code == UsageError.exit_code or message.startswith((f"{table} ", f"{table}: "))
         )
+        say(visible(f"error: {message}" if is_named else f"error: {table}: {message}"))
         for name, value in error.facts.items():
             say(visible(f"  {name:<{width}}  {value}"))
         if hint:

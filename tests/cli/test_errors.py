@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from deltacli.cli.app import run
-from deltacli.cli.errors import _hint
+from deltacli.cli.errors import _hint, report_error
 from deltacli.cli.terminal.shell import with_files
 from deltacli.errors import StorageFailed
 from tests.cli.support import ROOT, Result, deltacli, make_sample
@@ -255,6 +255,7 @@ def test_a_wrong_command_line_is_exit_2_and_shows_the_usage(
         ("changes trips --from 0 --to 2020-01-01", "changes trips --from 0 --to 0"),
         ("diff trips 2020-01-01 3", "diff trips 0 3"),
         ("vacuum trips -n", "vacuum trips --dry-run"),
+        ("log cat trips 3 --actions ad", "log cat trips 3 --actions add"),
         ("widen-type trips trip", "widen-type trips trip TYPE"),
         ("widen-type trips trip decmal(10,2)", "widen-type trips trip 'decimal(10,2)'"),
         ("alter trips add x STIRNG", "alter trips add x string"),
@@ -579,6 +580,12 @@ def test_a_hint_with_several_ways_is_no_command(sample: Path) -> None:
     told = deltacli("validate", sample, "--master", "local[2]").err
 
     assert "hint: add --engine spark, or omit --master\n" in told
+
+
+def test_a_table_is_named_once(capsys: pytest.CaptureFixture[str]) -> None:
+    report_error(StorageFailed("ftp://h/t cannot be read"), ["snapshot", "ftp://h/t"], "ftp://h/t")
+
+    assert "error: ftp://h/t cannot be read\n" == capsys.readouterr().err
 
 
 def test_a_hint_keeps_the_other_values_of_a_repeatable_option() -> None:

@@ -113,6 +113,12 @@ def test_a_misspelt_name_is_answered_with_the_nearest(arguments: tuple[str, ...]
     assert said in found.err
 
 
+def test_a_change_that_cannot_be_made_is_refused_without_a_word_about_changes(home: Path) -> None:
+    found = explain(home, "--if", "widen=trip:smallint")
+
+    assert (4, True) == (found.code, "tbl: trip cannot become short" in found.err)
+
+
 def test_what_was_not_measured_is_null(home: Path) -> None:
     found = document(home, "--client", "deltalake=1.0", "--client", "trino=470", "--client", "spark=2.3")
 

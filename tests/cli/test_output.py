@@ -53,6 +53,13 @@ def test_a_named_pipe_is_written_to_and_not_replaced(sample: Path, tmp_path: Pat
     assert "deltacli.history" == json.loads(read[0])["kind"]
 
 
+def test_an_ending_that_chooses_no_format_is_noted(sample: Path, tmp_path: Path) -> None:
+    odd, text = (deltacli("history", sample, "--output", tmp_path / name) for name in ("out.xyz", "out.txt"))
+
+    assert (0, 0, "") == (odd.code, text.code, text.err)
+    assert f"note: .xyz chooses no format, so {tmp_path}/out.xyz is text; endings that do: .json, " in odd.err
+
+
 def test_standard_output_has_other_names(sample: Path) -> None:
     command = [sys.executable, "-m", "deltacli", "history", str(sample), "--json", "--output", "/dev/stdout"]
 

@@ -30,7 +30,9 @@ def test_a_table_opens_by_path_and_by_uri(tmp_path: Path, table_builder: TableBu
 
 
 def test_nothing_is_at_the_path(tmp_path: Path) -> None:
-    assert "table.path-missing" == refusal(tmp_path / "nowhere").code
+    found = refusal(tmp_path / "nowhere")
+
+    assert ("table.path-missing", f"{tmp_path}/nowhere: {found.message}") == (found.code, str(found))
 
 
 def test_a_file_is_at_the_path(tmp_path: Path) -> None:

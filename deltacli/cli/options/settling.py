@@ -164,7 +164,7 @@ def make_run(
         require_directory(output)
         chosen = (_format_of_name(output, formats, given) if names_choose else None) or chosen
     is_quiet = options.quiet or settings.get("quiet") is True
-    return Run(
+    run = Run(
         format=chosen,
         output=output,
         clock=_clock_of(options.now),
@@ -184,6 +184,20 @@ def make_run(
         can_use_cluster=cluster is not None,
         cluster=None if cluster is None else _settle_engine(cluster, settings, configuration),
     )
+    if names_choose and given is None and chosen is TABLE and len(formats) > 1:
+        _note_unknown_ending(run, formats)
+    return run
+
+
+def _note_unknown_ending(run: Run, formats: type[StrEnum]) -> None:
+    """Note that the name of the output file chooses no format, where its ending is not that of a text."""
+    _, ending = os.path.splitext(run.output or "")
+    if ending and ending.lower() not in _OF_TEXTS:
+        known = [name for row in FORMATS.values() if row.name in list(formats) for name in row.endings]
+        run.note(f"note: {ending} chooses no format, so {run.output} is text; endings that do: {', '.join(known)}")
+
+
+_OF_TEXTS = (".log", ".out", ".text", ".txt")
 
 
 def _clock_of(now: str | None) -> Clock:

@@ -168,7 +168,7 @@ def execute_widen_type(table: TableHandle, request: WidenRequest) -> WideningOut
             return WideningOutcome(table, read, made[-1], _clients(made[-1]), committed_version=version)
 
 
-def refusal_error(refusals: Sequence[WideningRefusal]) -> Refused:
+def refusal_error(refusals: Sequence[WideningRefusal], *, said_first: str = "nothing was changed: ") -> Refused:
     """Return the error for refusals: the first one as the message, the others as facts. The hint names the options
     where they are all that is missing.
     """
@@ -180,7 +180,7 @@ def refusal_error(refusals: Sequence[WideningRefusal]) -> Refused:
         way_out = "" if is_possible or not other.way_out else f"; {other.way_out}"
         facts[f"reason {number}"] = f"{other.message} [{other.code}]{way_out}"
     hint = f"add {' '.join(dict.fromkeys(missing))}" if is_possible else None
-    return Refused(f"nothing was changed: {first.message}", code=first.code, facts=facts, hint=hint)
+    return Refused(f"{said_first}{first.message}", code=first.code, facts=facts, hint=hint)
 
 
 def _plan(snapshot: Snapshot, request: WidenRequest, values_of: PartitionValues) -> WideningPlan:

@@ -198,7 +198,7 @@ def _widened(ground: _Ground, change: Supposed, version: int) -> _Ground:
     pairs = [(change.name, change.data_type)]
     plan = plan_widening(ground.config, metadata, pairs, commit_version=version + 1, enable=True, upgrade_protocol=True)
     if plan.all_refusals:
-        raise refusal_error(plan.all_refusals)
+        raise refusal_error(plan.all_refusals, said_first="")  # nothing is ever changed
     if plan.is_noop:
         return ground
     features = {*plan.added_features} or {one for one in ground.config.features if one.startswith("typeWidening")}

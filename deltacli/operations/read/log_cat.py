@@ -14,7 +14,7 @@ from deltacli.delta.log.commit_lines import KNOWN_ACTIONS
 from deltacli.delta.log.log_path import LOG_DIRECTORY, version_prefix
 from deltacli.delta.log.segment import CheckpointInstance, LogFile, LogListing, make_log_file, read_listing
 from deltacli.errors import FileMissing, NotATable, UsageError, VersionAbsent
-from deltacli.hints import command, parameter
+from deltacli.hints import command, nearest_name, parameter
 from deltacli.operations.table.find_log import list_log
 from deltacli.progress import SILENT, Progress, reported
 from deltacli.storage import Storage
@@ -31,6 +31,9 @@ class Kinds(NamedTuple):
     unknown: tuple[str, ...]
 
 
+_ALIKE = 0.75
+
+
 def choose_kinds(text: str) -> Kinds:
     """Return the kinds named in a comma-separated list; case does not matter where a kind is known."""
     known = {kind.lower(): kind for kind in KNOWN_ACTIONS}
@@ -38,7 +41,14 @@ def choose_kinds(text: str) -> Kinds:
     if not names:
         raise UsageError(f"{parameter('log cat.actions')} is empty", facts={"known": ", ".join(sorted(KNOWN_ACTIONS))})
     chosen = [known.get(name.lower(), name) for name in names]
-    return Kinds(frozenset(chosen), tuple(name for name in dict.fromkeys(chosen) if name not in KNOWN_ACTIONS))
+    unknown = tuple(name for name in dict.fromkeys(chosen) if name not in KNOWN_ACTIONS)
+    for name in unknown:
+        if (near := nearest_name(name, KNOWN_ACTIONS, ignores_case=True, alike=_ALIKE)) is not None:
+            raise UsageError(
+                f"{parameter('log cat.actions')}: there is no action {name!r}; did you mean {near!r}?",
+                facts={"known": ", ".join(sorted(KNOWN_ACTIONS))},
+            )
+    return Kinds(frozenset(chosen), unknown)
 
 
 @dataclass(frozen=True, slots=True)

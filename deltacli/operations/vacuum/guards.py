@@ -115,7 +115,7 @@ def limit_refusals(request: VacuumRequest, candidates: Amount, live: Amount) -> 
     if limit.size_bytes is not None and candidates.size_bytes > limit.size_bytes:
         yield Refusal(
             "vacuum.max-delete",
-            f"{what} would be deleted, above the limit of {limit.text}",
+            f"{what} would be deleted, above the limit of {limit.text}{' B' if limit.text.isdecimal() else ''}",
             parameter("vacuum.max_delete", "100%"),
         )
     if limit.share is None:

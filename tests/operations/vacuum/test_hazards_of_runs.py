@@ -120,6 +120,7 @@ def test_a_table_without_live_files_may_be_cleaned() -> None:
         ("67%", 2, False),
         ("10B", 1, False),
         ("9B", 1, True),
+        ("9", 1, True),
         ("1KiB", 100, False),
     ],
 )
@@ -132,6 +133,8 @@ def test_no_more_is_deleted_than_expected(limit: str, count: int, is_refused: bo
     assert [("vacuum.max-delete", "--max-delete 100%")] * is_refused == [
         (refusal.code, refusal.override) for refusal in plan.refusals
     ]
+    if limit == "9":
+        assert plan.refusals[0].message.endswith(" above the limit of 9 B")
 
 
 def test_few_large_files_are_as_much_as_many() -> None:
