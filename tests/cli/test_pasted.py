@@ -16,8 +16,6 @@ import typer
 from deltacli.cli.app import build_app
 from deltacli.sharing.signing.keys import ServerKeys
 from tests.cli.support import Result, deltacli, make_sample
-from tests.support.actions import metadata, protocol
-from tests.support.builder import TableBuilder
 from tests.support.paimon_builder import ID, NAME, PRICE, PaimonBuilder, field
 from tools.command_tree import read_tree
 
@@ -50,28 +48,6 @@ vacuum = { every = "7d", consent = true }
 policy = "standard"
 tables = ["tbl", "nope/gone", "lake/trips"]
 """
-WIDENED = {
-    "type": "struct",
-    "fields": [
-        {"name": "id", "type": "integer", "nullable": True, "metadata": {}},
-        {"name": "score", "type": "float", "nullable": True, "metadata": {}},
-        {
-            "name": "xs",
-            "type": {"type": "array", "elementType": "integer", "containsNull": True},
-            "nullable": True,
-            "metadata": {},
-        },
-        {
-            "name": "ride",
-            "type": {
-                "type": "struct",
-                "fields": [{"name": "fare", "type": "decimal(8,2)", "nullable": True, "metadata": {}}],
-            },
-            "nullable": True,
-            "metadata": {},
-        },
-    ],
-}
 
 
 @pytest.fixture(scope="module")
@@ -158,10 +134,6 @@ def prepare(page: str, place: Path) -> None:
         run(place, "validate", "tbl", "--write-baseline", "known.json")
     if page.startswith("share key"):
         ServerKeys.read_or_create(place / "keys.json", now_ms=0)
-    if page == "widen-type":
-        shutil.rmtree(place / "tbl")
-        action = metadata(schema_string=json.dumps(WIDENED), partition_columns=())
-        TableBuilder().commit(protocol(), action).write(place / "tbl")
     if page.startswith(("share recipient", "share token")) and page != "share recipient add":
         run(place, *["share", "recipient", "add", "acme", "--grant", "sales", "--grant", "sales/eu"])
     if page.startswith("share token"):
