@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from deltacli.errors import UsageError
 from deltacli.hints import Duration
+from deltacli.patterns import pattern
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SIZE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
@@ -36,6 +37,14 @@ def format_size(size_bytes: int) -> str:
             break
         value /= 1024
     return f"{size_bytes} B" if unit == "B" else f"{value:.1f} {unit}"
+
+
+_BEFORE_UNIT = pattern(r"(?<![\w.,])(\d[\d.,]*) (?=(?:[KMGTPE]i?B|B|ms|s|min|h|d|%)(?!\w))")
+
+
+def with_units(text: str, blank: str) -> str:
+    """Return a text in which `blank` is between a number and its unit, so that they stay on one line."""
+    return _BEFORE_UNIT.sub(rf"\1{blank}", text) if " " in text else text
 
 
 def format_count(count: int) -> str:

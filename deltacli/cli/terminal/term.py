@@ -15,7 +15,6 @@ from deltacli.patterns import pattern
 
 CONTROL = pattern(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
-_BEFORE_UNIT = pattern(r"(?<![\w.,])(\d[\d.,]*) (?=(?:[KMGTPE]i?B|B|ms|s|min|h|d|%)(?!\w))")
 GLUE = "\U0010fffd"
 """A private character, one cell wide. Stands for the blank between a number and its unit while a text is folded."""
 
@@ -171,7 +170,9 @@ def _cells_of(character: str) -> int:
 
 def glued(text: str) -> str:
     """Return a text in which a number and its unit are one word, until `unglued`."""
-    return _BEFORE_UNIT.sub(rf"\1{GLUE}", text) if " " in text else text
+    from deltacli.units import with_units
+
+    return with_units(text, GLUE)
 
 
 def unglued(text: str) -> str:

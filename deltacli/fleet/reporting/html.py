@@ -14,6 +14,7 @@ from html import escape, unescape
 from importlib.resources import files
 
 from deltacli.patterns import pattern
+from deltacli.units import with_units
 
 _UNSEEN = pattern("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 """Control characters, and those that change the direction of the text around them."""
@@ -27,6 +28,11 @@ def text(given: str) -> str:
     """
     shown = _UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode(), given)
     return escape(shown.encode("utf-8", "replace").decode())
+
+
+def words(given: str) -> str:
+    """Return a sentence as HTML in which no line ends between a number and its unit."""
+    return text(with_units(given, "\xa0"))
 
 
 def command_line(given: str) -> str:
@@ -83,8 +89,8 @@ def framed(title: str, body: str, *, style: str, script: str | None = None, tabl
 
 def card(title: str, value: str, *, kind: str = "", below: str = "") -> str:
     """Return a number with its title; `kind` is `bad`, `good` or nothing, `below` a line under it."""
-    more = f'<span class="dim">{text(below)}</span>' if below else ""
-    return f'<div class="card"><span class="dim">{text(title)}</span><b class="{kind}">{text(value)}</b>{more}</div>'
+    more = f'<span class="dim">{words(below)}</span>' if below else ""
+    return f'<div class="card"><span class="dim">{text(title)}</span><b class="{kind}">{words(value)}</b>{more}</div>'
 
 
 def _digest(content: str) -> str:

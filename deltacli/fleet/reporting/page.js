@@ -11,7 +11,7 @@
     let unit = 0;
     let left = value;
     while (left >= 1024 && unit < UNITS.length - 1) { left /= 1024; unit += 1; }
-    return unit ? `${left.toFixed(1)} ${UNITS[unit]}` : `${value} B`;
+    return unit ? `${left.toFixed(1)}\u00a0${UNITS[unit]}` : `${value}\u00a0B`;
   };
   const time = (ms) => new Date(ms).toISOString().slice(0, 16).replace("T", " ");
 
@@ -29,12 +29,23 @@
   };
 
   const day = (ms) => new Date(ms).toISOString().slice(0, 10);
+  const ends = (begin, end) => {  // days, or times of one day
+    if (day(begin) !== day(end)) return [day(begin), day(end)];
+    const [first, last] = [begin, end].map((ms) => new Date(ms).toISOString().replace("T", " "));
+    const until = first.slice(0, 16) === last.slice(0, 16) ? 19 : 16;
+    return [first.slice(0, until), last.slice(11, until)];
+  };
+  const joined = (text) => text.replace(/(\d) (?=(?:[KMGTPE]i?B|B|ms|s|min|h|d|%)(?!\w))/g, "$1\u00a0");
+  const path = (made, text) => {  // lines end after a slash or an underscore
+    made.append(...text.split(/(?<=[\/_])/).flatMap((part, number) => (number ? [make("wbr"), part] : [part])));
+    return made;
+  };
   const change = (points) => {
     const [first, last] = [points[0][1], points[points.length - 1][1]];
     if (first === last) return "unchanged";
     const percent = first ? Math.round((last - first) / first * 100) : 0;
     const sign = last > first ? "+" : "\u2212";
-    return percent ? `${sign}${count(Math.abs(percent))} %` : `${sign}<1 %`;
+    return percent ? `${sign}${count(Math.abs(percent))}\u00a0%` : `${sign}<1\u00a0%`;
   };
   const plot = (points, width, height, shown) => {
     const svg = document.createElementNS(SVG, "svg");
@@ -59,7 +70,7 @@
   const axis = (points, shown) => {
     const values = points.map((point) => point[1]);
     const line = make("div", "axis dim");
-    line.append(make("span", "", day(points[0][0])), make("span", "", day(points[points.length - 1][0])));
+    line.append(...ends(points[0][0], points[points.length - 1][0]).map((one) => make("span", "", one)));
     line.title = `lowest ${shown(Math.min(...values))}, highest ${shown(Math.max(...values))}`;
     return line;
   };
@@ -84,7 +95,7 @@
 
   function name(one) {
     const cell = make("td", "name");
-    const button = make("button", "", one.m);
+    const button = path(make("button"), one.m);
     button.type = "button";
     button.title = one.t;
     button.setAttribute("aria-expanded", "false");
@@ -101,7 +112,7 @@
   function alert(one) {
     const cell = make("td", "alert");
     if (!one.b.length) return cell;
-    cell.append(make("span", one.w <= WORST ? "bad" : "", one.b[0]));
+    cell.append(make("span", one.w <= WORST ? "bad" : "", joined(one.b[0])));
     if (one.b.length > 1) cell.append(make("span", "dim", ` +${one.b.length - 1}`));
     const first = one.n.find(([, isCommand]) => isCommand);
     if (one.w <= WORST && first) cell.append(whole(make("code", "remedy", first[0])));
@@ -110,6 +121,7 @@
   function trend(one) {
     const cell = make("td", "trend wide");
     if (one.p.length > 1) cell.append(plot(one.p, 100, 24, size), make("span", "dim", change(one.p)));
+    if (one.u) cell.append(make("span", "dim", "unchanged"));
     return cell;
   }
   function open(one, button) {
@@ -122,7 +134,7 @@
     cell.append(make("p", "path", one.t));
     if (one.a.length) {
       const list = make("ul", one.w <= WORST ? "bad" : "");
-      list.append(...one.a.map((text) => make("li", "", text)));
+      list.append(...one.a.map((text) => make("li", "", joined(text))));
       cell.append(list);
     }
     for (const [text, isCommand] of one.n) {

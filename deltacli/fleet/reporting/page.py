@@ -14,7 +14,7 @@ from deltacli.documents import dumps
 from deltacli.errors import UsageError
 from deltacli.fleet.alerts import Cause, Weight, find_causes
 from deltacli.fleet.names import short_name, table_uri
-from deltacli.fleet.reporting.html import card, find_pages, framed, part, text
+from deltacli.fleet.reporting.html import card, find_pages, framed, part, text, words
 from deltacli.fleet.status import FleetStatus, TableStatus
 from deltacli.hints import is_command, parameter
 from deltacli.storage.secrets import without_secrets
@@ -95,7 +95,7 @@ def _alerts(causes: Sequence[Cause], file: str) -> str:
         return ""
     marks = [' class="bad"' if cause.weight <= Weight.FAILED else "" for cause in causes]
     shown = [
-        f"<li{mark}>{text(cause.sentence_by(short_name(cause.tables[0], file)))}{_remedy(cause.advice)}</li>"
+        f"<li{mark}>{words(cause.sentence_by(short_name(cause.tables[0], file)))}{_remedy(cause.advice)}</li>"
         for cause, mark in zip(causes[:_MOST_CAUSES], marks, strict=False)
     ]
     left = len(causes) - _MOST_CAUSES
@@ -117,17 +117,23 @@ def _data(status: FleetStatus, causes: Sequence[Cause], file: str, pages: Mappin
     places = {table.shown_name: place for place, table in enumerate(status.tables)}
     first = [places[cause.tables[0]] for cause in causes[:_MOST_CAUSES]]
     trends = {name: [list(point) for point in points] for name, points in status.trends.items()}
-    tables = [_table(table, file, pages.get(table.shown_name)) for table in status.tables]
+    newest = status.newest
+    since_ms = newest.started_ms if newest is not None and newest.finished_ms is not None else 0
+    tables = [_table(table, file, pages.get(table.shown_name), since_ms) for table in status.tables]
     data = dumps({"trends": trends, "tables": tables, "causes": first}).decode()
     return data.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
-def _table(table: TableStatus, file: str, page: str | None) -> dict[str, Json]:
+def _table(table: TableStatus, file: str, page: str | None, since_ms: int) -> dict[str, Json]:
+    """Return the data of a table. `since_ms` is when the newest run began, if it has ended: facts are noted when they
+    change.
+    """
     found = table.found
     steps = {
         kind: [step.state, step.timestamp_ms, without_secrets(step.message), step.is_alert]
         for kind, step in table.steps.items()
     }
+    log: Sequence[Sequence[int]] = table.trends.series.get("logBytes", [])
     return {
         "t": table.shown_name,
         "m": short_name(table.shown_name, file),
@@ -138,6 +144,7 @@ def _table(table: TableStatus, file: str, page: str | None) -> dict[str, Json]:
         "n": [[advice, is_command(advice)] for advice in table.advice],
         "s": steps,
         "v": {name: table.numbers[name] for name in _NUMBERS if name in table.numbers},
-        "p": table.trends.series.get("logBytes", []),
+        "p": log,
+        **({"u": 1} if len(log) == 1 and log[0][0] < since_ms and table.problem is None else {}),
         **({} if page is None else {"l": page}),
     }

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from deltacli.fleet.reporting.html import text
+from deltacli.fleet.reporting.html import text, words
 from deltacli.units import format_timestamp
 
 COLOURS = 8
@@ -43,7 +43,7 @@ def line(title: str, points: Sequence[tuple[int, int]], shown: Callable[[int], s
         path.append(f"M{x:.1f} {y:.1f}" if not place else f"H{x:.1f}V{y:.1f}")
     label = f"{title}: from {shown(values[0])} on {day(begin)} to {shown(values[-1])} on {day(end)}"
     return (
-        f"<figure><figcaption><span>{text(title)}</span><b>{text(shown(values[-1]))}</b></figcaption>"
+        f"<figure><figcaption><span>{text(title)}</span><b>{words(shown(values[-1]))}</b></figcaption>"
         f'<svg class="plot" viewBox="0 0 {_WIDTH} {_HEIGHT}" preserveAspectRatio="none" role="img" '
         f'aria-label="{text(label)}"><path d="{"".join(path)}" vector-effect="non-scaling-stroke"/></svg>'
         f"{_axis(begin, end, f'highest {shown(max(values))}')}</figure>"
@@ -51,7 +51,14 @@ def line(title: str, points: Sequence[tuple[int, int]], shown: Callable[[int], s
 
 
 def _axis(begin: int, end: int, middle: str) -> str:
-    return f'<div class="axis dim"><span>{day(begin)}</span><span>{text(middle)}</span><span>{day(end)}</span></div>'
+    first, last = format_timestamp(begin), format_timestamp(end)
+    ends = [first[:10], last[:10]]
+    if first == last:
+        ends = [f"{first[:10]} {first[11:16]}", ""]
+    elif ends[0] == ends[1]:  # shorter than a day: the time of the day
+        until = 16 if first[:16] != last[:16] else 19
+        ends = [f"{first[:10]} {first[11:until]}", last[11:until]]
+    return f'<div class="axis dim"><span>{ends[0]}</span><span>{words(middle)}</span><span>{ends[1]}</span></div>'
 
 
 class Series(NamedTuple):
@@ -126,7 +133,7 @@ def area_map(areas: Sequence[Area]) -> Drawn:
     return Drawn(f'<div class="map">{"".join(parts)}</div>', "\n".join(rules))
 
 
-_ASPECT = 2.5
+_ASPECT = 4.0
 """The width of the map per height."""
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from deltacli.delta.schema.types import simple_name
-from deltacli.fleet.reporting.html import card, command_line, framed, part, text
+from deltacli.fleet.reporting.html import card, command_line, framed, part, text, words
 from deltacli.fleet.reporting.plots import COLOURS, Area, Drawn, Series, area_map, bar, line, stacked
 from deltacli.operations.doctor.table.wording import dollars, growth, numbers, saves
 from deltacli.release import VERSION
@@ -21,7 +21,8 @@ from deltacli.units import format_count, format_duration, format_moment, format_
 if TYPE_CHECKING:
     from deltacli.operations.doctor.table.examined import TableReport
 
-_INTERVALS = 60
+_INTERVALS = (12, 60)
+"""The least and the greatest number of bars over time."""
 _POINTS = 300
 _COLUMNS = 200
 _NONE = '<p class="dim">None.</p>'
@@ -88,9 +89,9 @@ def _one_advice(one: JsonObject) -> str:
     severity = text(one["severity"])
     return (
         f'<li class="{severity}"><h3>{text(one["code"])} <span class="dim">{severity}</span></h3>'
-        f"<p>{text(one['message'])}</p><dl><dt>now</dt><dd>{text(numbers(one['now']))}</dd>"
-        f"<dt>afterwards</dt><dd>{text(numbers(one['after']))}</dd>"
-        + (f"<dt>saves</dt><dd>{text(gain)}</dd>" if gain else "")
+        f"<p>{words(one['message'])}</p><dl><dt>now</dt><dd>{words(numbers(one['now']))}</dd>"
+        f"<dt>afterwards</dt><dd>{words(numbers(one['after']))}</dd>"
+        + (f"<dt>saves</dt><dd>{words(gain)}</dd>" if gain else "")
         + f"</dl>{f'<pre>{command_line(command)}</pre>' if command else ''}</li>"
     )
 
@@ -128,7 +129,7 @@ def _span(commits: Sequence[JsonObject]) -> tuple[int, int]:
 def _series(commits: Sequence[JsonObject], key: str) -> list[Series]:
     """Return the commits per interval of time by the most frequent values of a key, the others together."""
     begin, end = _span(commits)
-    count = min(_INTERVALS, max(len(commits), 1))
+    count = min(max(len(commits), _INTERVALS[0]), _INTERVALS[1])
     totals = Counter(str(one[key]) for one in commits)
     names = [name for name, _ in totals.most_common(COLOURS if len(totals) <= COLOURS else COLOURS - 1)]
     values = {name: [0] * count for name in names}
@@ -162,7 +163,7 @@ def _classes(found: JsonObject) -> str:
     most = max(one["files"] for one in classes)
     rows = [
         [
-            text(_class_name(one)),
+            words(_class_name(one)),
             bar(one["files"] / most),
             format_count(one["files"]),
             format_size(one["sizeBytes"]),
@@ -288,7 +289,7 @@ def _health(found: JsonObject) -> str:
         ("growth", "unknown" if found["growth"] is None else growth(found["growth"])),
         ("prices", found["cost"]["prices"]["source"]),
     ]
-    return f"<dl>{''.join(f'<dt>{title}</dt><dd>{text(said)}</dd>' for title, said in lines)}</dl>"
+    return f"<dl>{''.join(f'<dt>{title}</dt><dd>{words(said)}</dd>' for title, said in lines)}</dl>"
 
 
 def _tombstones(found: JsonObject) -> str:
