@@ -132,7 +132,7 @@ def explain(table: TableHandle, request: ExplainRequest) -> Explanation:
     """
     if isinstance(table.storage, StoreOfVersions):
         raise UsageError(
-            "explain works on Delta tables only: the provider of a shared table decides what recipients read",
+            "explain does not work on shared tables: their provider decides what recipients read",
             hint=command("snapshot"),
         )
     log: list[State] | None = None
