@@ -49,20 +49,20 @@ def show_generated_help(path: Sequence[str]) -> bool:
     return True
 
 
-def commands_by_option() -> dict[str, list[str]]:
-    """Return each option with the commands that have it as their own; nothing where the generated pages are missing."""
+def commands_with(option: str) -> list[str]:
+    """Return the commands that have an option of their own; nothing where the generated pages are missing."""
     try:
         with open(GENERATED, encoding="utf-8") as file:
             pages = json.load(file)
     except (OSError, ValueError):
-        return {}
-    found: dict[str, list[str]] = {}
-    for command, page in pages.items():
-        for entries in page["lists"][0].values():
-            for option in {word for spelled, _ in entries for word in spelled.replace(",", " ").split()}:
-                if option.startswith("-"):
-                    found.setdefault(option, []).append(command)
-    return found
+        return []
+    return [
+        command
+        for command, page in pages.items()
+        for entries in page["lists"][0].values()
+        for spelled, _ in entries
+        if option in spelled.replace(",", " ").split()
+    ]
 
 
 def command_page(command: Click, context: Click) -> JsonObject:

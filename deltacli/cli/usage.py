@@ -262,10 +262,10 @@ def _option_for(name: str, options: Sequence[str], arguments: Sequence[str]) -> 
     united = re.fullmatch(r"(--.+)-(weeks|days|hours|minutes|seconds)", name)
     if united and united[1] in options:
         return Meant(united[1], again(_with_unit(united[1], united[2][0], name, arguments)))
-    if name in _ROWS and "--limit" in options:
-        near: str | None = "--limit"
-    elif name == "-n":  # a dry run of make, rsync and others
-        near = "--dry-run" if "--dry-run" in options else None
+    if name == "-n" and not re.search(r"\0-n\0\d", "\0".join(arguments)):  # a dry run of make, rsync and others
+        near: str | None = "--dry-run" if "--dry-run" in options else None
+    elif name in _ROWS and "--limit" in options:
+        near = "--limit"
     elif _OF_OTHER_OPTIONS.get(name) in options:
         near = _OF_OTHER_OPTIONS[name]
     else:
@@ -297,10 +297,10 @@ def _with_unit(option: str, unit: str, name: str, arguments: Sequence[str]) -> l
 
 def _of_another_command(option: str, arguments: Sequence[str]) -> Meant | None:
     """Return the help of the command that has an option, of the same group where one there has it."""
-    from deltacli.cli.help_page import commands_by_option
+    from deltacli.cli.help_page import commands_with
 
-    group, commands = arguments[:1], commands_by_option()
-    found = sorted(commands.get(option, ()), key=lambda command: command.split()[:1] != group)
+    group = arguments[:1]
+    found = sorted(commands_with(option), key=lambda command: command.split()[:1] != group)
     if not found or (len(found) > _FEW and found[0].split()[:1] != group):
         return None
     return Meant(f"{option} of {found[0]!r}", f"deltacli {found[0]} --help")

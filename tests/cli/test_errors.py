@@ -255,6 +255,7 @@ def test_a_wrong_command_line_is_exit_2_and_shows_the_usage(
         ("changes trips --from 0 --to 2020-01-01", "changes trips --from 0 --to 0"),
         ("diff trips 2020-01-01 3", "diff trips 0 3"),
         ("vacuum trips -n", "vacuum trips --dry-run"),
+        ("read trips -n 3", "read trips --limit 3"),
         ("log cat trips 3 --actions ad", "log cat trips 3 --actions add"),
         ("widen-type trips trip", "widen-type trips trip TYPE"),
         ("widen-type trips trip decmal(10,2)", "widen-type trips trip 'decimal(10,2)'"),
