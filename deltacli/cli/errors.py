@@ -212,7 +212,8 @@ def _table_near(error: NotATable, table: str) -> str | None:
 
 def _with_meant(error: DeltacliError, arguments: Sequence[str]) -> str | None:
     """Return the command line with the name that an error suggests; None where it has the other one not once."""
-    if error.exit_code != UsageError.exit_code or (error.hint or "").startswith("deltacli help "):
+    is_misspelled = error.exit_code == UsageError.exit_code or error.code == "properties.unknown-key"
+    if not is_misspelled or (error.hint or "").startswith("deltacli help "):
         return None
     message, _, asked = error.message.partition("; did you mean ")
     near = error.facts.get("did you mean") or asked.removesuffix("?").strip("'")

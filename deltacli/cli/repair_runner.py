@@ -13,7 +13,7 @@ from deltacli.cli.invocation import invocation
 from deltacli.cli.options.common_options import DryRunOption, YesOption
 from deltacli.cli.options.targets import require_target
 from deltacli.cli.terminal.interrupts import Interrupted
-from deltacli.cli.terminal.shell import again_without, quoted, quoted_table
+from deltacli.cli.terminal.shell import again_with, again_without, quoted, quoted_table
 from deltacli.errors import EXIT_FINDINGS, DeltacliError, Refused
 from deltacli.units import format_size, plural
 
@@ -83,15 +83,23 @@ class RepairCommand(NamedTuple):
             self._show_dry(plan)
             if plan.planned:
                 self.run.say_next(again_without(invocation.arguments, "--dry-run"))
+            else:
+                self._say_source(plan)
             return
         if not plan.planned:
             self._show_dry(plan)
+            self._say_source(plan)
             if plan.errors:
                 raise typer.Exit(EXIT_FINDINGS)
             return
         self._confirm(plan)
         outcome = self._execute(plan, may_follow or self._agreed)
         self._report(outcome)
+
+    def _say_source(self, plan: RepairPlan) -> None:
+        """Name the command with a source, where errors are left for lack of one."""
+        if plan.lacks_source:
+            self.run.say_next(again_with(invocation.arguments, "--from", "COPY"), also_in_pipe=True)
 
     def save(self, plan: RepairPlan, path: str) -> None:
         """Save a plan. One with refused steps is saved as well, then Refused is raised."""

@@ -638,6 +638,7 @@ def test_a_hint_keeps_the_other_values_of_a_repeatable_option() -> None:
         ("read t --where `trip`+`a&&b`=2", "help conditions"),
         ("read t --where trip>", "help conditions"),
         ("properties t set delta.apendOnly=true", "properties t set delta.appendOnly=true"),
+        ("properties t set delta.apendOnly=true --dry-run", "properties t set delta.appendOnly=true --dry-run"),
         ("alter t move trip after ride", "alter t move trip after:ride"),
         ("repair t --select hnt.*", "validate --list-rules"),
     ],

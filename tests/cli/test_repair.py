@@ -116,6 +116,10 @@ def test_errors_that_are_left_are_findings(home: Path) -> None:
 
     assert 1 == done.code
     assert ["log.gap"] == [one["rule"] for one in document(done)["unrepaired"]]
+    dry = repair(home, "--dry-run")
+    assert "cannot repair  " in dry.out
+    assert dry.err.startswith("next: deltacli repair tbl --dry-run ")
+    assert dry.err.endswith(" --from COPY\n")
 
 
 def test_lines_and_columns(home: Path) -> None:

@@ -68,6 +68,7 @@ def test_rows_come_back_and_the_restore_is_undone(home: Path) -> None:
     )
     assert {"added": 6, "removed": 18, "unchanged": 3, "addedBytes": 11319, "removedBytes": 28350} == found["files"]
     assert {"added": 580, "removed": 1030} == found["rows"]
+    assert "+6 files, -18 files" in deltacli("history", "tbl", "--limit", "1", "--format", "markdown", cwd=home).out
 
     second = restore(home, "--timestamp", "2026-01-03T17:00:00Z", "--yes", "--format", "ndjson")
     assert (0, now) == (second.code, rows(home))

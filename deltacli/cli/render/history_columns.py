@@ -193,7 +193,7 @@ class Changes(NamedTuple):
 _NAMES: Mapping[str, tuple[str, ...]] = {
     "files_added": (
         *("numAddedFiles", "num_added_files", "numTargetFilesAdded", "numFiles"),
-        *("numFilesAdded", "filesAdded"),
+        *("numFilesAdded", "filesAdded", "numRestoredFiles"),
     ),
     "files_removed": (
         *("numRemovedFiles", "num_removed_files", "numTargetFilesRemoved", "numFilesRemoved"),

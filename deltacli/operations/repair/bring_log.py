@@ -20,7 +20,7 @@ from deltacli.operations.recover.plan import PLANNED, UndeletePlan
 from deltacli.operations.recover.put import tag_of
 from deltacli.operations.recover.request import UndeleteRequest
 from deltacli.operations.recover.undelete import plan_undelete
-from deltacli.operations.repair.plan import Planned, Step, Unrepaired, left
+from deltacli.operations.repair.plan import NO_SOURCE, Planned, Step, Unrepaired, left
 from deltacli.typing import BinaryFile
 from deltacli.units import format_size, plural
 
@@ -116,7 +116,7 @@ def plan_log_files(
     if not findings and not stuck:
         return Planned()
     if not request.sources:
-        return Planned(unrepaired=[left(one, f"no source was named; {_needed(one, is_readable)}") for one in findings])
+        return Planned(unrepaired=[left(one, f"{NO_SOURCE}; {_needed(one, is_readable)}") for one in findings])
     hidden = frozenset(one.place.path for one in findings if one.rule.id.startswith("commit.")) | {
         f"{LOG_DIRECTORY}/{name}" for name in stuck
     }

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from deltacli.operations.repair.request import RepairRequest
     from deltacli.operations.table.handle import TableHandle
 
+NO_SOURCE = "no source was named"
+"""How the reason begins why a finding is left that only a source can repair."""
+
 
 class StepState(StrEnum):
     """What became of a step. `skipped`: not tried, because one before it failed or the rest of the table changed."""
@@ -154,6 +157,11 @@ class RepairPlan:
     def errors(self) -> tuple[Unrepaired, ...]:
         """Return the errors that remain."""
         return tuple(one for one in self.unrepaired if one.severity is Severity.ERROR)
+
+    @property
+    def lacks_source(self) -> bool:
+        """Whether errors remain for lack of a source."""
+        return any(one.reason.startswith(NO_SOURCE) for one in self.errors)
 
     @property
     def loss(self) -> Loss:

@@ -83,8 +83,11 @@ def _row(step: JsonObject) -> JsonObject:
 def _sections(plan: RepairPlan, outcome: RepairOutcome | None, name: str) -> Iterator[Section]:
     version = "unknown" if plan.version is None else str(plan.version)
     if outcome is None and not plan.steps:
-        nothing = f"{plan.table.uri}, version {version}: no finding that a repair acts on"
-        yield Section("nothing to do", [nothing])
+        table = f"{plan.table.uri}, version {version}"
+        if plan.errors:
+            yield Section("cannot repair", [f"{table}: the errors below are left as they are"], Style.PROBLEM)
+        else:
+            yield Section("nothing to do", [f"{table}: no finding that a repair acts on"])
     else:
         yield Section("table", [plan.table.uri])
         yield Section("version", [version])
