@@ -173,7 +173,8 @@ def asked_of(known: Sequence[Client], request: ExplainRequest) -> list[tuple[Cli
     for name, _ in request.named:
         if name not in clients:
             facts = {"known": ", ".join(clients)}
-            raise UsageError(f"nothing is known of {name} on tables of this format", code="usage.client", facts=facts)
+            told = f"nothing is known of {name} on tables of this format"
+            raise UsageError(told, code="usage.client", facts=facts, hint=command("explain"))
     return [(clients[name], version) for name, version in request.named]
 
 

@@ -10,7 +10,7 @@ from deltacli.errors import ConflictLost, FileMissing, PartlyDone, Refused, Stor
 from deltacli.hints import command
 from deltacli.operations.log.log_copy import list_whole_log
 from deltacli.operations.log.log_restore import require_real_directories
-from deltacli.operations.recover.log_files import LogItem
+from deltacli.operations.recover.log_files import LogItem, fault_of_log_file
 from deltacli.operations.recover.needed import FileKind
 from deltacli.operations.recover.plan import MISSING, RESTORED, UndeletePlan
 from deltacli.operations.recover.presence import look_for
@@ -19,7 +19,7 @@ from deltacli.operations.recover.undelete import plan_undelete
 from deltacli.operations.recover.verify import verify
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.progress import weighed
-from deltacli.storage import Created
+from deltacli.storage import Created, Creation, Deleted
 from deltacli.typing import ArrowTable
 from deltacli.units import plural
 
@@ -120,6 +120,7 @@ def _put_log_file(table: TableHandle, plan: UndeletePlan, item: LogItem) -> None
     is_replaced = tag is not None and tag_of(table.storage, item.path) == tag
     outcome = source.bring(item.path, item.file.size_bytes, table.storage, replace=is_replaced)
     if isinstance(outcome, Created) or not source.is_readable:
+        _require_sound(table, plan, item, outcome)
         return
     try:
         is_same = table.storage.read(item.path) == source.files.read(item.path)
@@ -131,6 +132,26 @@ def _put_log_file(table: TableHandle, plan: UndeletePlan, item: LogItem) -> None
             code="undelete.conflict",
             facts={"commit": item.path},
             hint=command("history"),
+        )
+
+
+def _require_sound(table: TableHandle, plan: UndeletePlan, item: LogItem, outcome: Creation) -> None:
+    """Take a commit away again that could not be read before, and cannot be read now, where it is newer than a version
+    that can be. Raises StorageFailed then, so that those after it stay away.
+    """
+    log, version = plan.log, item.file.path.version
+    assert log is not None
+    is_unread = isinstance(outcome, Created) and not plan.log_sources[item.source].is_readable
+    if not is_unread or item.kind is not FileKind.COMMIT or not log.was_readable or version <= log.version_before:
+        return
+    if (why := fault_of_log_file(table.storage, item.file)) is not None:
+        is_gone = all(isinstance(done, Deleted) for _, done in table.storage.delete_many([item.path]))
+        became = "was taken away again" if is_gone else "could not be taken away again: delete it"
+        raise StorageFailed(
+            f"the deleted commit {version} cannot be read, and {became}: {why}",
+            code="undelete.not-there",
+            facts={"file": item.path, "newest version that can be read": str(version - 1)},
+            hint=command("snapshot", version=version - 1),
         )
 
 

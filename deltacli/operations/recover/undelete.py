@@ -38,6 +38,7 @@ from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.storage import PathKind
 from deltacli.storage.versions import NO_VERSIONS
 from deltacli.typing import ArrowArray, ArrowTable
+from deltacli.units import plural
 
 if TYPE_CHECKING:
     from deltacli.operations.recover.request import UndeleteRequest
@@ -125,7 +126,8 @@ def _plan_files(
     assert log is not None
     refusals = _overwritten_in(log, plan.overwritten)
     if plan.is_log_first and not refusals:
-        return replace(plan, changed_times=_moved(table, plan))
+        notes = (*plan.notes, *_note_on_unread(log))
+        return replace(plan, changed_times=_moved(table, plan), notes=notes)
     if log.missing:
         return replace(plan, newest_readable=_newest_of_log(table, log))
     plan = replace(plan, refusals=(*plan.refusals, *refusals))
@@ -141,6 +143,14 @@ def _plan_files(
     if plan.missing.files and request.version is None and log.was_readable:
         return _held_back(plan)
     return _with_newest(table, request, plan)
+
+
+def _note_on_unread(log: LogPlan) -> Iterator[str]:
+    """Yield that commits come back unread after a version that can be read now."""
+    newer = [item for item in log.items if item.kind is FileKind.COMMIT and item.file.path.version > log.version_before]
+    if log.was_readable and newer:
+        after = plural(len(newer), "deleted commit")
+        yield f"version {log.version_before} can be read now; {after} after it can be read only when they are back"
 
 
 def _require_one_table(

@@ -37,9 +37,28 @@ def test_the_newest_commits_that_were_deleted_softly_come_back(tmp_path: Path, g
     gone = commits_of(accident)[2:]
     lose(accident, lambda path: path in gone or "checkpoint" in path)
 
+    (note,) = accident.table.undelete(dry_run=True).plan.notes
     accident.table.undelete()
 
+    assert note.startswith(f"version 1 can be read now; {len(gone)} deleted commits after it")
     assert {path: accident.before[path] for path in gone}.items() <= accident.left().items()
+
+
+def test_a_softly_deleted_commit_that_cannot_be_read_is_taken_away_again(tmp_path: Path, gcs: GcsServer) -> None:
+    bucket = gcs.make_bucket(deletes_softly=True)
+    accident = make(1, tmp_path / "t", f"gs://{bucket}/t")
+    first, second, third = commits_of(accident)[2:5]
+    lose(accident, lambda path: path in commits_of(accident)[2:] or "checkpoint" in path)
+    kept = gcs.history[bucket, f"t/{second}"]
+    gcs.history[bucket, f"t/{second}"] = [(one._replace(data=bytes(len(one.data))), soft) for one, soft in kept]
+
+    with pytest.raises(StorageFailed, match="commit 3 cannot be read, and was taken away again") as error:
+        accident.table.undelete()
+
+    assert error.value.facts["file"] == second
+    assert accident.table.snapshot().version == 2
+    assert first in accident.left()
+    assert not {second, third} & accident.left().keys()
 
 
 def test_softly_deleted_commits_of_a_table_that_was_here_before_stay_away(tmp_path: Path, gcs: GcsServer) -> None:
