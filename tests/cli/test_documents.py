@@ -191,7 +191,7 @@ def test_a_configuration_file_sets_defaults_and_options_override_it(sample: Path
         ("version,job", 0, "version,job\n1,\n0,nightly\n"),
         ("job,commitInfo", 0, 'job,commitInfo\n,\nnightly,"{""problem"":""none""}"\n'),
         ("version,absent", 0, "version,absent\n1,\n0,\n"),
-        ("version,tme", 2, ""),
+        ("version,team", 0, "version,team\n1,\n0,\n"),
         ("verison", 2, ""),
     ],
 )

@@ -125,9 +125,9 @@ def named(wanted: str, known: Sequence[str]) -> list[str]:
     return [spelled[name.lower()] for name in names]
 
 
-def unknown_column(name: str, known: Sequence[str], *, alike: float = 0.6) -> UsageError:
+def unknown_column(name: str, known: Sequence[str]) -> UsageError:
     """The error for a column nobody has, with the nearest one that exists."""
-    nearest = nearest_name(name, known, ignores_case=True, alike=alike)
+    nearest = nearest_name(name, known, ignores_case=True)
     return UsageError(
         f"there is no column {name!r}" + (f"; did you mean {nearest!r}?" if nearest else ""),
         code="usage.column",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from deltacli.cli.invocation import invocation
-from deltacli.cli.render.columns import DRAWN_ROWS, Column, choose, unknown_column, usual
+from deltacli.cli.render.columns import DRAWN_ROWS, Column, choose, usual
 from deltacli.cli.render.history_columns import HistoryLine, history_columns, key_of_commit_info, keys_of_commit_info
 from deltacli.cli.render.json import envelope
 from deltacli.cli.render.sections import Section
@@ -16,7 +16,6 @@ from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, emit_lin
 from deltacli.cli.terminal.shell import again_without_limit, quoted_table
 from deltacli.cli.terminal.term import Terminal
 from deltacli.errors import UsageError
-from deltacli.hints import nearest_name
 from deltacli.units import format_spans
 
 if TYPE_CHECKING:
@@ -101,14 +100,7 @@ def shown_commits(read: Callable[[], History], columns: str | None, now_ms: int,
             code="usage.column",
             facts={"columns": ", ".join(column.name for column in available)},
         )
-    for name in absent if found.is_complete else ():  # else an older commit may have the key
-        if nearest_name(name, known := [column.name for column in available], ignores_case=True, alike=_ALIKE):
-            raise unknown_column(name, known, alike=_ALIKE)
     return HistoryResult(found, chosen if columns else available, bool(columns), absent)
-
-
-_ALIKE = 0.5
-"""What a key that no commit of a table has shares at least with the column that was meant."""
 
 
 def _lines(found: History) -> Iterator[HistoryLine]:
