@@ -179,3 +179,15 @@ def test_of_a_log_with_a_gap_is_said_what_can_be_said(home: Path) -> None:
         assert f"commit {newest - 1} is missing" in text[name].err
     assert "incomplete  commits are missing" in text["explain"].out
     assert "none that is certain" in text["doctor"].out
+
+
+def test_a_gap_is_named_beside_a_feature_that_nobody_knows(tmp_path: Path) -> None:
+    builder = TableBuilder().commit(protocol(3, 7, reader_features=["x"], writer_features=["x"]), metadata())
+    builder.commit(add("a")).commit(add("b"))
+    del builder.files[f"_delta_log/{1:020d}.json"]
+    builder.write(tmp_path / "tbl")
+
+    done = explain(tmp_path, "--json")
+
+    assert (3, "log.gap") == (done.code, json.loads(done.err)["code"])
+    assert (0, ["x"], False) == tuple(done.document[name] for name in ("version", "unknownFeatures", "complete"))

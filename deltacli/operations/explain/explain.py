@@ -142,7 +142,8 @@ def explain(table: TableHandle, request: ExplainRequest) -> Explanation:
         snapshot, gap = read_newest_readable(table)
         version, domains = snapshot.version, tuple(one.domain for one in snapshot.domains)
         config = replace(snapshot.config, raw_protocol=snapshot.raw_protocol, raw_metadata=snapshot.raw_metadata)
-    except ProtocolUnsupported:
+    except ProtocolUnsupported as fault:
+        gap = fault.__context__ if isinstance(fault.__context__, LogIncomplete) else None
         log = list(states(table))
         if not log:
             raise
