@@ -65,7 +65,7 @@ class Examined:
     """The live files that are not as the log records them, as findings; None where the table was not listed."""
     notes: list[str] = field(default_factory=list)
     gap: LogIncomplete | None = None
-    """Why this is not the newest version; there is no advice then."""
+    """Why this is not the newest version; None where it is. There is no advice with a gap."""
 
     @property
     def name(self) -> str | None:
