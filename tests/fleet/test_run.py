@@ -18,6 +18,7 @@ from deltacli.storage.retry import ThrottledRetry
 from tests.cli.test_documents import validate
 from tests.fleet.lake import DAMAGED, HEALTHY, data_files, live_digest, tree_of, with_files, write_lake
 from tests.fleet.sessions import session_of
+from tests.support import damage
 from tests.support.builder import TableBuilder
 from tests.support.faulty import Fault
 from tests.support.optimizing import Ids, rows_of
@@ -255,6 +256,42 @@ def test_small_files_are_compacted_in_their_window_from_a_share_on(fleet: Comman
     assert ("done", 2, 2) == tuple(done[name] if name == "state" else done["details"][name] for name in KEPT)
     assert {} == of("23:00-01:00", "30%", 3, "run")
     assert before == rows_of(table)
+
+
+def test_a_table_with_lost_files_is_not_written_to(fleet: Command, tmp_path: Path) -> None:
+    place = Ids(partitioned=False).append("a", "b", "c").builder.write(tmp_path / "lake" / "lost")
+    (place / "a").unlink()
+    steps = (
+        'optimize = {}\ncheckpoint = { commits = 1 }\nvacuum = { consent = true }\nvalidate = { level = "storage" }\n'
+    )
+    (tmp_path / "fleet.toml").write_text(f'[policies.p]\n{steps}[groups.g]\npolicy = "p"\ntables = ["lake/lost"]\n')
+    before = tree_of(place)
+
+    code, document = fleet("run", "--yes")
+
+    (table,) = document["tables"]
+    said = {step["kind"]: (step["state"], step["exit"], step.get("code"), step["message"]) for step in table["steps"]}
+    left_out = ("refused", 4, "fleet.findings", "left out, because files are lost or damaged")
+    assert ("findings", 1, "data.file-missing", "1 data file is missing") == said.pop("validate")
+    assert dict.fromkeys(("optimize", "checkpoint", "vacuum"), left_out) == said
+    assert (5, before) == (code, tree_of(place))
+    validate(document, "deltacli.fleet-run")
+
+
+def test_a_step_that_was_done_again_has_one_row(
+    fleet: Command, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    """
+    After the checkpoint, the validation with findings is repeated.
+    """
+    TableBuilder().commits(12).checkpoint(2).hint(2).damaged(damage.torn_hint()).write(tmp_path / "lake" / "again")
+    steps = 'checkpoint = { commits = 1 }\nvalidate = { fail-on = "warning" }\n'
+    (tmp_path / "fleet.toml").write_text(f'[policies.p]\n{steps}[groups.g]\npolicy = "p"\ntables = ["lake/again"]\n')
+
+    run(["fleet", "run", "--format", "csv"])
+
+    _, *rows = capfdbinary.readouterr().out.decode().splitlines()
+    assert [["validate", "findings"], ["checkpoint", "done"]] == [row.split(",")[2:4] for row in rows]
 
 
 KEPT = ("state", "liveFiles", "smallFiles")

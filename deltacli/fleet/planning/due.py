@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from deltacli.delta.protocol.intervals import DEFAULT_LOG_RETENTION_MS
+from deltacli.delta.rules.framework.risks import LOST
 from deltacli.fleet.planning.facts import TableFacts
 from deltacli.fleet.policy_file.keys import (
     DESTRUCTIVE,
@@ -97,10 +98,18 @@ ORDER = ("validate", "optimize", "checkpoint", "log-expire", "vacuum")
 
 
 class LastRun(NamedTuple):
-    """When a step of a table was last done; `has_findings`: a validation that failed."""
+    """When a step of a table was last done; `has_findings`: a validation that failed, `has_lost`: because of rows or
+    files that are lost or damaged.
+    """
 
     timestamp_ms: int
     has_findings: bool = False
+    has_lost: bool = False
+
+    @classmethod
+    def of(cls, timestamp_ms: int, state: str, code: str | None) -> LastRun:
+        """Return a run that ended in a state; `code` is the rule of the worst finding."""
+        return cls(timestamp_ms, state == "findings", state == "findings" and code in LOST)
 
 
 Past = Mapping[str, LastRun]

@@ -189,7 +189,7 @@ class Journal:
                 found.steps.pop((table, step), None)  # in the order in which they ended
                 found.steps[table, step] = state
                 if state in SUCCEEDED:
-                    last = LastRun(record["timestampMs"], state == "findings")
+                    last = LastRun.of(record["timestampMs"], state, record.get("code"))
                     past = self._past.setdefault(table, {})
                     if step not in past or self._is_later(last, past[step]):
                         past[step] = last

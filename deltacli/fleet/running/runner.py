@@ -39,16 +39,18 @@ _POLL_SECONDS = 0.2
 
 
 class _Doubt(StrEnum):
-    """Why nothing is deleted from a table whose policy has a validation."""
+    """Why nothing is deleted from a table whose policy has a validation. After `LOST`, nothing is written either."""
 
+    LOST = "files are lost or damaged"
     FINDINGS = "the last validation of this table failed"
     FAILED = "the validation of this table could not be completed"
-    NOT_STARTED = "the validation of this table was not started"
 
     @classmethod
-    def after(cls, state: str) -> _Doubt | None:
-        """Return the doubt after a validation that ended in a state."""
-        return {"done": None, "findings": cls.FINDINGS}.get(state, cls.FAILED)
+    def after(cls, last: LastRun | None) -> _Doubt | None:
+        """Return the doubt after a validation that was completed."""
+        if last is None or not last.has_findings:
+            return None
+        return cls.LOST if last.has_lost else cls.FINDINGS
 
 
 class StepReport(NamedTuple):
@@ -264,18 +266,18 @@ class FleetRunner:
         while step := next(
             (one for one in current.steps if one.kind not in left and _may_follow(one.kind, ended)), None
         ):
-            if not self._may_start(step) or (step.is_destructive and doubt is _Doubt.NOT_STARTED):
+            is_held = "validate" in left and (step.is_destructive or doubt is _Doubt.LOST)
+            if is_held or not self._may_start(step):
                 left.add(step.kind)
-                doubt = _Doubt.NOT_STARTED if step.kind == "validate" else doubt
                 continue
             report = self._step(current, step, table, doubt)
             state = report.outcome.state
             reports.append(report)
             ended.append(_Ended(step.kind, state))
-            if step.kind == "validate":
-                doubt = _Doubt.after(state)
             if state in SUCCEEDED:
-                past[step.kind] = LastRun(self.clock(), state == "findings")
+                past[step.kind] = LastRun.of(self.clock(), state, report.outcome.code)
+            if step.kind == "validate":
+                doubt = _Doubt.after(past["validate"]) if state in SUCCEEDED else _Doubt.FAILED
             if ended[-1].has_changed_table:
                 current = self._judge(planned.name, past)
         return TableReport(planned.name, planned.group, tuple(reports), current.problem, stolen), len(left)
@@ -297,8 +299,7 @@ class FleetRunner:
             return None
         if ended is not None and ended not in SUCCEEDED:
             return _Doubt.FAILED
-        last = past.get("validate")
-        return _Doubt.FINDINGS if last is not None and last.has_findings else None
+        return _Doubt.after(past.get("validate"))
 
     def _may_start(self, step: PlannedStep) -> bool:
         if self._stopping.is_set():
@@ -338,6 +339,8 @@ class FleetRunner:
 
     def _refusal(self, table: str, step: PlannedStep, doubt: _Doubt | None) -> StepOutcome | None:
         """Return why a step is not carried out, None where it may be."""
+        if doubt is _Doubt.LOST and step.kind != "validate":
+            return StepOutcome("refused", Refused.exit_code, f"left out, because {doubt}", "fleet.findings")
         if not step.is_destructive:
             return None
         if not step.consent:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.delta.rules.framework.base import Severity
+from deltacli.delta.rules.framework.risks import LOST
 from deltacli.errors import EXIT_BUG, EXIT_FINDINGS, EXIT_OK, DeltacliError, PartlyDone, Refused, UsageError
 from deltacli.fleet.alerts import LOSING
 from deltacli.fleet.names import table_file_name
@@ -205,7 +206,7 @@ def _validate(table: TableHandle, policy: Policy, name: str) -> StepOutcome:
     details |= _contents(found.contents)
     failing = _failing(kept, settings.fail_on)
     if failing:
-        failing.sort(key=lambda one: one.rule.id not in LOSING)
+        failing.sort(key=_worst_first)
         details["findings"] = [_finding(one) for one in failing[:MOST_FINDINGS]]
     if found.unsupported is not None:
         return StepOutcome.of(found.unsupported, details)
@@ -242,6 +243,10 @@ def _failing(findings: list[Finding], fail_on: str) -> list[Finding]:
     """Return the findings of a severity and of those above it."""
     worst_first = list(Severity)
     return [one for one in findings if worst_first.index(one.severity) <= worst_first.index(Severity(fail_on))]
+
+
+def _worst_first(one: Finding) -> tuple[bool, bool, bool]:
+    return one.severity is not Severity.ERROR, one.rule.id not in LOSING, one.rule.id not in LOST
 
 
 def _counts(findings: list[Finding], accepted: int) -> Details:

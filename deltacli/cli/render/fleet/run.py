@@ -69,7 +69,7 @@ def _rows(report: FleetReport) -> Iterator[RunRow]:
         if table.problem is not None:
             problem = table.problem
             yield RunRow(name, table.group, None, _UNREADABLE, problem.exit_code, problem.sentence)
-        for step in table.steps:
+        for step in {step.step.kind: step for step in table.steps}.values():  # of one that was done again, the last
             yield RunRow(name, table.group, step, step.outcome.state, step.outcome.exit_code, step.outcome.message)
 
 

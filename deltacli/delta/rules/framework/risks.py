@@ -151,6 +151,8 @@ UNREADABLE_FILES = frozenset(
 )
 """Those of `UNREADABLE` that only files outside the log show."""
 
+LOST = UNREADABLE_FILES | {"dv.file-missing", *RULES[Risk.ROWS_LOST].split()}
+"""Rules whose errors mean that rows, or files that have them, are lost or damaged."""
 
 REPLACED_WHERE_REBUILT = frozenset({"sidecar.missing"})
 """Those of `UNREADABLE` that deltacli works around where older files of the log suffice."""
