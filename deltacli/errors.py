@@ -87,6 +87,8 @@ class UsageError(DeltacliError):
 
     exit_code = 2
     code = "usage"
+    written: str | None = None
+    """The word that is wrong, as it was given, where the message suggests another one."""
 
 
 class Unreadable(DeltacliError):

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-_ALIKE, _ALIKE_TYPES = 0.6, 0.75
+_ALIKE, _ALIKE_TYPES, _ALIKE_PATHS = 0.6, 0.75, 0.8
 
 
 def nearest_name(name: str, known: Iterable[str], *, ignores_case: bool = False, alike: float = _ALIKE) -> str | None:
@@ -32,6 +32,22 @@ def nearest_type(text: str, known: Iterable[str]) -> str | None:
     word, bracket, rest = text.strip().partition("(")
     near = nearest_name(word.rstrip(), known, ignores_case=True, alike=_ALIKE_TYPES)
     return None if near is None else near + bracket + rest
+
+
+def nearest_path(path: Sequence[str], known: Iterable[Sequence[str]]) -> Sequence[str] | None:
+    """Return the path of a column that was probably meant: one that differs in a letter or two, else one with the same
+    last name, else one that is alike as a whole or in its last name; None without one.
+    """
+    paths = {".".join(one): one for one in known}
+    text, last = ".".join(path), path[-1].lower()
+    namesakes = [written for written, one in paths.items() if one[-1].lower() == last]
+    near = nearest_name(text, paths, ignores_case=True, alike=_ALIKE_PATHS)
+    near = near or nearest_name(text, namesakes, ignores_case=True, alike=0.0)
+    near = near or nearest_name(text, paths, ignores_case=True)
+    if near is None:
+        by_last = {one[-1]: written for written, one in paths.items()}
+        near = by_last.get(nearest_name(last, by_last, ignores_case=True) or "")
+    return None if near is None else paths[near]
 
 
 _UNPRINTABLE = r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"

@@ -220,7 +220,8 @@ def _with_meant(error: DeltacliError, arguments: Sequence[str]) -> str | None:
     said = [word.strip("':;") for word in message.split()]
     if not near or " " in near:
         return None
-    wrong = nearest_name(near, [word for word in said if word != near], ignores_case=True) or said[-1]
+    wrong = error.written if isinstance(error, UsageError) else None
+    wrong = wrong or nearest_name(near, [word for word in said if word != near], ignores_case=True) or said[-1]
     part = re.compile(rf"(?<![^,=:]){re.escape(wrong)}(?![^,=:])")
     places = [(place, word) for place, word in enumerate(arguments) if part.search(word)]
     if len(places) != 1 or len(part.findall(places[0][1])) != 1:

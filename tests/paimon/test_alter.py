@@ -135,6 +135,10 @@ def test_a_refused_change_says_why_and_changes_nothing(code: str, say: Any, root
     assert ["schema-0"] == names(root)
 
 
+def test_a_field_without_its_column_is_answered_with_the_whole_path(say: Any, root: Path) -> None:
+    assert f"deltacli alter {root} drop r.a" in say("alter", "drop", "a", "--yes").error["hint"]
+
+
 def test_changes_of_a_file_are_one_version_and_refused_as_a_whole(say: Any, root: Path, tmp_path: Path) -> None:
     good = [
         {"action": "dropColumn", "fieldNames": ["r"]},

@@ -7,7 +7,7 @@ from typing import Any
 from deltacli.delta.schema.column_path import CODE, ColumnPlace, names_in
 from deltacli.delta.schema.names import places_of
 from deltacli.errors import UsageError
-from deltacli.hints import in_backticks
+from deltacli.hints import in_backticks, nearest_name, sql_name
 
 
 def place_at(fields: list[dict[str, Any]], position: str, parent: ColumnPlace) -> int:
@@ -62,13 +62,17 @@ def _sibling(fields: list[dict[str, Any]], reference: str, parent: ColumnPlace) 
             facts={"fields": ", ".join(map(_shown, fields[:40]))},
         )
     found = places_of(name, [field["name"] for field in fields])
-    if len(found) != 1:
-        raise UsageError(
-            f"there is no field {name} to move before or after",
-            code=CODE,
-            facts={"fields": ", ".join(map(_shown, fields[:40]))},
-        )
-    return found[0]
+    if len(found) == 1:
+        return found[0]
+    absent = UsageError(
+        f"there is no field {name} to move before or after",
+        code=CODE,
+        facts={"fields": ", ".join(map(_shown, fields[:40]))},
+    )
+    if not found and (near := nearest_name(name, [str(field["name"]) for field in fields], ignores_case=True)):
+        absent.facts["did you mean"] = ".".join(map(sql_name, (*above, near)))
+        absent.written = reference
+    raise absent
 
 
 def _shown(field: dict[str, Any]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from deltacli.delta.checkpoint.parsed import typed
@@ -113,4 +113,15 @@ class PredicateColumns:
         reason = f"there is no column {name}{place}"
         if alike:
             reason = f"{name}{place} may be any of the columns {', '.join(one.name for one in alike)}"
-        raise refuse_column(self._text, position, reason, (one.name for one in fields), "" if alike else name)
+        near = "" if alike else name
+        nested = () if above else _nested(StructType(fields))
+        raise refuse_column(self._text, position, reason, (one.name for one in fields), near, nested)
+
+
+def _nested(struct: StructType, above: ColumnPath = ()) -> Iterator[ColumnPath]:
+    """Yield the paths of fields within columns that are structs."""
+    for one in struct.fields:
+        if above:
+            yield (*above, one.name)
+        if isinstance(one.data_type, StructType):
+            yield from _nested(one.data_type, (*above, one.name))

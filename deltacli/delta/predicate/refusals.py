@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from deltacli.delta.sql.nodes import Form, Node
 from deltacli.delta.sql.parser import parse_expression
 from deltacli.errors import UsageError
-from deltacli.hints import command, in_backticks, nearest_name, sql_name
+from deltacli.hints import command, in_backticks, nearest_path, sql_name
 
 CODE = "usage.where"
 POSSIBLE = {
@@ -82,14 +82,18 @@ def _meant(text: str | None) -> dict[str, str]:
     return {} if text is None else {MEANT: _shown(text)}
 
 
-def refuse_column(text: str, position: int, reason: str, names: Iterable[str], name: str = "") -> UsageError:
-    """Return the error for a name that is not a column, with the existing names and the nearest of them."""
+def refuse_column(
+    text: str, position: int, reason: str, names: Iterable[str], name: str = "", nested: Iterable[Sequence[str]] = ()
+) -> UsageError:
+    """Return the error for a name that is not a column, with the existing names and the nearest of them, or of the
+    nested paths.
+    """
     known_names = list(names)
     listed = ", ".join(name if name.isidentifier() else in_backticks(name) for name in known_names[:_SHOWN_NAMES])
-    near = nearest_name(name, known_names, ignores_case=True)
-    meant = f"; did you mean {sql_name(near)}?" if near is not None else ""
+    near = nearest_path([name], [*([one] for one in known_names), *nested])
+    written = None if near is None else ".".join(map(sql_name, near))
+    meant = f"; did you mean {written}?" if near is not None else ""
     place = text.find(name, position)
-    written = None if near is None else sql_name(near)
     if near is None and name and _IS_VALUE.search(text[: max(position, 0)]):  # col = Bern
         written = f"'{name}'"
         meant = f"; a text needs quotes: {written}"

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from deltacli.delta.schema.names import NameIndex
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, StructField, StructType, simple_name
 from deltacli.errors import UsageError
-from deltacli.hints import command, in_backticks, nearest_name
+from deltacli.hints import command, in_backticks, nearest_path
 from deltacli.patterns import pattern
 
 CODE = "usage.column"
@@ -119,13 +119,15 @@ class ColumnFinder:
         *above, (name, _) = _names_of(text)
         place = _root(self.schema)
         for step, is_quoted in above:
-            place = self._step(place, step, text, is_quoted=is_quoted)
+            place = self._step(place, step, text, is_quoted=is_quoted, new=(name,))
         if not isinstance(place.data_type, StructType):
             parts = [part.steps[-1].name for part in _parts_of(place)]
             raise _refused(text, f"{place.text} is of type {simple_name(place.data_type)}, not a struct", parts)
         return place, name
 
-    def _step(self, place: ColumnPlace, name: str, text: str, *, is_quoted: bool) -> ColumnPlace:
+    def _step(
+        self, place: ColumnPlace, name: str, text: str, *, is_quoted: bool, new: tuple[str, ...] = ()
+    ) -> ColumnPlace:
         if isinstance(place.data_type, StructType):
             fields = place.data_type.fields
             places = self._index_of(place.data_type).places_of(name)
@@ -135,12 +137,21 @@ class ColumnFinder:
             if places:
                 listed = ", ".join(_step_text(Step(fields[index].name)) for index in places)
                 reason = f"{name} may be any of {listed}"
-            near = None if places else nearest_name(name, [field.name for field in fields], ignores_case=True)
+            near = None if places else self._near(text, new)
             raise _refused(text, reason, [_step_text(Step(field.name)) for field in fields], near)
         for part in _parts_of(place):
             if not is_quoted and part.steps[-1].name == name.lower():
                 return part
-        raise _refused(text, _no_field(place, name), [part.steps[-1].name for part in _parts_of(place)])
+        parts = [part.steps[-1].name for part in _parts_of(place)]
+        raise _refused(text, _no_field(place, name), parts, self._near(text, new))
+
+    def _near(self, text: str, new: tuple[str, ...]) -> str | None:
+        """Return the path that was meant, which ends with the name of a new field where there is one."""
+        names = names_in(text)
+        near = nearest_place(self.schema, names[: len(names) - len(new)])
+        if near is None or (new and not isinstance(near.data_type, StructType)):
+            return None
+        return ".".join([near.text, *(_step_text(Step(name)) for name in new)])
 
     def _index_of(self, struct: StructType) -> NameIndex:
         index = self._indexes.get(id(struct))
@@ -157,6 +168,15 @@ def places(schema: StructType) -> Iterator[ColumnPlace]:
         if place.steps:
             yield place
         waiting.extend(reversed(_parts_of(place)))
+
+
+def nearest_place(schema: StructType, names: Sequence[str]) -> ColumnPlace | None:
+    """Return the place, nested or not, that was probably meant by names that lead nowhere; None without one."""
+    if names[-1].lower() in _PARTS:
+        return None
+    known = {tuple(step.name for step in place.steps): place for place in places(schema)}
+    near = nearest_path(names, known)
+    return None if near is None else known[tuple(near)]
 
 
 def names_in(text: str) -> tuple[str, ...]:
@@ -218,9 +238,11 @@ def _no_field(place: ColumnPlace, name: str) -> str:
 
 def _refused(text: str, reason: str, names: Sequence[str], near: str | None = None) -> UsageError:
     more = f" and {len(names) - _SHOWN_NAMES} more" if len(names) > _SHOWN_NAMES else ""
-    return UsageError(
+    refused = UsageError(
         f"the column {text} cannot be used: {reason}{'' if near is None else f'; did you mean {near}?'}",
         code=CODE,
         facts={"possible": ", ".join(names[:_SHOWN_NAMES]) + more or "nothing: it has no parts"},
         hint=command("snapshot", schema=True),
     )
+    refused.written = text
+    return refused

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.partitions.values import partition_columns
+from deltacli.delta.schema.column_path import nearest_place
 from deltacli.delta.schema.file_columns import FileColumns
 from deltacli.delta.schema.names import NameIndex
 from deltacli.delta.schema.readable_rows import require_readable_rows
@@ -23,7 +24,7 @@ from deltacli.delta.schema.types import StructField, StructType
 from deltacli.delta.stats.record_counts import num_records_column
 from deltacli.engine.base import Engine
 from deltacli.errors import UsageError
-from deltacli.hints import command, nearest_name
+from deltacli.hints import command
 from deltacli.operations.table.api_hints import named_items
 from deltacli.progress import SILENT, Progress
 from deltacli.storage.secrets import without_secrets
@@ -285,13 +286,18 @@ def _find_column(schema: StructType, index: NameIndex, name: str) -> StructField
     alike = index.places_of(name)
     if len(alike) == 1:
         return schema.fields[alike[0]]
-    near = nearest_name(name, (column.name for column in schema.fields))
-    raise UsageError(
-        f"the table has no column {name}",
+    near = nearest_place(schema, name.split("."))
+    reason = ""
+    if near is not None and len(near.steps) > 1:
+        reason = f": {'it' if near.text == name else near.text} is a field, and only whole columns can be read"
+    absent = UsageError(
+        f"the table has no column {name}{reason}",
         code="usage.column",
-        facts={"did you mean": near} if near else {"columns": _names(schema)},
+        facts={"did you mean": near.column.name} if near else {"columns": _names(schema)},
         hint=command("snapshot", schema=True),
     )
+    absent.written = name
+    raise absent
 
 
 def _first_repeated(names: Iterable[str]) -> str | None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from deltacli.errors import Refused, UsageError
-from deltacli.hints import command, nearest_name, sql_name
+from deltacli.hints import command, nearest_path, sql_name
 from deltacli.paimon.evolution.requests import Path
 from deltacli.paimon.schema_changes import dotted
 from deltacli.paimon.types import DataField, DataType, ListType, MapType, Root, RowType
@@ -57,12 +57,24 @@ def field_of(fields: Sequence[DataField], path: Path) -> DataField:
     found = next((field for field in fields if field.name == path[-1]), None)
     if found is not None:
         return found
-    near = nearest_name(path[-1], [field.name for field in fields], ignores_case=True)
+    siblings = [(field.name,) for field in fields]
+    near = nearest_path(path[-1:], siblings if path[:-1] else [*siblings, *_nested(fields)])
     more = ", …" if len(fields) > _MOST_NAMED else ""
     facts = {"columns": ", ".join(sql_name(field.name) for field in fields[:_MOST_NAMED]) + more}
-    facts |= {} if near is None else {"did you mean": dotted((*path[:-1], near))}
+    facts |= {} if near is None else {"did you mean": dotted((*path[:-1], *near))}
     hint = command("schema show") or None
-    raise UsageError(f"the column {dotted(path)} does not exist", code="usage.column", facts=facts, hint=hint)
+    absent = UsageError(f"the column {dotted(path)} does not exist", code="usage.column", facts=facts, hint=hint)
+    absent.written = dotted(path)
+    raise absent
+
+
+def _nested(fields: Sequence[DataField], above: Path = ()) -> Iterator[Path]:
+    """Yield the paths of fields within columns that are rows."""
+    for field in fields:
+        if above:
+            yield (*above, field.name)
+        if isinstance(field.type, RowType):
+            yield from _nested(field.type.fields, (*above, field.name))
 
 
 _MOST_NAMED = 20
