@@ -67,14 +67,20 @@ _HOMES = {
 }
 
 
+_MODULES = ("errors", "sharing", "spark")
+"""Modules that are part of the API, imported at their first use, too."""
+
+
 def __dir__() -> list[str]:
-    return __all__
+    return sorted([*__all__, *_MODULES])
 
 
 def __getattr__(name: str) -> object:
     """Import a public name at its first use, so that `import deltacli` itself costs nothing."""
-    if name not in _HOMES:
+    if name not in _HOMES and name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
+    if name in _MODULES:
+        return import_module(f"{__name__}.{name}")
     return getattr(import_module(_HOMES[name]), name)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta, timezone
 from pathlib import Path
@@ -216,9 +218,20 @@ def test_the_log_is_expired(path: Path) -> None:
 def test_completion_in_a_shell_of_python_offers_the_public_names(sample: Path) -> None:
     table = deltacli.open_table(sample)
 
-    assert sorted(deltacli.__all__) == dir(deltacli)
+    assert sorted([*deltacli.__all__, "errors", "sharing", "spark"]) == dir(deltacli)
     assert {"history", "snapshot", "uri", "vacuum", "validate"} <= set(dir(table))
     assert not {"note_version", "newest_seen", "over", "stores", "allowed"} & set(dir(table))
+
+
+def test_the_modules_of_the_api_are_imported_when_they_are_used() -> None:
+    lines = (
+        "import sys, deltacli; dir(deltacli)",
+        "print([one for one in sys.modules if one.startswith('deltacli.')])",
+        "print(deltacli.errors.UsageError.exit_code, deltacli.sharing.Client.__name__, deltacli.spark.__name__)",
+    )
+    found = subprocess.run([sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=True)
+
+    assert ["['deltacli.release']", "2 Client deltacli.spark"] == found.stdout.splitlines()
 
 
 @pytest.mark.parametrize("method", [Table.vacuum, Table.checkpoint, Table.expire_log])
