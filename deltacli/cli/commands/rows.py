@@ -191,9 +191,10 @@ def changes(
 
     \b
     Each row has the type of its change (_change_type: insert, delete,
-    update_preimage, update_postimage), the version (_commit_version) and the time
-    (_commit_timestamp). Both ends of the range are included. A range that starts
-    one version above the newest is empty, so a poller can ask for the next one.
+    update_preimage, update_postimage), the version (_commit_version) and the
+    time of the commit in UTC (_commit_timestamp; microseconds in Parquet). Both
+    ends of the range are included. A range that starts one version above the
+    newest is empty, so a poller can ask for the next one.
 
     \b
     Examples:
