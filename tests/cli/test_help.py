@@ -231,3 +231,12 @@ def test_former_names_of_options_work_and_are_not_shown(command: str, former: st
     assert today in shown
     assert today in asked.err
     assert former not in asked.err
+
+
+def test_the_parts_of_a_change_are_not_under_execution() -> None:
+    sections = next(one for one in read_commands() if one.name == "alter").sections
+    names = {heading: {option.spellings[-1] for option in options} for heading, options in sections.items()}
+
+    parts = {"--comment", "--default", "--position", "--keep-nullability", "--drop", "--none", "--with-options"}
+    assert parts <= names[OptionHeading.SELECTION]
+    assert "--allow-lossy" in names[OptionHeading.SAFETY]

@@ -22,13 +22,13 @@ _OPTIONS: Mapping[OptionHeading, str] = {
         --client --if --target-size --min-size --min-files --zorder --cluster --purge --purge-ratio --max-bytes
         --branch --schema-id --snapshot-id --tag --schemas
         --inventory --include-foreign --level --sample --select --ignore --profile --baseline --list-rules --verify
+        --comment --default --position --nullable --not-null --keep-nullability --with-options --drop --none
         --apply --undo --explain --full -c --grant --all --refs --no-refs --max-tables --only --resume
     """,
     OptionHeading.EXECUTION: """
         --engine --master --remote --spark-conf --layout --parts --rows-per-file --v2-top --stats --if-behind --threads
         --rate --no-log-entries --commit-metadata --enable --upgrade-protocol --max-requests --time-budget --pause
-        --comment --default --position --nullable --not-null --keep-nullability --allow-lossy --with-options --drop
-        --none --truncate-history --expires --overlap
+        --truncate-history --expires --overlap
         --state --jobs --temp-dir --prices --no-listing
         --host --port --admin-port --workers --behind-proxy
     """,
@@ -42,7 +42,7 @@ _OPTIONS: Mapping[OptionHeading, str] = {
     OptionHeading.SAFETY: """
         --dry-run --yes --check --check-files --force --replace --allow-retention-below --max-delete --keep-version
         --protect-from --skip-nested-tables --keep-last --quarantine --purge-older --trust-listing --steal-leases
-        --allow-remote --accept-loss --allow-in-use --max-missing
+        --allow-remote --accept-loss --allow-lossy --allow-in-use --max-missing
     """,
     OptionHeading.GLOBAL: """
         --now --storage-option --retry-budget --allow-external --table-format --config --color --progress --log-format
