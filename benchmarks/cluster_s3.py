@@ -1,4 +1,4 @@
-"""Listing, footers and deletes against the S3 stub: task slots of Spark beside the embedded engine, and a bound.
+"""Listing, footers, deletes and rewrites against the S3 stub: slots of Spark beside the embedded engine, and a bound.
 
   PYTHONPATH=. .venv-cluster/bin/python benchmarks/cluster_s3.py [--slots 8,4,2,1] [--calls 192] [--latency-ms 200]
       [--svg docs/img/cluster-slots.svg] [--json FILE]
@@ -25,8 +25,9 @@ import urllib.request
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -43,10 +44,14 @@ from deltacli.storage.base import PARALLEL_READS
 from deltacli.work.files.deleting import DeleteBatch, DeletePiece, files_of_piece
 from deltacli.work.task import TableStores
 
+if TYPE_CHECKING:
+    from deltacli.work.rewrite.spec import RewriteSpec
+
 FOOTERS_A_PIECE = 8
 BATCHES_A_WAVE = 64
-KINDS = ("listing", "footers", "deletes")
-CALL_OF = {"listing": "LIST", "footers": "GET", "deletes": "DELETES"}
+FILES_A_BIN = 8
+KINDS = ("listing", "footers", "deletes", "optimize")
+CALLS_OF = {"listing": ("LIST",), "footers": ("GET",), "deletes": ("DELETES",), "optimize": ("GET", "PUT", "HEAD")}
 ENVIRONMENT = {
     "AWS_ACCESS_KEY_ID": "any",
     "AWS_SECRET_ACCESS_KEY": "any",
@@ -69,11 +74,24 @@ class Cell(NamedTuple):
     latency: float
 
     @property
+    def at_once(self) -> int:
+        """Return the calls at a time that the bound assumes: one of a task, although that of `optimize` reads ahead."""
+        return self.slots or (EmbeddedEngine().threads if self.kind == "optimize" else PARALLEL_READS)
+
+    @property
     def bound(self) -> float:
         """Return what the wall time must not exceed."""
-        slots = self.slots or PARALLEL_READS
-        waiting = self.calls * (self.latency + self.service) / slots
+        waiting = self.calls * (self.latency + self.service) / self.at_once
         return waiting + self.calls * self.parsing + self.jobs * self.floor
+
+
+class Measured(NamedTuple):
+    """The shortest wall time of several runs, the service time of the stub per call, and the calls and jobs of one."""
+
+    wall: float
+    service: float
+    calls: int
+    jobs: int
 
 
 @contextmanager
@@ -106,19 +124,22 @@ class Bench:
     def work(self, kind: str, engine: Engine, calls: int) -> int:
         """Run a kind of work; return the number of jobs."""
         stores = open_table("s3://lake/t", engine=engine).stores
-        return {"listing": _list, "footers": _footers, "deletes": _delete}[kind](engine, stores, calls)
+        works = {"listing": _list, "footers": _footers, "deletes": _delete, "optimize": _optimize}
+        return works[kind](engine, stores, calls)
 
-    def measure(self, kind: str, engine: Engine, runs: int, calls: int) -> tuple[float, float, int]:
-        """Return the shortest wall time, the service time per call, and the number of jobs."""
-        walls, services, jobs = [], [], 0
+    def measure(self, kind: str, engine: Engine, runs: int, calls: int) -> Measured:
+        """Return the shortest wall time, the service time per call, the number of calls, and of jobs."""
+        walls, services, made, jobs = [], [], 0, 0
         for _ in range(runs):
             self.ask("calls")
             started = time.perf_counter()
             jobs = self.work(kind, engine, calls)
             walls.append(time.perf_counter() - started)
-            made = self.ask("restore")[CALL_OF[kind]]
-            services.append(made[1] / made[0])
-        return min(walls), min(services), jobs
+            counts = self.ask("restore")
+            found = [counts[name] for name in CALLS_OF[kind] if name in counts]
+            made = int(sum(count for count, _ in found))
+            services.append(sum(seconds for _, seconds in found) / made)
+        return Measured(min(walls), min(services), made, jobs)
 
     def parsing(self, kind: str) -> float:
         """Return the seconds that one call takes without latency, less the service time."""
@@ -127,9 +148,9 @@ class Bench:
         calls = max(FOOTERS_A_PIECE, self.calls // 4)
         self.work(kind, _OneAtATime(one), 8)
         self.ask("restore")
-        wall, service, _ = self.measure(kind, _OneAtATime(one), 1, calls)
+        found = self.measure(kind, _OneAtATime(one), 1, calls)
         self.ask(f"latency?ms={self.latency * 1_000}")
-        return wall / calls - service
+        return found.wall / found.calls - found.service
 
     def floor(self, engine: Engine, slots: int) -> float:
         """Return the shortest time of a job whose tasks do nothing."""
@@ -211,6 +232,32 @@ def _delete(engine: Engine, stores: TableStores, calls: int) -> int:
     return jobs
 
 
+def _optimize(engine: Engine, stores: TableStores, calls: int) -> int:
+    """Write new files of eight files each, and read them back, as `optimize` does before it commits."""
+    from deltacli.work.rewrite.exactness import SPEC
+    from deltacli.work.rewrite.pieces import RewritePiece, SourceFile
+    from deltacli.work.rewrite.rewrite_files import RewriteFiles
+    from deltacli.work.rows.data_files import DataFile
+
+    size = len(data_file())
+    files = [SourceFile(DataFile(name_of(number), size)) for number in range(calls)]
+    pieces = [
+        RewritePiece(number, tuple(files[first : first + FILES_A_BIN]), {"d": "0"})
+        for number, first in enumerate(range(0, calls, FILES_A_BIN))
+    ]
+    found = list(engine.spread(RewriteFiles(), pieces, stores, shared={SPEC: _spec()}, weigh=lambda one: one.weight))
+    assert sum(len(one.used) for one in found) == calls, found[0]
+    return 1
+
+
+@cache
+def _spec() -> RewriteSpec:
+    """How the files of the table are rewritten."""
+    from deltacli.work.rewrite.spec import RewriteSpec
+
+    return RewriteSpec.make(open_table("s3://lake/t").snapshot().config, target_bytes=1 << 27)
+
+
 def measure_slots(bench: Bench, slots: int, runs: int) -> list[Cell]:
     """Measure every kind with this many slots and embedded, in turn."""
     spark = open_engine(SparkSettings(master=f"local[{slots}]"))
@@ -223,9 +270,10 @@ def measure_slots(bench: Bench, slots: int, runs: int) -> list[Cell]:
         for engine, count in ((spark, slots), (embedded, 0)):
             bench.work(kind, engine, 8 * max(1, count))
             bench.ask("restore")
-            wall, service, jobs = bench.measure(kind, engine, runs, bench.calls)
+            found = bench.measure(kind, engine, runs, bench.calls)
             own_floor = floor if count else 0.0
-            cells.append(Cell(kind, count, bench.calls, wall, service, parsing, own_floor, jobs, bench.latency))
+            times = found.wall, found.service, parsing, own_floor
+            cells.append(Cell(kind, count, found.calls, *times, found.jobs, bench.latency))
     spark.close()
     return cells
 
@@ -242,7 +290,7 @@ def best(cells: Iterable[Cell]) -> list[Cell]:
 
 def row(cell: Cell) -> str:
     """Return a row of the table."""
-    name = str(cell.slots) if cell.slots else f"embedded, {PARALLEL_READS} at a time"
+    name = str(cell.slots) if cell.slots else f"embedded, {cell.at_once} at a time"
     under = 100 * (1 - cell.wall / cell.bound)
     return (
         f"| {cell.kind} | {name} | {cell.wall:.1f} s | {cell.bound:.1f} s | {under:.0f} % | {cell.floor:.2f} s "

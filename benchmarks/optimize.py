@@ -77,7 +77,7 @@ def main() -> None:
     }
     with tempfile.TemporaryDirectory() as scratch:
         table = Path(scratch) / "table"
-        size = _build(table, given.files, given.rows)
+        size = build_small_files(table, given.files, given.rows)
         print(f"{given.files:,} files, {size / 1e6:,.0f} MB", flush=True)
         found: Mapping[str, list[_Run]] = {name: [] for name in commands}
         for _ in range(given.rounds):
@@ -99,8 +99,8 @@ def main() -> None:
         print(f"CPU {cpu:.2f}, wall {wall:.2f}, memory {ours.peak_mb / theirs.peak_mb:.2f}; {verdict}")
 
 
-def _build(table: Path, files: int, rows: int) -> int:
-    """Write the table; return the bytes of its files."""
+def build_small_files(table: Path, files: int, rows: int) -> int:
+    """Write a table of files with so many rows each; return the bytes of its files."""
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.parquet as pq

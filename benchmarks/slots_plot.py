@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 _WIDTH, _HEIGHT = 720, 360
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 150, 24, 48
-_COLOURS = {"listing": "#2f81f7", "footers": "#d9822b", "deletes": "#2da169"}
+_COLOURS = {"listing": "#2f81f7", "footers": "#d9822b", "deletes": "#2da169", "optimize": "#a371f7"}
 _TEXT = "#808891"
 """A grey with a contrast of more than 3.5 against white and against black."""
 

@@ -50,10 +50,14 @@ class RecordedDraft:
 class RecordingStorage:
     """Passes every call on and counts it; with `capabilities` it claims to be another kind of store.
 
-    The first `meet` reads of commits wait for each other: whoever reads one after the other fails.
+    The first `meet` reads of commits, or of files that end with `meet_at`, wait for each other: whoever reads one after
+    the other fails.
     """
 
-    def __init__(self, inner: Storage, *, capabilities: Capabilities | None = None, meet: int = 0) -> None:
+    def __init__(
+        self, inner: Storage, *, capabilities: Capabilities | None = None, meet: int = 0, meet_at: str = ".json"
+    ) -> None:
+        self._meet_at = meet_at
         self._meeting = Barrier(meet, timeout=60) if meet else None
         self._to_meet = meet
         self._inner = inner
@@ -106,6 +110,7 @@ class RecordingStorage:
 
     def open(self, path: str) -> Any:  # Any: as in the port
         self._note("open", path)
+        self._meet(path)
         return self._inner.open(path)
 
     def tag(self, path: str, opened: Any) -> str:  # Any: as in the port
@@ -151,7 +156,7 @@ class RecordingStorage:
         return self._inner.remove_directory(path)
 
     def _meet(self, path: str) -> None:
-        if self._meeting is None or not path.endswith(".json"):
+        if self._meeting is None or not path.endswith(self._meet_at):
             return
         with self._lock:
             waits, self._to_meet = self._to_meet > 0, self._to_meet - 1

@@ -5,20 +5,21 @@ exactly.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.partitions.values import constants_of
 from deltacli.delta.schema.file_schema import keeps_partition_columns
 from deltacli.errors import DataUnreadable, DeltacliError, PathExternal
-from deltacli.typing import ArrowScalar
+from deltacli.typing import ArrowScalar, BinaryFile
 from deltacli.work.rewrite.exactness import SPEC, Exactness
 from deltacli.work.rewrite.pieces import RefusedFile, RewritePiece, SourceFile
 from deltacli.work.rewrite.spec import RewriteSpec
-from deltacli.work.rows.data_files import DataFile, OpenDataFile, open_data_file
+from deltacli.work.rows.data_files import DataFile, OpenDataFile, open_data_file, read_small_file
 from deltacli.work.rows.deletion_vectors import read_vector
 from deltacli.work.rows.row_reader import PlainReader, find_beside, read_opened
 from deltacli.work.rows.table_files import TableFiles
@@ -27,6 +28,8 @@ from deltacli.work.task import TaskContext
 if TYPE_CHECKING:
     import pyarrow
 
+Asked = TypeVar("Asked")
+
 _HELD_BYTES = 64 << 20
 """The rows of a smaller file are read to the end before the first is passed on."""
 _JOINED_ROWS, _JOINED_BYTES = 1 << 13, 1 << 20
@@ -34,7 +37,9 @@ _JOINED_ROWS, _JOINED_BYTES = 1 << 13, 1 << 20
 _MOST_READ = 256 << 20
 """Larger files are not read before they are rewritten."""
 _AHEAD_FILES, _AHEAD_BYTES = 32, 16 << 20
-"""The files, and about the bytes, that a disk is asked for before they are read."""
+"""The files, and about the bytes, that a disk is asked for before they are used; a store over a network is read."""
+_READS = 8
+"""The files of such a store that are read at the same time for a piece."""
 
 
 class SourceRefusedError(Exception):
@@ -51,6 +56,13 @@ class _Rows(NamedTuple):
     batch: pyarrow.RecordBatch
     size_bytes: int
     plain: PlainReader | None
+
+
+class _Found(NamedTuple):
+    """A file to read, with the rows of its vector, and its content if it has been read before."""
+
+    file: DataFile
+    content: BinaryFile | None
 
 
 @dataclass
@@ -101,22 +113,50 @@ class Sources:
         return renamed(whole if plain is None else plain.as_of_table(whole), self.spec.schema)
 
     def _of_files(self, sources: Sequence[SourceFile]) -> Iterator[_Rows]:
+        if self.files.parallel_reads == 1:
+            for source, _ in self._ahead(sources, lambda source: self.files.announce(source.file.path)):
+                yield from self._of_file(source, partial(self._located, source))
+            return
+        from deltacli.thread_pool import ThreadPool
+
+        with ThreadPool(_READS, thread_name_prefix="deltacli-sources") as pool:
+            try:
+                for source, reading in self._ahead(sources, lambda source: pool.submit(self._fetched, source)):
+                    yield from self._of_file(source, reading.result)
+            finally:
+                pool.shutdown(wait=False, cancel_futures=True)
+
+    def _ahead(
+        self, sources: Sequence[SourceFile], ask: Callable[[SourceFile], Asked]
+    ) -> Iterator[tuple[SourceFile, Asked]]:
+        """Yield the files with what `ask` returned for each, some files before."""
         coming = iter(sources)
-        ahead = deque[SourceFile]()
+        ahead = deque[tuple[SourceFile, Asked]]()
         bytes_ahead = 0
         while True:
             while bytes_ahead < _AHEAD_BYTES and len(ahead) < _AHEAD_FILES:
                 source = next(coming, None)
                 if source is None:
                     break
-                self.files.announce(source.file.path)
-                ahead.append(source)
+                ahead.append((source, ask(source)))
                 bytes_ahead += source.file.size_bytes or 0
             if not ahead:
                 return
-            source = ahead.popleft()
-            bytes_ahead -= source.file.size_bytes or 0
-            yield from self._of_file(source)
+            bytes_ahead -= ahead[0][0].file.size_bytes or 0
+            yield ahead.popleft()
+
+    def _located(self, source: SourceFile) -> _Found:
+        """Return a file with its vector read."""
+        file = replace(source.file, constants=self.constants) if self.constants else source.file
+        if file.vector is not None and file.deleted is None:
+            with _naming(file):
+                file = replace(file, deleted=read_vector(self.files, file.vector))
+        return _Found(file, None)
+
+    def _fetched(self, source: SourceFile) -> _Found:
+        """Return a file with its vector and, if it is small, its content read."""
+        file = self._located(source).file
+        return _Found(file, read_small_file(self.files, file))
 
     def judge(self, source: SourceFile) -> Iterator[pyarrow.RecordBatch]:
         """Open a file and yield nothing. Raises SourceRefusedError."""
@@ -127,12 +167,12 @@ class Sources:
             raise SourceRefusedError(_refused(source, fault)) from fault
         yield from ()
 
-    def _of_file(self, source: SourceFile) -> Iterator[_Rows]:
+    def _of_file(self, source: SourceFile, find: Callable[[], _Found]) -> Iterator[_Rows]:
         """Yield the rows of a file; none of them if it is refused."""
         held: list[_Rows] = []
         size = 0
         is_passing = False
-        batches = self._read(source)
+        batches = self._read(source, find)
         while True:
             try:
                 batch = next(batches, None)
@@ -153,13 +193,10 @@ class Sources:
         self.used.append(source.file.path)
         yield from held
 
-    def _read(self, source: SourceFile) -> Iterator[_Rows]:
+    def _read(self, source: SourceFile, find: Callable[[], _Found]) -> Iterator[_Rows]:
         """Yield the rows of a file. Raises DataUnreadable, also where rows are missing, and PathExternal."""
-        file = replace(source.file, constants=self.constants) if self.constants else source.file
-        if file.vector is not None and file.deleted is None:
-            with _naming(file):
-                file = replace(file, deleted=read_vector(self.files, file.vector))
-        with open_data_file(self.files, file, whole=True) as opened:
+        file, content = find()
+        with open_data_file(self.files, file, whole=True, content=content) as opened:
             if not self._exactness.require(opened):
                 _require_row_columns(self.spec, opened)
                 self._plain = PlainReader.of(self.spec.reading, file, opened)

@@ -162,25 +162,37 @@ def _open(files: TableFiles, path: str, storage: Storage, place: str) -> BinaryF
         raise
 
 
+def read_small_file(files: TableFiles, file: DataFile) -> BinaryFile | None:
+    """Return the content of a small file; None for one that is not small, or larger than the log says.
+
+    Raises DataUnreadable and PathExternal.
+    """
+    if not _is_small(file):
+        return None
+    storage, place = files.locate(file.path)
+    with data_faults(file), _open(files, file.path, storage, place) as source:
+        content = _in_memory(source, file.size_bytes or 0)
+        return None if content is source else content
+
+
 @contextmanager
-def open_data_file(files: TableFiles, file: DataFile, *, whole: bool = False) -> Iterator[OpenDataFile]:
+def open_data_file(
+    files: TableFiles, file: DataFile, *, whole: bool = False, content: BinaryFile | None = None
+) -> Iterator[OpenDataFile]:
     """Open a data file as Parquet. Every fault while it is open is raised as DataUnreadable.
 
     On a remote store the data is fetched in few requests. With `whole`, for readers of all columns, a small file of a
-    disk is read at once, which takes a quarter less time.
+    disk is read at once, which takes a quarter less time. `content` is that of the file if it has been read before.
     """
     storage, place = files.locate(file.path)
     is_near, is_small = storage.capabilities.cheap_listing, _is_small(file)
-    with (
-        data_faults(file),
-        _open(files, file.path, storage, place) as source,
-    ):
-        if whole and is_near and is_small:
+    with data_faults(file), _open(files, file.path, storage, place) if content is None else content as source:
+        if whole and is_near and is_small and content is None:
             source = _in_memory(source, file.size_bytes or 0)
         parquet = ParquetReader(
             source,
             metadata=file.metadata,
-            pre_buffer=not is_near,
+            pre_buffer=not is_near and content is None,
             buffer_size=0 if not is_near or is_small else BUFFER_BYTES,
             keeps_memory=whole,
         )

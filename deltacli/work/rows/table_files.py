@@ -76,6 +76,11 @@ class TableFiles:
             return self.below_root(place[len(self._root) :])
         return self._elsewhere(path, place)
 
+    @property
+    def parallel_reads(self) -> int:
+        """The number of files of the table that are worth reading at the same time."""
+        return self._storage.capabilities.parallel_reads
+
     def announce(self, path: str) -> None:
         """Say that a file given as in the log will be read soon, so that a disk can fetch it while others are read."""
         if not _ABSOLUTE.match(path):

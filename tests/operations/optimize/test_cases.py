@@ -13,12 +13,16 @@ from deltacli.errors import DeltacliError, OutcomeUnknown, PartlyDone, UsageErro
 from deltacli.operations.optimize.execute import execute_optimize
 from deltacli.operations.optimize.planning import plan_optimize
 from deltacli.operations.optimize.request import OptimizeRequest
+from deltacli.storage import Capabilities
+from deltacli.work.rewrite.spec import RewriteSpec
 from tests.support.actions import Line, add, commit_info, metadata, remove
 from tests.support.faulty import Fault, FaultyStorage
 from tests.support.file_racing import SCHEMA
 from tests.support.optimizing import Ids, data_files, last_commit, live_paths, rows_of
 from tests.support.reading import open_at
+from tests.support.rewriting import TARGET, live_adds, pieces, run
 from tests.support.small_vectors import inline
+from tests.support.storage import FAR, NEAR, RecordingStorage
 
 TRACKED = {
     "delta.enableRowTracking": "true",
@@ -282,10 +286,11 @@ def test_a_fault_at_any_call_loses_nothing(fault: Fault) -> None:
     assert tried > 2
 
 
-def test_a_damaged_file_is_left_alone_and_the_rest_goes_on() -> None:
+@pytest.mark.parametrize("capabilities", [NEAR, FAR])
+def test_a_damaged_file_is_left_alone_and_the_rest_goes_on(capabilities: Capabilities) -> None:
     ids = two_partitions().append("x", p="1")
     ids.builder.file("c", b"PAR1 damaged PAR1")
-    table = ids.table()
+    table = open_at(RecordingStorage(ids.builder.in_memory(), capabilities=capabilities))
 
     with pytest.raises(PartlyDone) as caught:
         table.optimize()
@@ -293,3 +298,25 @@ def test_a_damaged_file_is_left_alone_and_the_rest_goes_on() -> None:
     assert "c" == caught.value.facts["first"]
     assert {"c"} < live_paths(table)
     assert 3 == len(live_paths(table))
+
+
+def test_small_files_of_a_far_store_are_read_at_the_same_time() -> None:
+    names = [f"{number}.parquet" for number in range(6)]
+    snapshot = Ids().append(*names[:3]).append(*names[3:], deleted=(1,)).table().snapshot()
+    far = RecordingStorage(snapshot.table.storage, capabilities=FAR, meet=len(names), meet_at=".parquet")
+    (piece,) = pieces(live_adds(snapshot))
+
+    done = run(far, RewriteSpec.make(snapshot.config, target_bytes=TARGET), piece)
+
+    assert (names, 15) == (sorted(done.used), done.rows)
+
+
+def test_a_file_that_is_larger_than_the_log_says_is_read_all_the_same() -> None:
+    ids = Ids().append("a")
+    line = ids.line("b")
+    line["add"]["size"] -= 100
+    ids.builder.commit(commit_info("WRITE"), line)
+
+    done = open_at(RecordingStorage(ids.builder.in_memory(), capabilities=FAR)).optimize()
+
+    assert (2, 1) == (done.files_removed, done.files_added)
