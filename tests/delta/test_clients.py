@@ -88,3 +88,15 @@ def test_a_warning_of_streams_or_shares_says_nothing_of_clients() -> None:
         ["timestampNtz"], ["alter.streams", "alter.shares"], used=True
     )
     assert () == clients_after([], ["alter.streams"])
+
+
+def test_clients_that_lose_access_come_first_unless_they_had_none_before() -> None:
+    found = clients_after(["columnMapping"], used=True)
+    again = clients_after(["columnMapping"], used=True, before=["columnMapping", "columnMapping.used"])
+
+    lost = [
+        (one.client.name, one.loses_reads, one.loses_writes) for one in found if one.loses_reads or one.loses_writes
+    ]
+    assert [("polars", True, False), ("duckdb", False, True)] == lost[:2]
+    assert [one[0] for one in lost] == [one.client.name for one in found[: len(lost)]]
+    assert not [one for one in again if one.client.name == "duckdb" and one.loses_writes]

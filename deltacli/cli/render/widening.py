@@ -117,20 +117,20 @@ def protocol_versions(protocol: Action) -> str:
     return f"reader {protocol.get('minReaderVersion')}, writer {protocol.get('minWriterVersion')}"
 
 
-_LOST = "loses access, no known version reads it"
-
-
 def client_line(client: ClientAccess) -> str:
     """Return what a client can do afterwards."""
     version = f"{'in' if client.client.is_exact else 'from'} {client.since}"
     if client.reads is None:
         verdict = "unknown"
     elif not client.reads:
-        verdict = "no known version reads it, it only writes it" if client.writes else _LOST
+        lost = "loses reading, " if client.writes else "loses access, "
+        verdict = f"{lost if client.loses_reads else ''}no known version reads it"
+        verdict += ", it only writes it" if client.writes else ""
     elif client.writes:
         verdict = f"reads and writes it {version}" if client.since else "reads and writes it"
     else:
-        does = "does not write it" if client.writes is False else "may not write it"
+        does = "may not write it" if client.writes is None else "does not write it"
+        does = "loses writing" if client.loses_writes else does
         does = does if client.client.writes else "writes no tables"
         verdict = f"reads it {version}, {does}" if client.since else f"reads it, {does}"
     return f"{client.name}: {verdict}"

@@ -82,6 +82,9 @@ class ClientAccess(NamedTuple):
     notes: tuple[str, ...]
     is_known: bool
     """Whether the facts are about this version."""
+    loses_reads: bool = False
+    """Whether a change takes reading from it; likewise writing."""
+    loses_writes: bool = False
 
     @property
     def name(self) -> str:
@@ -153,10 +156,16 @@ def access(client: Client, traits: Collection[str], version: str | None = None) 
     return ClientAccess(client, shown, reads, writes, since, *told_of, notes, not is_other)
 
 
-def access_to_change(client: Client, traits: Collection[str]) -> ClientAccess | None:
-    """Return what a change that gives a table these traits means for a client; None where nothing is known of any."""
+def access_to_change(client: Client, traits: Collection[str], before: Collection[str]) -> ClientAccess | None:
+    """Return what a change that gives a table with the traits `before` these traits means for a client; None where
+    nothing is known of any.
+    """
     found = access(client, traits)
-    return found if found.sources else None
+    if not found.sources:
+        return None
+    old = access(client, before)
+    loses_writes = client.writes and found.writes is False and old.writes is not False
+    return found._replace(loses_reads=found.reads is False and old.reads is not False, loses_writes=loses_writes)
 
 
 def _of_trait(

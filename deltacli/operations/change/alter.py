@@ -38,6 +38,7 @@ from deltacli.delta.log.files_read import EveryFile
 from deltacli.delta.log.log_path import LOG_DIRECTORY, Place, commit_name
 from deltacli.delta.log.state import plain_action, plain_metadata
 from deltacli.delta.protocol.clients import ClientAccess
+from deltacli.delta.protocol.traits import traits_of
 from deltacli.delta.schema.widening_guards import WideningRefusal
 from deltacli.errors import Unreadable, UsageError
 from deltacli.hints import command
@@ -105,7 +106,8 @@ class AlterationOutcome:
         added = sorted(after.features - before.features)
         if any(isinstance(effect.change, SetMapping) for effect in self.evolution.due):
             added = ["columnMapping"]  # the versions that imply it imply others, which nothing uses
-        return clients_after(added, [caution.code for caution in self.evolution.cautions], used=True)
+        cautions = [caution.code for caution in self.evolution.cautions]
+        return clients_after(added, cautions, used=True, before=traits_of(before))
 
     def as_json(self, *, dry_run: bool) -> dict[str, Json]:
         """Return the content of the document `deltacli.alter` of a Delta table."""

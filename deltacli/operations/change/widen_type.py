@@ -14,7 +14,7 @@ from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.commit_metadata import NO_METADATA, require_free
 from deltacli.delta.log.counts import FileCounts
 from deltacli.delta.log.files_read import EveryFile
-from deltacli.delta.log.state import plain_action
+from deltacli.delta.log.state import plain_action, read_protocol
 from deltacli.delta.protocol.clients import ClientAccess
 from deltacli.delta.schema.widened_schema import read_exactly
 from deltacli.delta.schema.widening_guards import Caution, PartitionValues, WideningRefusal
@@ -258,7 +258,8 @@ def _described(change: PlannedChange, schema: Json) -> dict[str, Json]:
 def _clients(plan: WideningPlan) -> tuple[ClientAccess, ...]:
     """Return the effects of the change on known clients: of the features that it adds, and of its warnings."""
     added = () if plan.protocol_after is None else plan.added_features
-    return clients_after(added, [caution.code for caution in plan.warnings], used=True)
+    before = read_protocol(plan.protocol_before, "protocol").supported_features
+    return clients_after(added, [caution.code for caution in plan.warnings], used=True, before=before)
 
 
 def _impact(

@@ -29,14 +29,16 @@ def _read(package: str) -> tuple[Client, ...]:
 
 
 def clients_after(
-    added: Collection[str], warnings: Collection[str] = (), *, used: bool = False
+    added: Collection[str], warnings: Collection[str] = (), *, used: bool = False, before: Collection[str] = ()
 ) -> tuple[ClientAccess, ...]:
-    """Return what a change means for each known client that gives a table these features, and has these warnings.
-    `used`: the features are used as well. Warnings that are no trait of a table say nothing of clients.
+    """Return what a change means for each known client that gives a table with the traits `before` these features,
+    and has these warnings: first for those that lose access. `used`: the features are used as well. Warnings that are
+    no trait of a table say nothing of clients.
     """
     traits = {*added, *(f"{feature}{USED}" for feature in added if used), *OTHERS.keys() & warnings}
-    found = (access_to_change(client, traits) for client in known_clients()) if traits else ()
-    return tuple(one for one in found if one is not None)
+    told = (access_to_change(client, traits, before) for client in known_clients()) if traits else ()
+    found = [one for one in told if one is not None]
+    return tuple(sorted(found, key=lambda one: (not one.loses_reads, not one.loses_writes)))
 
 
 def clients_regained(

@@ -15,6 +15,7 @@ from deltacli.cli.render.terminal.sections import change
 from deltacli.cli.render.terminal.tables import matrix
 from deltacli.cli.terminal.shell import as_typed
 from deltacli.cli.terminal.term import Style
+from deltacli.delta.log.state import read_protocol
 from deltacli.delta.protocol.clients import ClientAccess
 from deltacli.operations.explain.known_clients import clients_after
 from deltacli.typing import JsonObject
@@ -106,7 +107,8 @@ def draw_settings(canvas: Canvas, content: JsonObject, said: Sequence[Section]) 
     if before != after:
         added = [one["feature"] for one in changes if "feature" in one] or sorted(_features(after) - _features(before))
         parts.append(protocol_matrix(canvas, before, after, added))
-        if clients := clients_after(added, used=not is_of_features):
+        had = read_protocol(before, "protocol").supported_features
+        if clients := clients_after(added, used=not is_of_features, before=had):
             parts.append(client_matrix(canvas, clients))
     parts.append(_chosen(canvas, sections, "readers", "writers"))
     draw_parts(canvas, *parts)
@@ -144,9 +146,9 @@ def _features(protocol: JsonObject) -> set[str]:
 
 
 def client_matrix(canvas: Canvas, clients: Sequence[ClientAccess]) -> RenderableType:
-    """Return which clients read and write the table afterwards, from which version on."""
+    """Return which clients read and write the table afterwards, from which version on, and which lose that."""
     rows: list[list[str | Text]] = [
-        [one.name, _answer(canvas, one.reads), _writes(canvas, one), one.since or "", ", ".join(one.sources)]
+        [one.name, _reads(canvas, one), _writes(canvas, one), one.since or "", ", ".join(one.sources)]
         for one in clients
     ]
     titles = ("client", "read", "write", "from version", "source")
@@ -164,5 +166,11 @@ def _answer(canvas: Canvas, does: bool | None) -> Text:
     return canvas.text("yes", Style.GOOD) if does else canvas.text("no", Style.PROBLEM)
 
 
+def _reads(canvas: Canvas, one: ClientAccess) -> Text:
+    return canvas.text("loses", Style.PROBLEM) if one.loses_reads else _answer(canvas, one.reads)
+
+
 def _writes(canvas: Canvas, one: ClientAccess) -> Text:
+    if one.loses_writes:
+        return canvas.text("loses", Style.PROBLEM)
     return _answer(canvas, one.writes) if one.client.writes else canvas.text("never", Style.QUIET)
