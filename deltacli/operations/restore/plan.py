@@ -16,6 +16,7 @@ from deltacli.delta.log.commit_metadata import require_free
 from deltacli.delta.log.state import read_metadata, read_protocol
 from deltacli.delta.protocol.protocol_action import require_committable
 from deltacli.delta.protocol.read_property import is_true
+from deltacli.delta.rules.framework.repairs import may_keep
 from deltacli.errors import Refused
 from deltacli.hints import command, parameter, spelling
 from deltacli.operations.change.commit import require_possible
@@ -389,6 +390,8 @@ def _way_out(plan: RestorePlan) -> str:
     request = plan.request
     sources: dict[str, Any] = {"sources": list(request.sources)} if request.sources else {}  # Any: of `command`
     if any(one.stays for one in plan.lost):
+        if not sources and not may_keep(plan.now.table.uri):
+            sources = {"sources": ["COPY"]}
         return command("undelete", **sources, dry_run=True)
     limited = {"where": request.where} if request.where else {}
     if not sources:

@@ -42,7 +42,7 @@ def repair_command(rule: Rule, table: str, *, is_readable: bool = True, **option
         return _REPAIRS[rule.id](table=table, **options) if is_readable and rule.id in _REPAIRS else ""
     if steps[0] is not StepKind.RECOVER:
         return command("repair", table=table, **_level(rule), **options)
-    return command("repair", table=table, sources=["versions"], **_level(rule), **options) if _may_keep(table) else ""
+    return command("repair", table=table, sources=["versions"], **_level(rule), **options) if may_keep(table) else ""
 
 
 def repair_to_try(rule: Rule, table: str, *, is_readable: bool = True) -> str:
@@ -55,7 +55,7 @@ def repair_to_try(rule: Rule, table: str, *, is_readable: bool = True) -> str:
 
 def recover_command(table: str) -> str:
     """Return the command that shows what of lost files would come back, and what would be given up."""
-    kept = {"sources": ["versions"]} if _may_keep(table) else {}
+    kept = {"sources": ["versions"]} if may_keep(table) else {}
     return command("repair", table=table, **kept, dry_run=True)
 
 
@@ -69,6 +69,6 @@ def _level(rule: Rule) -> dict[str, str]:
     return {"level": rule.level.value} if rule.level in (Level.FOOTERS, Level.DATA) else {}
 
 
-def _may_keep(table: str) -> bool:
+def may_keep(table: str) -> bool:
     """Return whether the store of a table may keep versions of its files."""
     return _REMOTE.match(table) is not None
