@@ -15,25 +15,29 @@ from tests.support.effort import SEED, is_soaking
 from tests.support.file_racing import first_files, optimize, race
 from tests.support.waiting import run_together
 
-GROUPS = 10_000 if is_soaking() else 200
+GROUPS, TABLES = (2_000, 5) if is_soaking() else (200, 1)
+"""Of a table, and how many of these there are, each with a seed of its own: a longer log only makes turns slower."""
 DATA = "append,append,delete,merge,overwrite"
 
 
-def optimize_beside(uri: str, racers: int, count: int, groups: int, optimizers: int) -> tuple[list[Any], int]:
+def optimize_beside(
+    uri: str, seed: int, racers: int, count: int, groups: int, optimizers: int
+) -> tuple[list[Any], int]:
     """Let our writers and optimizers commit together, and return what they told, and how many groups were dropped."""
     each = -(-groups // optimizers)
-    targets: list[Any] = [(race, (uri, number, SEED, count)) for number in range(racers)]
-    targets += [(optimize, (uri, 50 + number, SEED, each)) for number in range(optimizers)]
+    targets: list[Any] = [(race, (uri, number, seed, count)) for number in range(racers)]
+    targets += [(optimize, (uri, 50 + number, seed, each)) for number in range(optimizers)]
     told = [one for found in run_together(targets, seconds=_LONGEST) for one in found]
     assert not [one for one in told if isinstance(one, str)], told[-3:]
     return [one for one in told if one[0] != "dropped"], sum(one[1] for one in told if one[0] == "dropped")
 
 
-def test_beside_writers_of_the_other_engine(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("number", range(TABLES))
+def test_beside_writers_of_the_other_engine(number: int, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     place = str(first_files().write(tmp_path / "table"))
 
     with deltalake(place, 2 if is_soaking() else 1, 10 * GROUPS, {}, DATA) as made:
-        told, dropped = optimize_beside(place, 1, GROUPS // 4, GROUPS, 1)
+        told, dropped = optimize_beside(place, SEED + number, 1, GROUPS // 4, GROUPS, 1)
 
     verify(place, told, made, capfd)
     with capfd.disabled():
