@@ -73,9 +73,10 @@ def _before(plan: UndeletePlan) -> str:
 def by_kind(plan: UndeletePlan, state: str) -> dict[tuple[str, str], tuple[int, int]]:
     """Return (kind, source) -> (files, bytes) of the files in a state."""
     from deltacli.arrow import compute as pc
+    from deltacli.arrow.groups import grouped
 
-    rows = plan.items.filter(pc.equal(plan.items["state"], state)).group_by(["kind", "source"], use_threads=False)
-    counted = rows.aggregate([("path", "count"), ("sizeBytes", "sum")]).to_pylist()
+    items = plan.items.filter(pc.equal(plan.items["state"], state))
+    counted = grouped(items, ["kind", "source"], [("path", "count"), ("sizeBytes", "sum")]).to_pylist()
     return {(one["kind"], one["source"] or ""): (one["path_count"], one["sizeBytes_sum"] or 0) for one in counted}
 
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
+from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow.groups import grouped
 from deltacli.delta.vacuum.keys import PathKeys
 from deltacli.errors import FileMissing, PathExternal
 from deltacli.operations.reach.replayed import Step
@@ -177,7 +179,7 @@ def _until(rows: ArrowTable, adds: ArrowTable, live: ArrowTable, name: str, rete
     """Return when the files of a column may be deleted: the retention after the last removal of those not live."""
     import pyarrow as pa
 
-    removed = rows.filter(pc.is_valid(rows["removed_ms"])).group_by(name).aggregate([("removed_ms", "max")])
+    removed = grouped(pc.filter(rows, pc.is_valid(rows["removed_ms"])), [name], [("removed_ms", "max")])
     gone = pc.take(whole(removed["removed_ms_max"]), pc.index_in(whole(adds[name]), value_set=whole(removed[name])))
     stays = pc.or_(pc.is_in(whole(adds[name]), value_set=whole(live[name])), pc.equal(whole(adds[name]), ""))
     until = pc.fill_null(pc.add(gone, retention_ms), NEVER)
@@ -202,7 +204,7 @@ def _earliest(spans: ArrowTable, versions: int) -> list[int]:
     from heapq import heappop, heappush
 
     ending = spans.filter(pc.less(spans["until_ms"], NEVER))
-    pairs = ending.group_by(["place", "last"]).aggregate([("until_ms", "min")]).sort_by("place").to_pylist()
+    pairs = sorted(grouped(ending, ["place", "last"], [("until_ms", "min")]).to_pylist(), key=itemgetter("place"))
     heap: list[tuple[int, int]] = []
     found, taken = [], 0
     for version in range(versions):

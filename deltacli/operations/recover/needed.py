@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow.groups import grouped
 from deltacli.delta.log.file_actions import action_schemas
 from deltacli.delta.stats.record_counts import num_records_column
 from deltacli.delta.vacuum.keys import PathKeys
@@ -148,7 +149,7 @@ def _each_once(files: ArrowTable) -> ArrowTable:
     if len(pc.unique(paths)) == len(paths):
         return files
     first = pa.table({"path": paths, "row": pa.array(range(len(paths)), pa.int64())})
-    rows = first.group_by("path", use_threads=False).aggregate([("row", "min")])["row_min"]
+    rows = grouped(first, ["path"], [("row", "min")])["row_min"]
     return files.take(rows)
 
 

@@ -112,7 +112,8 @@ def _overlap(now: Snapshot, target: Snapshot, found: Difference, where: Mask | N
         parts += now.file_actions.map_actions(
             "add", lambda adds: _ranges(pc.filter(adds, pc.invert(where(adds)))), fields=(*_RANGE, "partitionValues")
         )
-    ranges = pa.Table.from_batches(parts).sort_by("begin")
+    found_ranges = pa.Table.from_batches(parts)
+    ranges = pc.take(found_ranges, pc.sort_indices(found_ranges, [("begin", "ascending")]))
     ends = pc.cumulative_max(ranges["end"].combine_chunks())
     return bool(pc.any(pc.less(ranges["begin"].combine_chunks()[1:], ends[:-1])).as_py())
 

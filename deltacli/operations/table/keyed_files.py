@@ -10,6 +10,7 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow.groups import grouped
 from deltacli.delta.encoding.fingerprints import fingerprints
 from deltacli.delta.log.action_fields import FIELDS
 from deltacli.delta.log.replay import key_column, spelled_keys
@@ -96,11 +97,7 @@ def _bucketed(keys: ArrowArray) -> tuple[ArrowArray, list[ArrowArray]]:
     pairs = pa.FixedSizeListArray.from_arrays(flat, width)
     words = {f"word{place}": pc.list_element(pairs, place) for place in range(width)}
     buckets = pc.cast(pc.shift_right(words["word0"], pa.scalar(_SHIFT, pa.uint64())), pa.uint16())
-    sums = (
-        pa.table({"bucket": buckets, **words})
-        .group_by("bucket", use_threads=False)
-        .aggregate([(name, "sum") for name in words])
-    )
+    sums = grouped(pa.table({"bucket": buckets, **words}), ["bucket"], [(name, "sum") for name in words])
     places = pc.index_in(pa.array(range(_BUCKETS), pa.uint16()), value_set=sums["bucket"].combine_chunks())
     nothing = pa.scalar(0, pa.uint64())
     every = [pc.fill_null(pc.take(sums[f"{name}_sum"].combine_chunks(), places), nothing) for name in words]

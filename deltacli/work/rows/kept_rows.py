@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow.groups import grouped
 from deltacli.delta.encoding.multiset_digest import codes, combined, plain_floats, prints_of
 from deltacli.errors import DeltacliError
 from deltacli.typing import ArrowArray, ArrowScalar, ArrowTable, ArrowType, RecordBatch
@@ -194,7 +195,7 @@ def _grouped(rows: ArrowTable, others: Sequence[str], total: int) -> dict[str, A
     import pyarrow as pa
 
     names = ["whole", *others]
-    sums = rows.group_by("code", use_threads=False).aggregate([("code", "count"), *((name, "sum") for name in names)])
+    sums = grouped(rows, ["code"], [("code", "count"), *((name, "sum") for name in names)])
     places = pc.index_in(pa.array(range(total), pa.int32()), value_set=_one(sums["code"]))
     found = {name: _filled(pc.take(_one(sums[f"{name}_sum"]), places), pa.uint64()) for name in names}
     return {**found, "count": _filled(pc.take(_one(sums["code_count"]), places), pa.int64())}
@@ -211,7 +212,7 @@ def _first_places(numbered: ArrowArray, total: int) -> ArrowArray:
     import pyarrow as pa
 
     rows = pa.table({"code": numbered, "place": pa.array(range(len(numbered)), pa.int64())})
-    found = rows.group_by("code", use_threads=False).aggregate([("place", "min")])
+    found = grouped(rows, ["code"], [("place", "min")])
     places = pc.index_in(pa.array(range(total), pa.int32()), value_set=_one(found["code"]))
     return pc.take(_one(found["place_min"]), places)
 

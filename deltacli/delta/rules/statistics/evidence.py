@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow.groups import grouped
 from deltacli.delta.footers.bounds import comparable_type, decode_bounds
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.rules.framework.file_views import FootersView, LeafRows
@@ -295,7 +296,7 @@ def _per_file(
         return values
     missing = pc.is_null(values) if unless is None else pc.and_not(pc.is_null(values), unless)
     table = pa.table({"file": files, "value": values, "missing": pc.cast(missing, pa.int64())})
-    totals = table.group_by("file", use_threads=False).aggregate([("value", how), ("missing", "sum")])
+    totals = grouped(table, ["file"], [("value", how), ("missing", "sum")])
     columns = {name: totals.column(name).combine_chunks() for name in totals.column_names}
     result = columns[f"value_{how}"]
     if all_known:

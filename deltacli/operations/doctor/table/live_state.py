@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow.groups import grouped
 from deltacli.errors import DataUnreadable
 from deltacli.operations.optimize.live import LIVE_FIELDS, LiveFiles, LivePart, LiveReader, joined
 from deltacli.operations.read.file_sizes import CLASS_LIMITS, partition_name, partition_texts
@@ -132,8 +133,9 @@ class LiveState:
             }
         )
         wanted = [("size", "count"), ("size", "sum"), ("rows", "sum"), ("unknown", "sum"), ("place", "min")]
-        found = table.group_by("code", use_threads=False).aggregate(wanted)
-        return found.sort_by([("size_sum", "descending"), ("place_min", "ascending")])
+        found = grouped(table, ["code"], wanted)
+        order = pc.sort_indices(found, [("size_sum", "descending"), ("place_min", "ascending")])
+        return pc.take(found, order)
 
     def largest(self, small_below: int) -> list[PartitionSize]:
         """Return the partitions with the most bytes. Files below `small_below` bytes are small."""
