@@ -1,7 +1,7 @@
 # bash completion for deltacli, bash 3.2 and newer, with or without bash-completion; generated, do not edit.
 
 # Options and arguments of a command: lines of `spellings;value;once|again;help`. A value is - (none), TEXT, FILE,
-# DIRECTORY or the allowed words.
+# DIRECTORY, the allowed words, or those that deltacli prints of the table: @versions, @columns, @paths.
 _deltacli_load() {
     case $1 in
         '')
@@ -94,14 +94,15 @@ help;-;again;Show the help of a command, or explain a rule, a code, a property, 
 '
             arguments='once;DIRECTORY
 once;add type rename drop move comment default nullable not-null set unset table-comment name constraint cluster mapping
+once;@paths
 again;TEXT
 '
             ;;
         'changes ')
             commands=''
-            options='--from;TEXT;once;The first version: a number, or the first one committed at or after T.
---to;TEXT;once;The last version: a number, or the last one committed at or before T.
---columns;TEXT;once;Show only these columns of the table; those of the change follow.
+            options='--from;@versions;once;The first version: a number, or the first one committed at or after T.
+--to;@versions;once;The last version: a number, or the last one committed at or before T.
+--columns;@columns;once;Show only these columns of the table; those of the change follow.
 --where;TEXT;once;Return only rows that match it.
 --limit;TEXT;once;Number of rows shown; 0 shows all.
 --engine;embedded spark;once;Where the work runs: in this process, or on a Spark cluster.
@@ -130,7 +131,7 @@ again;TEXT
             ;;
         'checkpoint ')
             commands=''
-            options='--version;TEXT;once;Use the snapshot of this version.
+            options='--version;@versions;once;Use the snapshot of this version.
 --timestamp;TEXT;once;Use the newest version committed at or before T (RFC 3339 with offset, or a date: midnight UTC).
 --layout;auto classic multi-part v2;once;Layout of the checkpoint; auto follows the table'\''s policy.
 --parts;TEXT;once;Number of files of a multi-part checkpoint.
@@ -187,10 +188,10 @@ again;TEXT
             ;;
         'diff ')
             commands=''
-            options='--from;TEXT;once;Version of TABLE, with OTHER.
+            options='--from;@versions;once;Version of TABLE, with OTHER.
 --to;TEXT;once;Version of OTHER.
 --rows;-;once;Compare the rows as well, by the key; reads both versions.
---key;TEXT;again;Columns that identify a row.
+--key;@columns;again;Columns that identify a row.
 --temp-dir;DIRECTORY;once;Directory for temporary files of compared rows.
 --engine;embedded spark;once;Where the work runs: in this process, or on a Spark cluster.
 --master;TEXT;once;Spark master, such as local[4] or spark://HOST:7077.
@@ -215,7 +216,7 @@ again;TEXT
 '
             arguments='once;DIRECTORY
 once;DIRECTORY
-once;TEXT
+once;@versions
 '
             ;;
         'doctor ')
@@ -636,13 +637,13 @@ once;DIRECTORY
 -h --help;-;once;Show this message and exit.
 '
             arguments='once;DIRECTORY
-once;TEXT
+once;@versions
 '
             ;;
         'log compact ')
             commands=''
-            options='--from;TEXT;once;First commit of the range.
---to;TEXT;once;Last commit of the range.
+            options='--from;@versions;once;First commit of the range.
+--to;@versions;once;Last commit of the range.
 --dry-run;-;once;Show what would be written; write nothing.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
@@ -666,7 +667,7 @@ once;TEXT
             ;;
         'log crc ')
             commands=''
-            options='--version;TEXT;once;Use the snapshot of this version.
+            options='--version;@versions;once;Use the snapshot of this version.
 --timestamp;TEXT;once;Use the newest version committed at or before T (RFC 3339 with offset, or a date: midnight UTC).
 --dry-run;-;once;Compare only; write nothing.
 --format;table json ndjson csv markdown;once;Format of stdout.
@@ -692,7 +693,7 @@ once;TEXT
         'log expire ')
             commands=''
             options='--retention;TEXT;once;Age up to which commits are kept, such as 60d.
---keep-version;TEXT;again;Versions to keep, whatever their age. Repeatable.
+--keep-version;@versions;again;Versions to keep, whatever their age. Repeatable.
 --allow-retention-below;TEXT;once;Allow a retention below the table'\''s own, whose value is given here, such as 30d.
 --dry-run;-;once;Show what would be done and change nothing; overrides --yes.
 --yes;-;once;Do not ask for confirmation.
@@ -752,7 +753,7 @@ once;DIRECTORY
 --target-size;TEXT;once;Size of new files.
 --min-files;TEXT;once;Fewest files that are written as one; at least 2.
 --min-size;TEXT;once;Size from which a file is left alone.
---zorder;TEXT;again;Sort the rows of each partition by a z-order of these columns.
+--zorder;@paths;again;Sort the rows of each partition by a z-order of these columns.
 --cluster;-;once;Sort new rows by the clustering columns of the table.
 --purge;-;once;Rewrite every file with deleted rows or dropped columns, and no others.
 --purge-ratio;TEXT;once;Share of deleted rows above which a file of any size is rewritten.
@@ -841,10 +842,10 @@ again;delta.appendOnly delta.autoOptimize delta.autoOptimize.autoCompact delta.a
             ;;
         'read ')
             commands=''
-            options='--columns;TEXT;once;Show only these columns, in this order.
+            options='--columns;@columns;once;Show only these columns, in this order.
 --where;TEXT;once;Return only rows that match it.
 --limit;TEXT;once;Number of rows shown; 0 shows all.
---version;TEXT;once;Use the snapshot of this version.
+--version;@versions;once;Use the snapshot of this version.
 --timestamp;TEXT;once;Use the newest version committed at or before T (RFC 3339 with offset, or a date: midnight UTC).
 --explain;-;once;List the files that would be read instead, and why others are skipped.
 --count;-;once;Count the rows instead.
@@ -913,7 +914,7 @@ again;delta.appendOnly delta.autoOptimize delta.autoOptimize.autoCompact delta.a
 --from;DIRECTORY;again;Where to look for missing files: versions that the store keeps, or a copy of the table. Repeatable.
 --trust-listing;-;once;Do not read the footers of files that come back, only their sizes.
 --commit-metadata;TEXT;again;Key to add to the commitInfo; userMetadata=V sets that field. Repeatable.
---version;TEXT;once;Restore this version.
+--version;@versions;once;Restore this version.
 --timestamp;TEXT;once;Restore the newest version committed at or before T (RFC 3339 with offset, or a date: midnight UTC).
 --check;-;once;Change nothing; exit 1 if something differs, 4 if refused.
 --dry-run;-;once;Show what would be done and change nothing; overrides --yes.
@@ -969,7 +970,7 @@ show;-;again;Show the schema of a Delta or Paimon table as a tree.
         'schema convert ')
             commands=''
             options='--to;delta paimon arrow ddl;once;Form of the result.
---version;TEXT;once;Use the snapshot of this version.
+--version;@versions;once;Use the snapshot of this version.
 --timestamp;TEXT;once;Use the newest version committed at or before T (RFC 3339 with offset, or a date: midnight UTC).
 --schema-id;TEXT;once;Use this schema of a Paimon table.
 --snapshot-id;TEXT;once;Use this snapshot of a Paimon table and its schema.
@@ -1023,7 +1024,7 @@ once;DIRECTORY
             ;;
         'schema show ')
             commands=''
-            options='--version;TEXT;once;Use the snapshot of this version.
+            options='--version;@versions;once;Use the snapshot of this version.
 --timestamp;TEXT;once;Use the newest version committed at or before T (RFC 3339 with offset, or a date: midnight UTC).
 --schema-id;TEXT;once;Use this schema of a Paimon table.
 --snapshot-id;TEXT;once;Use this snapshot of a Paimon table and its schema.
@@ -1707,7 +1708,7 @@ again;TEXT
             ;;
         'snapshot ')
             commands=''
-            options='--version;TEXT;once;Use the snapshot of this version.
+            options='--version;@versions;once;Use the snapshot of this version.
 --timestamp;TEXT;once;Use the newest version committed at or before T (RFC 3339 with offset, or a date: midnight UTC).
 --files;-;once;List the live files instead.
 --tombstones;-;once;List the tombstones instead, including expired ones.
@@ -1791,7 +1792,7 @@ again;TEXT
         'undelete ')
             commands=''
             options='--from;DIRECTORY;again;Where to look for the files: versions that the store keeps, or a copy of the table. Repeatable.
---version;TEXT;once;Version whose files are needed.
+--version;@versions;once;Version whose files are needed.
 --prefix;TEXT;once;Bring back only data files below this directory of the table.
 --dry-run;-;once;Show what would be done and change nothing; overrides --yes.
 --yes;-;once;Do not ask for confirmation.
@@ -1822,7 +1823,7 @@ again;TEXT
 --mode;full lite;once;Source of candidates: full lists the table, lite reads removed files from commits.
 --prefix;TEXT;once;Delete only below this directory of the table.
 --where;TEXT;once;Delete only in partitions that match: "date < '\''2026-01-01'\''".
---keep-version;TEXT;again;Versions to keep fully readable, whatever their age. Repeatable.
+--keep-version;@versions;again;Versions to keep fully readable, whatever their age. Repeatable.
 --protect-from;DIRECTORY;again;Keep files that another table (a shallow clone) references. Repeatable.
 --inventory;FILE;once;List of files to use instead of a listing: S3 Inventory (manifest.json), Parquet, CSV.
 --max-delete;TEXT;once;Refuse to delete more than this share of the table, or more bytes.
@@ -1942,6 +1943,8 @@ again;TEXT
 -h --help;-;once;Show this message and exit.
 '
             arguments='once;DIRECTORY
+once;@paths
+once;short integer long float double date timestamp_ntz
 again;TEXT
 '
             ;;
@@ -1975,6 +1978,7 @@ _deltacli_walk() {
             kind=''
         elif [[ -n $no_options ]]; then
             given=$((given + 1))
+            table=${table:-$word}
         elif [[ $word == -- ]]; then
             no_options=1
         elif [[ $word == --*=* ]]; then
@@ -1996,6 +2000,7 @@ _deltacli_walk() {
             _deltacli_load "$path"
         else
             given=$((given + 1))
+            table=${table:-$word}
         fi
     done
 }
@@ -2024,9 +2029,20 @@ _deltacli_offer() {
     fi
 }
 
+# Set `kind` to words of the table that was named before, which must be a local one; to TEXT where there are none.
+_deltacli_words_of_table() {
+    local named=$table
+    [[ $named != \"*\" && $named != \'*\' ]] || named=${named:1:${#named}-2}
+    [[ $named != '~/'* ]] || named=$HOME/${named:2}
+    kind=$(command deltacli --table-words "$1" "${named//\\/}" 2>/dev/null)
+    kind=${kind:-TEXT}
+}
+
 # Offer values. readline replaces what follows its last word break, so the part before it is omitted.
 _deltacli_offer_values() {
-    local full=$2$word kept='' break head reply
+    local full=$2$word kept='' break head reply kind=$1
+    [[ $kind != @versions ]] || compopt -o nosort 2>/dev/null
+    [[ $kind != @* ]] || _deltacli_words_of_table "${kind#@}"
     for break in = :; do
         if [[ $COMP_WORDBREAKS == *$break* && $full == *$break* ]]; then
             head=${full%"${full##*"$break"}"}
@@ -2038,15 +2054,15 @@ _deltacli_offer_values() {
         reply=$2$reply
         COMPREPLY+=("${reply#"$kept"}")
     done < <(
-        case $1 in
+        case $kind in
             TEXT) ;;
             FILE) compgen -f -- "$word" ;;
             DIRECTORY) compgen -d -- "$word" ;;
             *)
                 if [[ $word == *,* ]]; then
-                    compgen -P "${word%,*}," -W "$1" -- "${word##*,}"
+                    compgen -P "${word%,*}," -W "$kind" -- "${word##*,}"
                 else
-                    compgen -W "$1" -- "$word"
+                    compgen -W "$kind" -- "$word"
                 fi
                 ;;
         esac
@@ -2070,7 +2086,7 @@ _deltacli() {
         line=${rest#"$piece"}
     done
     COMPREPLY=()
-    local commands options arguments path='' used=' ' kind='' given=0 no_options='' word=${words[count - 1]}
+    local commands options arguments path='' used=' ' table='' kind='' given=0 no_options='' word=${words[count - 1]}
     _deltacli_load ''
     _deltacli_walk "${words[@]:1:count-2}"
     if [[ -n $kind ]]; then

@@ -12,6 +12,7 @@ function __deltacli_read
     set -g __deltacli_path ''
     set -g __deltacli_given
     set -g __deltacli_arguments 0
+    set -g __deltacli_table
     set -l words (commandline -opc)
     set -l wants_value 0
     set -l no_options 0
@@ -20,6 +21,7 @@ function __deltacli_read
             set wants_value 0
         else if test $no_options = 1
             set __deltacli_arguments (math $__deltacli_arguments + 1)
+            set -a __deltacli_table "$word"
         else if test "$word" = --
             set no_options 1
         else if string match -q -- '--*=*' "$word"
@@ -37,6 +39,7 @@ function __deltacli_read
             set __deltacli_path (string trim -- "$__deltacli_path $word")
         else
             set __deltacli_arguments (math $__deltacli_arguments + 1)
+            set -a __deltacli_table "$word"
         end
     end
     # Keep the option whose value is being typed, or its values would not be offered.
@@ -61,6 +64,14 @@ function __deltacli_argument
     else
         test $__deltacli_arguments -eq $argv[2]
     end
+end
+
+# Print words of the table that was named before.
+function __deltacli_of_table
+    __deltacli_read
+    set -q __deltacli_table[1]; or return
+    set -l table (string replace -r '^~/' "$HOME/" -- $__deltacli_table[1])
+    command deltacli --table-words $argv[1] $table 2>/dev/null | string replace -r '$' '\\t'
 end
 
 complete -c deltacli -f
@@ -109,6 +120,7 @@ complete -c deltacli -n '__deltacli_may "" -V --version' -s V -l version -d 'Pri
 complete -c deltacli -n '__deltacli_may "" -h --help' -s h -l help -d 'Show this message and exit.'
 complete -c deltacli -n '__deltacli_argument "alter" 0' -f -a '(__fish_complete_directories (commandline -ct))'
 complete -c deltacli -n '__deltacli_argument "alter" 1' -f -a 'add\\t\'\' type\\t\'\' rename\\t\'\' drop\\t\'\' move\\t\'\' comment\\t\'\' default\\t\'\' nullable\\t\'\' not-null\\t\'\' set\\t\'\' unset\\t\'\' table-comment\\t\'\' name\\t\'\' constraint\\t\'\' cluster\\t\'\' mapping\\t\'\''
+complete -c deltacli -n '__deltacli_argument "alter" 2' -f -k -a '(__deltacli_of_table paths)'
 complete -c deltacli -n '__deltacli_may "alter" --comment' -l comment -r -f -d 'add: comment of the column.'
 complete -c deltacli -n '__deltacli_may "alter" --default' -l default -r -f -d 'add: default value.'
 complete -c deltacli -n '__deltacli_may "alter" --position' -l position -r -f -d 'add: first, last, before:X or after:X.'
@@ -147,9 +159,9 @@ complete -c deltacli -n '__deltacli_may "alter" -q --quiet' -s q -l quiet -d 'Su
 complete -c deltacli -n '__deltacli_may "alter"' -s v -l verbose -d 'Write more details to stderr; -vv adds tracebacks.'
 complete -c deltacli -n '__deltacli_may "alter" -h --help' -s h -l help -d 'Show this message and exit.'
 complete -c deltacli -n '__deltacli_argument "changes" 0' -f -a '(__fish_complete_directories (commandline -ct))'
-complete -c deltacli -n '__deltacli_may "changes" --from' -l from -r -f -d 'The first version: a number, or the first one committed at or after T.'
-complete -c deltacli -n '__deltacli_may "changes" --to' -l to -r -f -d 'The last version: a number, or the last one committed at or before T.'
-complete -c deltacli -n '__deltacli_may "changes" --columns' -l columns -r -f -d 'Show only these columns of the table; those of the change follow.'
+complete -c deltacli -n '__deltacli_may "changes" --from' -l from -r -f -k -a '(__deltacli_of_table versions)' -d 'The first version: a number, or the first one committed at or after T.'
+complete -c deltacli -n '__deltacli_may "changes" --to' -l to -r -f -k -a '(__deltacli_of_table versions)' -d 'The last version: a number, or the last one committed at or before T.'
+complete -c deltacli -n '__deltacli_may "changes" --columns' -l columns -r -f -k -a '(__fish_complete_list , "__deltacli_of_table columns")' -d 'Show only these columns of the table; those of the change follow.'
 complete -c deltacli -n '__deltacli_may "changes" --where' -l where -r -f -d 'Return only rows that match it.'
 complete -c deltacli -n '__deltacli_may "changes" --limit' -l limit -r -f -d 'Number of rows shown; 0 shows all.'
 complete -c deltacli -n '__deltacli_may "changes" --engine' -l engine -r -f -a 'embedded\\t\'\' spark\\t\'\'' -d 'Where the work runs: in this process, or on a Spark cluster.'
@@ -173,7 +185,7 @@ complete -c deltacli -n '__deltacli_may "changes" -q --quiet' -s q -l quiet -d '
 complete -c deltacli -n '__deltacli_may "changes"' -s v -l verbose -d 'Write more details to stderr; -vv adds tracebacks.'
 complete -c deltacli -n '__deltacli_may "changes" -h --help' -s h -l help -d 'Show this message and exit.'
 complete -c deltacli -n '__deltacli_argument "checkpoint" 0' -f -a '(__fish_complete_directories (commandline -ct))'
-complete -c deltacli -n '__deltacli_may "checkpoint" --version' -l version -r -f -d 'Use the snapshot of this version.'
+complete -c deltacli -n '__deltacli_may "checkpoint" --version' -l version -r -f -k -a '(__deltacli_of_table versions)' -d 'Use the snapshot of this version.'
 complete -c deltacli -n '__deltacli_may "checkpoint" --timestamp' -l timestamp -r -f -d 'Use the newest version committed at or before T (RFC 3339 with offset, or a date: midnight UTC).'
 complete -c deltacli -n '__deltacli_may "checkpoint" --layout' -l layout -r -f -a 'auto\\t\'\' classic\\t\'\' multi-part\\t\'\' v2\\t\'\'' -d 'Layout of the checkpoint; auto follows the table\'s policy.'
 complete -c deltacli -n '__deltacli_may "checkpoint" --parts' -l parts -r -f -d 'Number of files of a multi-part checkpoint.'
@@ -221,10 +233,11 @@ complete -c deltacli -n '__deltacli_may "completion"' -s v -l verbose -d 'Write 
 complete -c deltacli -n '__deltacli_may "completion" -h --help' -s h -l help -d 'Show this message and exit.'
 complete -c deltacli -n '__deltacli_argument "diff" 0' -f -a '(__fish_complete_directories (commandline -ct))'
 complete -c deltacli -n '__deltacli_argument "diff" 1' -f -a '(__fish_complete_directories (commandline -ct))'
-complete -c deltacli -n '__deltacli_may "diff" --from' -l from -r -f -d 'Version of TABLE, with OTHER.'
+complete -c deltacli -n '__deltacli_argument "diff" 2' -f -k -a '(__deltacli_of_table versions)'
+complete -c deltacli -n '__deltacli_may "diff" --from' -l from -r -f -k -a '(__deltacli_of_table versions)' -d 'Version of TABLE, with OTHER.'
 complete -c deltacli -n '__deltacli_may "diff" --to' -l to -r -f -d 'Version of OTHER.'
 complete -c deltacli -n '__deltacli_may "diff" --rows' -l rows -d 'Compare the rows as well, by the key; reads both versions.'
-complete -c deltacli -n '__deltacli_may "diff"' -l key -r -f -d 'Columns that identify a row.'
+complete -c deltacli -n '__deltacli_may "diff"' -l key -r -f -k -a '(__fish_complete_list , "__deltacli_of_table columns")' -d 'Columns that identify a row.'
 complete -c deltacli -n '__deltacli_may "diff" --temp-dir' -l temp-dir -r -f -a '(__fish_complete_directories (commandline -ct))' -d 'Directory for temporary files of compared rows.'
 complete -c deltacli -n '__deltacli_may "diff" --engine' -l engine -r -f -a 'embedded\\t\'\' spark\\t\'\'' -d 'Where the work runs: in this process, or on a Spark cluster.'
 complete -c deltacli -n '__deltacli_may "diff" --master' -l master -r -f -d 'Spark master, such as local[4] or spark://HOST:7077.'
@@ -568,6 +581,7 @@ complete -c deltacli -n '__deltacli_may "log backup" -q --quiet' -s q -l quiet -
 complete -c deltacli -n '__deltacli_may "log backup"' -s v -l verbose -d 'Write more details to stderr; -vv adds tracebacks.'
 complete -c deltacli -n '__deltacli_may "log backup" -h --help' -s h -l help -d 'Show this message and exit.'
 complete -c deltacli -n '__deltacli_argument "log cat" 0' -f -a '(__fish_complete_directories (commandline -ct))'
+complete -c deltacli -n '__deltacli_argument "log cat" 1' -f -k -a '(__deltacli_of_table versions)'
 complete -c deltacli -n '__deltacli_may "log cat" --timestamp' -l timestamp -r -f -d 'Use the newest version committed at or before T (RFC 3339 with offset, or a date: midnight UTC).'
 complete -c deltacli -n '__deltacli_may "log cat" --actions' -l actions -r -f -a '(__fish_complete_list , "printf \'%s\\t\\n\' add cdc checkpointMetadata commitInfo domainMetadata metaData protocol remove sidecar txn")' -d 'Only actions of these kinds.'
 complete -c deltacli -n '__deltacli_may "log cat" --checkpoint' -l checkpoint -d 'Write the actions of the checkpoint even if there is a commit.'
@@ -587,8 +601,8 @@ complete -c deltacli -n '__deltacli_may "log cat" -q --quiet' -s q -l quiet -d '
 complete -c deltacli -n '__deltacli_may "log cat"' -s v -l verbose -d 'Write more details to stderr; -vv adds tracebacks.'
 complete -c deltacli -n '__deltacli_may "log cat" -h --help' -s h -l help -d 'Show this message and exit.'
 complete -c deltacli -n '__deltacli_argument "log compact" 0' -f -a '(__fish_complete_directories (commandline -ct))'
-complete -c deltacli -n '__deltacli_may "log compact" --from' -l from -r -f -d 'First commit of the range.'
-complete -c deltacli -n '__deltacli_may "log compact" --to' -l to -r -f -d 'Last commit of the range.'
+complete -c deltacli -n '__deltacli_may "log compact" --from' -l from -r -f -k -a '(__deltacli_of_table versions)' -d 'First commit of the range.'
+complete -c deltacli -n '__deltacli_may "log compact" --to' -l to -r -f -k -a '(__deltacli_of_table versions)' -d 'Last commit of the range.'
 complete -c deltacli -n '__deltacli_may "log compact" --dry-run' -l dry-run -d 'Show what would be written; write nothing.'
 complete -c deltacli -n '__deltacli_may "log compact" --format' -l format -r -f -a 'table\\t\'\' json\\t\'\' ndjson\\t\'\' csv\\t\'\' markdown\\t\'\'' -d 'Format of stdout.'
 complete -c deltacli -n '__deltacli_may "log compact" --json' -l json -d 'The same as --format json.'
@@ -607,7 +621,7 @@ complete -c deltacli -n '__deltacli_may "log compact" -q --quiet' -s q -l quiet 
 complete -c deltacli -n '__deltacli_may "log compact"' -s v -l verbose -d 'Write more details to stderr; -vv adds tracebacks.'
 complete -c deltacli -n '__deltacli_may "log compact" -h --help' -s h -l help -d 'Show this message and exit.'
 complete -c deltacli -n '__deltacli_argument "log crc" 0' -f -a '(__fish_complete_directories (commandline -ct))'
-complete -c deltacli -n '__deltacli_may "log crc" --version' -l version -r -f -d 'Use the snapshot of this version.'
+complete -c deltacli -n '__deltacli_may "log crc" --version' -l version -r -f -k -a '(__deltacli_of_table versions)' -d 'Use the snapshot of this version.'
 complete -c deltacli -n '__deltacli_may "log crc" --timestamp' -l timestamp -r -f -d 'Use the newest version committed at or before T (RFC 3339 with offset, or a date: midnight UTC).'
 complete -c deltacli -n '__deltacli_may "log crc" --dry-run' -l dry-run -d 'Compare only; write nothing.'
 complete -c deltacli -n '__deltacli_may "log crc" --format' -l format -r -f -a 'table\\t\'\' json\\t\'\' ndjson\\t\'\' csv\\t\'\' markdown\\t\'\'' -d 'Format of stdout.'
@@ -628,7 +642,7 @@ complete -c deltacli -n '__deltacli_may "log crc"' -s v -l verbose -d 'Write mor
 complete -c deltacli -n '__deltacli_may "log crc" -h --help' -s h -l help -d 'Show this message and exit.'
 complete -c deltacli -n '__deltacli_argument "log expire" 0' -f -a '(__fish_complete_directories (commandline -ct))'
 complete -c deltacli -n '__deltacli_may "log expire" --retention' -l retention -r -f -d 'Age up to which commits are kept, such as 60d.'
-complete -c deltacli -n '__deltacli_may "log expire"' -l keep-version -r -f -d 'Versions to keep, whatever their age. Repeatable.'
+complete -c deltacli -n '__deltacli_may "log expire"' -l keep-version -r -f -k -a '(__deltacli_of_table versions)' -d 'Versions to keep, whatever their age. Repeatable.'
 complete -c deltacli -n '__deltacli_may "log expire" --allow-retention-below' -l allow-retention-below -r -f -d 'Allow a retention below the table\'s own, whose value is given here, such as 30d.'
 complete -c deltacli -n '__deltacli_may "log expire" --dry-run' -l dry-run -d 'Show what would be done and change nothing; overrides --yes.'
 complete -c deltacli -n '__deltacli_may "log expire" --yes' -l yes -d 'Do not ask for confirmation.'
@@ -678,7 +692,7 @@ complete -c deltacli -n '__deltacli_may "optimize" --where' -l where -r -f -d 'O
 complete -c deltacli -n '__deltacli_may "optimize" --target-size' -l target-size -r -f -d 'Size of new files.'
 complete -c deltacli -n '__deltacli_may "optimize" --min-files' -l min-files -r -f -d 'Fewest files that are written as one; at least 2.'
 complete -c deltacli -n '__deltacli_may "optimize" --min-size' -l min-size -r -f -d 'Size from which a file is left alone.'
-complete -c deltacli -n '__deltacli_may "optimize"' -l zorder -r -f -d 'Sort the rows of each partition by a z-order of these columns.'
+complete -c deltacli -n '__deltacli_may "optimize"' -l zorder -r -f -k -a '(__fish_complete_list , "__deltacli_of_table paths")' -d 'Sort the rows of each partition by a z-order of these columns.'
 complete -c deltacli -n '__deltacli_may "optimize" --cluster' -l cluster -d 'Sort new rows by the clustering columns of the table.'
 complete -c deltacli -n '__deltacli_may "optimize" --purge' -l purge -d 'Rewrite every file with deleted rows or dropped columns, and no others.'
 complete -c deltacli -n '__deltacli_may "optimize" --purge-ratio' -l purge-ratio -r -f -d 'Share of deleted rows above which a file of any size is rewritten.'
@@ -752,10 +766,10 @@ complete -c deltacli -n '__deltacli_may "reach" -q --quiet' -s q -l quiet -d 'Su
 complete -c deltacli -n '__deltacli_may "reach"' -s v -l verbose -d 'Write more details to stderr; -vv adds tracebacks.'
 complete -c deltacli -n '__deltacli_may "reach" -h --help' -s h -l help -d 'Show this message and exit.'
 complete -c deltacli -n '__deltacli_argument "read" 0' -f -a '(__fish_complete_directories (commandline -ct))'
-complete -c deltacli -n '__deltacli_may "read" --columns' -l columns -r -f -d 'Show only these columns, in this order.'
+complete -c deltacli -n '__deltacli_may "read" --columns' -l columns -r -f -k -a '(__fish_complete_list , "__deltacli_of_table columns")' -d 'Show only these columns, in this order.'
 complete -c deltacli -n '__deltacli_may "read" --where' -l where -r -f -d 'Return only rows that match it.'
 complete -c deltacli -n '__deltacli_may "read" --limit' -l limit -r -f -d 'Number of rows shown; 0 shows all.'
-complete -c deltacli -n '__deltacli_may "read" --version' -l version -r -f -d 'Use the snapshot of this version.'
+complete -c deltacli -n '__deltacli_may "read" --version' -l version -r -f -k -a '(__deltacli_of_table versions)' -d 'Use the snapshot of this version.'
 complete -c deltacli -n '__deltacli_may "read" --timestamp' -l timestamp -r -f -d 'Use the newest version committed at or before T (RFC 3339 with offset, or a date: midnight UTC).'
 complete -c deltacli -n '__deltacli_may "read" --explain' -l explain -d 'List the files that would be read instead, and why others are skipped.'
 complete -c deltacli -n '__deltacli_may "read" --count' -l count -d 'Count the rows instead.'
@@ -814,7 +828,7 @@ complete -c deltacli -n '__deltacli_may "restore" --where' -l where -r -f -d 'Re
 complete -c deltacli -n '__deltacli_may "restore"' -l from -r -f -a '(__fish_complete_directories (commandline -ct))' -d 'Where to look for missing files: versions that the store keeps, or a copy of the table. Repeatable.'
 complete -c deltacli -n '__deltacli_may "restore" --trust-listing' -l trust-listing -d 'Do not read the footers of files that come back, only their sizes.'
 complete -c deltacli -n '__deltacli_may "restore"' -l commit-metadata -r -f -d 'Key to add to the commitInfo; userMetadata=V sets that field. Repeatable.'
-complete -c deltacli -n '__deltacli_may "restore" --version' -l version -r -f -d 'Restore this version.'
+complete -c deltacli -n '__deltacli_may "restore" --version' -l version -r -f -k -a '(__deltacli_of_table versions)' -d 'Restore this version.'
 complete -c deltacli -n '__deltacli_may "restore" --timestamp' -l timestamp -r -f -d 'Restore the newest version committed at or before T (RFC 3339 with offset, or a date: midnight UTC).'
 complete -c deltacli -n '__deltacli_may "restore" --check' -l check -d 'Change nothing; exit 1 if something differs, 4 if refused.'
 complete -c deltacli -n '__deltacli_may "restore" --dry-run' -l dry-run -d 'Show what would be done and change nothing; overrides --yes.'
@@ -860,7 +874,7 @@ complete -c deltacli -n '__deltacli_may "schema"' -s v -l verbose -d 'Write more
 complete -c deltacli -n '__deltacli_may "schema" -h --help' -s h -l help -d 'Show this message and exit.'
 complete -c deltacli -n '__deltacli_argument "schema convert" 0' -f -a '(__fish_complete_directories (commandline -ct))'
 complete -c deltacli -n '__deltacli_may "schema convert" --to' -l to -r -f -a 'delta\\t\'\' paimon\\t\'\' arrow\\t\'\' ddl\\t\'\'' -d 'Form of the result.'
-complete -c deltacli -n '__deltacli_may "schema convert" --version' -l version -r -f -d 'Use the snapshot of this version.'
+complete -c deltacli -n '__deltacli_may "schema convert" --version' -l version -r -f -k -a '(__deltacli_of_table versions)' -d 'Use the snapshot of this version.'
 complete -c deltacli -n '__deltacli_may "schema convert" --timestamp' -l timestamp -r -f -d 'Use the newest version committed at or before T (RFC 3339 with offset, or a date: midnight UTC).'
 complete -c deltacli -n '__deltacli_may "schema convert" --schema-id' -l schema-id -r -f -d 'Use this schema of a Paimon table.'
 complete -c deltacli -n '__deltacli_may "schema convert" --snapshot-id' -l snapshot-id -r -f -d 'Use this snapshot of a Paimon table and its schema.'
@@ -904,7 +918,7 @@ complete -c deltacli -n '__deltacli_may "schema diff" -q --quiet' -s q -l quiet 
 complete -c deltacli -n '__deltacli_may "schema diff"' -s v -l verbose -d 'Write more details to stderr; -vv adds tracebacks.'
 complete -c deltacli -n '__deltacli_may "schema diff" -h --help' -s h -l help -d 'Show this message and exit.'
 complete -c deltacli -n '__deltacli_argument "schema show" 0' -f -a '(__fish_complete_directories (commandline -ct))'
-complete -c deltacli -n '__deltacli_may "schema show" --version' -l version -r -f -d 'Use the snapshot of this version.'
+complete -c deltacli -n '__deltacli_may "schema show" --version' -l version -r -f -k -a '(__deltacli_of_table versions)' -d 'Use the snapshot of this version.'
 complete -c deltacli -n '__deltacli_may "schema show" --timestamp' -l timestamp -r -f -d 'Use the newest version committed at or before T (RFC 3339 with offset, or a date: midnight UTC).'
 complete -c deltacli -n '__deltacli_may "schema show" --schema-id' -l schema-id -r -f -d 'Use this schema of a Paimon table.'
 complete -c deltacli -n '__deltacli_may "schema show" --snapshot-id' -l snapshot-id -r -f -d 'Use this snapshot of a Paimon table and its schema.'
@@ -1441,7 +1455,7 @@ complete -c deltacli -n '__deltacli_may "share token rotate" -q --quiet' -s q -l
 complete -c deltacli -n '__deltacli_may "share token rotate"' -s v -l verbose -d 'Write more details to stderr; -vv adds tracebacks.'
 complete -c deltacli -n '__deltacli_may "share token rotate" -h --help' -s h -l help -d 'Show this message and exit.'
 complete -c deltacli -n '__deltacli_argument "snapshot" 0' -f -a '(__fish_complete_directories (commandline -ct))'
-complete -c deltacli -n '__deltacli_may "snapshot" --version' -l version -r -f -d 'Use the snapshot of this version.'
+complete -c deltacli -n '__deltacli_may "snapshot" --version' -l version -r -f -k -a '(__deltacli_of_table versions)' -d 'Use the snapshot of this version.'
 complete -c deltacli -n '__deltacli_may "snapshot" --timestamp' -l timestamp -r -f -d 'Use the newest version committed at or before T (RFC 3339 with offset, or a date: midnight UTC).'
 complete -c deltacli -n '__deltacli_may "snapshot" --files' -l files -d 'List the live files instead.'
 complete -c deltacli -n '__deltacli_may "snapshot" --tombstones' -l tombstones -d 'List the tombstones instead, including expired ones.'
@@ -1510,7 +1524,7 @@ complete -c deltacli -n '__deltacli_may "spark package"' -s v -l verbose -d 'Wri
 complete -c deltacli -n '__deltacli_may "spark package" -h --help' -s h -l help -d 'Show this message and exit.'
 complete -c deltacli -n '__deltacli_argument "undelete" 0' -f -a '(__fish_complete_directories (commandline -ct))'
 complete -c deltacli -n '__deltacli_may "undelete"' -l from -r -f -a '(__fish_complete_directories (commandline -ct))' -d 'Where to look for the files: versions that the store keeps, or a copy of the table. Repeatable.'
-complete -c deltacli -n '__deltacli_may "undelete" --version' -l version -r -f -d 'Version whose files are needed.'
+complete -c deltacli -n '__deltacli_may "undelete" --version' -l version -r -f -k -a '(__deltacli_of_table versions)' -d 'Version whose files are needed.'
 complete -c deltacli -n '__deltacli_may "undelete" --prefix' -l prefix -r -f -d 'Bring back only data files below this directory of the table.'
 complete -c deltacli -n '__deltacli_may "undelete" --dry-run' -l dry-run -d 'Show what would be done and change nothing; overrides --yes.'
 complete -c deltacli -n '__deltacli_may "undelete" --yes' -l yes -d 'Do not ask for confirmation.'
@@ -1536,7 +1550,7 @@ complete -c deltacli -n '__deltacli_may "vacuum" --allow-retention-below' -l all
 complete -c deltacli -n '__deltacli_may "vacuum" --mode' -l mode -r -f -a 'full\\t\'\' lite\\t\'\'' -d 'Source of candidates: full lists the table, lite reads removed files from commits.'
 complete -c deltacli -n '__deltacli_may "vacuum" --prefix' -l prefix -r -f -d 'Delete only below this directory of the table.'
 complete -c deltacli -n '__deltacli_may "vacuum" --where' -l where -r -f -d 'Delete only in partitions that match: "date < \'2026-01-01\'".'
-complete -c deltacli -n '__deltacli_may "vacuum"' -l keep-version -r -f -d 'Versions to keep fully readable, whatever their age. Repeatable.'
+complete -c deltacli -n '__deltacli_may "vacuum"' -l keep-version -r -f -k -a '(__deltacli_of_table versions)' -d 'Versions to keep fully readable, whatever their age. Repeatable.'
 complete -c deltacli -n '__deltacli_may "vacuum"' -l protect-from -r -f -a '(__fish_complete_directories (commandline -ct))' -d 'Keep files that another table (a shallow clone) references. Repeatable.'
 complete -c deltacli -n '__deltacli_may "vacuum" --inventory' -l inventory -r -F -d 'List of files to use instead of a listing: S3 Inventory (manifest.json), Parquet, CSV.'
 complete -c deltacli -n '__deltacli_may "vacuum" --max-delete' -l max-delete -r -f -d 'Refuse to delete more than this share of the table, or more bytes.'
@@ -1615,6 +1629,8 @@ complete -c deltacli -n '__deltacli_may "validate" -q --quiet' -s q -l quiet -d 
 complete -c deltacli -n '__deltacli_may "validate"' -s v -l verbose -d 'Write more details to stderr; -vv adds tracebacks.'
 complete -c deltacli -n '__deltacli_may "validate" -h --help' -s h -l help -d 'Show this message and exit.'
 complete -c deltacli -n '__deltacli_argument "widen-type" 0' -f -a '(__fish_complete_directories (commandline -ct))'
+complete -c deltacli -n '__deltacli_argument "widen-type" 1' -f -k -a '(__deltacli_of_table paths)'
+complete -c deltacli -n '__deltacli_argument "widen-type" 2' -f -a 'short\\t\'\' integer\\t\'\' long\\t\'\' float\\t\'\' double\\t\'\' date\\t\'\' timestamp_ntz\\t\'\''
 complete -c deltacli -n '__deltacli_may "widen-type" --enable' -l enable -d 'Set delta.enableTypeWidening to true if it is not.'
 complete -c deltacli -n '__deltacli_may "widen-type" --upgrade-protocol' -l upgrade-protocol -d 'Add missing features; clients that do not support them lose access.'
 complete -c deltacli -n '__deltacli_may "widen-type" --check-files' -l check-files -d 'Check the types in every data file first; refuse if one differs.'

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from tools.command_tree import Command, Kind, Value
+from tools.command_tree import OF_TABLE, Command, Kind, Value
 
-_WORDS = {Kind.FILE: "FILE", Kind.DIRECTORY: "DIRECTORY", Kind.TEXT: "TEXT"}
+_WORDS = {kind: f"@{kind}" if kind in OF_TABLE else kind.value.upper() for kind in Kind}
 
 _HEAD = """\
 # bash completion for deltacli, bash 3.2 and newer, with or without bash-completion; generated, do not edit.
 
 # Options and arguments of a command: lines of `spellings;value;once|again;help`. A value is - (none), TEXT, FILE,
-# DIRECTORY or the allowed words.
+# DIRECTORY, the allowed words, or those that deltacli prints of the table: @versions, @columns, @paths.
 _deltacli_load() {
     case $1 in
 """
@@ -39,6 +39,7 @@ _deltacli_walk() {
             kind=''
         elif [[ -n $no_options ]]; then
             given=$((given + 1))
+            table=${table:-$word}
         elif [[ $word == -- ]]; then
             no_options=1
         elif [[ $word == --*=* ]]; then
@@ -60,6 +61,7 @@ _deltacli_walk() {
             _deltacli_load "$path"
         else
             given=$((given + 1))
+            table=${table:-$word}
         fi
     done
 }
@@ -88,9 +90,20 @@ _deltacli_offer() {
     fi
 }
 
+# Set `kind` to words of the table that was named before, which must be a local one; to TEXT where there are none.
+_deltacli_words_of_table() {
+    local named=$table
+    [[ $named != \"*\" && $named != \'*\' ]] || named=${named:1:${#named}-2}
+    [[ $named != '~/'* ]] || named=$HOME/${named:2}
+    kind=$(command deltacli --table-words "$1" "${named//\\/}" 2>/dev/null)
+    kind=${kind:-TEXT}
+}
+
 # Offer values. readline replaces what follows its last word break, so the part before it is omitted.
 _deltacli_offer_values() {
-    local full=$2$word kept='' break head reply
+    local full=$2$word kept='' break head reply kind=$1
+    [[ $kind != @versions ]] || compopt -o nosort 2>/dev/null
+    [[ $kind != @* ]] || _deltacli_words_of_table "${kind#@}"
     for break in = :; do
         if [[ $COMP_WORDBREAKS == *$break* && $full == *$break* ]]; then
             head=${full%"${full##*"$break"}"}
@@ -102,15 +115,15 @@ _deltacli_offer_values() {
         reply=$2$reply
         COMPREPLY+=("${reply#"$kept"}")
     done < <(
-        case $1 in
+        case $kind in
             TEXT) ;;
             FILE) compgen -f -- "$word" ;;
             DIRECTORY) compgen -d -- "$word" ;;
             *)
                 if [[ $word == *,* ]]; then
-                    compgen -P "${word%,*}," -W "$1" -- "${word##*,}"
+                    compgen -P "${word%,*}," -W "$kind" -- "${word##*,}"
                 else
-                    compgen -W "$1" -- "$word"
+                    compgen -W "$kind" -- "$word"
                 fi
                 ;;
         esac
@@ -134,7 +147,7 @@ _deltacli() {
         line=${rest#"$piece"}
     done
     COMPREPLY=()
-    local commands options arguments path='' used=' ' kind='' given=0 no_options='' word=${words[count - 1]}
+    local commands options arguments path='' used=' ' table='' kind='' given=0 no_options='' word=${words[count - 1]}
     _deltacli_load ''
     _deltacli_walk "${words[@]:1:count-2}"
     if [[ -n $kind ]]; then

@@ -22,6 +22,13 @@ class Kind(StrEnum):
     FILE = "file"
     DIRECTORY = "directory"
     TEXT = "text"
+    VERSIONS = "versions"
+    COLUMNS = "columns"
+    PATHS = "paths"
+
+
+OF_TABLE = frozenset({Kind.VERSIONS, Kind.COLUMNS, Kind.PATHS})
+"""What `deltacli --table-words KIND TABLE` prints: versions, columns, and paths to columns and their fields."""
 
 
 _CHOICES = re.compile(r"[a-z]+(\|[a-z]+)+")

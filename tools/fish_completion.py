@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tools.command_tree import Command, Kind, Option, Value
+from tools.command_tree import OF_TABLE, Command, Kind, Option, Value
 
 _CODE = r"""
 # Parse the words before the cursor: the command, the options, the number of arguments.
@@ -15,6 +15,7 @@ function __deltacli_read
     set -g __deltacli_path ''
     set -g __deltacli_given
     set -g __deltacli_arguments 0
+    set -g __deltacli_table
     set -l words (commandline -opc)
     set -l wants_value 0
     set -l no_options 0
@@ -23,6 +24,7 @@ function __deltacli_read
             set wants_value 0
         else if test $no_options = 1
             set __deltacli_arguments (math $__deltacli_arguments + 1)
+            set -a __deltacli_table "$word"
         else if test "$word" = --
             set no_options 1
         else if string match -q -- '--*=*' "$word"
@@ -40,6 +42,7 @@ function __deltacli_read
             set __deltacli_path (string trim -- "$__deltacli_path $word")
         else
             set __deltacli_arguments (math $__deltacli_arguments + 1)
+            set -a __deltacli_table "$word"
         end
     end
     # Keep the option whose value is being typed, or its values would not be offered.
@@ -64,6 +67,14 @@ function __deltacli_argument
     else
         test $__deltacli_arguments -eq $argv[2]
     end
+end
+
+# Print words of the table that was named before.
+function __deltacli_of_table
+    __deltacli_read
+    set -q __deltacli_table[1]; or return
+    set -l table (string replace -r '^~/' "$HOME/" -- $__deltacli_table[1])
+    command deltacli --table-words $argv[1] $table 2>/dev/null | string replace -r '$' '\\t'
 end
 
 complete -c deltacli -f
@@ -132,7 +143,12 @@ def _words(value: Value) -> str:
             return "-F"
         case Kind.DIRECTORY:
             return "-f -a '(__fish_complete_directories (commandline -ct))'"
-        case Kind.TEXT:
+        case kind if kind in OF_TABLE:
+            words = f"__deltacli_of_table {kind}"
+            return (
+                f"-f -k -a {_quote(f'(__fish_complete_list , {_argument(words)})' if value.is_list else f'({words})')}"
+            )
+        case _:
             return ""
 
 

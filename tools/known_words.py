@@ -1,4 +1,4 @@
-"""Words that the shells complete although a value may be any text: rules, properties, features, columns."""
+"""Words that the shells complete although a value may be any text: rules, properties, features, columns, versions."""
 
 from __future__ import annotations
 
@@ -36,6 +36,33 @@ _WORDS: Mapping[tuple[str, str], tuple[str, ...]] = {
 """Command and the name of an option or of an argument -> what completes its value."""
 
 
+_TYPES = ("short", "integer", "long", "float", "double", "date", "timestamp_ntz")
+_VERSIONS = frozenset({"V", "V|T", "V2", "VERSION", "A,B-C,…"})
+_COLUMNS = {("changes", "--columns"), ("diff", "--key"), ("read", "--columns")}
+
+
+def _of_table(command: str, name: str, value: Value) -> Value:
+    """Return a value as words of the table that the command is about, where it has some."""
+    if value.kind is not Kind.TEXT or command.startswith("share ") or (command, name) == ("diff", "--to"):
+        return value
+    if (command, name) in _COLUMNS:
+        return replace(value, kind=Kind.COLUMNS, is_list=True)
+    if (command, name) == ("optimize", "--zorder"):
+        return replace(value, kind=Kind.PATHS, is_list=True)
+    is_version = value.name in _VERSIONS or (name == "--version" and value.name == "N")
+    return replace(value, kind=Kind.VERSIONS) if is_version else value
+
+
+def _split(command: Command) -> tuple[Argument, ...]:
+    """Return the arguments of a command, with a column, and a type, apart from the words that follow them."""
+    *arguments, words = command.arguments or (None,)
+    if words is None or command.name not in ("alter", "widen-type"):
+        return command.arguments
+    column = replace(words, value=Value("COLUMN", Kind.PATHS), repeatable=False)
+    types = () if command.name == "alter" else (Argument(Value("TYPE", Kind.CHOICE, _TYPES), ""),)
+    return (*(one for one in arguments if one), column, *types, replace(words, required=False))
+
+
 def with_known_words(root: Command, topics: tuple[str, ...]) -> Command:
     """Return the command tree as the shells complete it: with these words, with profiles as files where a shared table
     is named, and with `help`, which explains commands, rules and topics.
@@ -52,20 +79,23 @@ def with_known_words(root: Command, topics: tuple[str, ...]) -> Command:
 def _with_words(command: Command) -> Command:
     def option(one: Option) -> Option:
         words = _WORDS.get((command.name, one.spellings[-1]))
-        if words is None or one.value is None:
+        if one.value is None:
             return one
+        if words is None:
+            return replace(one, value=_of_table(command.name, one.spellings[-1], one.value))
         return replace(one, value=replace(_chosen(one.value, words), is_list=True))
 
     def argument(one: Argument) -> Argument:
         if command.path[:1] == ("share",) and one.value.name in ("TABLE", "SHARES", "ADDRESS"):
             return replace(one, value=replace(one.value, kind=Kind.FILE))
         words = _WORDS.get((command.name, one.value.name))
-        return one if words is None else replace(one, value=_chosen(one.value, words))
+        of_table = _of_table(command.name, one.value.name, one.value)
+        return replace(one, value=of_table if words is None else _chosen(one.value, words))
 
     return replace(
         command,
         options=tuple(map(option, command.options)),
-        arguments=tuple(map(argument, command.arguments)),
+        arguments=tuple(map(argument, _split(command))),
         children=tuple(map(_with_words, command.children)),
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tools.command_tree import Argument, Command, Kind, Option, Value
+from tools.command_tree import OF_TABLE, Argument, Command, Kind, Option, Value
 
 _HEAD = """\
 #compdef deltacli
@@ -14,6 +14,19 @@ _deltacli_leave_out_given() {
     for option in $given; do
         specs=("${(@)specs:#\\((|* )${option}(| *)\\)*}")
     done
+}
+
+# Offer words of the table that was named before, one or several with commas.
+_deltacli_of_table() {
+    local table=${(Q)line[1]} expl
+    local -a found
+    [[ $table != "~/"* ]] || table=$HOME/${table#"~/"}
+    [[ -n $table ]] && found=(${(f)"$(command deltacli --table-words $1 $table 2>/dev/null)"})
+    if [[ -n $2 ]]; then
+        _sequence compadd - $found
+    else
+        _wanted -V words expl $1 compadd -a found
+    fi
 }
 """
 
@@ -109,7 +122,9 @@ def _value(value: Value) -> str:
             return f"{name}:_files"
         case Kind.DIRECTORY:
             return f"{name}:_files -/"
-        case Kind.TEXT:
+        case kind if kind in OF_TABLE:
+            return f"{name}: _deltacli_of_table {kind}{' list' if value.is_list else ''}"
+        case _:
             return f"{name}: "
 
 

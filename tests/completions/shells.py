@@ -15,6 +15,7 @@ import select
 import shutil
 import struct
 import subprocess
+import sys
 import termios
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -142,18 +143,27 @@ def fish(line: str, cwd: Path, *, files: Path = FILES) -> dict[str, str]:
         capture_output=True,
         text=True,
         cwd=cwd,
-        env={**os.environ, "HOME": str(cwd.parent), "XDG_DATA_HOME": str(cwd.parent)},
+        env={**os.environ, "PATH": path_of(cwd.parent), "HOME": str(cwd.parent), "XDG_DATA_HOME": str(cwd.parent)},
         check=True,
     )
     assert "" == done.stderr
     return {match: text for match, _, text in (found.partition("\t") for found in done.stdout.splitlines())}
 
 
+def path_of(home: Path) -> str:
+    """Return the PATH of a shell: first the program of this checkout, which completions ask for words of tables."""
+    (home / "bin").mkdir(exist_ok=True)
+    program = home / "bin" / "deltacli"
+    program.write_text(f"#!/bin/sh\nPYTHONPATH='{ROOT}' exec '{sys.executable}' -m deltacli \"$@\"\n")
+    program.chmod(0o755)
+    return f"{home / 'bin'}:{os.environ['PATH']}"
+
+
 @contextlib.contextmanager
 def _running(home: Path, *command: str) -> Iterator[Shell]:
     parent, child = pty.openpty()
     fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 200, 2000, 0, 0))
-    settings = {"PATH": os.environ["PATH"], "TERM": "dumb", "LC_ALL": "C.UTF-8"}
+    settings = {"PATH": path_of(home), "TERM": "dumb", "LC_ALL": "C.UTF-8"}
     process = subprocess.Popen(
         command,
         stdin=child,

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.completions.shells import FILES, bash, fish, zsh
+from tests.support.altering import table_of
 from tools.bash_completion import render_bash
 from tools.command_tree import Argument, Command, Kind, Option, Value, read_commands, read_tree
 from tools.fish_completion import render_fish
@@ -185,6 +186,24 @@ def test_names_that_the_product_knows_are_completed(matches: Matches) -> None:
     assert ["dv.magic"] == matches("deltacli help dv.mag")
     assert ["vacuum.retention"] == matches("deltacli help vacuum.ret")
     assert ["exit-codes"] == matches("deltacli help exit")
+
+
+def test_versions_and_columns_of_a_local_table_are_completed(matches: Matches, home: Path) -> None:
+    for name in ("tbl", "my table"):
+        table_of("id bigint, `c d` int, ride struct<city: string, far: int>").commits(11).write(home / "here" / name)
+
+    assert sorted(map(str, range(12))) == matches("deltacli snapshot tbl --version ")
+    assert {"10", "11"} <= set(matches("deltacli read my\\ table --version 1"))
+    assert ["--columns=id,ride"] == matches("deltacli changes tbl --columns=id,ri")
+    assert {"10", "11"} <= set(matches("deltacli log cat tbl 1"))
+    assert ["ride"] == matches("deltacli read tbl --columns ri")
+    assert ["id,ride"] == matches("deltacli read 'my table' --columns id,ri")
+    assert ["ride.city"] == matches("deltacli alter tbl drop ride.c")
+    assert ["ride.far"] == matches("deltacli widen-type tbl ride.f")
+    assert ["double"] == matches("deltacli widen-type tbl ride.far dou")
+    assert ["ride.city"] == matches("deltacli optimize -q ./tbl --zorder ride.c")
+    assert ["ride.city"] == matches("deltacli alter ~/here/tbl rename ride.c")
+    assert [] == matches("deltacli alter nowhere drop ")
 
 
 def test_fish_repeats_no_description_beside_the_values(home: Path) -> None:

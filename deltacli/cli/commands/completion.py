@@ -30,8 +30,9 @@ def completion(run: Run, shell: ShellArgument = None) -> None:
     """Print the completion script of a shell.
 
     \b
-    The script completes commands, options and values without starting deltacli.
-    An installed package also has it in share/ below its prefix, where most shells
+    The script completes commands, options and values without starting deltacli,
+    which it asks only for the versions and columns of a local table. An
+    installed package also has it in share/ below its prefix, where most shells
     find it without configuration.
 
     \b
