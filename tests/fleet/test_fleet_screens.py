@@ -85,6 +85,7 @@ def test_a_status_has_a_short_line_per_alert_and_the_worst_first(fleet: Path) ->
     assert "deltacli validate z" in following[0]
     assert max(map(len, lines)) <= 80
     assert ["z", "lake/c"] == [line.split()[0] for line in status_screen(most=2)[2:4]]
+    assert [True, False] == ["more with --limit 0" in "\n".join(status_screen(most=most)) for most in (2, 0)]
 
 
 def test_long_names_lose_their_middle() -> None:

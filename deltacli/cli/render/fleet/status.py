@@ -92,7 +92,7 @@ def status_result(
         shows_causes = not terminal.is_drawn or 0 < most < status.rows
         shown = [cause.sentence_by(short_name(cause.tables[0], file)) for cause in causes] if shows_causes else []
         written = [] if terminal.is_drawn and moving else totals
-        return _sections(status, written, shown, _advice(causes, file), now_ms, run_command)
+        return _sections(status, written, shown, _advice(causes, file), now_ms, run_command, is_whole=most == 0)
 
     return StatusResult(
         fleet_fields("fleet-status", file) | content,
@@ -199,7 +199,10 @@ def _sections(
     advice: Sequence[str],
     now_ms: int,
     run_command: str,
+    *,
+    is_whole: bool,
 ) -> list[Section]:
+    first = partial(_first, is_whole=is_whole)
     newest = status.newest
     run = f"none yet: {run_command}"
     if newest is not None:
@@ -209,10 +212,10 @@ def _sections(
     numbers = ", ".join(f"{total.newest} {total.name}" for total in totals)
     sections = [
         Section("totals", [numbers] if numbers else []),
-        Section("alerts", _first(causes), Style.PROBLEM),
+        Section("alerts", first(causes), Style.PROBLEM),
         Section("no data", _unknown(status)),
-        Section("to do", _first([one for one in advice if not is_command(one)])),
-        Section("next", _first([one for one in advice if is_command(one)], _MOST_COMMANDS)),
+        Section("to do", first([one for one in advice if not is_command(one)])),
+        Section("next", first([one for one in advice if is_command(one)], _MOST_COMMANDS)),
         Section("newest run", [run], Style.PROBLEM if status.exit_code > 1 else Style.PLAIN),
         Section("status", [status.headline], Style.PROBLEM if status.alerted else Style.GOOD),
     ]
@@ -233,9 +236,10 @@ def _advice(causes: Sequence[Cause], file: str) -> list[str]:
     )
 
 
-def _first(lines: list[str], most: int = _MOST_LINES) -> list[str]:
-    more = [f"{len(lines) - most:,} more with --json"] if len(lines) > most else []
-    return lines[:most] + more
+def _first(lines: list[str], most: int = _MOST_LINES, *, is_whole: bool) -> list[str]:
+    if is_whole or len(lines) <= most:
+        return lines
+    return [*lines[:most], f"{len(lines) - most:,} more with --limit 0"]
 
 
 def _total_trend(total: Total, canvas: Canvas, width: int) -> Text:
