@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,9 @@ def test_every_form_tells_the_same_ranges(home: Path) -> None:
     assert len(rows) == 1 + len(whole["ranges"])
     assert [one["first"] for one in whole["ranges"][1:]] == [one["last"] + 1 for one in whole["ranges"][:-1]]
     assert all(cells(line) <= 80 for line in text.splitlines() if "file://" not in line)
+    said = [line.split("  ", 1)[1].strip() for line in text.splitlines() if line.startswith("version")]
+    assert len(said) > 1
+    assert all(one != other for one, other in pairwise(said))
     assert "with 7d" in reach(home, "--retention", "7d", "--format", "markdown").out
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from deltacli.cli.render.sections import Section
@@ -53,10 +54,10 @@ def _sections(found: TableReach) -> Iterator[Section]:
     readable = found.readable
     count = f"{format_count(len(readable))} of {plural(found.newest_version + 1, 'version')}"
     yield Section("readable", [count if not readable else f"{count}, from version {readable[0]}"])
-    names = [format_spans([(one.first, one.last)]) for one in found.ranges]
-    width = max(map(len, names))
-    lines = [f"{name:<{width}}  {_said(one, found.now_ms)}" for name, one in zip(names, found.ranges, strict=True)]
-    yield Section("versions", lines)
+    for said, alike in groupby(found.ranges, lambda one: _said(one, found.now_ms)):
+        first, *others = alike
+        last = others[-1].last if others else first.last
+        yield Section(f"version{'' if first.first == last else 's'} {format_spans([(first.first, last)])}", [said])
     if not found.is_complete:
         yield Section("incomplete", ["the log has gaps or damage, or files could not be looked for"])
     if found.next is not None:
@@ -94,8 +95,8 @@ def _reason(one: Reached) -> str:
 
 
 def _cleanup(found: Cleanup) -> Iterator[str]:
-    yield f"log expire  {_amount(found.log, found.log_retention_ms)}"
-    yield f"vacuum      {_amount(found.files, found.file_retention_ms)}"
+    yield f"log expire: {_amount(found.log, found.log_retention_ms)}"
+    yield f"vacuum: {_amount(found.files, found.file_retention_ms)}"
     if found.lost:
         yield f"then no longer readable: {format_ranges(found.lost)}"
     yield from found.notes
