@@ -162,6 +162,12 @@ def format_spans(spans: Iterable[tuple[int, int]]) -> str:
     return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in spans) or "none"
 
 
+def named_ranges(noun: str, numbers: Iterable[int]) -> str:
+    """Format numbers as ranges after their noun: `commit 12`, `commits 0-9, 12`."""
+    found = list(numbers)
+    return f"{noun}{'' if len(found) == 1 else 's'} {format_ranges(found)}"
+
+
 def gaps_in(numbers: Iterable[int], first: int, last: int) -> list[tuple[int, int]]:
     """Return the runs of missing numbers between `first` and `last`, both included, as (first, last).
 

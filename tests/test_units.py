@@ -19,6 +19,7 @@ from deltacli.units import (
     format_size,
     format_timestamp,
     gaps_in,
+    named_ranges,
     parse_duration,
     ranges_of,
 )
@@ -146,6 +147,7 @@ def test_ranges_hold_the_numbers_and_no_other(numbers: set[int]) -> None:
 def test_ranges_are_written_short() -> None:
     assert "0-9, 12, 14-20" == format_ranges([12, *range(10), *range(14, 21)])
     assert "none" == format_ranges([])
+    assert ["commit 12", "commits 0-1, 4"] == [named_ranges("commit", numbers) for numbers in ([12], [0, 1, 4])]
 
 
 @given(st.sets(st.integers(0, 40)), st.integers(0, 20), st.integers(15, 45))

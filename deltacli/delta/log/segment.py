@@ -11,7 +11,7 @@ from typing import NamedTuple
 from deltacli.delta.log.log_path import LogFileKind, LogPath, commit_name, parse_log_path
 from deltacli.errors import LogIncomplete, NotATable, VersionAbsent
 from deltacli.hints import command
-from deltacli.units import format_ranges, plural, ranges_of
+from deltacli.units import format_ranges, named_ranges, plural, ranges_of
 
 
 class LogFile(NamedTuple):
@@ -234,7 +234,7 @@ def _start_missing(listing: LogListing, wanted: int) -> LogIncomplete:
         "what was before",
         code="log.start-missing",
         facts={
-            "found": f"commits {format_ranges(listing.commits)}",
+            "found": named_ranges("commit", listing.commits),
             "needed": f"{commit_name(0)}, or a complete checkpoint at or below version {wanted}",
             **_readable_facts(listing),
         },
@@ -246,7 +246,7 @@ def _gap(listing: LogListing, missing: int, wanted: int) -> LogIncomplete:
     return LogIncomplete(
         f"version {wanted} cannot be rebuilt: commit {missing} is missing",
         facts={
-            "found": f"commits {format_ranges(listing.commits)}"
+            "found": named_ranges("commit", listing.commits)
             + (f", checkpoints {format_ranges(c.version for c in listing.checkpoints)}" if listing.checkpoints else ""),
             "needed": commit_name(missing),
             **_readable_facts(listing),

@@ -24,7 +24,7 @@ from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.progress import reported_weighed
 from deltacli.storage import Created, Existed, Storage, Unknown
-from deltacli.units import format_ranges, format_spans, gaps_in
+from deltacli.units import format_spans, gaps_in, named_ranges
 from deltacli.work.commits.reading import read_commit
 
 MOST_BYTES = 512 << 20
@@ -89,10 +89,11 @@ def compact_log(table: TableHandle, first: int, last: int, *, dry_run: bool = Fa
     commits = snapshot.listing.commits
     missing = gaps_in(commits, first, last)
     if missing:
+        is_one = len(missing) == 1 and missing[0][0] == missing[0][1]
         raise VersionAbsent(
-            f"commits {format_spans(missing)} are missing",
+            f"{'commit' if is_one else 'commits'} {format_spans(missing)} {'is' if is_one else 'are'} missing",
             code="log.gap",
-            facts={"found": f"commits {format_ranges(commits)}"},
+            facts={"found": named_ranges("commit", commits)},
             hint=command("history"),
         )
     chosen = [commits[version] for version in range(first, last + 1)]

@@ -34,7 +34,16 @@ from deltacli.operations.table.time_travel import version_at
 from deltacli.operations.table.version import Snapshot
 from deltacli.operations.validate.inspect_storage import WholeLog, list_log_whole
 from deltacli.request_fields import Kind, option
-from deltacli.units import DAY_MS, duration, format_duration, format_ranges, format_timestamp, plural, ranges_of
+from deltacli.units import (
+    DAY_MS,
+    duration,
+    format_duration,
+    format_ranges,
+    format_timestamp,
+    named_ranges,
+    plural,
+    ranges_of,
+)
 from deltacli.work.checkpoints.reading import open_checkpoint
 
 _UNPROVEN = "nothing was deleted: "
@@ -348,7 +357,7 @@ def prove_expiry(table: TableHandle, plan: ExpiryPlan) -> None:
     kept = _without(whole, gone)
     lost = set(whole.listing.reconstructable) - set(kept.reconstructable) - set(plan.lost_versions)
     if lost or any(version >= plan.boundary for version in plan.lost_versions):
-        raise _unproven(f"versions {format_ranges(lost or plan.lost_versions)} would also be lost")
+        raise _unproven(f"{named_ranges('version', lost or plan.lost_versions)} would also be lost")
     for instance in kept.checkpoints:
         if instance.version == plan.boundary:
             _prove_checkpoint(table, whole.listing, instance)

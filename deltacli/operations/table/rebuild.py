@@ -20,6 +20,7 @@ from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.replay import read_tail
 from deltacli.operations.table.version import Snapshot
 from deltacli.progress import reported
+from deltacli.units import named_ranges
 
 if TYPE_CHECKING:
     from deltacli.work.checkpoints.reading import CheckpointContents, CheckpointPiece
@@ -182,7 +183,7 @@ def _nothing_says(segment: LogSegment, action: str, code: str) -> Unreadable:
         f"version {segment.version} has no {action} action",
         code=code,
         facts={
-            "replayed": f"commits {segment.commits[0].version}-{segment.commits[-1].version}"
+            "replayed": named_ranges("commit", (commit.version for commit in segment.commits))
             if segment.commits
             else "no commit"
         },

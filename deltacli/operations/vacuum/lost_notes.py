@@ -19,7 +19,7 @@ from deltacli.operations.log.file_history import RULE, NamedKeys, live_keys
 from deltacli.operations.table.find_log import Log
 from deltacli.operations.table.rebuild import rebuild
 from deltacli.typing import ArrowTable
-from deltacli.units import format_ranges, format_size, format_spans, gaps_in, plural
+from deltacli.units import format_size, format_spans, gaps_in, named_ranges, plural
 
 if TYPE_CHECKING:
     import pyarrow
@@ -139,7 +139,7 @@ def _rewriting(setting: PlanContext, versions: Sequence[int]) -> str:
         command("checkpoint", table=setting.table.uri, **form, force=True, version=version) for version in versions
     ]
     what = "checkpoint" if len(commands) == 1 else "checkpoints, oldest first"
-    more = f", and the same for versions {format_ranges(versions[_COMMANDS:])}" if versions[_COMMANDS:] else ""
+    more = f", and the same for {named_ranges('version', versions[_COMMANDS:])}" if versions[_COMMANDS:] else ""
     return f"; to repair the {what}: {' && '.join(commands[:_COMMANDS])}{more}"
 
 

@@ -236,7 +236,9 @@ class LogInspector:
     def _take_commit(self, file: LogFile, lines: Scan) -> None:
         version = file.version
         if self.version >= 0 and version - 1 > self.version:
-            self._forget(f"the consequences of the commits {self.version + 1} to {version - 1}, which are missing")
+            first, last = self.version + 1, version - 1
+            missing = f"commit {first}, which is" if first == last else f"the commits {first} to {last}, which are"
+            self._forget(f"the consequences of {missing} missing")
         if isinstance(lines, FAULTS):
             self.version = version
             raise lines

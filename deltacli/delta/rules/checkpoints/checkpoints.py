@@ -17,7 +17,7 @@ from deltacli.delta.rules.checkpoints.contents import (
 )
 from deltacli.delta.rules.framework.base import Area, Finding, Severity, from_a_copy
 from deltacli.delta.rules.framework.views import ListingView
-from deltacli.units import format_ranges, plural
+from deltacli.units import format_ranges, named_ranges, plural
 
 AREA = Area("checkpoints")
 
@@ -277,7 +277,7 @@ def checkpoints_can_be_compared(view: ListingView) -> Iterator[Finding]:
                 view.place(instance.files[0].name, version),
                 f"the checkpoint of version {version} cannot be compared with the commits below it because they were "
                 "deleted",
-                seen=f"commits {format_ranges(commits)}",
+                seen=named_ranges("commit", commits),
             )
         previous = version
 

@@ -15,7 +15,7 @@ from deltacli.delta.protocol.read_property import DEFAULT_CHECKPOINT_INTERVAL, L
 from deltacli.delta.rules.framework.base import Area, Finding, Level, Severity, from_a_copy
 from deltacli.delta.rules.framework.views import ListingView, StorageView
 from deltacli.patterns import pattern
-from deltacli.units import DAY_MS, format_ranges, format_timestamp, plural, ranges_of
+from deltacli.units import DAY_MS, format_ranges, format_timestamp, named_ranges, plural, ranges_of
 
 AREA = Area("log_files")
 
@@ -221,7 +221,7 @@ def _gap(view: ListingView, first: int, last: int, *, needed: bool) -> Finding:
         message = f"{missing} missing, so versions from {first} up to the next checkpoint can no longer be rebuilt"
     expected = first if first == last else f"{first}-{last}"
     severity = None if needed else Severity.WARNING
-    seen = f"commits {format_ranges(view.listing.commits)}"
+    seen = named_ranges("commit", view.listing.commits)
     return GAP.at(view.place(commit_name(first), first), message, seen=seen, expected=expected, severity=severity)
 
 
