@@ -17,7 +17,7 @@ import pytest
 
 from deltacli.cli.render.sections import Section
 from deltacli.cli.render.text_form import write_sections
-from deltacli.cli.terminal.term import Terminal, folded_command
+from deltacli.cli.terminal.term import Terminal, folded_command, pasted_lines
 from tests.cli.screen import as_pasted
 from tests.cli.support import ROOT, deltacli
 
@@ -82,6 +82,18 @@ def test_a_broken_command_is_the_same_command(command: str) -> None:
     assert {command} == {as_pasted("\n".join(each)) for each in lines.values()}
     assert 1 < len(lines[40]) or command.count("'") % 2
     assert [] == [line for width in range(50, 100) for line in lines[width][:-1] if len(line) > width]
+
+
+def test_a_command_within_a_sentence_that_is_too_long_has_its_own_lines() -> None:
+    text = "find out why; to see the files: deltacli validate damaged --level storage; or: deltacli undelete damaged"
+
+    assert [text] == pasted_lines(text, 200)
+    assert [
+        "find out why; to see the files:",
+        "deltacli validate damaged --level storage",
+        "or: deltacli undelete damaged",
+    ] == pasted_lines(text, 60)
+    assert ["  deltacli undelete damaged"] == pasted_lines("  deltacli undelete damaged", 9)
 
 
 def test_prose_wraps_between_words_and_long_words_wrap_anywhere() -> None:

@@ -160,13 +160,15 @@ class Run:
         """
         if self.quiet or _is_spoiled(text):
             return
-        if text.startswith(_NEXT):
-            from deltacli.cli.terminal.shell import with_files
+        from deltacli.cli.terminal.shell import as_typed, with_files
 
+        if text.startswith(_NEXT):
             text = _NEXT + with_files(text.removeprefix(_NEXT), invocation.arguments)
         if self.log_is_json:
             say_json(dumps({"type": "note", "message": text.removeprefix("note: ")}))
-        elif self.colours_notes and text.startswith(_NEXT):
+            return
+        text = as_typed(text, invocation.arguments)
+        if self.colours_notes and text.startswith(_NEXT):
             say(text, lambda shown: self.terminal._replace(colour=True).paint(shown, Style.NEXT))
         else:
             say(text)

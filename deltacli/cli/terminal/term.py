@@ -260,8 +260,9 @@ def _folded(text: str, width: int) -> str:
 
     words = "|".join({"help", *(name.split()[0] for name in COMMANDS)})
     said, *commands = re.split(rf"(?<= )(?=deltacli (?:--|(?:{words})(?: |$)))", text, maxsplit=1)
-    if commands and re.search("[,;] | deltacli ", re.sub(_QUOTED, "", commands[0])):
-        said, commands = text, []  # a sentence about commands
+    others: list[str] = []
+    if commands and re.search("[,;] | deltacli ", re.sub(_QUOTED, "", commands[0])):  # a sentence about commands
+        commands, (said, *others) = [], pasted_lines(text, width)
     lines = [""]
     for word in glued(said).split(" "):
         if cells(lines[-1]) > len(indent) and cells(lines[-1]) + cells(word) > width:
@@ -272,7 +273,9 @@ def _folded(text: str, width: int) -> str:
         is_long = cells(said) > _PREFIX and cells(lines[-1].rstrip()) + 1 + cells(commands[0]) > width
         first, *others = folded_command(commands[0], width - (0 if is_long else cells(lines[-1]) - 1))
         lines = [*lines, first] if is_long else [*lines[:-1], lines[-1][:-1] + first]
-        lines += others
+    for line in others:
+        is_sentence = not line.startswith(("deltacli ", "    "))
+        lines.append(_folded(indent + line, width) if is_sentence else line)
     return unglued("\n".join(line.rstrip() for line in lines))
 
 
@@ -295,6 +298,23 @@ def folded_command(command: str, width: int) -> list[str]:
         else:
             lines[-1] += f" {word}"
     return [*(f"{line} \\" for line in lines[:-1]), lines[-1]]
+
+
+def pasted_lines(text: str, room: int) -> list[str]:
+    """Return a text of which the commands, where it does not fit a line, have lines of their own that can be pasted."""
+    import re
+
+    if text.startswith("deltacli "):
+        return folded_command(text, room)
+    found = re.fullmatch(_WITHIN, text) if cells(text) > room else None
+    if found is None:
+        return [text]
+    said, command, rest = found.groups()
+    return [said, *folded_command(command, room), *(pasted_lines(rest, room) if rest else [])]
+
+
+_WITHIN = r"(.*?:) (deltacli [^;]+)(?:; (.*))?"
+"""A sentence with a command at its end, and what follows."""
 
 
 def say_json(document: bytes) -> None:

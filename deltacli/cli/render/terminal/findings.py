@@ -23,10 +23,9 @@ from deltacli.cli.render.validate.report import (
     worst_first,
 )
 from deltacli.cli.render.validate.verdict import TableVerdict, all_sentence, judge
-from deltacli.cli.terminal.term import Style, cells, folded_command
+from deltacli.cli.terminal.term import Style, cells, pasted_lines
 from deltacli.delta.log.log_path import Place
 from deltacli.delta.rules.framework.base import Finding, Severity
-from deltacli.hints import is_command
 from deltacli.units import format_count, plural
 
 if TYPE_CHECKING:
@@ -298,11 +297,9 @@ def _pairs(canvas: Canvas, rows: Iterable[tuple[str, str]]) -> RenderableType:
 
 
 def _value(canvas: Canvas, text: str) -> Text:
-    """Return a text to wrap, or a command on lines that a shell reads as one."""
-    if not is_command(text):
-        return canvas.text(text)
+    """Return a text to wrap, its commands on lines that a shell reads as one."""
     room = canvas.width - _INDENT - _LABEL_CELLS
-    return Text("\n").join(canvas.text(line) for line in folded_command(text, room))
+    return Text("\n").join(canvas.text(line) for line in pasted_lines(text, room))
 
 
 def _where(finding: Finding, path: str) -> str:

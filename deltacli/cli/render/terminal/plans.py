@@ -11,7 +11,7 @@ from rich.text import Text
 from deltacli.cli.render.terminal.console import Canvas
 from deltacli.cli.render.terminal.sections import grid
 from deltacli.cli.render.terminal.tables import matrix
-from deltacli.cli.terminal.term import Style
+from deltacli.cli.terminal.term import Style, pasted_lines
 from deltacli.units import format_count, format_size
 
 if TYPE_CHECKING:
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from deltacli.cli.render.sections import Section
 
 _ACTIONS = {"delete": Style.REMOVED, "keep": Style.GOOD, "unrecognized": Style.WARNING}
+_LABEL_CELLS = 12
+"""Of the labels of a plan, with the gap behind them."""
 _STRIP_CELLS = 60
 _CELLS_PER_VERSION = 3
 _MARKS = {Style.REMOVED: "░", Style.CHANGED: "▒", Style.ADDED: "█"}
@@ -93,16 +95,19 @@ def refusal_rows(canvas: Canvas, refusals: Iterable[tuple[str, str, str | None]]
         rows.append(("refused", canvas.joined(parts)))
         if override:
             label = "override: " if override.startswith("--") else "fix: "
-            rows.append(("", canvas.joined([label, (override, Style.NEXT)])))
+            first, *others = pasted_lines(f"{label}{override}", canvas.width - _LABEL_CELLS)
+            rows.append(("", canvas.joined([label, (first.removeprefix(label.strip()).strip(), Style.NEXT)])))
+            rows += [("", canvas.text(line, Style.NEXT)) for line in others]
     return rows
 
 
 def section_rows(canvas: Canvas, sections: Iterable[Section]) -> list[tuple[str, RenderableType]]:
     """Return rows of a grid: the lines of sections beside their labels."""
+    room = canvas.width - _LABEL_CELLS
     return [
-        ("" if number else section.label, canvas.text(line, section.style))
+        ("" if number else section.label, canvas.text(part, section.style))
         for section in sections
-        for number, line in enumerate(section.lines)
+        for number, part in enumerate(part for line in section.lines for part in pasted_lines(line, room))
     ]
 
 

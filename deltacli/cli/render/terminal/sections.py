@@ -10,8 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from deltacli.cli.render.terminal.console import Canvas
-from deltacli.cli.terminal.term import Style, cells, folded_command
-from deltacli.hints import is_command
+from deltacli.cli.terminal.term import Style, cells, pasted_lines
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -90,11 +89,6 @@ def draw_sections(canvas: Canvas, sections: Sequence[Section]) -> None:
     rows = [
         ("" if number else section.label, canvas.text(part, section.style))
         for section in sections
-        for number, part in enumerate(part for line in section.lines for part in _parts(line, room))
+        for number, part in enumerate(part for line in section.lines for part in pasted_lines(line, room))
     ]
     canvas.draw(grid(canvas, rows))
-
-
-def _parts(line: str, room: int) -> list[str]:
-    """Return a command as lines that can be pasted, another line as it is."""
-    return folded_command(line, room) if is_command(line) else [line]

@@ -81,9 +81,14 @@ def values_of(finding: Finding) -> list[tuple[str, str | None]]:
 
 def advice_of(rule: Rule, table: CheckedTable) -> list[tuple[str, str]]:
     """Return a possible repair of a table; for those who write a server also the paragraph that it breaks."""
+    loses = [("loses", rule.fix.loss)] if rule.fix.loses else []
     if line := repair_command(rule, table.name, is_readable=table.validation.is_readable):
-        return [("fix", line), *([("loses", rule.fix.loss)] if rule.fix.loses else [])]
-    return [("fix", fix_sentence(rule.fix, table.name)), *([("spec", rule.spec)] if _is_about_a_server(rule) else [])]
+        return [("fix", line), *loses]
+    return [
+        ("fix", rule.fix.repair_of(table.name)),
+        *loses,
+        *([("spec", rule.spec)] if _is_about_a_server(rule) else []),
+    ]
 
 
 def _is_about_a_server(rule: Rule) -> bool:

@@ -6,11 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
+from deltacli.cli.invocation import invocation
 from deltacli.cli.render.columns import Column
 from deltacli.cli.render.json import envelope
 from deltacli.cli.render.sections import NOT_THE_NEWEST, Section
 from deltacli.cli.render.text_form import write_sections
 from deltacli.cli.results import Emit, Listing, line_of
+from deltacli.cli.terminal.shell import as_typed
 from deltacli.cli.terminal.term import Style
 from deltacli.delta.protocol.traits import OTHERS
 from deltacli.units import format_size, plural
@@ -160,7 +162,8 @@ def _way_out(one: WayOut) -> Iterator[str]:
     if one.command is None:
         yield f"{OTHERS.get(one.feature, one.feature)}: {one.why}"
         return
-    yield f"{one.feature}: {one.command}{_cost(one)}"
+    yield f"{one.feature}{_cost(one)}:"
+    yield as_typed(one.command, invocation.arguments)
     yield from (f"  {step}" for step in one.steps)
 
 
