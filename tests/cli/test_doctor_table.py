@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import shutil
 from pathlib import Path
@@ -215,6 +216,8 @@ def test_a_table_that_lost_files_is_told_so_first_and_nothing_else_is_advised(tm
     assert [("files.lost", "error", "deltacli repair ./tbl --dry-run")] == [
         (one["code"], one["severity"], one["command"]) for one in advice
     ]
+    doctor(tmp_path, "--html", "page.html")
+    assert f"deltacli repair file://{tmp_path}/tbl " in re.sub("<[^>]*>", "", (tmp_path / "page.html").read_text())
     assert {"lostFiles": 2} == advice[0]["now"]
     assert absent in advice[0]["message"]
     assert cut in advice[0]["message"]

@@ -29,8 +29,8 @@ _NONE = '<p class="dim">None.</p>'
 
 
 def table_page(report: TableReport, name: str) -> str:
-    """Return the page of a table, which its user calls `name`."""
-    found, shown = report.as_json(name), without_secrets(name)
+    """Return the page of a table, which its user calls `name`. Commands have its URI: a page is read anywhere."""
+    found, shown = report.as_json(without_secrets(report.uri)), without_secrets(name)
     areas = _map(found["partitions"])
     body = f"""<header>
 <h1>{text(shown)}</h1>
