@@ -1944,7 +1944,7 @@ again;TEXT
 '
             arguments='once;DIRECTORY
 once;@paths
-once;short integer long float double date timestamp_ntz
+once;smallint int bigint double timestamp_ntz
 again;TEXT
 '
             ;;

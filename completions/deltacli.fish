@@ -1630,7 +1630,7 @@ complete -c deltacli -n '__deltacli_may "validate"' -s v -l verbose -d 'Write mo
 complete -c deltacli -n '__deltacli_may "validate" -h --help' -s h -l help -d 'Show this message and exit.'
 complete -c deltacli -n '__deltacli_argument "widen-type" 0' -f -a '(__fish_complete_directories (commandline -ct))'
 complete -c deltacli -n '__deltacli_argument "widen-type" 1' -f -k -a '(__deltacli_of_table paths)'
-complete -c deltacli -n '__deltacli_argument "widen-type" 2' -f -a 'short\\t\'\' integer\\t\'\' long\\t\'\' float\\t\'\' double\\t\'\' date\\t\'\' timestamp_ntz\\t\'\''
+complete -c deltacli -n '__deltacli_argument "widen-type" 2' -f -a 'smallint\\t\'\' int\\t\'\' bigint\\t\'\' double\\t\'\' timestamp_ntz\\t\'\''
 complete -c deltacli -n '__deltacli_may "widen-type" --enable' -l enable -d 'Set delta.enableTypeWidening to true if it is not.'
 complete -c deltacli -n '__deltacli_may "widen-type" --upgrade-protocol' -l upgrade-protocol -d 'Add missing features; clients that do not support them lose access.'
 complete -c deltacli -n '__deltacli_may "widen-type" --check-files' -l check-files -d 'Check the types in every data file first; refuse if one differs.'

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from deltacli.errors import UsageError
-from deltacli.hints import Duration
+from deltacli.hints import Duration, nearest_name
 from deltacli.patterns import pattern
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -92,15 +92,28 @@ def parse_duration(text: str, where: str) -> int:
     """
     match = re.fullmatch(rf"\s*([0-9]{{1,15}})\s*({'|'.join(DURATIONS_MS)})\s*", text.lower())
     if match is None:
-        raise UsageError(
+        unknown = UsageError(
             f"{where}: {text!r} is not a duration",
             code="usage.duration",
             facts={"expected": f"a number and one of {', '.join(DURATIONS_MS)}, as in 30d or 168h"},
         )
+        if near := _near_duration(text):
+            unknown.facts["did you mean"], unknown.written = near, text
+        raise unknown
     duration = int(match[1]) * DURATIONS_MS[match[2]]
     if duration > LONGEST_MS:
         raise UsageError(f"{where}: {text!r} is longer than a thousand years", code="usage.duration")
     return duration
+
+
+def _near_duration(text: str) -> str | None:
+    """Return the duration that a text with the name of a unit means: 3d for `3 days` and `3dya`; None for others."""
+    found = re.fullmatch(r"\s*([0-9]{1,15})\s*([a-z]{2,})\s*", text.lower())
+    unit = None if found is None else nearest_name(found[2].removesuffix("s"), (*UNITS_MS, *_SHORT_UNITS))
+    return f"{found[1]}{unit[0]}" if found and unit else None
+
+
+_SHORT_UNITS = ("hr", "min", "sec")
 
 
 def parse_versions(text: str, option: str) -> tuple[int, ...]:

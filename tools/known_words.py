@@ -36,7 +36,7 @@ _WORDS: Mapping[tuple[str, str], tuple[str, ...]] = {
 """Command and the name of an option or of an argument -> what completes its value."""
 
 
-_TYPES = ("short", "integer", "long", "float", "double", "date", "timestamp_ntz")
+_TYPES = ("smallint", "int", "bigint", "double", "timestamp_ntz")
 _VERSIONS = frozenset({"V", "V|T", "V2", "VERSION", "A,B-C,…"})
 _COLUMNS = {("changes", "--columns"), ("diff", "--key"), ("read", "--columns")}
 

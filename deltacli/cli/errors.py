@@ -170,8 +170,8 @@ def _hint(error: DeltacliError, arguments: Sequence[str], table: str | None) -> 
     if isinstance(error, PathExternal) and error.prefix is not None and arguments:
         return again_with(arguments, "--allow-external", error.prefix, is_repeatable=True)
     of_shares = error.code in ("share.address", "share.not-found")
-    if (of_shares or error.code in _EXPLAINED) and not error.hint:
-        return _of_shares(arguments) if of_shares else f"deltacli help {_EXPLAINED[error.code]}"
+    if of_shares and not error.hint:
+        return _of_shares(arguments)
     if (respelled := _with_meant(error, arguments)) is not None:
         return respelled
     if error.code == "table.path-missing" and table and not error.hint:
@@ -179,7 +179,7 @@ def _hint(error: DeltacliError, arguments: Sequence[str], table: str | None) -> 
     if isinstance(error, NotATable) and table and (near := _table_near(error, table)):
         return _with_table([word for word in arguments if word != "--yes"], table, near)
     if not error.hint:
-        return None
+        return f"deltacli help {_EXPLAINED[error.code]}" if error.code in _EXPLAINED else None
     if arguments and re.fullmatch(r"add(?: --[a-z-]+){2,}", error.hint):
         return again_with_flags(arguments, error.hint.split()[1:])
     option = re.match(r"add (--[a-z-]+)(?: (\S+))?( .*)?\Z", error.hint)

@@ -260,6 +260,12 @@ def test_a_wrong_command_line_is_exit_2_and_shows_the_usage(
         ("widen-type trips trip", "widen-type trips trip TYPE"),
         ("widen-type trips trip decmal(10,2)", "widen-type trips trip 'decimal(10,2)'"),
         ("alter trips add x STIRNG", "alter trips add x string"),
+        ("alter trips move day aftr:trip", "alter trips move day after:trip"),
+        ("vacuum trips --retention 3dya", "vacuum trips --retention 3d"),
+        ("vacuum trips --retention=12hours", "vacuum trips --retention=12h"),
+        ("vacuum trips --retention 1month", "help durations"),
+        ("explain trips --if ad=deletionVectors", "explain trips --if add=deletionVectors"),
+        ("explain trips --if wide=trip:long", "explain trips --if widen=trip:long"),
         ("diff trips 3 7 --rows --key tripp", "diff trips 3 7 --rows --key trip"),
         ("fleet plan fleet.toml --only lakee", "fleet plan fleet.toml --only lake"),
         ("vacuum trips 7d", "vacuum trips --retention 7d"),
@@ -445,16 +451,18 @@ def test_a_time_later_than_the_clock_deletes_nothing(sample: Path, tmp_path: Pat
             "history t --config deltacli.toml",
             "retry_budget in the configuration deltacli.toml: 'abc' is not a duration",
         ),
+        ("history t --config key.toml", "the configuration key.toml has an unknown key: formt; did you mean format?"),
+        ("history t --config value.toml", "format in the configuration value.toml is 'jsn'; did you mean json?"),
         ("vacuum t --retention 7x", "--retention: '7x' is not a duration"),
         ("vacuum t --allow-retention-below 9999999999w", "--allow-retention-below: '9999999999w' is longer than"),
         ("log expire t --retention 7x", "--retention: '7x' is not a duration"),
         ("log expire t --allow-retention-below x", "--allow-retention-below: 'x' is not a duration"),
     ],
 )
-def test_the_error_of_a_duration_names_the_option_or_the_file_and_the_key(
-    words: str, named: str, tmp_path: Path
-) -> None:
+def test_the_error_of_a_value_names_the_option_or_the_file_and_the_key(words: str, named: str, tmp_path: Path) -> None:
     (tmp_path / "deltacli.toml").write_text('retry_budget = "abc"\n')
+    (tmp_path / "key.toml").write_text('formt = "json"\n')
+    (tmp_path / "value.toml").write_text('format = "jsn"\n')
 
     done = deltacli(*words.split(), cwd=tmp_path)
 

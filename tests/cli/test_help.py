@@ -15,6 +15,7 @@ from deltacli.cli.command_tree import FORMER_OPTIONS
 from deltacli.cli.command_tree import HEADINGS as HEADINGS_OF_COMMANDS
 from deltacli.cli.commands.completion import SCRIPTS
 from deltacli.cli.options.sections import OptionHeading, section_of
+from deltacli.delta.evolution.sql_types import POSSIBLE
 from tests.cli.pty_session import Session
 from tests.cli.support import ROOT, deltacli
 from tests.completions.shells import FILES
@@ -240,3 +241,10 @@ def test_the_parts_of_a_change_are_not_under_execution() -> None:
     parts = {"--comment", "--default", "--position", "--keep-nullability", "--drop", "--none", "--with-options"}
     assert parts <= names[OptionHeading.SELECTION]
     assert "--allow-lossy" in names[OptionHeading.SAFETY]
+
+
+def test_help_and_documentation_name_the_types_that_errors_name() -> None:
+    help_of_alter = next(one for one in read_commands() if one.name == "alter").help
+
+    assert POSSIBLE in " ".join(help_of_alter.split())
+    assert POSSIBLE in (ROOT / "docs" / "alter.md").read_text()

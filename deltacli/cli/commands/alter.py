@@ -95,7 +95,11 @@ def alter(
 
     \b
     A column is a path: a.b, xs.element, m.value; backticks quote names with dots.
-    A position is first, last, before:X or after:X. No data file is rewritten;
+    A position is first, last, before:X or after:X. A type of a Delta table is one
+    of tinyint (byte), smallint (short), int (integer), bigint (long), float
+    (real), double, decimal(p,s) (dec, numeric) with s <= p <= 38, boolean,
+    string, char(n), varchar(n), binary, date, timestamp, timestamp_ntz, variant,
+    array<…>, map<…, …>, struct<name: type, …>. No data file is rewritten;
     not-null and constraints read the rows that statistics do not prove.
     Columns of a Delta table are renamed and dropped after `mapping name`. What
     depends on a column refuses its change: constraints, generated columns,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Any
 
 from deltacli.cli.invocation import invocation
 from deltacli.cli.terminal.shell import again, without_value
 from deltacli.errors import UsageError
+from deltacli.hints import nearest_name
 from deltacli.typing import Toml
 from deltacli.units import parse_duration
 
@@ -55,7 +56,7 @@ def read_configuration(path: str | None) -> dict[str, Toml]:
         raise UsageError(f"the configuration {path} is not TOML: {fault}", code="usage.config") from fault
     if unknown := sorted(set(settings) - _KEYS):
         raise UsageError(
-            f"the configuration {path} has an unknown key: {unknown[0]}",
+            f"the configuration {path} has an unknown key: {unknown[0]}{_asked(unknown[0], _KEYS)}",
             code="usage.config",
             facts={"known": ", ".join(sorted(_KEYS))},
         )
@@ -119,9 +120,14 @@ def one_of(choices: type[Any], value: object, where: str) -> Any:  # Any: a memb
     try:
         return choices(value)
     except ValueError:
-        raise UsageError(
-            f"{where} is {value!r}", facts={"expected": ", ".join(str(choice) for choice in choices)}
-        ) from None
+        expected = [str(choice) for choice in choices]
+        meant = _asked(str(value), expected)
+        raise UsageError(f"{where} is {value!r}{meant}", facts={"expected": ", ".join(expected)}) from None
+
+
+def _asked(word: str, known: Iterable[str]) -> str:
+    near = nearest_name(word, sorted(known))
+    return "" if near is None else f"; did you mean {near}?"
 
 
 def parse_storage_option(text: str) -> tuple[str, str]:

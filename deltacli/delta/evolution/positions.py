@@ -31,7 +31,10 @@ def _read(fields: list[dict[str, Any]], position: str, parent: ColumnPlace) -> t
     if word in ("first", "last") and not colon:
         return word, None
     if word not in ("before", "after") or not reference:
-        raise UsageError(f"{position!r} is not a position", facts={"expected": "first, last, before:X or after:X"})
+        unknown = UsageError(f"{position!r} is not a position", facts={"expected": "first, last, before:X or after:X"})
+        if near := nearest_name(word, ("before", "after") if colon else ("first", "last")):
+            unknown.facts["did you mean"], unknown.written = f"{near}{colon}{reference}", position
+        raise unknown
     return word, fields[_sibling(fields, reference, parent)]
 
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple, NoReturn
 
-from deltacli.delta.schema.allowed_widenings import MAX_DECIMAL_PRECISION, canonical_name, decimal_of
+from deltacli.delta.schema.allowed_widenings import NUMBER_TYPES, OF_DECIMALS, canonical_name, decimal_of
 from deltacli.delta.schema.types import (
     MAX_DEPTH,
     ArrayType,
@@ -31,11 +31,12 @@ _PLAIN = frozenset(
     | {"timestamp_ntz", "variant"}
 )
 _TEXTS = re.compile(r"(?:char|character|varchar)\s*\(\s*([1-9]\d{0,8})\s*\)", re.ASCII)
-_POSSIBLE = (
-    "tinyint, smallint, int, bigint, float, double, decimal(p,s), boolean, string, char(n), varchar(n), binary, date, "
-    "timestamp, timestamp_ntz, variant, array<…>, map<…, …>, struct<name: type, …>"
+POSSIBLE = (
+    f"{NUMBER_TYPES}, boolean, string, char(n), varchar(n), binary, date, timestamp, timestamp_ntz, variant, array<…>, "
+    "map<…, …>, struct<name: type, …>"
 )
-_WORDS = re.findall(r"\b[a-z_]{3,}\b", _POSSIBLE)
+"""How types of new columns are written."""
+_WORDS = [word for word in re.findall(r"\b[a-z_]{3,}\b", POSSIBLE) if word not in ("with", "name", "type")]
 _TOKEN = re.compile(
     r"\s*(?:`(?P<quoted>(?:[^`]|``)+)`|'(?P<text>(?:[^'\\]|''|\\.)*)'|(?P<word>[\w$]+)|(?P<mark>[<>(),:]))", re.DOTALL
 )
@@ -86,7 +87,7 @@ def _unknown(text: str, reason: str) -> UsageError:
     return UsageError(
         f"the type {text[:120]!r} cannot be used: {reason}",
         code=CODE,
-        facts={"possible": _POSSIBLE},
+        facts={"possible": POSSIBLE},
         hint="quote a type that contains spaces or brackets: 'decimal(20, 2)'" if re.search(r"[\s(<]", text) else None,
     )
 
@@ -205,7 +206,7 @@ class _Parser:
         if name not in _PLAIN and decimal_of(name) is None:
             reason = f"{text} is not a type of new columns"
             if name.startswith(("dec", "numeric")):
-                reason = f"a decimal has 1 to {MAX_DECIMAL_PRECISION} digits, and no more of them behind the point"
+                reason = OF_DECIMALS
             elif (near := nearest_type(text, _WORDS)) is not None:
                 reason += f"; did you mean {near}?"
             self.fail(reason)

@@ -32,6 +32,12 @@ ICEBERG_WIDER: Mapping[str, frozenset[str]] = {
 "The part of `WIDER` that Iceberg supports. Decimals may increase in precision, but not in scale."
 
 MAX_DECIMAL_PRECISION = 38
+NUMBER_TYPES = (
+    "tinyint (byte), smallint (short), int (integer), bigint (long), float (real), double, "
+    f"decimal(p,s) (dec, numeric) with s <= p <= {MAX_DECIMAL_PRECISION}"
+)
+"""How the types of numbers are written, in messages and documentation."""
+OF_DECIMALS = f"a decimal has a precision of 1 to {MAX_DECIMAL_PRECISION}, and a scale up to the precision"
 
 _OTHER_NAMES: Mapping[str, str] = {
     "tinyint": "byte",

@@ -11,6 +11,8 @@ from deltacli.delta.encoding.value_text import has_bytes
 from deltacli.delta.schema.allowed_widenings import (
     INTEGER_DIGITS,
     MAX_DECIMAL_PRECISION,
+    NUMBER_TYPES,
+    OF_DECIMALS,
     WIDER,
     Decimal,
     canonical_name,
@@ -32,10 +34,7 @@ from deltacli.hints import command, nearest_type
 from deltacli.typing import Json
 
 _CODE = "usage.type"
-_POSSIBLE = (
-    "byte (tinyint), short (smallint), integer (int), long (bigint), float (real), double, decimal(p,s) (dec, "
-    f"numeric) with s <= p <= {MAX_DECIMAL_PRECISION}, date, timestamp_ntz"
-)
+_POSSIBLE = f"{NUMBER_TYPES}, date, timestamp_ntz"
 _NAMES = frozenset({"byte", "short", "integer", "long", "float", "double", "date", "timestamp_ntz"})
 _LOOKS_DECIMAL = re.compile(r"\s*(?:decimal|dec|numeric)\s*\(", re.IGNORECASE)
 _INSTANTS = frozenset({"timestamp", "timestamp_ltz"})
@@ -51,7 +50,7 @@ def parse_type(text: str) -> str:
         return name
     reason = "it is not a type that a column can be widened to"
     if _LOOKS_DECIMAL.match(text):
-        reason = f"a decimal has 1 to {MAX_DECIMAL_PRECISION} digits, and no more of them behind the point"
+        reason = OF_DECIMALS
     elif name in _INSTANTS:
         reason = "it is a time with a zone; a date can become timestamp_ntz"
     elif (near := nearest_type(text, (*_NAMES, *_SQL_NAMES))) is not None:
@@ -60,7 +59,7 @@ def parse_type(text: str) -> str:
         f"the type {text!r} cannot be used: {reason}",
         code=_CODE,
         facts={"possible": _POSSIBLE},
-        hint="quote a type that contains spaces: 'decimal(20, 2)'" if re.search(r"[\s(]", text) else None,
+        hint="quote a type that contains spaces: 'decimal(20, 2)'" if re.search(r"\s", text.strip()) else None,
     )
 
 

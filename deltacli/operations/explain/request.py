@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -96,9 +97,14 @@ def _change(text: str) -> Supposed:
     kind, _, rest = text.partition("=")
     column, _, data_type = rest.rpartition(":") if kind == "widen" else (rest, "", "")
     if kind not in list(ChangeKind) or not column or (kind == "widen" and not data_type):
-        raise UsageError(
+        unknown = UsageError(
             f"{text!r} is not a change that can be supposed",
             code="usage.change",
             facts={"expected": "add=FEATURE, drop=FEATURE or widen=COLUMN:TYPE"},
         )
+        parts = re.fullmatch(r"(\w+)[=:](.+)", text)
+        near = None if parts is None else nearest_name(parts[1], list(ChangeKind))
+        if parts is not None and near is not None and (near != ChangeKind.WIDEN or ":" in parts[2]):
+            unknown.facts["did you mean"], unknown.written = f"{near}={parts[2]}", text
+        raise unknown
     return Supposed(ChangeKind(kind), column, data_type)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from deltacli.alter_verbs import Details, Verb
 from deltacli.errors import Refused, UsageError
-from deltacli.hints import command, nearest_type, parameter
+from deltacli.hints import command, nearest_name, nearest_type, parameter
 from deltacli.paimon.evolution.requests import (
     AddColumn,
     DropColumn,
@@ -112,7 +112,12 @@ def _move(column: str, text: str) -> Move:
         return Move(column, MoveKind(kind))
     if kind in (MoveKind.BEFORE, MoveKind.AFTER) and reference:
         return Move(column, MoveKind(kind), _top_level(reference))
-    raise UsageError(f"{text!r} is not a position", facts={"expected": "first, last, before:COLUMN or after:COLUMN"})
+    unknown = UsageError(
+        f"{text!r} is not a position", facts={"expected": "first, last, before:COLUMN or after:COLUMN"}
+    )
+    if near := nearest_name(word.lower(), ("before", "after") if colon else ("first", "last")):
+        unknown.facts["did you mean"], unknown.written = f"{near}{colon}{reference}", text
+    raise unknown
 
 
 def _top_level(text: str) -> str:

@@ -35,10 +35,10 @@ def test_a_type_in_sql_or_as_in_the_schema(text: str, name: str) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("decimal(39,0)", "a decimal has 1 to 38 digits"),
-        ("decimal(0)", "a decimal has 1 to 38 digits"),
-        ("decimal(2,3)", "no more of them behind the point"),
-        ("decimal(-3,1)", "a decimal has 1 to 38 digits"),
+        ("decimal(39,0)", "a decimal has a precision of 1 to 38"),
+        ("decimal(0)", "a decimal has a precision of 1 to 38"),
+        ("decimal(2,3)", "a scale up to the precision"),
+        ("decimal(-3,1)", "a decimal has a precision of 1 to 38"),
         ("timestamp", "a date can become timestamp_ntz"),
         ("string", "not a type that a column can be widened to"),
         ("varchar(3)", "not a type that a column can be widened to"),
