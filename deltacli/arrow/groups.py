@@ -1,6 +1,6 @@
-"""Groups of the rows of a table, as `Table.group_by` makes them, without importing `pyarrow.acero`.
+"""Groups of the rows of a table, as `Table.group_by` makes them, without importing Acero's module.
 
-That module loads `pyarrow.dataset`, all of Arrow's file systems and TLS, which takes 60 ms of a command that takes 250
+That module loads datasets, all of Arrow's file systems and TLS, which takes 60 ms of a command that takes 250
 ms. If a pyarrow release defines the nodes of its engine elsewhere, it is imported instead.
 """
 

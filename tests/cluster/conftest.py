@@ -44,8 +44,9 @@ OF_A_KIND = (
 """Files of tests that are about the kind of the cluster, or choose it themselves."""
 
 HALF = os.environ.get("DELTACLI_HALF")
-"""Where one run is on the local cluster (0) and one on Connect (1): which half of the tests that are alike on both is
-left to this run. `dev.py soak spark` has all of them on each kind.
+"""Where one run is on the local cluster (0) and one on Connect (1): which of the tests that are alike on both are left
+to this run. A quarter is on the local cluster, which has more tests of its own. `dev.py soak spark` has all of them on
+each kind.
 """
 
 collect_ignore_glob = [] if find_spec("pyspark") is not None else ["test_*.py"]
@@ -62,7 +63,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _is_of_half(item: pytest.Item, half: int) -> bool:
     if "smoke" in item.name or item.path.stem.removeprefix("test_") in OF_A_KIND:
         return True
-    return half == (0 if item.nodeid.startswith(OF_THE_WORKERS) else zlib.crc32(item.nodeid.encode()) % 2)
+    return half == (0 if item.nodeid.startswith(OF_THE_WORKERS) else min(zlib.crc32(item.nodeid.encode()) % 4, 1))
 
 
 @pytest.fixture(scope="session")

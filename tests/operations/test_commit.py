@@ -18,7 +18,9 @@ from deltacli.errors import (
     Refused,
     StorageFailed,
 )
-from deltacli.operations.change.commit import ENGINE_INFO, Committed, NothingToDo, jittered_pause
+from deltacli.operations.change.commit import ENGINE_INFO, Committed, NothingToDo, commit, jittered_pause
+from deltacli.operations.table.handle import TableHandle
+from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.version import Snapshot
 from deltacli.storage import Created, Creation, Existed, Storage, Unknown
 from tests.support.actions import Line, add, commit_info, domain, metadata, protocol, remove, to_bytes, txn
@@ -102,6 +104,28 @@ def test_a_table_of_another_writer_kind_is_refused() -> None:
         run(storage, say())
 
     assert 1 == len(commits_of(storage))
+
+
+def test_no_commit_takes_the_place_of_one_that_only_a_compaction_has() -> None:
+    """Engines read the compaction instead of the commits that it covers, also of those made after their loss."""
+    storage, lost = table_of_commits(3).in_memory(), table_of_commits(4).in_memory().read(commit_path(3))
+    storage.write(f"{LOG}/{1:020}.{3:020}.compacted.json", b"")
+
+    with pytest.raises(Refused, match="commits after version 2 seem to be lost") as caught:
+        run(storage, count_up())
+
+    assert ("compaction.beyond-log", 4) == (caught.value.code, len(commits_of(storage)))
+
+    def read_too_early(table: TableHandle) -> Snapshot:
+        """Another writer adds the commit and the compaction while the log is listed."""
+        snapshot = read_snapshot(table)
+        storage.write(commit_path(3), lost)
+        return snapshot
+
+    done = commit(open_at(storage), count_up(), read=read_too_early, pause=lambda _: None)
+
+    assert isinstance(done, Committed)
+    assert (4, 2) == (done.version, done.read_version)
 
 
 HARMLESS: list[list[Line]] = [

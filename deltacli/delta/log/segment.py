@@ -71,6 +71,8 @@ class LogListing:
     "(version, rule id) of unusable checkpoints."
     checksums: tuple[int, ...] = ()
     """The versions that have a checksum file, ascending."""
+    compacted_to: int = -1
+    """The highest version that a log compaction covers; -1 without any."""
 
     @property
     def is_empty(self) -> bool:
@@ -91,6 +93,11 @@ class LogListing:
         Otherwise newer commits have expired, and the number of the next one is free again.
         """
         return self.newest_version == version or version + 1 in self.commits
+
+    @property
+    def has_lost_newest(self) -> bool:
+        """Return whether a log compaction covers versions after the newest one: they were committed and are lost."""
+        return self.compacted_to > self.newest_version
 
     @cached_property
     def commit_runs(self) -> list[tuple[int, int]]:
@@ -118,6 +125,10 @@ class LogListing:
         return replace(self, commits=sound).reconstructable
 
 
+BEYOND_LOG = "compaction.beyond-log"
+"""The rule of a log compaction that covers versions after the newest commit."""
+
+
 class LogSegment(NamedTuple):
     """The files that rebuild `version`: at most one checkpoint and the commits after it, ascending."""
 
@@ -137,6 +148,7 @@ def read_listing(files: Iterable[LogFile], *, start_version: int = 0) -> LogList
     instances: list[CheckpointInstance] = []
     problems: list[tuple[int, str]] = []
     checksums: list[int] = []
+    compacted_to = -1
     parts: dict[tuple[int, int], dict[int, LogFile]] = {}
     for file in files:
         kind = file.path.kind
@@ -151,6 +163,8 @@ def read_listing(files: Iterable[LogFile], *, start_version: int = 0) -> LogList
                 instances.append(CheckpointInstance(file.version, kind, (file,)))
         elif kind is LogFileKind.CHECKSUM:
             checksums.append(file.version)
+        elif kind is LogFileKind.COMPACTED_COMMIT:
+            compacted_to = max(compacted_to, file.path.last_version)
         elif kind is LogFileKind.UNPADDED:
             problems.append((-1, "log.name-not-padded"))
     for (version, count), present in parts.items():
@@ -160,7 +174,7 @@ def read_listing(files: Iterable[LogFile], *, start_version: int = 0) -> LogList
         else:
             problems.append((version, "checkpoint.multipart-incomplete"))
     noted = tuple(sorted(set(problems)))
-    return LogListing(commits, tuple(instances), start_version, noted, tuple(sorted(checksums)))
+    return LogListing(commits, tuple(instances), start_version, noted, tuple(sorted(checksums)), compacted_to)
 
 
 def make_log_file(name: str, size_bytes: int, modified_ms: int) -> LogFile:
@@ -202,6 +216,8 @@ def _worked_around(listing: LogListing, checkpoint: CheckpointInstance | None, w
     """Return the rule ids of files that this choice had to skip."""
     floor = checkpoint.version if checkpoint else -1
     rules = {rule for version, rule in listing.problems if version < 0 or floor <= version <= wanted}
+    if wanted == listing.newest_version and listing.has_lost_newest:
+        rules.add(BEYOND_LOG)
     if checkpoint is not None:
         if checkpoint.version == wanted and wanted not in listing.commits:
             rules.add("log.checkpoint-commit-missing")

@@ -31,6 +31,7 @@ from deltacli.delta.log.commit_times import TimestampSource
 from deltacli.delta.log.conflicts import ConflictingCommit, Drop, Fail, Rebase, Recompute, judge, look_at
 from deltacli.delta.log.log_path import LOG_DIRECTORY, commit_name
 from deltacli.delta.log.row_ids import DOMAIN, read_mark
+from deltacli.delta.log.segment import BEYOND_LOG
 from deltacli.errors import CommitCorrupt, ConflictLost, DeltacliError, OutcomeUnknown, Refused, StorageFailed
 from deltacli.hints import DoubleQuoted, command
 from deltacli.operations.table.find_log import list_log
@@ -124,9 +125,10 @@ def commit(
     tried as the next one without reading the table; the caller knows what the commits before `after` changed.
     `commit_metadata` are keys to add to the commitInfo; reserved ones raise UsageError.
 
-    Raises Refused where the table's protocol forbids it, NoAtomicCreate where the store is read-only, StorageFailed,
-    and ConflictLost after `max_attempts` versions went to others or for a request that must not be made again, all with
-    nothing changed; OutcomeUnknown where the commit was sent and cannot be read back; and what `read` and a body raise.
+    Raises Refused where the table's protocol forbids it or its newest commits are lost, NoAtomicCreate where the store
+    is read-only, StorageFailed, and ConflictLost after `max_attempts` versions went to others or for a request that
+    must not be made again, all with nothing changed; OutcomeUnknown where the commit was sent and cannot be read back;
+    and what `read` and a body raise.
     An interruption carries a note where a commit was in flight.
 
     Spec: Delta Log Entries; Protocol Evolution; In-Commit Timestamps.
@@ -183,6 +185,7 @@ def _make(
     """Return the request for the newest version, or for the one that the commit `before` was made from."""
     snapshot = read(table) if before is None else before.made_from
     if snapshot is not None:
+        _require_free_versions(table, snapshot)
         request, read_version = make(snapshot), snapshot.version
     elif create is not None:
         request, read_version = create(), -1
@@ -191,6 +194,22 @@ def _make(
     if request is None:
         return NothingToDo(read_version)
     return _Made(request, read_version, _base(snapshot, request, before), snapshot)
+
+
+def _require_free_versions(table: TableHandle, snapshot: Snapshot) -> None:
+    """Raise Refused where a log compaction covers versions after the newest one: engines would read it instead of the
+    next commits. Spec: Log Compaction Files.
+    """
+    if BEYOND_LOG not in snapshot.segment.problems:
+        return
+    listing = list_log(table.storage)  # once more: a writer may have added commits and compaction in between
+    if listing.has_lost_newest:
+        raise Refused(
+            f"commits after version {listing.newest_version} seem to be lost: a log compaction covers the versions up "
+            f"to {listing.compacted_to}, and engines would read it instead of a new commit",
+            code=BEYOND_LOG,
+            hint=command("repair", level="log", sources=["COPY"]),
+        )
 
 
 class _Lost(NamedTuple):
