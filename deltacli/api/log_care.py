@@ -8,6 +8,7 @@ from deltacli.operations.table.api_arguments import optional_version, version_nu
 from deltacli.operations.table.api_hints import named
 from deltacli.operations.table.handle import TableHandle
 from deltacli.request_fields import Lazy, takes
+from deltacli.short_repr import short_repr
 
 if TYPE_CHECKING:
     from deltacli.operations.log.compact_log import Compaction
@@ -20,6 +21,7 @@ else:
     ExpiryRequest = Lazy("deltacli.operations.log.expire", "ExpiryRequest")
 
 
+@short_repr("plan", "outcome")
 class ExpiryResult(NamedTuple):
     """A plan and its outcome; None where it was not executed."""
 
@@ -27,6 +29,7 @@ class ExpiryResult(NamedTuple):
     outcome: ExpiryOutcome | None
 
 
+@short_repr("plan", "was_executed")
 class RestoreResult(NamedTuple):
     """A plan, and whether it was executed."""
 

@@ -9,6 +9,7 @@ from deltacli.errors import UsageError
 from deltacli.operations.table.api_hints import named
 from deltacli.operations.table.handle import TableHandle
 from deltacli.request_fields import Lazy, takes
+from deltacli.short_repr import short_repr
 
 if TYPE_CHECKING:
     from deltacli.operations.quarantine.purge import PurgeOutcome, PurgePlan
@@ -26,6 +27,7 @@ else:
     UndeleteRequest = Lazy("deltacli.operations.recover.request", "UndeleteRequest")
 
 
+@short_repr("plan", "outcome")
 class PurgeResult(NamedTuple):
     """A plan and its outcome; None where it was not executed."""
 

@@ -256,3 +256,51 @@ def test_methods_with_requests_can_be_inspected_and_refuse_none_for_a_word(sampl
     for fields in wrong:
         with pytest.raises(UsageError, match="is None, expected"):
             table.checkpoint(dry_run=True, **fields)
+
+
+RESULTS: dict[str, Callable[[Table, str], object]] = {
+    "AlterationOutcome": lambda table, _: table.alter([{"change": "comment", "column": "trip", "comment": "x"}]),
+    "BackupResult": lambda table, there: table.backup_log(there),
+    "CheckpointResult": lambda table, _: table.checkpoint(),
+    "ChecksumReport": lambda table, _: table.write_checksum(),
+    "Compaction": lambda table, _: table.compact_log(1, 3),
+    "ExpiryResult": lambda table, _: table.expire_log(dry_run=True),
+    "Explanation": lambda table, _: table.explain(),
+    "FeatureDrop": lambda table, _: (table.add_features(["v2Checkpoint"]), table.drop_features("v2Checkpoint"))[1],
+    "FeaturesOutcome": lambda table, _: table.add_features(["deletionVectors"]),
+    "History": lambda table, _: table.history(),
+    "HistoryItem": lambda table, _: table.history().items[0],
+    "OptimizeOutcome": lambda table, _: table.optimize(),
+    "OptimizePlan": lambda table, _: table.optimize(dry_run=True).plan,
+    "PropertiesOutcome": lambda table, _: table.set_properties({"a": "b"}),
+    "RepairOutcome": lambda table, _: table.repair(dry_run=True),
+    "RestoreOutcome": lambda table, _: table.restore(version=3),
+    "RestorePlan": lambda table, _: table.plan_restore(version=3),
+    "RestoreResult": lambda table, there: (table.backup_log(there), table.restore_log(there, dry_run=True))[1],
+    "TableDiff": lambda table, _: table.diff(from_version=1, to_version=14),
+    "TableReach": lambda table, _: table.reach(),
+    "TableReport": lambda table, _: table.doctor(),
+    "UndeletePlan": lambda table, _: table.plan_undelete(),
+    "UndeleteResult": lambda table, _: table.undelete(dry_run=True),
+    "VacuumResult": lambda table, _: table.vacuum(),
+    "Validation": lambda table, _: table.validate(),
+    "WideningOutcome": lambda table, _: table.widen_type(
+        ("ride.fare", "decimal(20,2)"), enable=True, upgrade_protocol=True
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_results_are_shown_in_one_short_line(name: str, table: Table, tmp_path: Path) -> None:
+    shown = repr(RESULTS[name](table, str(tmp_path / "there")))
+
+    assert shown.startswith(f"{name}(")
+    assert shown.endswith(")")
+    assert "\n" not in shown
+    assert len(shown) <= 200
+
+
+def test_the_line_of_an_optimization_has_its_files_and_version(table: Table) -> None:
+    outcome = table.optimize()
+
+    assert f"removed={outcome.files_removed}, added={outcome.files_added}, committed_version=15" in repr(outcome)

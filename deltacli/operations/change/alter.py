@@ -50,6 +50,7 @@ from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.version import Snapshot
 from deltacli.request_fields import COMMIT_METADATA, OF_DELTA, option, shared
+from deltacli.short_repr import short_repr
 from deltacli.typing import Json, JsonObject
 
 
@@ -79,6 +80,7 @@ class AlterationRequest:
         return cast("tuple[Change, ...]", self.changes)
 
 
+@short_repr("read_version", "committed_version", "changes=request.changes", "refusals", "is_noop")
 @dataclass(frozen=True)
 class AlterationOutcome:
     """A planned or executed change. `committed_version` is None where nothing was committed."""

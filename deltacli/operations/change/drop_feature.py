@@ -47,6 +47,7 @@ from deltacli.operations.explain.known_clients import clients_regained
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.version import Snapshot
+from deltacli.short_repr import short_repr
 from deltacli.typing import Json
 from deltacli.units import format_duration, format_size, format_timestamp, plural
 
@@ -58,6 +59,7 @@ _BARRIERS = 3
 """Checkpoints before a drop: a reader that lists the log while the feature goes finds one behind which it is gone."""
 
 
+@short_repr("name", "version", "commits=versions", "steps", "is_made")
 @dataclass
 class FeatureDrop:
     """A drop of a feature, planned or made. `steps` are sentences; `versions` those that were committed."""

@@ -12,9 +12,11 @@ from deltacli.operations.change.commit import Committed, commit, require_possibl
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.version import Snapshot
+from deltacli.short_repr import short_repr
 from deltacli.typing import Json
 
 
+@short_repr("version", "committed_version", "added=plan.added", "dry_run")
 @dataclass(frozen=True, slots=True)
 class FeaturesOutcome:
     """An addition of features, planned or made. `version` is the one it was planned on, `committed_version` the one

@@ -14,6 +14,7 @@ from deltacli.operations.change.commit import Committed, commit, require_possibl
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.version import Snapshot
+from deltacli.short_repr import short_repr
 from deltacli.typing import Json, JsonObject
 
 
@@ -53,6 +54,7 @@ class PropertyEdits:
     commit_metadata: Mapping[str, str] = field(default_factory=dict)
 
 
+@short_repr("version", "committed_version", "changes=plan.changes", "dry_run")
 @dataclass(frozen=True, slots=True)
 class PropertiesOutcome:
     """A change of properties, planned or made. `version` is the one it was planned on, `committed_version` the one that

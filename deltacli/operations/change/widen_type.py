@@ -27,6 +27,7 @@ from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.version import Snapshot
 from deltacli.request_fields import COMMIT_METADATA, OF_DELTA, option, shared
+from deltacli.short_repr import short_repr
 from deltacli.typing import Json
 from deltacli.work.rows.file_types import COLUMNS, CheckTypes, ColumnsOfFiles
 
@@ -75,6 +76,7 @@ class WideningImpact:
     """The number of distinct values of widened partition columns, which are read in the new type."""
 
 
+@short_repr("read_version", "committed_version", "changes=plan.due", "refusals")
 @dataclass(frozen=True)
 class WideningOutcome:
     """A planned or executed change. `committed_version` is None where nothing was committed."""

@@ -25,6 +25,7 @@ from deltacli.operations.log.checksum_guard import require_as_in_checksum
 from deltacli.operations.table.find_log import list_log
 from deltacli.operations.table.rebuild import without_checkpoint
 from deltacli.operations.table.version import Snapshot
+from deltacli.short_repr import short_repr
 from deltacli.storage import Storage
 from deltacli.work.checkpoints.reading import CheckpointPiece, open_checkpoint, sidecar_location
 from deltacli.work.checkpoints.sidecars import sidecar_pieces
@@ -32,6 +33,7 @@ from deltacli.work.checkpoints.sidecars import sidecar_pieces
 Counts = tuple[FileCounts, TombstoneCounts]
 
 
+@short_repr("version", "files", "expired_tombstones_dropped", "skipped", "dry_run")
 @dataclass(frozen=True)
 class CheckpointResult:
     """What was done, or would be (`dry_run`); paths are relative to the table."""

@@ -30,6 +30,7 @@ from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot, rebuild
 from deltacli.operations.table.version import Snapshot
 from deltacli.request_fields import Kind, option
+from deltacli.short_repr import short_repr
 from deltacli.work.checkpoints.writing import CODEC, DEFAULT_CODEC, Encoding, unwritable_codec
 
 STATS_AS_JSON = "delta.checkpoint.writeStatsAsJson"
@@ -97,6 +98,7 @@ class CheckpointRequest:
                 raise UsageError(f"{name} is {text!r}, expected {', '.join(words)}")
 
 
+@short_repr("version=snapshot.version", "behind", "is_due", "notes")
 @dataclass(frozen=True)
 class CheckpointPlan:
     """The state and the files to write; nothing has been done."""

@@ -20,6 +20,7 @@ from deltacli.operations.table.keyed_files import Spelling
 from deltacli.operations.table.rebuild import read_newest_readable
 from deltacli.operations.table.time_travel import find_snapshot
 from deltacli.paimon.schema_changes import ChangeKind
+from deltacli.short_repr import short_repr
 from deltacli.storage.base import StoreOfVersions
 from deltacli.typing import ArrowArray, Json, RecordBatch
 from deltacli.units import format_timestamp
@@ -52,6 +53,7 @@ class Changed(NamedTuple):
         return {label: self.name, "from": self.before, "to": self.after}
 
 
+@short_repr("before=before.version", "after=after.version", "schema_changes", "properties", "protocol")
 @dataclass(frozen=True, eq=False)
 class TableDiff:
     """Two versions, and what differs from the first to the second."""

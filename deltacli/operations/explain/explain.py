@@ -25,6 +25,7 @@ from deltacli.operations.explain.ways_out import WayOut, ways_out
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_newest_readable
 from deltacli.operations.table.version import Snapshot
+from deltacli.short_repr import short_repr
 from deltacli.storage.base import StoreOfVersions
 from deltacli.typing import Json, JsonObject
 
@@ -76,6 +77,7 @@ class Explained(NamedTuple):
         }
 
 
+@short_repr("version", "features", "clients", "ways_out", "unknown_features")
 @dataclass(frozen=True, eq=False)
 class Explanation:
     """What clients do with a table. `supposed` are changes that are not made. `gap`: why this is not about the newest

@@ -23,6 +23,7 @@ from deltacli.hints import command, parameter
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.progress import reported_weighed
+from deltacli.short_repr import short_repr
 from deltacli.storage import Created, Existed, Storage, Unknown
 from deltacli.units import format_spans, gaps_in, named_ranges
 from deltacli.work.commits.reading import read_commit
@@ -34,6 +35,7 @@ Key = tuple[str, str]
 _FILES = ("add", "remove")
 
 
+@short_repr("first", "last", "size_bytes", "commit_bytes", "skipped", "dry_run")
 @dataclass(frozen=True, slots=True)
 class Compaction:
     """A compaction that was written, existed already, or would be written (`dry_run`)."""

@@ -34,6 +34,7 @@ from deltacli.operations.table.time_travel import version_at
 from deltacli.operations.table.version import Snapshot
 from deltacli.operations.validate.inspect_storage import WholeLog, list_log_whole
 from deltacli.request_fields import Kind, option
+from deltacli.short_repr import short_repr
 from deltacli.units import (
     DAY_MS,
     duration,
@@ -93,6 +94,7 @@ class ExpiryRequest:
             object.__setattr__(self, name, value)
 
 
+@short_repr("newest_version", "boundary", "files", "size_bytes", "lost_versions", "refusals")
 @dataclass(frozen=True)
 class ExpiryPlan:
     """The files to delete, in the order of deletion. Nothing has been done."""

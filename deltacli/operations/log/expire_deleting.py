@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from deltacli.clock import Clock, system_clock
 from deltacli.operations.table.denials import Denials
 from deltacli.operations.vacuum.deleting import require_progress, valid_ms
+from deltacli.short_repr import short_repr
 from deltacli.work.files.deleting import MOST_AT_ONCE, BatchOutcome, DeleteBatch, DeletePiece, FileOutcome
 from deltacli.work.task import TaskContext
 from deltacli.work.uninterrupted import Stop, uninterrupted
@@ -42,6 +43,7 @@ class ExpiredFile(NamedTuple):
     reason: ExpiryReason
 
 
+@short_repr("deleted", "deleted_bytes", "missing", "failed")
 @dataclass(slots=True)
 class ExpiryOutcome:
     """The outcome of a plan, as far as it was executed."""

@@ -32,6 +32,7 @@ from deltacli.operations.log.log_copy import (
 )
 from deltacli.operations.table.find_log import list_log
 from deltacli.progress import SILENT, Progress, reported, weighed
+from deltacli.short_repr import short_repr
 from deltacli.storage import Existed, Storage, is_inside
 from deltacli.storage.base import require_writable
 from deltacli.units import format_ranges, format_timestamp
@@ -58,6 +59,7 @@ class BackupPlan:
     """The hint as read before the log was listed, so that the file it names is in the listing."""
 
 
+@short_repr("files=files.files", "copied", "dry_run")
 @dataclass(frozen=True, slots=True)
 class BackupResult:
     """The outcome: the new list, and the copied files. With `dry_run` it is what would be, without digests."""

@@ -36,6 +36,7 @@ from deltacli.operations.log.log_copy import (
 )
 from deltacli.operations.table.find_log import refuse_paimon
 from deltacli.progress import SILENT, Progress, reported
+from deltacli.short_repr import short_repr
 from deltacli.storage import Storage, has_link
 from deltacli.storage.base import require_writable
 from deltacli.units import format_ranges, format_timestamp
@@ -70,6 +71,7 @@ class RestoreItem:
         return {"action": self.action.value, **self.file.as_json()}
 
 
+@short_repr("backup", "newest_before", "writes", "kept", "unchanged=unchanged.files")
 @dataclass(frozen=True, slots=True)
 class RestorePlan:
     """The plan of a restore: `writes` in their order, and the files that are kept.

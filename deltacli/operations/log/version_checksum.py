@@ -27,6 +27,7 @@ from deltacli.operations.table.find_log import Log, list_log
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot, rebuild
 from deltacli.operations.table.version import Snapshot
+from deltacli.short_repr import short_repr
 from deltacli.storage import Created, Existed, Unknown
 from deltacli.work.commits.provenance import read_provenance
 
@@ -130,6 +131,7 @@ class ChecksumStatus(StrEnum):
     UNREADABLE = "unreadable"
 
 
+@short_repr("version", "status", "fields", "differences")
 @dataclass(frozen=True, slots=True)
 class ChecksumReport:
     """One checksum file; `differences` are (field, value in the file, value in the log)."""

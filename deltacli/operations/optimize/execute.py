@@ -29,6 +29,7 @@ from deltacli.operations.optimize.verify import Verified, verify_rows
 from deltacli.operations.optimize.watching import Watch, WatchedFiles
 from deltacli.operations.table.keyed_files import removes_of
 from deltacli.progress import weighed
+from deltacli.short_repr import short_repr
 from deltacli.storage import Failed
 from deltacli.typing import Json, RecordBatch
 from deltacli.units import plural
@@ -46,6 +47,15 @@ _SHORT = 2
 """The pauses stop growing here: the longer the pause, the more versions others have made in it."""
 
 
+@short_repr(
+    "removed=files_removed",
+    "added=files_added",
+    "committed_version",
+    "failed",
+    "refused",
+    "bins=plan.selection.bins",
+    "dry_run=plan.request.dry_run",
+)
 @dataclass(eq=False)
 class OptimizeOutcome:
     """What was done so far."""
@@ -68,6 +78,11 @@ class OptimizeOutcome:
 
     def __post_init__(self) -> None:
         self.refused += self.plan.damaged
+
+    @property
+    def committed_version(self) -> int | None:
+        """The version of the last commit; None where nothing was committed."""
+        return self.versions[-1] if self.versions else None
 
     def as_json(self) -> dict[str, Json]:
         """Return the content of the document `deltacli.optimize`."""

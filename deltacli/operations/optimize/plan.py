@@ -14,6 +14,7 @@ from deltacli.operations.optimize.request import OptimizeRequest
 from deltacli.operations.optimize.row_order import RowOrder
 from deltacli.operations.optimize.select import Bin, Rules, Selection
 from deltacli.operations.table.keyed_files import Mask
+from deltacli.short_repr import short_repr
 from deltacli.typing import Json
 from deltacli.work.rewrite.pieces import RefusedFile
 from deltacli.work.rewrite.spec import RewriteSpec
@@ -26,6 +27,7 @@ _GROUP_BYTES, _GROUP_BINS = 1 << 30, 64
 """A commit has the bins of so many bytes, or so many bins."""
 
 
+@short_repr("version=snapshot.version", "bins=selection.bins", "small_files", "is_noop", "damaged")
 @dataclass(frozen=True, eq=False)
 class OptimizePlan:
     """What an optimization would do. Nothing has been done."""

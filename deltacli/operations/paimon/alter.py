@@ -31,6 +31,7 @@ from deltacli.paimon.schema import Schema
 from deltacli.paimon.schema_changes import Change, changes_between
 from deltacli.paimon.table_paths import MAIN_BRANCH
 from deltacli.paimon.types import walk_fields
+from deltacli.short_repr import short_repr
 from deltacli.storage.base import require_writable
 from deltacli.typing import Json
 
@@ -49,6 +50,7 @@ class AlterRequest:
     with_options: bool = False
 
 
+@short_repr("table", "changes", "committed", "refusal=refusal.code", "is_noop")
 @dataclass(frozen=True, slots=True)
 class AlterOutcome:
     """A planned or executed change. `after` is None where it is refused, and equal to `before` in all that matters

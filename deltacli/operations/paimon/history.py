@@ -23,6 +23,7 @@ from deltacli.paimon.casts import Loss
 from deltacli.paimon.schema import Schema
 from deltacli.paimon.schema_changes import Change, changes_between
 from deltacli.paimon.table_paths import MAIN_BRANCH
+from deltacli.short_repr import short_repr
 from deltacli.storage import Storage
 from deltacli.typing import Json
 from deltacli.units import format_timestamp, gaps_in
@@ -125,6 +126,7 @@ class SnapshotVersion:
 Event = SchemaVersion | SnapshotVersion
 
 
+@short_repr("table", "branch", "events", "total", "gaps", "missing", "broken")
 @dataclass(frozen=True, slots=True)
 class PaimonHistory:
     """The events of a branch, newest first; `total` is their number, more than the events if a limit cut the list.

@@ -26,6 +26,7 @@ from deltacli.paimon.json_text import read_object
 from deltacli.paimon.schema import MAX_SCHEMA_BYTES, Schema, read_schema
 from deltacli.paimon.snapshot_file import SnapshotFile
 from deltacli.paimon.table_paths import MAIN_BRANCH, schema_path
+from deltacli.short_repr import short_repr
 from deltacli.storage import Storage
 from deltacli.typing import Json, JsonObject
 from deltacli.units import format_ranges
@@ -42,6 +43,7 @@ class Point(NamedTuple):
     tag: str | None = None
 
 
+@short_repr("table", "schema_id", "tags")
 @dataclass(frozen=True, slots=True)
 class PaimonSnapshot:
     """A schema and the snapshot that was asked for, None if a schema was, or if there is no snapshot.

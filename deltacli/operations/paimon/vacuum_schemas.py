@@ -30,6 +30,7 @@ from deltacli.paimon.table_paths import (
     number_of,
     schema_path,
 )
+from deltacli.short_repr import short_repr
 from deltacli.storage import Deleted, Failed, FileStat, Missing, Storage
 from deltacli.typing import Json
 from deltacli.units import duration, format_duration, format_ranges, format_timestamp, plural
@@ -103,6 +104,7 @@ class SchemaVacuumRequest(NamedTuple):
         return cls(branch or MAIN_BRANCH, retention, allow_below_ms, kept)
 
 
+@short_repr("files", "candidates", "refusals")
 @dataclass(frozen=True, slots=True)
 class SchemaVacuumPlan:
     """All schema files of a branch with their verdicts, by id. Nothing has been done."""
@@ -158,6 +160,7 @@ class SchemaVacuumPlan:
         }
 
 
+@short_repr("deleted=deleted.files", "missing", "spared", "failed")
 @dataclass(slots=True)
 class SchemaVacuumOutcome:
     """What was deleted. `spared` are candidates that a newer commit needs."""

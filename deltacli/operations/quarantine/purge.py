@@ -22,6 +22,7 @@ from deltacli.operations.quarantine.layout import (
 )
 from deltacli.operations.table.denials import Denials
 from deltacli.operations.table.rebuild import read_snapshot
+from deltacli.short_repr import short_repr
 from deltacli.storage import Deleted, Failed, Storage, has_link
 from deltacli.typing import Json, JsonObject
 from deltacli.units import format_timestamp, plural
@@ -60,6 +61,7 @@ class DuePlan(NamedTuple):
     size_bytes: int
 
 
+@short_repr("due", "young", "unnamed", "refusals")
 @dataclass(frozen=True)
 class PurgePlan:
     """What is deleted of a quarantine."""
@@ -112,6 +114,7 @@ class PurgePlan:
         }
 
 
+@short_repr("plans", "files", "failures")
 @dataclass
 class PurgeOutcome:
     """What was deleted."""

@@ -24,6 +24,7 @@ from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.vacuum.full_plan import kept_walk, plan_vacuum
 from deltacli.operations.vacuum.plan import Amount
 from deltacli.operations.vacuum.request import VacuumRequest
+from deltacli.short_repr import short_repr
 from deltacli.storage.base import StoreOfVersions
 from deltacli.typing import JsonObject
 from deltacli.units import DAY_MS, format_timestamp, ranges_of
@@ -114,6 +115,7 @@ class Cleanup(NamedTuple):
         }
 
 
+@short_repr("newest_version", "versions", "readable", "is_complete")
 @dataclass(frozen=True, eq=False)
 class TableReach:
     """The versions of a table, from 0 to the newest; `versions` has those with a commit or a checkpoint."""

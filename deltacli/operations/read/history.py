@@ -19,6 +19,7 @@ from deltacli.engine.base import Engine
 from deltacli.errors import CommitCorrupt, FileMissing
 from deltacli.operations.table.find_log import list_log
 from deltacli.progress import SILENT, Progress, weighed
+from deltacli.short_repr import short_repr
 from deltacli.storage import Storage
 from deltacli.storage.base import StoreOfVersions
 from deltacli.typing import Json
@@ -63,6 +64,7 @@ class ActionCounts:
     removed_bytes: int
 
 
+@short_repr("version", "time=time.moment", "operation", "problem")
 @dataclass(frozen=True, slots=True)
 class HistoryItem:
     """One commit.
@@ -119,6 +121,7 @@ class HistoryItem:
         return other_info | ({"commitInfo": shadowed} if shadowed else {})
 
 
+@short_repr("table", "items", "total", "gaps", "missing", "lost")
 @dataclass(frozen=True, slots=True)
 class History:
     """Commits newest first. `total` is their number in the log; fewer items mean that a limit cut the list.

@@ -14,6 +14,7 @@ from deltacli.operations.recover.object_versions import Overwritten
 from deltacli.operations.recover.put import Journal
 from deltacli.operations.recover.request import UndeleteRequest
 from deltacli.operations.recover.sources import FoundFiles, Source
+from deltacli.short_repr import short_repr
 from deltacli.typing import ArrowArray, ArrowTable, Json
 from deltacli.units import ranges_of
 
@@ -55,6 +56,7 @@ class DataPlan:
     sources: Sequence[Source]
 
 
+@short_repr("version", "needed=needed.files", "found=found.files", "missing=missing.files", "refusals")
 @dataclass(frozen=True, eq=False)
 class UndeletePlan:
     """What would be brought back. `needed` is everything that the version needs, the files of its log included.
@@ -143,6 +145,14 @@ class UndeletePlan:
         return self.items.set_column(self.items.schema.get_field_index("state"), "state", pa.chunked_array([states]))
 
 
+@short_repr(
+    "version=plan.version",
+    "needed=plan.needed.files",
+    "found=plan.found.files",
+    "missing=plan.missing.files",
+    "restored=restored.files",
+    "refusals=plan.refusals",
+)
 class UndeleteResult(NamedTuple):
     """A plan, and what of it was put in place; None where it was not executed."""
 

@@ -23,6 +23,7 @@ from deltacli.operations.recover.plan import Refusal
 from deltacli.operations.repair.backup import Backup, open_backup
 from deltacli.operations.repair.plan import Loss, RepairPlan, Run, Step, StepState
 from deltacli.operations.repair.planning import plan_repair
+from deltacli.short_repr import short_repr
 from deltacli.units import plural
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ _MOST_PASSES = 6
 """A log that is brought back shows damages of data files, and their repair those of checkpoints."""
 
 
+@short_repr("plan", "done", "failed", "committed_version", "backup=backup_uri")
 @dataclass(eq=False)
 class RepairOutcome:
     """What was done so far: the steps of all plans that were executed, and the plan that remains."""
@@ -41,6 +43,11 @@ class RepairOutcome:
     steps: list[Step] = field(default_factory=list)
     versions: list[int] = field(default_factory=list)
     backup: Backup | None = None
+
+    @property
+    def committed_version(self) -> int | None:
+        """The version of the last commit; None where nothing was committed."""
+        return self.versions[-1] if self.versions else None
 
     @property
     def done(self) -> list[Step]:

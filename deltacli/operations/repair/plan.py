@@ -11,6 +11,7 @@ from deltacli.delta.log.log_path import Place
 from deltacli.delta.rules.framework.base import Finding, Severity
 from deltacli.delta.rules.framework.repair_steps import StepKind
 from deltacli.operations.recover.plan import Refusal
+from deltacli.short_repr import short_repr
 from deltacli.typing import Json
 
 if TYPE_CHECKING:
@@ -127,6 +128,7 @@ class Unrepaired(NamedTuple):
         }
 
 
+@short_repr("version", "planned", "unrepaired", "refusals", "is_partial")
 @dataclass(frozen=True, eq=False)
 class RepairPlan:
     """The changes in the order in which they are made, and the steps that ask for them.

@@ -21,6 +21,7 @@ from deltacli.operations.table.find_log import list_log
 from deltacli.operations.table.keyed_files import chosen_actions, removes_of
 from deltacli.operations.table.partition_condition import PartitionCondition
 from deltacli.operations.table.rebuild import read_snapshot
+from deltacli.short_repr import short_repr
 from deltacli.typing import Json, RecordBatch
 from deltacli.units import plural
 
@@ -29,6 +30,14 @@ if TYPE_CHECKING:
     from deltacli.operations.table.version import Snapshot
 
 
+@short_repr(
+    "target=plan.target.version",
+    "committed_version",
+    "added=plan.difference.added_amount.files",
+    "removed=plan.difference.removed_amount.files",
+    "lost",
+    "refusals=plan.refusals",
+)
 @dataclass(frozen=True, eq=False)
 class RestoreOutcome:
     """What was done: the plan as it was executed, and the version that was made, None where nothing differs."""

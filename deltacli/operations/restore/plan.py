@@ -43,6 +43,7 @@ from deltacli.operations.restore.verify import VERIFIED, Checked, ProblemFile, c
 from deltacli.operations.table.keyed_files import Mask, chosen_actions, marked_actions
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.time_travel import find_snapshot
+from deltacli.short_repr import short_repr
 from deltacli.typing import ArrowArray, Json, RecordBatch
 from deltacli.units import format_timestamp, plural
 
@@ -70,6 +71,14 @@ class Noticing(NamedTuple):
         return self._asdict()
 
 
+@short_repr(
+    "version=now.version",
+    "target=target.version",
+    "added=difference.added_amount.files",
+    "removed=difference.removed_amount.files",
+    "problems",
+    "refusals",
+)
 @dataclass(frozen=True, eq=False)
 class RestorePlan:
     """What a restore would do. Nothing has been done."""

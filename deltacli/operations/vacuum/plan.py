@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from deltacli.arrow import compute as pc
 from deltacli.operations.table.denials import Denials
 from deltacli.operations.vacuum.request import Mode
+from deltacli.short_repr import short_repr
 from deltacli.units import format_timestamp
 
 if TYPE_CHECKING:
@@ -130,6 +131,7 @@ class ProtectedTable(NamedTuple):
     version: int
 
 
+@short_repr("version=snapshot_version", "files", "size_bytes", "refusals", "notes")
 @dataclass(frozen=True)
 class VacuumPlan:
     """The files to delete. Nothing has been done.
@@ -248,6 +250,14 @@ class VacuumPlan:
         }
 
 
+@short_repr(
+    "deleted=deleted.files",
+    "size_bytes=deleted.size_bytes",
+    "missing",
+    "spared",
+    "failures",
+    "end_version",
+)
 @dataclass(slots=True)
 class VacuumOutcome:
     """The outcome of a plan, as far as it was executed."""
@@ -292,6 +302,7 @@ class VacuumOutcome:
         }
 
 
+@short_repr("plan", "outcome")
 class VacuumResult(NamedTuple):
     """A plan and its outcome; None where it was not executed."""
 

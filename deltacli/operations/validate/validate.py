@@ -28,6 +28,7 @@ from deltacli.operations.validate.inspect_log import LogInspector
 from deltacli.operations.validate.inspect_storage import WholeLog, WholeTable, list_log_whole, list_table, make_exists
 from deltacli.operations.validate.request import ValidateRequest
 from deltacli.progress import Progress
+from deltacli.short_repr import short_repr
 from deltacli.storage.base import StoreOfVersions
 from deltacli.units import plural
 
@@ -64,6 +65,7 @@ class TableContents:
         return cls(live.num_rows, pc.sum(sizes).as_py() or 0, rows, small, tombstones)
 
 
+@short_repr("table", "version", "level", "findings", "suppressed", "not_checked")
 @dataclass(frozen=True, slots=True)
 class Validation:
     """The findings of one table. `version` is the newest that its log names, complete or not; `findings` are in the

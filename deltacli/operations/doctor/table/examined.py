@@ -17,6 +17,7 @@ from deltacli.operations.doctor.table.commits import Timeline
 from deltacli.operations.doctor.table.live_state import LiveState
 from deltacli.operations.doctor.table.prices import LISTED_PER_REQUEST, REQUESTS_PER_FILE, PriceTable
 from deltacli.operations.doctor.table.statistics import StatisticsState
+from deltacli.short_repr import short_repr
 from deltacli.typing import Json
 
 if TYPE_CHECKING:
@@ -136,6 +137,7 @@ class Examined:
         return self.state.size_bytes + self.log_bytes + unreferenced
 
 
+@short_repr("version=snapshot.version", "advice", "notes")
 @dataclass(frozen=True, eq=False)
 class TableReport:
     """What was read of a table, and advice, what saves most first. Nothing was changed."""
