@@ -16,6 +16,7 @@ from deltacli.cli.command_tree import HEADINGS as HEADINGS_OF_COMMANDS
 from deltacli.cli.commands.completion import SCRIPTS
 from deltacli.cli.options.sections import OptionHeading, section_of
 from deltacli.delta.evolution.sql_types import POSSIBLE
+from deltacli.delta.schema.widened_schema import POSSIBLE as WIDER_TYPES
 from tests.cli.pty_session import Session
 from tests.cli.support import ROOT, deltacli
 from tests.completions.shells import FILES
@@ -243,8 +244,9 @@ def test_the_parts_of_a_change_are_not_under_execution() -> None:
     assert "--allow-lossy" in names[OptionHeading.SAFETY]
 
 
-def test_help_and_documentation_name_the_types_that_errors_name() -> None:
-    help_of_alter = next(one for one in read_commands() if one.name == "alter").help
+@pytest.mark.parametrize(("command", "types"), [("alter", POSSIBLE), ("widen-type", WIDER_TYPES)])
+def test_help_and_documentation_name_the_types_that_errors_name(command: str, types: str) -> None:
+    shown = next(one for one in read_commands() if one.name == command).help
 
-    assert POSSIBLE in " ".join(help_of_alter.split())
-    assert POSSIBLE in (ROOT / "docs" / "alter.md").read_text()
+    assert types in " ".join(shown.split())
+    assert types in (ROOT / "docs" / f"{command}.md").read_text()

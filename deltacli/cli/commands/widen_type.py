@@ -45,10 +45,12 @@ def widen_type(
 
     \b
     A column is a path: a.b, m.key, m.value, xs.element; backticks quote names with
-    dots. A type is that of SQL or of the schema: bigint, decimal(20,2). Allowed
-    are the changes that every reader of the feature supports: whole numbers to
-    wider ones, decimals or doubles, float to double, date to timestamp_ntz,
-    decimals to wider ones. The plan lists the clients that lose access.
+    dots. A type of a Delta table is one of tinyint (byte), smallint (short),
+    int (integer), bigint (long), float (real), double, decimal(p,s)
+    (dec, numeric) with s <= p <= 38, date, timestamp_ntz. Allowed are the
+    changes that every reader of the feature supports: whole numbers to wider
+    ones, decimals or doubles, float to double, date to timestamp_ntz, decimals
+    to wider ones. The plan lists the clients that lose access.
     A Paimon table gets one new version of its schema; allowed is what loses no
     value, and with --allow-lossy every cast that Paimon can execute. The column
     stays nullable or NOT NULL, unless the type says NOT NULL.

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple, NoReturn
 
-from deltacli.delta.schema.allowed_widenings import NUMBER_TYPES, OF_DECIMALS, canonical_name, decimal_of
+from deltacli.delta.schema.allowed_widenings import NUMBER_TYPES, OF_DECIMALS, canonical_name, decimal_of, hint_for_type
 from deltacli.delta.schema.types import (
     MAX_DEPTH,
     ArrayType,
@@ -88,7 +88,7 @@ def _unknown(text: str, reason: str) -> UsageError:
         f"the type {text[:120]!r} cannot be used: {reason}",
         code=CODE,
         facts={"possible": POSSIBLE},
-        hint="quote a type that contains spaces or brackets: 'decimal(20, 2)'" if re.search(r"[\s(<]", text) else None,
+        hint=hint_for_type(text),
     )
 
 

@@ -39,6 +39,13 @@ NUMBER_TYPES = (
 """How the types of numbers are written, in messages and documentation."""
 OF_DECIMALS = f"a decimal has a precision of 1 to {MAX_DECIMAL_PRECISION}, and a scale up to the precision"
 
+
+def hint_for_type(text: str) -> str | None:
+    """Return a hint for a part of a type, which the shell has cut off at a space; None for a whole one."""
+    is_part = any(text.count(opening) != text.count(closing) for opening, closing in ("()", "<>"))
+    return "quote a type that contains spaces or brackets: 'decimal(20, 2)'" if is_part else None
+
+
 _OTHER_NAMES: Mapping[str, str] = {
     "tinyint": "byte",
     "smallint": "short",

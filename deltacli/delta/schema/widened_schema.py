@@ -17,6 +17,7 @@ from deltacli.delta.schema.allowed_widenings import (
     Decimal,
     canonical_name,
     decimal_of,
+    hint_for_type,
 )
 from deltacli.delta.schema.column_path import ColumnPlace
 from deltacli.delta.schema.type_changes import (
@@ -34,7 +35,8 @@ from deltacli.hints import command, nearest_type
 from deltacli.typing import Json
 
 _CODE = "usage.type"
-_POSSIBLE = f"{NUMBER_TYPES}, date, timestamp_ntz"
+POSSIBLE = f"{NUMBER_TYPES}, date, timestamp_ntz"
+"""How the types that a column can be widened to are written."""
 _NAMES = frozenset({"byte", "short", "integer", "long", "float", "double", "date", "timestamp_ntz"})
 _LOOKS_DECIMAL = re.compile(r"\s*(?:decimal|dec|numeric)\s*\(", re.IGNORECASE)
 _INSTANTS = frozenset({"timestamp", "timestamp_ltz"})
@@ -58,8 +60,8 @@ def parse_type(text: str) -> str:
     raise UsageError(
         f"the type {text!r} cannot be used: {reason}",
         code=_CODE,
-        facts={"possible": _POSSIBLE},
-        hint="quote a type that contains spaces: 'decimal(20, 2)'" if re.search(r"\s", text.strip()) else None,
+        facts={"possible": POSSIBLE},
+        hint=hint_for_type(text),
     )
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
+from deltacli.delta.evolution.sql_types import parse_sql_type
 from deltacli.delta.schema.widened_schema import parse_type, possible_targets
 from deltacli.errors import UsageError
 
@@ -71,3 +74,15 @@ def test_types_that_no_column_can_be_widened_to_are_refused(text: str, reason: s
 )
 def test_the_possible_targets_of_a_type_are_listed(from_type: str, words: str) -> None:
     assert words == possible_targets(from_type)
+
+
+@pytest.mark.parametrize("parse", [parse_type, parse_sql_type])
+def test_only_a_part_of_a_type_is_answered_with_a_hint_to_quote_it(parse: Callable[[str], object]) -> None:
+    hints: dict[str, object] = {}
+    for text in ("decimal(20,", "decimal(39,2)", "decimal(39, 2)"):
+        with pytest.raises(UsageError) as refused:
+            parse(text)
+        hints[text] = refused.value.hint
+
+    assert "quote a type that contains spaces or brackets: 'decimal(20, 2)'" == hints.pop("decimal(20,")
+    assert {None} == set(hints.values())
