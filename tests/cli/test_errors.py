@@ -185,9 +185,15 @@ def test_a_corrupt_checkpoint_is_an_error_only_without_an_older_one(table: Path)
 )
 @pytest.mark.parametrize(
     ("given", "corrected"),
-    [("2026-01-09T08:12:44", "2026-01-09T08:12:44Z"), ("2026-01-09+08", "2026-01-09T00:00:00+08")],
+    [
+        ("2026-01-09T08:12:44", "2026-01-09T08:12:44Z"),
+        ("2026-01-09+08", "2026-01-09T00:00:00+08"),
+        ("2026-1-9", "2026-01-09"),
+        ("2026/1/9 8:00Z", "2026-01-09T08:00Z"),
+        ("2026-1-9 8:00", "2026-01-09T08:00Z"),
+    ],
 )
-def test_a_time_without_an_offset_is_refused_with_the_command_that_has_one(
+def test_a_text_that_is_almost_a_time_is_refused_with_the_command_that_has_it(
     command: str, option: str, given: str, corrected: str
 ) -> None:
     others = () if command != "changes" or option == "--from" else ("--from", "0")

@@ -46,12 +46,14 @@ def parse_timestamp(text: str) -> int:
 
 def corrected_timestamp(text: str) -> str | None:
     """Return what `parse_timestamp` accepts in place of a text that it refuses: a time without an offset in UTC, a date
-    with an offset at its midnight. None for other texts.
+    with an offset at its midnight, numbers of one digit with a zero before them. None for other texts.
     """
-    found = re.fullmatch(_MOMENT, text.strip())
+    text = re.sub(_DATE_WITHOUT_ZEROS, _with_zeros, text.strip())
+    found = re.fullmatch(_MOMENT, text)
     if found is not None:
-        return f"{found[0]}Z".replace(" ", "T").upper() if _moment(found) and not found["offset"] else None
-    dated = re.fullmatch(_DATE_WITH_OFFSET, text.strip())
+        written = found[0].replace(" ", "T").upper()
+        return None if _moment(found) is None else written if found["offset"] or not found["time"] else f"{written}Z"
+    dated = re.fullmatch(_DATE_WITH_OFFSET, text)
     if dated is None:
         return None
     whole = f"{dated['date']}T00:00:00{dated['offset']}"
@@ -64,7 +66,15 @@ _MOMENT = (
     r"(?P<date>[0-9]{4}-[0-9]{2}-[0-9]{2})"
     rf"(?:[Tt ](?P<time>[0-9]{{2}}:[0-9]{{2}}(?::[0-9]{{2}}(?:[.][0-9]+)?)?) ?{_OFFSET}?)?"
 )
+_DATE_WITHOUT_ZEROS = (
+    r"\A(?P<year>[0-9]{4})[-/](?P<month>[0-9]{1,2})[-/](?P<day>[0-9]{1,2})(?:[Tt ]+(?P<hour>[0-9]{1,2})(?=:))?"
+)
 _DATE_WITH_OFFSET = rf"(?P<date>[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}) ?{_OFFSET}"
+
+
+def _with_zeros(found: re.Match[str]) -> str:
+    date = f"{found['year']}-{found['month']:0>2}-{found['day']:0>2}"
+    return date if found["hour"] is None else f"{date}T{found['hour']:0>2}"
 
 
 def _moment(found: re.Match[str]) -> datetime | None:
