@@ -110,6 +110,18 @@ def test_features_are_added_by_one_commit_with_what_they_need(home: Path) -> Non
     assert "delta.checkpointPolicy is v2" == shown["v2Checkpoint"]["because"]
 
 
+def test_the_plan_of_features_names_once_who_loses_access(home: Path) -> None:
+    both = deltacli("features", "tbl", "add", "typeWidening", "--dry-run", cwd=home).out.splitlines()
+    writing = deltacli("features", "tbl", "add", "domainMetadata", "--dry-run", cwd=home).out.splitlines()
+    found = document(deltacli("features", "tbl", "add", "typeWidening", "--dry-run", "--json", cwd=home))
+
+    assert "clients       clients without support for table features, or for typeWidening, lose access" == both[-1]
+    assert ["protocol", "clients"] == [line.split()[0] for line in both[-2:]]
+    assert ["readers", "writers"] == [line.split()[0] for line in writing[-2:]]
+    loses = {one["client"]: one["loses"] for one in found["clients"]}
+    assert ("access", "writing", None) == (loses["deltalake"], loses["duckdb"], loses["spark"])
+
+
 def test_in_commit_timestamps_are_enabled_with_version_and_time(home: Path) -> None:
     deltacli("features", "tbl", "add", "inCommitTimestamp", "--yes", cwd=home)
     deltacli("properties", "tbl", "set", "delta.enableInCommitTimestamps=true", "--yes", cwd=home)

@@ -150,9 +150,16 @@ def _change_sections(table: str, content: JsonObject, *, is_done: bool) -> list[
         Section("version", [version]),
         Section("changed" if is_done else "would change", [_change(change) for change in changes]),
         Section("protocol", [now if before == after else f"{_protocol_line(before)} -> {now}"]),
-        Section("readers", [content["readers"]] if "readers" in content else []),
-        Section("writers", [content["writers"]] if "writers" in content else []),
+        *_losers(content),
     ]
+
+
+def _losers(content: JsonObject) -> list[Section]:
+    """Return who loses access; one section where readers and writers need the same."""
+    who = {label: content[label] for label in ("readers", "writers") if label in content}
+    if len(who) == 2 and who["readers"] == who["writers"]:
+        who = {"clients": who["readers"]}
+    return [Section(label, [text]) for label, text in who.items()]
 
 
 def _change(change: JsonObject) -> str:

@@ -123,8 +123,7 @@ def client_line(client: ClientAccess) -> str:
     if client.reads is None:
         verdict = "unknown"
     elif not client.reads:
-        lost = "loses reading, " if client.writes else "loses access, "
-        verdict = f"{lost if client.loses_reads else ''}no known version reads it"
+        verdict = f"{f'loses {client.loses}, ' if client.loses_reads else ''}no known version reads it"
         verdict += ", it only writes it" if client.writes else ""
     elif client.writes:
         verdict = f"reads and writes it {version}" if client.since else "reads and writes it"

@@ -91,6 +91,13 @@ class ClientAccess(NamedTuple):
         """The name for people."""
         return self.client.title
 
+    @property
+    def loses(self) -> str | None:
+        """What a change takes from it; None: nothing that is known."""
+        if self.loses_reads:
+            return "reading" if self.writes else "access"
+        return "writing" if self.loses_writes else None
+
     def as_json(self) -> dict[str, Json]:
         """As in the plan of a change."""
         return {
@@ -98,6 +105,7 @@ class ClientAccess(NamedTuple):
             "client": self.client.name,
             "reads": self.reads,
             "writes": self.writes,
+            "loses": self.loses,
             "from": self.since,
             "sources": list(self.sources),
         }

@@ -7,8 +7,11 @@ from dataclasses import dataclass
 
 from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.commit_metadata import NO_METADATA, require_free
+from deltacli.delta.log.state import read_protocol
+from deltacli.delta.protocol.clients import ClientAccess
 from deltacli.delta.protocol.feature_changes import FeaturesPlan, ShownFeature, plan_features, show_features
 from deltacli.operations.change.commit import Committed, commit, require_possible
+from deltacli.operations.explain.known_clients import clients_after
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.version import Snapshot
@@ -29,6 +32,12 @@ class FeaturesOutcome:
     committed_version: int | None
     dry_run: bool
 
+    @property
+    def clients(self) -> tuple[ClientAccess, ...]:
+        """What the added features mean for known clients."""
+        had = read_protocol(self.plan.protocol_before, "protocol").supported_features
+        return clients_after([one.name for one in self.plan.added], before=had)
+
     def as_json(self) -> dict[str, Json]:
         added = [
             {"feature": one.name} if one.needed_by is None else {"feature": one.name, "neededBy": one.needed_by}
@@ -39,6 +48,7 @@ class FeaturesOutcome:
             "changes": added,
             "readers": self.plan.readers,
             "writers": self.plan.writers,
+            "clients": [client.as_json() for client in self.clients],
             "protocolBefore": self.plan.protocol_before,
             "protocolAfter": self.plan.protocol_after or self.plan.protocol_before,
             "committedVersion": self.committed_version,
