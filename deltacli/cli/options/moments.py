@@ -51,7 +51,7 @@ def corrected_timestamp(text: str) -> str | None:
     text = re.sub(_DATE_WITHOUT_ZEROS, _with_zeros, text.strip())
     found = re.fullmatch(_MOMENT, text)
     if found is not None:
-        written = found[0].replace(" ", "T").upper()
+        written = found[0].replace(" ", "").upper()
         return None if _moment(found) is None else written if found["offset"] or not found["time"] else f"{written}Z"
     dated = re.fullmatch(_DATE_WITH_OFFSET, text)
     if dated is None:
