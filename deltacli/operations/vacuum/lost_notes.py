@@ -65,8 +65,8 @@ def missing_notes(setting: PlanContext, lost: Amount) -> Iterator[str]:
         verb = "is" if lost.files == 1 else "are"
         yield (
             f"{plural(lost.files, 'live file')} ({format_size(lost.size_bytes)}) {verb} not in the listing, so version "
-            f"{setting.snapshot.version} cannot be read completely; find out why before anything is deleted: a half "
-            "mounted directory looks the same; to see the files: "
+            f"{setting.snapshot.version} cannot be read completely: lost, or in a directory that is not mounted; a "
+            "vacuum is refused only where more than a tenth is missing; to see the files: "
             f"{command('validate', table=setting.table.uri, level='storage')}; to bring them back: "
             f"{command('undelete', table=setting.table.uri, sources=['COPY'])}"
         )
