@@ -296,11 +296,14 @@ def _with_unit(option: str, unit: str, name: str, arguments: Sequence[str]) -> l
 
 
 def _of_another_command(option: str, arguments: Sequence[str]) -> Meant | None:
-    """Return the help of the command that has an option, of the same group where one there has it."""
+    """Return the help of the command that has an option, of the same group where one there has it. Commands of `share`
+    are about something else than a table.
+    """
     from deltacli.cli.help_page import commands_with
 
     group = arguments[:1]
-    found = sorted(commands_with(option), key=lambda command: command.split()[:1] != group)
+    having = (one for one in commands_with(option) if not one.startswith("share ") or group == ["share"])
+    found = sorted(having, key=lambda command: command.split()[:1] != group)
     if not found or (len(found) > _FEW and found[0].split()[:1] != group):
         return None
     return Meant(f"{option} of {found[0]!r}", f"deltacli {found[0]} --help")

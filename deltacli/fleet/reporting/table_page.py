@@ -32,8 +32,9 @@ def table_page(report: TableReport, name: str) -> str:
     """Return the page of a table, which its user calls `name`. Commands have its URI: a page is read anywhere."""
     found, shown = report.as_json(without_secrets(report.uri)), without_secrets(name)
     areas = _map(found["partitions"])
+    title = f"{shown}: {plural(len(found['advice']), 'piece')} of advice"
     body = f"""<header>
-<h1>{text(shown)}</h1>
+<h1>{text(title)}</h1>
 <p class="dim name">{text(without_secrets(report.uri))}</p>
 <p class="dim">Version {found["snapshotVersion"]}. Examined {text(format_moment(found["nowMs"]))} UTC.</p>
 </header>
@@ -55,7 +56,6 @@ def table_page(report: TableReport, name: str) -> str:
 <footer class="dim"><p>Seconds and dollars are estimates. Written by deltacli {VERSION}.</p></footer>
 """
     style = f"{part('page.css')}{part('table_page.css')}{areas.rules}\n"
-    title = f"{shown}: {plural(len(found['advice']), 'piece')} of advice"
     return framed(title, body, style=style, table=without_secrets(report.uri))
 
 

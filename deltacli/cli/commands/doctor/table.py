@@ -49,7 +49,7 @@ def table(run: Run, table: TableArgument, *, request: DoctorRequest, how: Doctor
     """Give advice on a table, with the numbers of now and of afterwards.
 
     \b
-    Reads the log once and lists the table once; nothing is changed. Looks for small
+    Reads the log and lists the table; nothing is changed. Looks for small
     files in each partition, deleted rows, unreferenced files, expired files of the
     log, distant checkpoints, statistics that are missing or leave no file out,
     unused features, retentions that disagree, and too many partitions. Each advice

@@ -13,6 +13,8 @@ from deltacli.storage.secrets import without_secrets
 from deltacli.typing import JsonObject
 from deltacli.units import plural
 
+_MOST_NAMED = 3
+
 
 def init_result(
     file: str, directory: str, tables: Sequence[str], others: Sequence[str], failures: Sequence[Failure]
@@ -27,7 +29,8 @@ def init_result(
     }
     said = f"{file}: a policy for {plural(len(items), 'table')} at and below {without_secrets(directory)}"
     if others:
-        said += f"; {plural(len(others), 'table')} of another format left out"
+        first = ", ".join(map(without_secrets, others[:_MOST_NAMED])) + (", …" if len(others) > _MOST_NAMED else "")
+        said += f"; {plural(len(others), 'table')} of another format left out: {first}"
     sections = [
         Section("problems", [f"{name}: {message}" for name, message in failed], Style.PROBLEM),
         Section("wrote", [said], Style.GOOD),
