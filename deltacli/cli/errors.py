@@ -17,6 +17,7 @@ from deltacli.cli.terminal.shell import (
     again_with,
     again_with_flags,
     as_typed,
+    before_consent,
     fill_hint,
     quoted_table,
     with_files,
@@ -65,8 +66,10 @@ def report_error(error: DeltacliError, arguments: Sequence[str], table: str | No
         hint = (_of_condition if error.code == "usage.where" else _hint)(error, arguments, table)
     if isinstance(error, PaimonTable):
         _name_what_works(error, arguments, table)
+    if hint and error.code != "consent.missing":
+        hint = before_consent(hint, arguments)
     for name, value in error.facts.items():
-        error.facts[name] = _whole(name, value, arguments, table)
+        error.facts[name] = before_consent(_whole(name, value, arguments, table), arguments)
     if not hint and is_command(fix := error.facts.get("fix", "")):
         hint = fix
     if error.code == "usage.where":  # the help of the hint has them
@@ -83,9 +86,8 @@ def report_error(error: DeltacliError, arguments: Sequence[str], table: str | No
         if hint and hint == error.facts.get("fix"):
             del error.facts["fix"]
         width = max((len(name) for name in error.facts), default=0)
-        is_named = (
-            not table or error.exit_code == UsageError.exit_code or message.startswith((f"{table} ", f"{table}: "))
-        )
+        is_of_words = error.exit_code == UsageError.exit_code and error.code != PaimonTable.code
+        is_named = not table or is_of_words or message.startswith((f"{table} ", f"{table}: "))
         say(visible(f"error: {message}" if is_named else f"error: {table}: {message}"))
         for name, value in error.facts.items():
             say(visible(f"  {name:<{width}}  {value}"))
@@ -148,7 +150,7 @@ def _subject(error: DeltacliError, arguments: Sequence[str], table: str | None) 
     """
     if error.code.startswith("output."):
         return None
-    place = error.facts.get("path", error.table) if isinstance(error, NotATable) else error.table
+    place = error.facts.get("path", error.table) if isinstance(error, NotATable | PaimonTable) else error.table
     if not place or table is None or _is_at(table, place):
         return table
     words = [word.partition("=")[2] if word.startswith("--") else word for word in arguments]
@@ -177,7 +179,7 @@ def _hint(error: DeltacliError, arguments: Sequence[str], table: str | None) -> 
     if error.code == "table.path-missing" and table and not error.hint:
         return _respelled(arguments, table) or _near_path(arguments, table)
     if isinstance(error, NotATable) and table and (near := _table_near(error, table)):
-        return _with_table([word for word in arguments if word != "--yes"], table, near)
+        return _with_table(arguments, table, near)
     if not error.hint:
         return f"deltacli help {_EXPLAINED[error.code]}" if error.code in _EXPLAINED else None
     if arguments and re.fullmatch(r"add(?: --[a-z-]+){2,}", error.hint):
@@ -188,8 +190,8 @@ def _hint(error: DeltacliError, arguments: Sequence[str], table: str | None) -> 
         return again_with(arguments, option[1], option[2], is_repeatable=option[1] in _REPEATABLE)
     if error.code == "table.timestamp-before-start" and (found := re.search(r" --version (\d+)$", error.hint)):
         return _of_version(found[1], error.message, arguments) or with_files(fill_hint(error.hint, table), arguments)
-    if isinstance(error, VersionAbsent) and error.hint.endswith(f" --version {error.nearest}"):
-        return _of_nearest_version(error, arguments) or fill_hint(error.hint, table)
+    if isinstance(error, VersionAbsent) and error.hint.endswith((f" --version {error.nearest}", TABLE)):
+        return _of_nearest_version(error, arguments) or with_files(fill_hint(error.hint, table), arguments)
     hint = fill_hint(error.hint, table)
     if table is not None and is_shared(table):  # of which a lower level does not ask for files
         hint = hint.replace("--level storage", "--level footers")
@@ -228,7 +230,7 @@ def _with_meant(error: DeltacliError, arguments: Sequence[str]) -> str | None:
         return None
     words = list(arguments)
     words[places[0][0]] = part.sub(lambda _: near, places[0][1])
-    return again([word for word in words if word != "--yes"])  # what was meant is to be seen first
+    return again(words)
 
 
 def _of_condition(error: DeltacliError, arguments: Sequence[str], table: str | None) -> str | None:
@@ -323,8 +325,7 @@ def _near_path(arguments: Sequence[str], table: str) -> str | None:
     near = nearest_name(name, found)
     if near is None:
         return f"ls {quoted_table(above)}"
-    kept = [word for word in arguments if word != "--yes"]  # another table than the one that was meant, perhaps
-    return _with_table(kept, table, f"{table.rstrip('/').removesuffix(name)}{near}")
+    return _with_table(arguments, table, f"{table.rstrip('/').removesuffix(name)}{near}")
 
 
 def _with_table(arguments: Sequence[str], table: str, meant: str) -> str:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from deltacli.cli.command_tree import COMMANDS, GROUPS, is_command, leads_on, path_in, path_of
 from deltacli.cli.errors import say_document, wants_json
-from deltacli.cli.terminal.shell import again, again_with, without_value
+from deltacli.cli.terminal.shell import again, again_with, before_consent, without_value
 from deltacli.cli.terminal.term import say, visible
 from deltacli.errors import UsageError
 from deltacli.hints import nearest_name
@@ -85,7 +85,11 @@ def report_usage(error: Exception, arguments: Sequence[str]) -> None:
     meant = _meant(error, message, arguments)
     if meant is not None:
         message += f"; did you mean {meant.name}?" if meant.name else ""
-    hint = " ".join(["deltacli", *path_in(arguments), "--help"]) if meant is None else meant.hint
+    hint = (
+        " ".join(["deltacli", *path_in(arguments), "--help"])
+        if meant is None
+        else before_consent(meant.hint, arguments)
+    )
     if wants_json(arguments):
         say_document(UsageError.code, UsageError.exit_code, message, hint=hint)
     else:
@@ -173,8 +177,7 @@ def _action_for(word: str, actions: Sequence[str], path: Sequence[str], rest: Se
         return None
     place = rest.index(word)
     if place == 1 and (action := _action_of(word, path)):
-        kept = [one for one in rest if one != "--yes"]  # what was meant is to be seen first
-        return Meant(repr(action), again([*path, rest[0], action, *kept[kept.index(word) :]]))
+        return Meant(repr(action), again([*path, rest[0], action, *rest[place:]]))
     near = next((one for one in _OF_OTHER_ACTIONS.get(word, ()) if one in actions), nearest_name(word, actions))
     if near is None:
         return None

@@ -281,7 +281,7 @@ def test_a_wrong_command_line_is_exit_2_and_shows_the_usage(
         ("trips log cat 3", "log cat trips 3"),
         ("properties trips delta.appendOnly=true", "properties trips set delta.appendOnly=true"),
         ("properties trips delta.appendOnly", "properties trips get delta.appendOnly"),
-        ("features trips deletionvectors --yes", "features trips add deletionvectors"),
+        ("features trips deletionvectors --yes", "features trips add deletionvectors --dry-run"),
     ],
 )
 def test_a_hint_is_the_command_that_was_typed_corrected(line: str, hint: str, table: Path) -> None:
@@ -526,7 +526,7 @@ def test_a_next_command_names_the_files_of_the_command_line(line: str, advice: s
         ("history trips --columns=verison", "deltacli history trips --columns=version"),
         ("explain trips --if add=deletionVector", "deltacli explain trips --if add=deletionVectors"),
         ("validate trips --select log.gapp", "deltacli validate trips --select log.gap"),
-        ("alter trips drop trp --yes", "deltacli alter trips drop trip"),
+        ("alter trips drop trp --yes", "deltacli alter trips drop trip --dry-run"),
         ("diff trips 3 ./trips", "deltacli diff trips ./trips --from 3"),
         ("diff trips ./trips 3", "deltacli diff trips ./trips --to 3"),
         ("diff trips 3 x", "deltacli history trips"),
@@ -537,6 +537,16 @@ def test_a_next_command_names_the_files_of_the_command_line(line: str, advice: s
         ("properties trips set foo bar a=b", "deltacli properties trips set foo=bar a=b --dry-run"),
         ("properties trips set delta.appendonly", "deltacli properties trips set delta.appendOnly=false --dry-run"),
         ("optimize trips --target-size 5", "deltacli optimize trips --target-size 5MiB --dry-run"),
+        ("restore trips --timestamp 2020-01-01 --yes", "deltacli restore trips --version 0 --dry-run"),
+        ("checkpoint trips --version 99 --force", "deltacli checkpoint trips --version 14"),
+        ("vacuum trips --max-delete 10% --yes", "deltacli vacuum trips --dry-run --max-delete 36%"),
+        (
+            "vacuum trips --retention 0d --yes",
+            "deltacli vacuum trips --retention 0d --dry-run --allow-retention-below 3d",
+        ),
+        ("changes trips --from 0 --to 99", "deltacli changes trips --from 0 --to 14"),
+        ("changes trips --from 9 --to 3", "deltacli changes trips --from 3 --to 9"),
+        ("alter trips set a=b c=d", "deltacli properties trips set a=b c=d"),
     ],
 )
 def test_a_hint_is_the_same_command_corrected(line: str, hint: str, sample: Path) -> None:
@@ -641,7 +651,7 @@ def test_a_hint_keeps_the_other_values_of_a_repeatable_option() -> None:
         ("history t --verzionen", "history --help"),
         ("fleet status --format html", "fleet status --html status.html"),
         ("history t/_delta_log", "history t"),
-        ("vacuum tt --yes", "vacuum t"),
+        ("vacuum tt --yes", "vacuum t --dry-run"),
         ("files t", "snapshot t --files"),
         ("flet t", "fleet --help"),
         ("read t -n 3", "read t --limit 3"),

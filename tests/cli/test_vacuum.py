@@ -100,7 +100,7 @@ def test_a_dry_run_shows_the_plan_and_exits_with_4_where_a_guard_would_stop_it(c
         "error: trips: 83% of the bytes would be deleted, above the limit of 50%",
         "  guard  vacuum.max-delete",
         "  also   commit.empty",
-        "hint: deltacli vacuum trips --dry-run --yes --max-delete 100%",
+        "hint: deltacli vacuum trips --dry-run --max-delete 100%",
     ] == done.err.splitlines()
     assert [TOO_MUCH.code, TORN.code] == [one["code"] for one in documented.document["refusals"]]
     assert (True, 6, True) == (documented.document["dryRun"], len(lines) - 1, end["complete"])
@@ -120,7 +120,7 @@ def test_a_plan_that_a_guard_refuses_is_shown_and_refused_despite_consent(core: 
         "error: trips: nothing was changed: 83% of the bytes would be deleted, above the limit of 50%",
         "  guard  vacuum.max-delete",
         "  also   commit.empty",
-        "hint: deltacli vacuum trips --yes --max-delete 100%",
+        "hint: deltacli vacuum trips --dry-run --max-delete 100%",
     ] == done.err.splitlines()
     assert ("vacuum.max-delete", True) == (document.error["code"], document.document["dryRun"])
 

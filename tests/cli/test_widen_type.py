@@ -136,7 +136,7 @@ def test_each_consent_is_required_separately_even_with_yes(missing: str, given: 
     done = widen(home, *FARE, given, "--yes", "--json")
 
     assert (4, before, "") == (done.code, content(home), done.out)
-    assert done.error["hint"].endswith(f" --yes --json {missing}")
+    assert done.error["hint"].endswith(f" --dry-run --json {missing}")
 
 
 def test_without_consent_the_plan_is_shown_and_nothing_is_written(home: Path) -> None:

@@ -179,8 +179,20 @@ def test_commands_for_delta_tables_name_those_that_work(command: str, table: Pai
     code, out, err = ask(capsys, *command.split(), table.root)
 
     assert (2, "") == (code, out)
-    assert "error: this is a Paimon table, and this command works on Delta tables only" == err.splitlines()[0]
+    assert (
+        f"error: {table.root}: this is a Paimon table, and this command works on Delta tables only"
+        == err.splitlines()[0]
+    )
     assert f"hint: deltacli history {table.root}" == err.splitlines()[-1]
+
+
+def test_a_diff_names_the_table_that_is_a_paimon_table(tmp_path: Path, table: PaimonBuilder, capsys: Capture) -> None:
+    delta = TableBuilder().commits(2).write(tmp_path / "delta")
+
+    code, _, err = ask(capsys, "diff", delta, table.root)
+
+    assert (2, True) == (code, err.startswith(f"error: {table.root}: this is a Paimon table"))
+    assert f"hint: deltacli schema diff {delta} {table.root}" == err.splitlines()[-1]
 
 
 def test_every_table_of_the_corpus_has_a_history(corpus: Path, capsys: Capture) -> None:

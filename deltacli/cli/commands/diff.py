@@ -15,7 +15,7 @@ from deltacli.cli.options.common_options import TableArgument
 from deltacli.cli.options.moments import parse_timestamp
 from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.shell import again_with, again_with_flags
-from deltacli.errors import EXIT_FINDINGS, UsageError
+from deltacli.errors import EXIT_FINDINGS, PaimonTable, UsageError
 from deltacli.hints import command
 from deltacli.operations.diff.request import DiffRequest
 
@@ -99,7 +99,12 @@ def diff(
         "to_timestamp_ms": points[1].timestamp_ms,
         "other": None if other is None else run.open_table(other),
     }
-    found = diff_tables(opened, Asked(DiffRequest, values).request())
+    try:
+        found = diff_tables(opened, Asked(DiffRequest, values).request())
+    except PaimonTable as fault:
+        if other is not None:
+            fault.hint = command("schema diff", other, table=table)
+        raise
     run.write(diff_result(found))
     if found.gap is not None:
         raise found.gap

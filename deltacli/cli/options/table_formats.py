@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from deltacli.cli.options.global_options import TableFormat
 from deltacli.errors import PaimonTable, UsageError
+from deltacli.hints import command
 from deltacli.request_fields import OF_DELTA, OF_PAIMON
 
 if TYPE_CHECKING:
@@ -48,11 +49,8 @@ Answer = TypeVar("Answer")
 
 PROFILE_OF_DELTA = "current"
 
-_INSTEAD: Mapping[str | None, tuple[str, str | None]] = {
-    "set": ("deltacli properties", "deltacli properties {table} set KEY=VALUE"),
-    "unset": ("deltacli properties", "deltacli properties {table} unset KEY"),
-}
-"""What does a change of `alter` on a Delta table, and the command."""
+_OF_PROPERTIES = {"set": "KEY=VALUE", "unset": "KEY"}
+"""Changes of `alter` that `properties` does on a Delta table, and the word that they need."""
 
 
 class _Handle:
@@ -130,9 +128,10 @@ class DeltaHandle(_Handle):
         from deltacli.operations.change.alter import AlterationRequest
 
         self._require_delta()  # the words mean something else in the other format
-        if change in _INSTEAD:
-            instead, hint = _INSTEAD[change]
-            raise only_for(OF_PAIMON, f"alter {change}", {"path": self.storage.uri, "instead": instead}, hint)
+        if change in _OF_PROPERTIES:
+            hint = command("properties", change, *(words or [_OF_PROPERTIES[change]]))
+            facts = {"path": self.storage.uri, "instead": "deltacli properties"}
+            raise only_for(OF_PAIMON, f"alter {change}", facts, hint)
         changes = read_changes(read()) if change is None else changes_of(change, words, details)
         return alteration(
             self.table, self.name, Asked(AlterationRequest, {**asked.values, "changes": changes}).request()

@@ -18,6 +18,7 @@ __all__ = [
     "again_without",
     "again_without_limit",
     "as_typed",
+    "before_consent",
     "fill_hint",
     "quoted",
     "quoted_table",
@@ -105,6 +106,23 @@ def again_with_flags(arguments: Sequence[str], flags: Sequence[str]) -> CommandL
     """Return the current command line with more flags."""
     end = list(arguments).index("--") if "--" in arguments else len(arguments)
     return again([*arguments[:end], *flags, *arguments[end:]])
+
+
+def before_consent(advice: str, arguments: Sequence[str]) -> str:
+    """Return a command that differs from the current command line without the consent that was given to that one: with
+    `--dry-run` in place of `--yes` where it has that option, and without `--force`.
+    """
+    typed = {"--yes", "--force"} & {*arguments}
+    if not typed or not is_command(advice) or advice == again(arguments):
+        return advice
+    from deltacli.cli.help_page import commands_with
+
+    line, comment, remark = advice.partition("   #")
+    has_plan = any(line.startswith(f"deltacli {name} ") for name in commands_with("--dry-run"))
+    shown = " --dry-run" if has_plan and not re.search(r" --dry-run(?= |\Z)", line) else ""
+    for option in typed:
+        line = re.sub(rf" {option}(?= |\Z)", shown if option == "--yes" else "", line)
+    return CommandLine(line + comment + remark)
 
 
 def again_with(

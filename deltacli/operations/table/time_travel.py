@@ -127,10 +127,13 @@ def _require_existing(first: int | VersionTime, last: int | VersionTime | None, 
     """Raise VersionAbsent for versions that do not exist yet, and UsageError for versions in the wrong order."""
     for end, highest in ((first, newest + 1 if last is None else newest), (last, newest)):
         if isinstance(end, int) and end > highest:
-            raise VersionAbsent(f"version {end} does not exist yet: the newest is {newest}", hint=command("history"))
+            absent = VersionAbsent(f"version {end} does not exist yet: the newest is {newest}", hint=command("history"))
+            absent.wanted, absent.nearest = end, newest
+            raise absent
     if isinstance(first, int) and isinstance(last, int) and first > last:
         of_end, of_begin = parameter("changes.to_version", last), parameter("changes.from_version", first)
-        raise UsageError(f"{of_end} is before {of_begin}")
+        swapped = command("changes", from_version=last, to_version=first)
+        raise UsageError(f"{of_end} is before {of_begin}", hint=swapped)
 
 
 def _oldest_since(table: TableHandle, listing: LogListing, timestamp_ms: int) -> int:

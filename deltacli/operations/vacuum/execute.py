@@ -211,7 +211,7 @@ def _commit_start(table: TableHandle, plan: VacuumPlan, newer: NewerCommits, com
             facts={
                 "to free space": f"{parameter('vacuum.log_entries', False)} deletes the same files and commits nothing"
             },
-            hint=command("vacuum", log_entries=False, yes=True),
+            hint=command("vacuum", log_entries=False),
         ) from fault
     assert isinstance(made, Committed)  # `make` never returns None
     return made.version

@@ -112,22 +112,25 @@ def limit_refusals(request: VacuumRequest, candidates: Amount, live: Amount) -> 
     """Yield a refusal if more would be deleted than the limit."""
     limit = DeletionLimit.parse(request.max_delete)
     what = f"{plural(candidates.files, 'file')} ({format_size(candidates.size_bytes)})"
+    shares = (
+        (candidates.files, candidates.files + live.files, "files"),
+        (candidates.size_bytes, candidates.size_bytes + live.size_bytes, "bytes"),
+    )
+    enough = next(percent for percent in range(101) if all(part <= percent / 100 * whole for part, whole, _ in shares))
+    override = parameter("vacuum.max_delete", f"{enough}%")
     if limit.size_bytes is not None and candidates.size_bytes > limit.size_bytes:
         yield Refusal(
             "vacuum.max-delete",
             f"{what} would be deleted, above the limit of {limit.text}{' B' if limit.text.isdecimal() else ''}",
-            parameter("vacuum.max_delete", "100%"),
+            override,
         )
     if limit.share is None:
         return
-    for gone, all_of_it, noun in (
-        (candidates.files, candidates.files + live.files, "files"),
-        (candidates.size_bytes, candidates.size_bytes + live.size_bytes, "bytes"),
-    ):
+    for gone, all_of_it, noun in shares:
         if gone > limit.share * all_of_it and all_of_it > 0:
             share = f"{100 * gone / all_of_it:.0f}%"
             message = f"{what}, {share} of all {noun}, would be deleted, above the limit of {limit.text}"
-            yield Refusal("vacuum.max-delete", message, parameter("vacuum.max_delete", "100%"))
+            yield Refusal("vacuum.max-delete", message, override)
             return
 
 
