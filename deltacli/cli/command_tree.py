@@ -268,8 +268,8 @@ def move_shared_options(argv: Sequence[str]) -> list[str]:
             position += taken
         elif moved and word in ASK_FOR_HELP:
             return [*path, word]
-        else:
-            return list(argv)
+        else:  # an unknown word or option: the error is about it, not about the options before it
+            return [*path, *argv[position:], *([] if argv[-1] in ASK_FOR_HELP else moved)]
     if position == len(argv) and moved and not is_command(path):
         return list(path) or ["--help"]  # options of all commands, and no command
     return [*path, *moved, *argv[position:]] if is_command(path) else list(argv)

@@ -23,6 +23,7 @@ from tests.cli.support import ROOT, deltacli
         ("-q log", "log"),
         ("-v", "--help"),
         ("log --unknown cat t", "log --unknown cat t"),
+        ("-q histroy t", "histroy t -q"),
         ("--format log history t", "history --format log t"),
     ],
 )
@@ -65,6 +66,14 @@ def test_a_usage_error_suggests_the_help_of_its_command(arguments: str, hint: st
     result = deltacli(*arguments.split())
 
     assert (2, "", f"hint: {hint}") == (result.code, result.out, result.err.splitlines()[-1])
+
+
+@pytest.mark.parametrize("options", ["-q", "--no-pager -v", "--color never"])
+def test_options_before_an_unknown_command_are_not_what_is_wrong(options: str) -> None:
+    result = deltacli(*options.split(), "histroy", "t")
+
+    hint = f"hint: deltacli history t {options}"
+    assert ["error: no such command 'histroy'; did you mean 'history'?", hint] == result.err.splitlines()
 
 
 def test_a_bare_group_explains_itself(tmp_path: Path) -> None:
