@@ -256,6 +256,16 @@ def test_explain_fits_a_terminal(sample: Path) -> None:
         assert 20 == seen.count(".parquet")
 
 
+def test_explain_names_what_has_no_room_once_below_the_table(sample: Path) -> None:
+    """Files that are read and skipped come from the log in several batches."""
+    asked = ("read", sample, "--explain", "--where", "trip > 1840", "-q", "--no-pager", "--color", "never")
+    for width in (60, 80):
+        _, seen = on_screen(*asked, width=width)
+
+        assert 1 == seen.count("no room for")
+        assert seen.splitlines()[-1].startswith("no room for")
+
+
 @pytest.mark.parametrize(
     ("text", "names"),
     [

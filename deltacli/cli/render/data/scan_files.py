@@ -153,15 +153,16 @@ def _write_screens(sink: BinaryIO, terminal: Terminal, batches: Sequence[pyarrow
             sink.write(b"\n")
             write_aligned(sink, columns, (texts_of(columns, batch) for batch in batches), keep_empty=True)
         return
-    heading, is_part = True, sum(batch.num_rows for batch in batches) > ROWS_PER_SCREEN
-    for batch in batches:
-        for start in range(0, batch.num_rows, ROWS_PER_SCREEN):
-            rows = batch.slice(start, ROWS_PER_SCREEN).to_pylist()
-            if heading:
-                sink.write(b"\n")
-            write = write_table if is_part else write_whole_table
-            write(sink, terminal, columns, rows, heading=heading, keep_empty=True, is_part=is_part)
-            heading = False
+    import pyarrow as pa
+
+    files = pa.Table.from_batches(batches, schema=None if batches else _schema())
+    is_part = files.num_rows > ROWS_PER_SCREEN
+    for start in range(0, files.num_rows, ROWS_PER_SCREEN):
+        rows = files.slice(start, ROWS_PER_SCREEN).to_pylist()
+        if not start:
+            sink.write(b"\n")
+        write = write_table if is_part else write_whole_table
+        write(sink, terminal, columns, rows, heading=not start, keep_empty=True, is_part=is_part)
 
 
 def _columns() -> list[Column[dict[str, Any]]]:
