@@ -60,8 +60,8 @@ def list_rules(run: Run, rules: Sequence[Rule], table_format: str) -> None:
 
 
 def next_command(report: ValidationReport, without: Container[str] = ()) -> str | None:
-    """Return the command that shows all findings, or repairs one of the worst (or shows what the repair would do, where
-    it can lose something), or explains the rule of the worst; rules of `without` have no explanation.
+    """Return the command that shows all findings, or what a repair of the worst would do, or corrects one of them, or
+    explains the rule of the worst; rules of `without` have no explanation.
     """
     from deltacli.cli.render.validate.report import worst_first
     from deltacli.delta.rules.framework.repairs import repair_to_try
@@ -77,7 +77,8 @@ def next_command(report: ValidationReport, without: Container[str] = ()) -> str 
         repair_to_try(found.rule, table.name, is_readable=table.validation.is_readable) for table, found in worst
     )
     plans = (_plan_of_repair(table.name, found.rule) for table, found in worst)
-    return next(filter(None, (*commands, *plans)), f"deltacli help {worst[0][1].rule.id}")
+    found = next(filter(None, (*commands, *plans)), f"deltacli help {worst[0][1].rule.id}")
+    return found + " --dry-run" if found.startswith("deltacli repair ") and "--dry-run" not in found else found
 
 
 def _plan_of_repair(table: str, rule: Rule) -> str | None:

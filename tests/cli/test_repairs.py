@@ -17,6 +17,9 @@ from deltacli.delta.rules.framework.repair_steps import Family, row_of
 from deltacli.delta.rules.framework.repairs import repair_command, repair_to_try
 from deltacli.hints import ShellSpelling, spelled
 from deltacli.units import DAY_MS, format_timestamp
+from tests.cli.pty_session import Session
+from tests.cli.screen import as_pasted
+from tests.cli.support import make_sample
 from tests.rules.corruptions import DAMAGES, Damage, load_all
 from tests.rules.table_builder import NOW_MS, TableBuilder
 from tests.rules.test_corruptions import inspect, rules_of
@@ -122,3 +125,20 @@ def test_a_finding_has_the_command_in_every_document(
         **({"commit.bad-json": None} if is_broken else {}),
     } == commands
     assert commands == {line["rule"]: line["fix"]["command"] for line in lines if line["type"] == "finding"}
+
+
+@pytest.mark.parametrize(
+    ("command", "following"),
+    [
+        ("optimize TABLE --dry-run", "repair TABLE --dry-run"),
+        ("validate TABLE", "repair TABLE --dry-run"),
+        ("validate TABLE --level storage", "repair TABLE --dry-run"),
+        ("snapshot TABLE", "validate TABLE"),
+    ],
+)
+def test_what_to_run_next_on_a_damaged_table_changes_nothing(tmp_path: Path, command: str, following: str) -> None:
+    table = str(make_sample(tmp_path / "t", damaged=True))
+    with Session(*command.replace("TABLE", table).split(), "--no-pager", "--color", "never") as session:
+        _, seen = session.finish()
+
+    assert as_pasted(seen).splitlines()[-1] == f"next: deltacli {following.replace('TABLE', table)}"

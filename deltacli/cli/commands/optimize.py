@@ -74,7 +74,9 @@ def optimize(run: Run, table: TableArgument, *, asked: Asked[OptimizeRequest], h
         _show(run, plan)
         if how.check and not plan.is_noop:
             raise typer.Exit(EXIT_FINDINGS)
-        if not plan.is_noop:
+        if plan.damaged:
+            run.say_next(f"deltacli repair {quoted_table(table)} --dry-run")
+        elif not plan.is_noop:
             run.say_next(again_without(invocation.arguments, "--dry-run"))
         if not (how.dry_run or how.check):
             require_complete(OptimizeOutcome(plan))

@@ -103,7 +103,8 @@ class DeltaHandle(_Handle):
         version, at_ms = point["version"], parse_moment_of(point["version"], point["timestamp"])
         found = summarize(self.table, version=version, timestamp_ms=at_ms, digest=digest)
         note_findings(self.run, found.snapshot, at_ms)
-        return SnapshotResult(found, self.name, only_counts=counts), "deltacli snapshot {table} --schema"
+        following = "deltacli validate {table}" if found.snapshot.problems else "deltacli snapshot {table} --schema"
+        return SnapshotResult(found, self.name, only_counts=counts), following
 
     def described(self, **point: Any) -> DescribedSchema:
         """Return the schema at a point in the columns of Paimon."""
