@@ -141,3 +141,14 @@ def test_a_paimon_table_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "tbl/schema").mkdir(parents=True)
     (tmp_path / "tbl/schema/schema-0").write_text('{"version": 3, "id": 0, "fields": []}')
     assert reach(tmp_path).code == 2
+
+
+@pytest.mark.parametrize("mode", ["full", "lite"])
+def test_a_vacuum_reports_the_lost_versions_that_reach_reports(home: Path, mode: str) -> None:
+    """Version 0 has no files, so it remains readable; version 5 is kept."""
+    result = deltacli("vacuum", "./tbl", "--dry-run", "--mode", mode, "--keep-version", "5", "--json", cwd=home)
+    lost = json.loads(result.out)["reach"]["lostVersions"]
+    deltacli("vacuum", "./tbl", "--mode", mode, "--keep-version", "5", "--yes", cwd=home)
+    ranges = document(home)["ranges"]
+
+    assert lost == [[one["first"], one["last"]] for one in ranges if not one["readable"]] == [[1, 3], [6, 11]]

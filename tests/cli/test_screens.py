@@ -200,7 +200,7 @@ def test_every_part_of_a_plan_is_drawn_at_every_width() -> None:
     names = ("\x1b[2J\u202e.txt", "日本語/👩\u200d🚀.md", "n" * 300)
     kept = KEPT._replace(foreign_examples=names, nested_tables=("שלום", "t" * 300), outside_selection=9)
     refused = make_plan(kept=kept, refusals=(TOO_MUCH, TORN), selection="day < '\x1b[31m'", directories=("a",))
-    refused = replace(refused, reach=refused.reach._replace(kept_versions=(14, 15, 16, 30)))
+    refused = replace(refused, reach=refused.reach._replace(lost=((12, 13), (17, 29), (31, 40))))
     done = VacuumOutcome(Amount(2, 3 << 30), 1, 1, [("e\u0301/b.parquet", "denied")], 1, 2, 43, 44, resumed_after=1)
     screens = []
 

@@ -51,7 +51,7 @@ def make_plan(rows: Sequence[Row] = ROWS, **settings: Any) -> VacuumPlan:  # Any
         "own_retention_ms": 7 * DAY_MS,
         "cutoff_ms": NOW_MS - 7 * DAY_MS,
         "kept": KEPT,
-        "reach": TimeTravelRange(41, NOW_MS - 6 * DAY_MS, 12, (3, 40)),
+        "reach": TimeTravelRange(41, NOW_MS - 6 * DAY_MS, 12, (3, 40), ((12, 40),)),
     }
     return VacuumPlan(candidates=candidates, **{**known, **settings})
 

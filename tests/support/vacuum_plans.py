@@ -126,6 +126,7 @@ def any_plans(draw: st.DrawFn) -> VacuumPlan:
                 first_ms=st.none() | _TIMES,
                 oldest_before=st.none() | _NUMBERS,
                 lost_feed=st.none() | st.tuples(_NUMBERS, _NUMBERS),
+                lost=st.lists(st.tuples(_NUMBERS, _NUMBERS), max_size=2).map(tuple),
             )
         ),
         selection=draw(st.none() | _TEXTS),

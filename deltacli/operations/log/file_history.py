@@ -105,6 +105,17 @@ class FileHistory:
         """Return which files (hashes) an action adds."""
         return pc.or_(*(pc.is_in(files, value_set=rows.whole().files) for rows in (self._adds, self._vectors)))
 
+    def first_adds(self, files: pyarrow.Array) -> pyarrow.Array:
+        """Return the first version that adds each of these files (hashes); null where no commit does."""
+        import pyarrow as pa
+
+        parts = [rows.whole() for rows in (self._adds, self._vectors)]
+        adds = pa.table({name: _whole([getattr(part, name) for part in parts]) for name in ("files", "versions")})
+        adds = adds.filter(pc.is_in(adds.column("files"), value_set=files))
+        firsts = adds.group_by("files").aggregate([("versions", "min")])
+        places = pc.index_in(files, value_set=firsts.column("files").combine_chunks())
+        return pc.take(firsts.column("versions_min").combine_chunks(), places)
+
     def unremoved(self, files: pyarrow.Array) -> pyarrow.Array:
         """Return which files (hashes) an add names whose logical file no later action removes."""
         others = _whole(self._other_adds)

@@ -109,15 +109,15 @@ class TimeTravelRange(NamedTuple):
 
     `first_version` is the oldest version whose files are all kept, `first_ms` when it was committed; None where
     unknown. `oldest_before` is the same before the execution. `lost_feed` are the first and last version whose change
-    feed is no longer complete, None where there are none or the table has no change feed. `kept_versions` are older
-    versions kept by an option.
+    feed is no longer complete, None where there are none or the table has no change feed. `lost` are the first and last
+    versions of ranges, ascending, which lose a file; none where `oldest_before` is None.
     """
 
     first_version: int | None = None
     first_ms: int | None = None
     oldest_before: int | None = None
     lost_feed: tuple[int, int] | None = None
-    kept_versions: tuple[int, ...] = ()
+    lost: tuple[tuple[int, int], ...] = ()
 
 
 UNKNOWN_REACH = TimeTravelRange()
@@ -245,6 +245,7 @@ class VacuumPlan:
                 "firstVersion": reach.first_version,
                 "firstTimestampMs": reach.first_ms,
                 "oldestVersionBefore": reach.oldest_before,
+                "lostVersions": [list(pair) for pair in reach.lost],
                 "lostChangeFeed": None if reach.lost_feed is None else list(reach.lost_feed),
             },
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
@@ -10,6 +11,7 @@ from deltacli.delta.vacuum.keys import is_among
 from deltacli.operations.table.time_travel import committed_at
 from deltacli.operations.vacuum.plan import TimeTravelRange
 from deltacli.typing import ArrowArray
+from deltacli.units import gaps_in
 
 if TYPE_CHECKING:
     from deltacli.operations.vacuum.candidates import CandidateClassifier
@@ -52,8 +54,30 @@ def reach_of(setting: PlanContext, lost_before: int | None, lost_now: int | None
         lost_feed=(first_commit, feed_end)
         if has_feed and first_commit is not None and feed_end >= first_commit
         else None,
-        kept_versions=tuple(sorted({version for version in setting.request.keep_versions if version < first})),
+        lost=tuple(_lost(setting, candidates, before, first)),
     )
+
+
+def _lost(setting: PlanContext, candidates: Any, before: int, first: int) -> Iterator[tuple[int, int]]:
+    """Yield the versions from `before` up to `first` that need a candidate, as ranges, ascending.
+
+    A file is needed from its first add to its last remove; from `before` on where the log has no such add.
+    """
+    import pyarrow as pa
+
+    removed = setting.references.removed
+    goes = pc.and_(pc.is_in(removed.hashes, value_set=candidates), pc.is_valid(removed.other))
+    files, ends = pc.filter(removed.hashes, goes), pc.filter(removed.other, goes)
+    begins = pc.fill_null(setting.references.history.first_adds(files), before)
+    begins = pc.if_else(pc.less(begins, ends), begins, before)
+    spans = pa.table({"begin": begins, "end": ends}).group_by(["begin", "end"]).aggregate([]).sort_by("begin")
+    start = end = before
+    for begin, stop in zip(spans.column("begin").to_pylist(), spans.column("end").to_pylist(), strict=True):
+        if begin > end:
+            yield from gaps_in(setting.request.keep_versions, start, end - 1)
+            start = begin
+        end = max(end, stop)
+    yield from gaps_in(setting.request.keep_versions, start, min(end, first) - 1)
 
 
 def find_horizon(setting: PlanContext, judge: CandidateClassifier) -> int | None:

@@ -16,7 +16,6 @@ from deltacli.cli.render.terminal.plans import (
 )
 from deltacli.cli.render.vacuum.screen import KEPT_KINDS, UNRECOGNIZED, kind_name, span_of_ages, vacuum_sections
 from deltacli.cli.terminal.term import Terminal
-from deltacli.units import gaps_in
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -79,5 +78,4 @@ def _strip(canvas: Canvas, plan: VacuumPlan) -> Iterator[tuple[str, RenderableTy
         return
     first = reach.first_version if reach.oldest_before is None else min(reach.oldest_before, reach.first_version)
     if first <= plan.snapshot_version:
-        lost = gaps_in(reach.kept_versions, first, reach.first_version - 1)
-        yield "versions", version_strip(canvas, first, plan.snapshot_version, lost, label_cells=16)
+        yield "versions", version_strip(canvas, first, plan.snapshot_version, reach.lost, label_cells=16)

@@ -15,7 +15,6 @@ from deltacli.units import (
     format_moment,
     format_size,
     format_spans,
-    gaps_in,
     plural,
 )
 
@@ -158,11 +157,9 @@ def _time_travel(plan: VacuumPlan, terminal: Terminal) -> Iterator[str]:
         return
     when = "" if reach.first_ms is None else f", committed {_moment(plan, reach.first_ms, terminal)}"
     yield f"complete from version {reach.first_version}{when}"
-    if reach.oldest_before is not None and reach.oldest_before < reach.first_version:
-        lost = gaps_in(reach.kept_versions, reach.oldest_before, reach.first_version - 1)
-        if lost:
-            is_one = len(lost) == 1 and lost[0][0] == lost[0][1]
-            yield f"{'version' if is_one else 'versions'} {format_spans(lost)} will no longer be fully readable"
+    if reach.lost:
+        is_one = len(reach.lost) == 1 and reach.lost[0][0] == reach.lost[0][1]
+        yield f"{'version' if is_one else 'versions'} {format_spans(reach.lost)} will no longer be fully readable"
 
 
 def _change_feed(plan: VacuumPlan) -> Iterator[str]:

@@ -31,7 +31,7 @@ from deltacli.operations.vacuum.plan import (
 from deltacli.operations.vacuum.request import Mode
 from deltacli.storage.replacement import replacement, unwritable
 from deltacli.typing import Json
-from deltacli.units import format_timestamp
+from deltacli.units import format_timestamp, gaps_in
 
 if TYPE_CHECKING:
     import pyarrow
@@ -279,7 +279,7 @@ def header_of(plan: VacuumPlan) -> dict[str, Any]:
             "firstMs": plan.reach.first_ms,
             "oldestBefore": plan.reach.oldest_before,
             "lostFeed": None if plan.reach.lost_feed is None else list(plan.reach.lost_feed),
-            "keptVersions": list(plan.reach.kept_versions),
+            "lostVersions": [list(pair) for pair in plan.reach.lost],
         },
         "selection": plan.selection,
         "horizon": plan.horizon,
@@ -363,14 +363,17 @@ def _read_protected(value: Json) -> ProtectedTable:
 
 
 def _read_reach(reach: Mapping[str, Any]) -> TimeTravelRange:
-    lost, kept = _find(reach, "lostFeed", list), _get({"keptVersions": [], **reach}, "keptVersions", list)
-    _require(all(type(version) is int for version in kept), "keptVersions")
+    feed = _find(reach, "lostFeed", list)
+    first, before = _find(reach, "firstVersion", int), _find(reach, "oldestBefore", int)
+    lost = _find(reach, "lostVersions", list)
+    if lost is None:  # a plan of an earlier release
+        lost = [] if first is None or before is None else gaps_in(reach.get("keptVersions", ()), before, first - 1)
     return TimeTravelRange(
-        first_version=_find(reach, "firstVersion", int),
+        first_version=first,
         first_ms=_find(reach, "firstMs", int),
-        oldest_before=_find(reach, "oldestBefore", int),
-        lost_feed=None if lost is None else _pair(lost, "lostFeed"),
-        kept_versions=tuple(kept),
+        oldest_before=before,
+        lost_feed=None if feed is None else _pair(feed, "lostFeed"),
+        lost=tuple(_pair(list(pair), "lostVersions") for pair in lost),
     )
 
 
