@@ -56,6 +56,8 @@ SHELL_ONLY = frozenset({"explain", "format", "master", "remote", "save_plan", "s
 """Parameters without which a command is another one, and which no method has."""
 NEEDLESS = frozenset({"json", "schema", "yes"})
 """Options that methods do without."""
+_OF_PAIMON = "paimon"
+"""What is True for an operation on a Paimon table, which Python opens by another function."""
 _OF_OPENING = ("allow_external", "storage_options")
 _WITHOUT_METHOD = frozenset(
     {"alter", "doctor", "features", "fleet", "log cat", "log crc", "properties", "schema", "share", "spark"}
@@ -164,7 +166,7 @@ class Spelling:
         if is_of_shell or not SHELL_ONLY.isdisjoint(options):
             return ""
         of_opening = {name: options[name] for name in _OF_OPENING if name in options}
-        rest = {name: value for name, value in options.items() if name not in (*_OF_OPENING, *NEEDLESS)}
+        rest = {name: value for name, value in options.items() if name not in (*_OF_OPENING, *NEEDLESS, _OF_PAIMON)}
         if operation == "read":
             of_version = {name: rest.pop(name) for name in list(rest) if name in ("version", "timestamp")}
             method = f"snapshot({_shown((), of_version)}).scan"
@@ -172,7 +174,8 @@ class Spelling:
             method = "_".join(reversed(operation.split())).replace("-", "_")
         opened = _shown((), of_opening)
         place = table if table is None or _is_template(table) else repr(table)
-        handle = "table" if place is None else f"open_table({place}{opened and ', '}{opened})"
+        function = "open_paimon" if _OF_PAIMON in options else "open_table"
+        handle = "table" if place is None else f"{function}({place}{opened and ', '}{opened})"
         line = f"{handle}.{method}({_shown(arguments, rest)})"
         return line if table is None or _is_template(table) else CommandLine(line)
 
@@ -213,6 +216,7 @@ class ShellSpelling(Spelling):
         given = [
             self.parameter(operation, name, one if isinstance(one, bool) else _word(one))
             for name, value in options.items()
+            if name != _OF_PAIMON
             for one in (value if isinstance(value, list) else [value])
         ]
         line = " ".join(["deltacli", *words[:length], *place, *words[length:], *map(_word, arguments), *given])
@@ -283,6 +287,11 @@ def command(operation: str, *arguments: object, table: str | None = TABLE, **opt
     has none. `...` stands for what the user fills in, `table=None` leaves the table out of a sentence.
     """
     return spelling().command(operation, table, arguments, options)
+
+
+def command_of_paimon(operation: str) -> str:
+    """Return an operation on a Paimon table as a next command."""
+    return spelling().command(operation, TABLE, (), {_OF_PAIMON: True})
 
 
 class Worded:

@@ -26,32 +26,41 @@ from deltacli.cli.terminal.term import say, say_json, visible
 from deltacli.errors import DeltacliError, NotATable, PaimonTable, PathExternal, UsageError, VersionAbsent
 from deltacli.hints import TABLE, is_command, is_shared, nearest_name
 
-INSTEAD: Mapping[str, str] = {
-    "changes": "an engine reads row changes from the system table $audit_log",
-    "checkpoint": "nothing is needed: a Paimon snapshot names all its files",
-    "diff": "deltacli schema diff TABLE --from schema:N compares schemas, deltacli history TABLE shows snapshots",
-    "features": "options enable features: deltacli alter TABLE set KEY=VALUE",
-    "log backup": "an engine keeps a state as a tag or a branch: sys.create_tag, sys.create_branch",
-    "log cat": "deltacli snapshot TABLE --snapshot-id N shows a snapshot",
-    "log compact": "writers merge manifests when they commit",
-    "log crc": "deltacli validate TABLE checks schemas, snapshots and manifests",
-    "log expire": "an engine deletes old snapshots: sys.expire_snapshots; deltacli vacuum TABLE --schemas old schemas",
-    "log restore": "an engine returns to a snapshot or tag: sys.rollback_to",
-    "optimize": "an engine compacts a table: sys.compact",
-    "properties": "deltacli snapshot TABLE shows options, deltacli alter TABLE set KEY=VALUE changes them",
-    "reach": "deltacli history TABLE shows the snapshots that are kept",
-    "read": "an engine, or the package pypaimon, reads rows",
-    "repair": "an engine returns to a snapshot or tag: sys.rollback_to; deltacli validate TABLE shows what is wrong",
-    "restore": "an engine returns to a snapshot or tag: sys.rollback_to",
-    "undelete": "an engine returns to a snapshot or tag: sys.rollback_to",
+_BY_ROLLBACK = {"instead": "an engine returns to a snapshot or tag: sys.rollback_to"}
+
+INSTEAD: Mapping[str, Mapping[str, str]] = {
+    "changes": {"instead": "an engine reads row changes from the system table $audit_log"},
+    "checkpoint": {"instead": "nothing is needed: a Paimon snapshot names all its files"},
+    "diff": {"schemas": "deltacli schema diff TABLE --from schema:N", "snapshots": "deltacli history TABLE"},
+    "features": {"instead": "options enable features", "set options": "deltacli alter TABLE set KEY=VALUE"},
+    "log backup": {"instead": "an engine keeps a state as a tag or a branch: sys.create_tag, sys.create_branch"},
+    "log cat": {"snapshots": "deltacli snapshot TABLE --snapshot-id N"},
+    "log compact": {"instead": "writers merge manifests when they commit"},
+    "log crc": {"check it": "deltacli validate TABLE"},
+    "log expire": {
+        "instead": "an engine deletes old snapshots: sys.expire_snapshots",
+        "old schemas": "deltacli vacuum TABLE --schemas --dry-run",
+    },
+    "log restore": _BY_ROLLBACK,
+    "optimize": {"instead": "an engine compacts a table: sys.compact"},
+    "properties": {
+        "show options": "deltacli snapshot TABLE",
+        "set options": "deltacli alter TABLE set KEY=VALUE",
+    },
+    "reach": {"snapshots": "deltacli history TABLE"},
+    "read": {"instead": "an engine, or the package pypaimon, reads rows"},
+    "repair": {**_BY_ROLLBACK, "find errors": "deltacli validate TABLE"},
+    "restore": _BY_ROLLBACK,
+    "undelete": _BY_ROLLBACK,
 }
-"""Commands that work on Delta tables only."""
+"""Commands that work on Delta tables only -> what does their work on a Paimon table: prose, or commands to paste."""
 
 
-def _instead_of(arguments: Sequence[str], table: str | None) -> str | None:
-    """Return what does the work of a command line on a Paimon table, None for commands that work on both formats."""
-    found = INSTEAD.get(" ".join(path_of(arguments)))
-    return found if found is None or table is None else found.replace("TABLE", quoted_table(table))
+def _instead_of(arguments: Sequence[str], table: str | None) -> Mapping[str, str]:
+    """Return what does the work of a command line on a Paimon table; none for commands that work on both formats."""
+    found = INSTEAD.get(" ".join(path_of(arguments)), {})
+    name = None if table is None else quoted_table(table)
+    return found if name is None else {key: value.replace("TABLE", name) for key, value in found.items()}
 
 
 def report_error(error: DeltacliError, arguments: Sequence[str], table: str | None) -> None:
@@ -131,9 +140,9 @@ def say_document(
 
 
 def _name_what_works(error: PaimonTable, arguments: Sequence[str], table: str | None) -> None:
-    """Add to the facts what does the work of the command on a Paimon table."""
-    if (instead := _instead_of(arguments, table)) is not None:
-        error.facts["instead"] = instead
+    """Add to the facts what does the work of the command on a Paimon table, and the commands that work there."""
+    error.facts["works on both"] = "history, snapshot, validate, explain, alter, widen-type, vacuum --schemas, schema"
+    error.facts.update(_instead_of(arguments, table))
 
 
 _EXPLAINED: Mapping[str, str] = {"usage.duration": "durations", "usage.size": "sizes", "usage.timestamp": "times"}

@@ -13,6 +13,7 @@ import deltacli
 from deltacli.cli.app import run
 from deltacli.cli.errors import INSTEAD
 from deltacli.errors import Refused, UsageError
+from deltacli.hints import Spelling, spelled
 from deltacli.paimon.rules.fields import why_bad_default
 from deltacli.paimon.sql_types import parse_sql_type
 from deltacli.paimon.type_strings import BadType
@@ -303,16 +304,28 @@ def test_a_point_of_a_comparison_is_spelled_as_it_was_given(root: Path, capsysbi
     assert (2, True, True) == (code, "version:N is a point of a Delta table" in err, "schema:N" in err)
 
 
-def test_commands_for_delta_tables_name_what_does_their_work(say: Any, root: Path, tmp_path: Path) -> None:
+def test_commands_for_delta_tables_name_what_does_their_work(root: Path, tmp_path: Path, capsysbinary: Capture) -> None:
     words = {"changes": ("--from", "0"), "log cat": ("0",), "log compact": ("--from", "0", "--to", "1")}
-    words |= {"log backup": (str(tmp_path / "b"),)}
+    words |= {"log backup": (str(tmp_path / "b"),), "diff": ("0", "1")}
     for command, instead in INSTEAD.items():
+        assert not [text for text in instead.values() if "deltacli" in text[1:]]  # prose, or a command to paste
         first, *rest = command.split()
         if rest == ["restore"]:
             continue
-        code = run([first, *rest, str(root), *words.get(command, ()), "--format", "json"])
+        code = run([first, *rest, str(root), *words.get(command, ()), "--log-format", "json"])
         assert (2, command) == (code, command)
-        assert instead
+        error = json.loads(capsysbinary.readouterr().err.splitlines()[-1])
+        assert {name: text.replace("TABLE", str(root)) for name, text in instead.items()}.items() <= (
+            error["details"].items()
+        )
+
+
+def test_python_hints_at_the_function_that_opens_paimon_tables(root: Path) -> None:
+    with spelled(Spelling()), pytest.raises(UsageError) as raised:
+        deltacli.open_table(root).history()
+
+    assert f"open_paimon({str(root)!r}).history()" == raised.value.hint
+    assert ["path"] == list(raised.value.facts)
 
 
 def test_no_log_is_restored_into_a_paimon_table(root: Path, tmp_path: Path) -> None:

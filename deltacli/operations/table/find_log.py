@@ -21,7 +21,7 @@ from deltacli.errors import (
     StorageFailed,
     UsageError,
 )
-from deltacli.hints import command, parameter
+from deltacli.hints import command, command_of_paimon, parameter
 from deltacli.progress import SILENT, Progress, reported
 from deltacli.storage import LocalStorage, PathKind, Storage
 
@@ -191,12 +191,8 @@ def _is_inside_log(storage: Storage) -> bool:
 def _paimon_table(storage: Storage) -> PaimonTable:
     return PaimonTable(
         "this is a Paimon table, and this command works on Delta tables only",
-        facts={
-            "path": storage.uri,
-            "works on both": "history, snapshot, validate, explain, alter, widen-type, vacuum "
-            f"{parameter('vacuum.schemas', True)}, schema",
-        },
-        hint=command("history"),
+        facts={"path": storage.uri},
+        hint=command_of_paimon("history"),
     )
 
 
