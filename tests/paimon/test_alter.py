@@ -306,7 +306,7 @@ def test_a_point_of_a_comparison_is_spelled_as_it_was_given(root: Path, capsysbi
 
 def test_commands_for_delta_tables_name_what_does_their_work(root: Path, tmp_path: Path, capsysbinary: Capture) -> None:
     words = {"changes": ("--from", "0"), "log cat": ("0",), "log compact": ("--from", "0", "--to", "1")}
-    words |= {"log backup": (str(tmp_path / "b"),), "diff": ("0", "1")}
+    words |= {"log backup": (str(tmp_path / "b"),), "diff": ("0", "1"), "restore": ("--version", "0")}
     for command, instead in INSTEAD.items():
         assert not [text for text in instead.values() if "deltacli" in text[1:]]  # prose, or a command to paste
         first, *rest = command.split()
