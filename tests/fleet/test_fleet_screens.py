@@ -88,6 +88,19 @@ def test_a_status_has_a_short_line_per_alert_and_the_worst_first(fleet: Path) ->
     assert [True, False] == ["more with --limit 0" in "\n".join(status_screen(most=most)) for most in (2, 0)]
 
 
+@pytest.mark.parametrize("width", [80, 100, 120])
+def test_a_size_is_never_cut(fleet: Path, width: int) -> None:
+    message = "1 data file is missing; 2 other findings: data.size-mismatch, hint.checkpoint-missing"
+    table = f"{fleet}/table"
+    step_of_table = step(table, "validate", "findings", message=message, details={"findings": [MISSING]})
+    write_run(1, facts(table, logBytes=141_824), facts(f"{fleet}/other"), step(f"{fleet}/other", "validate", "done"))
+    write_run(2, step_of_table)
+
+    shown = "\n".join(status_screen(width))
+
+    assert ("138.5 KiB" in shown, "138.5 K…" in shown) == (True, False)
+
+
 def test_long_names_lose_their_middle() -> None:
     assert "s3://eve…rders_enriched" == shorten("s3://events/raw/orders_enriched", 23, keep_both=True)
 

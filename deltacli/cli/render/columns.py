@@ -162,7 +162,9 @@ def fit(
     filled = with_values(columns, texts, keep_empty=keep_empty)
     if width is None:
         return filled, [natural[index] for index in filled]
-    least = {index: min(natural[index], columns[index].least) for index in filled}
+    least = {
+        index: natural[index] if columns[index].right else min(natural[index], columns[index].least) for index in filled
+    }  # a number is never cut
     essential = [index for index in filled if columns[index].priority <= 1]
     if _room([least.get(index, 0) for index in range(len(columns))], essential) > width:
         folded = [index for index in essential if columns[index].folds]
