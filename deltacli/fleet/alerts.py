@@ -21,6 +21,10 @@ LOSING = frozenset(RULES[Risk.ROWS_LOST].split())
 """Rules whose errors mean that rows are lost."""
 
 
+_FIRST = 3
+"""Tables of a cause whose advice is given."""
+
+
 class Weight(IntEnum):
     """How bad an alert is, the worst first."""
 
@@ -180,6 +184,8 @@ class Cause(NamedTuple):
     tables: tuple[str, ...]
     advice: str | None
     weight: Weight
+    first: tuple[tuple[str, str], ...] = ()
+    """The first tables, each with the advice for it."""
 
     @property
     def sentence(self) -> str:
@@ -210,5 +216,6 @@ def find_causes(tables: Iterable[tuple[str, Iterable[Alert]]]) -> list[Cause]:
         what = messages.pop() if len(messages) == 1 else cause
         alerts.sort(key=lambda one: one[1].advice is None)
         names, advice = tuple(dict.fromkeys(name for name, _ in alerts)), alerts[0][1].advice
-        causes.append(Cause(what, names, advice, min(alert.weight for _, alert in alerts)))
+        first = {name: alert.advice for name, alert in alerts[:_FIRST] if alert.advice is not None}
+        causes.append(Cause(what, names, advice, min(alert.weight for _, alert in alerts), tuple(first.items())))
     return sorted(causes, key=lambda cause: (cause.weight, -len(cause.tables)))

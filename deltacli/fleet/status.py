@@ -14,7 +14,7 @@ import orjson
 
 from deltacli.documents import dumps
 from deltacli.errors import EXIT_FINDINGS, EXIT_OK, PartlyDone
-from deltacli.fleet.alerts import Alert, StepStatus, Unread, Weight, alerts_of, without_shorter
+from deltacli.fleet.alerts import LOSING, Alert, StepStatus, Unread, Weight, alerts_of, without_shorter
 from deltacli.fleet.policy_file.keys import StepPolicy
 from deltacli.fleet.policy_file.model import FleetFile
 from deltacli.fleet.running.journal import RunRecord, read_record
@@ -202,7 +202,7 @@ class RunStatus:
 
 @dataclass
 class FleetStatus:
-    """The tables, those with the worst alerts first and then by name, and the newest run."""
+    """The tables, those with the worst alerts and the most lost files first, and the newest run."""
 
     tables: list[TableStatus]
     runs: int
@@ -286,7 +286,7 @@ def read_status(
         if alerts is not None and table.problem is None:
             level = getattr(table.policy.get("validate"), "level", None)
             table.judgements = judge_thresholds(alerts, table.numbers, table.shown_name, now_ms, level=level)
-    status.tables.sort(key=lambda table: (table.weight, table.name))
+    status.tables.sort(key=lambda table: (table.weight, -table.numbers.get("lostFiles", 0), table.name))
     return status
 
 
@@ -392,6 +392,7 @@ class StatusReader:
             table.note("liveFiles", now_ms, details.get("liveFiles"))
         if kind == "validate" and "rules" in details:
             table.numbers["failedRules"] = _failed_rules(details)
+            table.numbers["lostFiles"] = sum(count for rule, count in details["rules"].items() if rule in LOSING)
             table.note("findings", now_ms, sum(details.get(name, 0) for name in ("errors", "warnings", "infos")))
         if kind in ("vacuum", "log-expire"):
             table.note("deletedBytes", now_ms, details.get("sizeBytes"))

@@ -192,9 +192,21 @@ def test_alerts_of_one_cause_are_one_line_with_the_number_of_their_tables(
     do, _, commands = sections.partition("to do ")[2].partition("next ")
     assert do.startswith("      add consent = true to vacuum in the policy of the group, or turn vacuum off\n")
     commands = commands.partition("newest run")[0]
-    assert ["deltacli checkpoint /one --dry-run", "deltacli vacuum /many/0 --dry-run"] == [
-        line.strip() for line in commands.splitlines()
-    ]
+    assert [
+        "deltacli checkpoint /one --dry-run",
+        *(f"deltacli vacuum /many/{number} --dry-run" for number in range(3)),
+    ] == [line.strip() for line in commands.splitlines()]
+
+
+def test_tables_that_lose_more_files_come_first(status: Status) -> None:
+    def lost(table: str, files: int) -> tuple[str, dict[str, Any]]:
+        found = {"rule": "data.file-missing", "severity": "error", "message": "x"}
+        details = COUNTS | {"rules": {"data.file-missing": files, "x.y": 500}, "findings": [found]}
+        return step(table, "validate", "findings", code="data.file-missing", message="x", details=details)
+
+    write_run(1, lost("/lake/a", 1), lost("/lake/b", 100), lost("/lake/c", 2))
+
+    assert ["/lake/b", "/lake/c", "/lake/a"] == [table["table"] for table in status()[1]["tables"]]
 
 
 def test_rows_that_are_lost_come_before_whatever_else_costs_time(status: Status) -> None:

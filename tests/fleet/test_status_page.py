@@ -77,7 +77,9 @@ def test_only_commands_are_set_as_commands_and_causes_have_counts(tmp_path: Path
     assert advice
     assert all(is_command == text.startswith("deltacli ") for text, is_command in advice)
     command = r"deltacli log expire /lake/\d{5}(?: [^<]+)?"
-    assert re.search(rf"<li>log-bytes: beyond the limit: 9\d\d tables<br><code>{command}</code></li>", page)
+    each = rf"(?:<br><b>/lake/\d{{5}}</b><br><code>{command}</code>){{3}}"
+    assert re.search(rf"<li>log-bytes: beyond the limit: 9\d\d tables{each}</li>", page)
+    assert all(len(places) in (1, 3) for places in data["causes"])
     consent = StepStatus("vacuum", "refused", 4, 1, "run-9", "no consent", code="fleet.consent")
     status.tables[0].steps["vacuum"] = consent
     again = json.loads(re.findall(r"<script[^>]*>(.*?)</script>", status_page(status, "f", 1), re.DOTALL)[0])

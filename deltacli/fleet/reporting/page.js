@@ -241,12 +241,16 @@
     if (points.length > 1) card.append(plot(points, 200, 40, written), axis(points, written));
     plots.append(card);
   }
-  data.causes.forEach((place, number) => {
-    const sentence = document.getElementById("alerts").children[number].firstChild;
-    const link = make("a", "", sentence.textContent);
+  const linked = (shown, place) => {
+    const link = make("a", "", shown.textContent);
     link.href = `#row-${place}`;
     link.addEventListener("click", (event) => { event.preventDefault(); reveal(data.tables[place]); });
-    sentence.replaceWith(link);
+    shown.replaceWith(link);
+  };
+  data.causes.forEach((places, number) => {
+    const cause = document.getElementById("alerts").children[number];
+    linked(cause.firstChild, places[0]);
+    cause.querySelectorAll("b").forEach((name, which) => linked(name, places[which]));
   });
   document.querySelectorAll("#alerts code").forEach(whole);
   const others = document.getElementById("others");

@@ -88,14 +88,14 @@ def _cards(status: FleetStatus) -> Iterable[str]:
 
 
 def _alerts(causes: Sequence[Cause], file: str) -> str:
-    """Return the causes of the alerts, each with the number of its tables and what to do about the first of them. The
-    script makes them links.
+    """Return the causes of the alerts, each with the number of its tables and what to do about the first of them, which
+    the script makes links.
     """
     if not causes:
         return ""
     marks = [' class="bad"' if cause.weight <= Weight.FAILED else "" for cause in causes]
     shown = [
-        f"<li{mark}>{words(cause.sentence_by(short_name(cause.tables[0], file)))}{_remedy(cause.advice)}</li>"
+        f"<li{mark}>{words(cause.sentence_by(short_name(cause.tables[0], file)))}{_remedies(cause, file)}</li>"
         for cause, mark in zip(causes[:_MOST_CAUSES], marks, strict=False)
     ]
     left = len(causes) - _MOST_CAUSES
@@ -103,11 +103,17 @@ def _alerts(causes: Sequence[Cause], file: str) -> str:
     return f'<h2>Alerts</h2>\n<ul id="alerts">{"".join(shown + more)}</ul>\n'
 
 
-def _remedy(advice: str | None) -> str:
-    if advice is None:
-        return ""
+def _remedies(cause: Cause, file: str) -> str:
+    """Return what to do about a cause: once where it is the same for all tables, else for each of the first tables."""
+    advised = dict.fromkeys(advice for _, advice in cause.first)
+    if len(advised) < 2:
+        return "".join(f"<br>{_remedy(advice)}" for advice in advised)
+    return "".join(f"<br><b>{text(short_name(table, file))}</b><br>{_remedy(advice)}" for table, advice in cause.first)
+
+
+def _remedy(advice: str) -> str:
     kind = "code" if is_command(advice) else "span"
-    return f"<br><{kind}>{text(without_secrets(advice))}</{kind}>"
+    return f"<{kind}>{text(without_secrets(advice))}</{kind}>"
 
 
 def _data(status: FleetStatus, causes: Sequence[Cause], file: str, pages: Mapping[str, str]) -> str:
@@ -115,7 +121,10 @@ def _data(status: FleetStatus, causes: Sequence[Cause], file: str, pages: Mappin
     first tables of the alerts that are shown.
     """
     places = {table.shown_name: place for place, table in enumerate(status.tables)}
-    first = [places[cause.tables[0]] for cause in causes[:_MOST_CAUSES]]
+    first = [
+        [places[name] for name in dict.fromkeys((cause.tables[0], *(table for table, _ in cause.first)))]
+        for cause in causes[:_MOST_CAUSES]
+    ]
     trends = {name: [list(point) for point in points] for name, points in status.trends.items()}
     newest = status.newest
     since_ms = newest.started_ms if newest is not None and newest.finished_ms is not None else 0

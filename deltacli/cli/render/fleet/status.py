@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import zip_longest
 from operator import itemgetter
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
@@ -227,12 +228,14 @@ def _unknown(status: FleetStatus) -> list[str]:
 
 
 def _advice(causes: Sequence[Cause], file: str) -> list[str]:
-    """Return what to do about each cause, for the first of its tables, by its short name where that leads to it."""
+    """Return what to do about each cause, for the first of its tables and then for a few others, by their short names
+    where these lead to them.
+    """
+    named = [one for several in zip_longest(*(cause.first for cause in causes)) for one in several if one is not None]
     if os.path.dirname(os.path.abspath(file)) != os.getcwd():
-        return without_shorter(cause.advice for cause in causes if cause.advice is not None)
-    named = [(cause.advice, quoted_table(cause.tables[0]), short_name(cause.tables[0], file)) for cause in causes]
+        return without_shorter(advice for _, advice in named)
     return without_shorter(
-        advice.replace(whole, quoted_table(short)) for advice, whole, short in named if advice is not None
+        advice.replace(quoted_table(table), quoted_table(short_name(table, file))) for table, advice in named
     )
 
 
