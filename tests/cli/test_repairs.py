@@ -142,3 +142,16 @@ def test_what_to_run_next_on_a_damaged_table_changes_nothing(tmp_path: Path, com
         _, seen = session.finish()
 
     assert as_pasted(seen).splitlines()[-1] == f"next: deltacli {following.replace('TABLE', table)}"
+
+
+def test_an_agreed_repair_on_a_terminal_reports_what_was_repaired(tmp_path: Path) -> None:
+    copy, table = make_sample(tmp_path / "copy"), make_sample(tmp_path / "t", damaged=True)
+    with Session("repair", table, "--from", copy, "--no-pager", "--color", "never", size=(200, 40)) as session:
+        session.read_until("[y/N]")
+        session.type("y\n")
+        _, seen = session.finish()
+
+    done = seen.partition("[y/N]")[2].splitlines()
+    place = next(place for place, line in enumerate(done) if line.startswith("repaired "))
+    assert ["repaired", "3", "findings"] == done[place].split()
+    assert "bring day=2026-01-03/part-00013-00015.snappy.parquet back" in done[place + 1]

@@ -97,7 +97,8 @@ def _sections(plan: RepairPlan, outcome: RepairOutcome | None, name: str) -> Ite
         later = ["the data files, once the newest version can be rebuilt"] if plan.is_partial else []
         yield Section("planned later", later)
     else:
-        yield Section("repaired", _changes(outcome.done) or ["nothing"], Style.GOOD)
+        done = [plural(len(outcome.done), "finding"), *_changes(outcome.done)] if outcome.done else ["nothing"]
+        yield Section("repaired", done, Style.GOOD)
         yield Section("gave up", _loss(outcome.loss), Style.PROBLEM)
         yield Section("committed", [", ".join(map(str, outcome.versions))] if outcome.versions else [])
         yield Section("failed", [f"{step.what}: {step.reason}" for step in outcome.failed[:_NAMED]], Style.PROBLEM)
