@@ -248,6 +248,17 @@ def test_a_terminal_gets_twenty_rows_that_fit(sample: Path) -> None:
     assert f"no room for ride; select columns with --columns, or show all: deltacli read {sample}" in said
 
 
+@pytest.mark.parametrize(("width", "said"), [(40, "values are cut; to show them whole: deltacli read"), (80, None)])
+def test_cut_values_are_reported_with_the_command_that_shows_them(sample: Path, width: int, said: str | None) -> None:
+    _, seen = on_screen("read", sample, "--limit", "2", "--no-pager", "--color", "never", width=width)
+
+    told = " ".join(as_pasted(seen).split())
+    assert (said is None) == ("values are cut" not in told)
+    assert said is None or f"{said} {sample} --limit 2 --no-pager --color never --format ndjson" in told
+    _, seen = on_screen("changes", sample, "--from", "9", "--to", "9", "--no-pager", width=60)
+    assert "no room for _commit_timestamp, and values are cut; select columns" in " ".join(as_pasted(seen).split())
+
+
 def test_explain_fits_a_terminal(sample: Path) -> None:
     for width in (40, 80):
         code, seen = on_screen("read", sample, "--explain", "-q", "--no-pager", "--color", "never", width=width)

@@ -78,12 +78,15 @@ def write_directory(
 
 
 def note_what_is_missing(run: Run, written: Written, limit: int) -> None:
-    """Report rows left out by the limit, and columns left out for lack of room."""
+    """Report rows left out by the limit, and values cut and columns left out for lack of room."""
+    again = again_with(invocation.arguments, "--format", "ndjson")
+    if written.cuts_values and not written.left_out:
+        run.note(f"values are cut; to show them whole: {again}")
     if written.left_out:
         names = list(written.left_out)
         shown = ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
-        again = again_with(invocation.arguments, "--format", "ndjson")
-        run.note(f"no room for {shown}; select columns with --columns, or show all: {again}")
+        cut = ", and values are cut" if written.cuts_values else ""
+        run.note(f"no room for {shown}{cut}; select columns with --columns, or show all: {again}")
     if written.was_cut:
         said = "" if run.is_on_screen else f"showing the first {limit:,}; "  # the screen ends with the number
         run.note(f"{said}to show all: {again_without_limit(invocation.arguments)}")

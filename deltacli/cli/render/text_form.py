@@ -128,6 +128,16 @@ def _natural_widths(columns: Sequence[Column[Any]], texts: Sequence[Sequence[str
     ]
 
 
+def cuts_values(columns: Sequence[Column[Row]], rows: Sequence[Row], terminal: Terminal) -> bool:
+    """Return whether values of rows do not fit the columns that a terminal has room for."""
+    chosen, texts, _ = _fitted(columns, rows, terminal, keep_empty=True)
+    return any(
+        text != column.shown(row)
+        for row, of_row in zip(rows, texts, strict=True)
+        for column, text in zip(chosen, of_row, strict=True)
+    )
+
+
 def _fitted(
     columns: Sequence[Column[Row]], rows: Sequence[Row], terminal: Terminal, *, keep_empty: bool
 ) -> tuple[list[Column[Row]], list[list[str]], list[int]]:

@@ -12,7 +12,7 @@ from deltacli.cli.render.aligned import ROWS_PER_SCREEN, write_aligned
 from deltacli.cli.render.columns import Column
 from deltacli.cli.render.json import EncodedItems, block_of, envelope
 from deltacli.cli.render.sections import Section
-from deltacli.cli.render.text_form import write_table
+from deltacli.cli.render.text_form import cuts_values, write_table
 from deltacli.cli.results import Document, Emit, Grid, Outcome, Result, grid_of
 from deltacli.cli.terminal.term import Style, Terminal, encoded
 from deltacli.delta.encoding.row_pieces import pieces
@@ -61,9 +61,12 @@ class Rows:
 
 @dataclass(slots=True)
 class Written:
-    """What became of the rows: whether a limit cut them, and the columns for which the screen had no room."""
+    """What became of the rows: whether a limit cut them, whether the screen had too little room for values, and the
+    columns for which it had none.
+    """
 
     was_cut: bool = False
+    cuts_values: bool = False
     left_out: dict[str, None] = field(default_factory=dict)
 
 
@@ -182,6 +185,7 @@ def _write_screens(
 
     def show(rows: Sequence[tuple[str | None, ...]], *, is_part: bool) -> None:
         shown = set(write_table(sink, terminal, columns, rows, heading=heading, keep_empty=True, is_part=is_part))
+        written.cuts_values = written.cuts_values or cuts_values(columns, rows, terminal)
         written.left_out |= dict.fromkeys(column.name for column in columns if column.name not in shown)
 
     held: list[tuple[str | None, ...]] = []
