@@ -140,6 +140,21 @@ class CommandLine(str):
     __slots__ = ()
 
 
+_PLACES = {"sources": "COPY", "version": "N"}
+"""Parameter -> the word that stands for its value in a command line."""
+PLACEHOLDERS = frozenset(
+    "COLUMN CONDITION COPY DIRECTORY FILE KEY N NAME POSITION RECIPIENT TABLE TEXT TYPE URI URL VALUE".split()
+)
+"""Words of hints in whose place users write their own."""
+
+
+def is_whole(line: str, typed: Iterable[str]) -> bool:
+    """Return whether a command can run as it is: it has no placeholder, except words of the command that was typed."""
+    return not any(
+        PLACEHOLDERS & {*re.split(r"[=,]", word)} for word in shlex.split(line, comments=True) if word not in typed
+    )
+
+
 def is_command(advice: str) -> bool:
     """Return True for advice that is a command to paste, False for a sentence."""
     return advice.startswith("deltacli ")
@@ -214,7 +229,7 @@ class ShellSpelling(Spelling):
         if words[0] in _WITHOUT_TABLE:
             place = []
         given = [
-            self.parameter(operation, name, one if isinstance(one, bool) else _word(one))
+            self.parameter(operation, name, one if isinstance(one, bool) else _word(one, _PLACES.get(name, "VALUE")))
             for name, value in options.items()
             if name != _OF_PAIMON
             for one in (value if isinstance(value, list) else [value])
@@ -227,10 +242,10 @@ class ShellSpelling(Spelling):
         return fill_hint(hint, table)
 
 
-def _word(value: object) -> str:
-    """Return a value as it is on a command line."""
+def _word(value: object, place: str = "VALUE") -> str:
+    """Return a value as it is on a command line; `place` stands for one that the user fills in."""
     if value is ...:
-        return "…"
+        return place
     if isinstance(value, tuple):
         return " ".join(map(_word, value))
     if isinstance(value, Mapping):
@@ -242,7 +257,7 @@ def _word(value: object) -> str:
 
 def _pair(key: str, value: object) -> str:
     if value is ...:
-        return f"{key}=…"
+        return f"{key}=VALUE"
     return f"{key}={quoted(value)}" if isinstance(value, str) and " " in value else quoted(f"{key}={value}")
 
 
@@ -284,7 +299,7 @@ def parameter(name: str, value: object = None) -> str:
 
 def command(operation: str, *arguments: object, table: str | None = TABLE, **options: object) -> str:
     """Return a next command: an operation with the words and the options of its command line; empty where the caller
-    has none. `...` stands for what the user fills in, `table=None` leaves the table out of a sentence.
+    has none. `...` stands for what the user fills in, on a command line a word of PLACEHOLDERS; `table=None` leaves the table out of a sentence.
     """
     return spelling().command(operation, table, arguments, options)
 

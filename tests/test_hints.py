@@ -89,7 +89,7 @@ COMMANDS: list[tuple[Any, ...]] = [
     ),
     (
         *("read", [], {"version": ..., "allow_external": ["s3://b/c"]}),
-        "deltacli read './a b' --version … --allow-external s3://b/c",
+        "deltacli read './a b' --version N --allow-external s3://b/c",
         "open_table('./a b', allow_external=['s3://b/c']).snapshot(version=...).scan()",
     ),
     ("history", [], {"table": "{parent}"}, "deltacli history .", "open_table('.').history()"),

@@ -24,7 +24,7 @@ from deltacli.cli.terminal.shell import (
 )
 from deltacli.cli.terminal.term import say, say_json, visible
 from deltacli.errors import DeltacliError, NotATable, PaimonTable, PathExternal, UsageError, VersionAbsent
-from deltacli.hints import TABLE, is_command, is_shared, nearest_name
+from deltacli.hints import TABLE, is_command, is_shared, is_whole, nearest_name
 
 _BY_ROLLBACK = {"instead": "an engine returns to a snapshot or tag: sys.rollback_to"}
 
@@ -125,7 +125,8 @@ def say_document(
     details: Mapping[str, str] = MappingProxyType({}),
     hint: str | None = None,
 ) -> None:
-    """Write an error as one JSON object on stderr."""
+    """Write an error as one JSON object on stderr. Its command is one that a script can run."""
+    line = (hint or "").partition("   #")[0]
     document = {
         "type": "error",
         "code": code,
@@ -134,7 +135,7 @@ def say_document(
         "table": table,
         "details": dict(details),
         "hint": hint,
-        "command": hint if hint is not None and is_command(hint) else None,
+        "command": line if is_command(line) and is_whole(line, invocation.arguments) else None,
     }
     say_json(dumps(document))
 

@@ -121,9 +121,18 @@ def test_a_gap_is_reported_with_the_missing_commits_and_the_last_good_version(ta
     result = deltacli("snapshot", table)
 
     assert_error(result, 3, "commit 12 is missing", "needed             00000000000000000012.json")
-    back = f"   # or bring the files back: deltacli undelete {table} --from …"
+    back = f"   # or bring the files back: deltacli undelete {table} --from COPY"
     assert f"hint: deltacli snapshot {table} --version 11{back}" == result.err.splitlines()[-1]
+    assert f"deltacli snapshot {table} --version 11" == deltacli("snapshot", table, "--json").error["command"]
     assert [[12, 12]] == deltacli("history", table, "--json").document["gaps"]
+
+
+def test_a_hint_that_the_user_completes_is_no_command_of_the_document(table: Path) -> None:
+    whole = deltacli("alter", table, "set", "KEY=b", "--json").error
+    left_open = deltacli("alter", table, "set", "--json").error
+
+    assert f"deltacli properties {table} set KEY=b" == whole["hint"] == whole["command"]
+    assert (f"deltacli properties {table} set KEY=VALUE", None) == (left_open["hint"], left_open["command"])
 
 
 def test_a_truncated_commit_names_file_line_and_byte(table: Path) -> None:

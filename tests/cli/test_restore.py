@@ -199,7 +199,7 @@ def test_a_refusal_names_the_table_in_the_command_that_helps(home: Path) -> None
 
     assert (4, 4) == (gone.code, code)
     assert "{table}" not in said + drawn + gone.err
-    assert said.startswith(f"deltacli restore file://{home}/tbl --version 8 --from … --dry-run --where ")
+    assert said.startswith(f"deltacli restore file://{home}/tbl --version 8 --from COPY --dry-run --where ")
     assert f"hint: deltacli undelete {home}/tbl --from COPY --dry-run" in drawn
 
 

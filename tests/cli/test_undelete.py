@@ -263,7 +263,7 @@ def test_a_disk_shows_what_is_missing_before_it_names_another_source(table: Path
         found = checked(result, 4)
         assert [one["path"] for one in found["stillMissing"]] == ["part-00000.parquet"]  # type: ignore[attr-defined]
         assert [one["code"] for one in found["refusals"]] == ["storage.no-versions"]  # type: ignore[attr-defined]
-        assert "--from DIRECTORY" in json.loads(result.err.splitlines()[-1])["hint"]
+        assert "--from COPY" in json.loads(result.err.splitlines()[-1])["hint"]
     assert before == content_of(table)
     lose_the_log(table)
     refused(undelete(table, "--dry-run"), 4, "storage.no-versions")
@@ -399,7 +399,7 @@ def test_errors_and_findings_name_the_command_with_the_table(table: Path) -> Non
     lose_a_commit(table)
     hint = next(line for line in deltacli("snapshot", table).err.splitlines() if line.startswith("hint: "))
     assert hint == (
-        f"hint: deltacli snapshot {table} --version 0   # or bring the files back: deltacli undelete {table} --from …"
+        f"hint: deltacli snapshot {table} --version 0   # or bring the files back: deltacli undelete {table} --from COPY"
     )
 
 

@@ -120,18 +120,18 @@ def _as_it_is(draft: Draft, change: AddColumn, parent: ColumnPlace, known: Struc
     if wanted != has or not known.nullable:
         forbid("alter.column-exists", f"{text} already exists, as {has}{'' if known.nullable else ' NOT NULL'}")
     if change.comment and change.comment != known.metadata.get("comment"):
-        forbid("alter.column-exists", f"{text} already exists, with another comment", _way_to("comment", text))
+        forbid("alter.column-exists", f"{text} already exists, with another comment", _way_to("comment", text, "TEXT"))
     if change.position is not None:
         fields = at(draft.root(), parent.address)["fields"]
         names = [field["name"] for field in fields]
         move_to(fields, names.index(known.name), change.position, parent)
         if names != [field["name"] for field in fields]:
-            forbid("alter.column-exists", f"{text} already exists, in another position", _way_to("move", text))
+            forbid("alter.column-exists", f"{text} already exists, in another position", _way_to("move", text, "POSITION"))
     return Effect(change, text, has, has, text)
 
 
-def _way_to(verb: str, column: str) -> str:
-    return command("alter", verb, column, "…") or f"{verb} it instead"
+def _way_to(verb: str, column: str, wanted: str) -> str:
+    return command("alter", verb, column, wanted) or f"{verb} it instead"
 
 
 def _names_within(data_type: DataType) -> Iterator[str]:

@@ -175,7 +175,7 @@ def _require_clustering_statistics(before: Draft, after: Draft) -> None:
     lost = [".".join(path) for path in before.clustering if path in had and path not in has]
     if lost:
         message = f"files would get no statistics of {', '.join(lost)}, by which the table is clustered"
-        way_out = command("properties set", {"delta.dataSkippingStatsColumns": "…"}) or "choose another position"
+        way_out = command("properties set", {"delta.dataSkippingStatsColumns": ...}) or "choose another position"
         raise Forbidden([WideningRefusal("alter.clustering-statistics", message, way_out)])
 
 

@@ -77,7 +77,7 @@ def require_ours(key: str, value: str | None, config: TableConfiguration) -> Non
             f"{key} is a CHECK constraint, so existing rows must be checked first",
             code="properties.constraint",
             hint=command(
-                "alter", "constraint", *(["drop", key.split(".", 2)[2]] if value is None else ["add", "…", "…"])
+                "alter", "constraint", *(["drop", key.split(".", 2)[2]] if value is None else ["add", "NAME", "CONDITION"])
             ),
         )
     if key == "delta.enableChangeDataCapture" and value is not None:
@@ -195,7 +195,7 @@ def _require_order(after: TableConfiguration) -> None:
             "the log would be kept for a shorter time than deleted files, which would then be unreadable",
             code="property.retention-order",
             facts=shown,
-            hint=command("properties set", {LOG_RETENTION: "…", DELETED_FILE_RETENTION: "…"}),
+            hint=command("properties set", {LOG_RETENTION: ..., DELETED_FILE_RETENTION: ...}),
         )
 
 

@@ -32,7 +32,7 @@ def missing_module(text: str) -> UsageError:
     name, _, message = text.partition("\n")
     top = name.partition(".")[0]
     if top == "deltacli" or not top:
-        archive = command("spark package", to="DIR") or "write the archive of deltacli"
+        archive = command("spark package", to="DIRECTORY") or "write the archive of deltacli"
         return UsageError(
             "executors cannot import deltacli",
             code="cluster.package",

@@ -74,7 +74,7 @@ def _versions_of(name: str, storage: Storage) -> OpenedSource:
     try:
         return OpenedSource(name, kept=require_versions(storage), has_log=True, is_same=True)
     except Refused as refused:
-        refused.hint = refused.hint or f"add {parameter('undelete.sources', 'DIRECTORY')}"
+        refused.hint = refused.hint or f"add {parameter('undelete.sources', 'COPY')}"
         return OpenedSource(name, refusal=refused)
 
 

@@ -107,7 +107,7 @@ def open_copy(name: str, storage: Storage, table: Storage) -> CopySource:
         raise UsageError(
             f"{name} is the log of a table, not a copy of the table",
             code="recover.source-is-log",
-            hint=f"name the directory that contains it: {parameter('undelete.sources', 'DIRECTORY')}",
+            hint=f"name the directory that contains it: {parameter('undelete.sources', 'COPY')}",
         )
     if storage.kind_of("") is not PathKind.DIRECTORY:
         raise Unreadable(
