@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -27,6 +29,12 @@ class Verb(StrEnum):
     CONSTRAINT = "constraint"
     CLUSTER = "cluster"
     MAPPING = "mapping"
+
+
+def left_out(form: str, words: Sequence[str]) -> list[str]:
+    """Return the words of a form, such as `COLUMN TYPE`, that follow the given ones, unless they have choices."""
+    missing = [word.removesuffix("...") for word in form.split()[len(words) :]]
+    return missing if all(re.fullmatch("[A-Z]+(=[A-Z]+)?", word) for word in missing) else []
 
 
 VERBS_OF_DELTA = frozenset({Verb.NAME, Verb.CONSTRAINT, Verb.CLUSTER, Verb.MAPPING})

@@ -143,7 +143,8 @@ class CommandLine(str):
 _PLACES = {"sources": "COPY", "version": "N"}
 """Parameter -> the word that stands for its value in a command line."""
 PLACEHOLDERS = frozenset(
-    "COLUMN CONDITION COPY DIRECTORY FILE KEY N NAME POSITION RECIPIENT TABLE TEXT TYPE URI URL VALUE".split()
+    {"COLUMN", "CONDITION", "COPY", "DIRECTORY", "FILE", "KEY", "N", "NAME", "POSITION", "RECIPIENT"}
+    | {"TABLE", "TEXT", "TYPE", "URI", "URL", "VALUE"}
 )
 """Words of hints in whose place users write their own."""
 
@@ -299,7 +300,8 @@ def parameter(name: str, value: object = None) -> str:
 
 def command(operation: str, *arguments: object, table: str | None = TABLE, **options: object) -> str:
     """Return a next command: an operation with the words and the options of its command line; empty where the caller
-    has none. `...` stands for what the user fills in, on a command line a word of PLACEHOLDERS; `table=None` leaves the table out of a sentence.
+    has none. `...` stands for what the user fills in, on a command line a word of PLACEHOLDERS. `table=None` leaves the
+    table out of a sentence.
     """
     return spelling().command(operation, table, arguments, options)
 

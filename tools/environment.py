@@ -29,7 +29,7 @@ MEANINGS = {
     "LESS": "options of the pager `less`; if not set, deltacli chooses them",
     "JAVA_HOME": "the Java that Spark starts for `--master`",
     "MASTER": "the Spark master for `--engine spark`, as in other programs of Spark",
-    "NO_COLOR": "if set and not empty: no colour, even with `--color always` or `FORCE_COLOR`",
+    "NO_COLOR": "if set and not empty: no colour, even with `FORCE_COLOR`; `--color always` overrides it",
     "NO_GCE_CHECK": "`true`: the metadata server of Google Cloud is not looked for, as in its other clients",
     "PAGER": "the program that shows long results on a terminal",
     "PYSPARK_GATEWAY_PORT": "set by `spark-submit`: `--engine spark` uses the driver that it has started",

@@ -553,6 +553,13 @@ def test_a_next_command_names_the_files_of_the_command_line(line: str, advice: s
             "vacuum trips --retention 0d --yes",
             "deltacli vacuum trips --retention 0d --dry-run --allow-retention-below 3d",
         ),
+        ("alter trips add tip", "deltacli alter trips add tip TYPE"),
+        ("alter trips rename trip", "deltacli alter trips rename trip NAME"),
+        ("alter trips constraint add pos tripp>0 --yes", "deltacli alter trips constraint add pos 'trip>0'"),
+        (
+            "validate trips --select data.file-mising",
+            "deltacli validate trips --select data.file-missing --level storage",
+        ),
         ("changes trips --from 0 --to 99", "deltacli changes trips --from 0 --to 14"),
         ("changes trips --from 9 --to 3", "deltacli changes trips --from 3 --to 9"),
         ("alter trips set a=b c=d", "deltacli properties trips set a=b c=d"),
@@ -567,6 +574,7 @@ def test_a_hint_is_the_same_command_corrected(line: str, hint: str, sample: Path
     [
         ("changes trips --from abc", "--from: 'abc' is neither a version number nor a time"),
         ("changes trips --from 9 --to 3", "--to 3 is before --from 9"),
+        ("alter trips add tip", "add: the type is missing"),
         ("features trips remove x", "'remove' is not an action of this command: 'add', 'drop'; did you mean 'drop'?"),
         ("schema convert trips", "missing option --to: delta, paimon, arrow, ddl"),
         ("checkpoint", "missing argument TABLE"),
@@ -581,6 +589,22 @@ def test_a_message_says_what_is_wrong_in_plain_words(line: str, message: str, sa
     result = deltacli(*line.split(), cwd=sample.parent)
 
     assert (2, f"error: {message}") == (result.code, result.err.splitlines()[0])
+
+
+def test_a_v2_checkpoint_names_the_command_that_adds_its_feature(sample: Path) -> None:
+    result = deltacli("checkpoint", "trips", "--layout", "v2", cwd=sample.parent)
+
+    assert "  to add it  deltacli features trips add v2Checkpoint" in result.err.splitlines()
+
+
+def test_a_misspelled_policy_file_is_answered_with_the_one_that_exists(tmp_path: Path) -> None:
+    (tmp_path / "fleet.toml").touch()
+
+    near = deltacli("fleet", "plan", "flet.toml", cwd=tmp_path)
+    other = deltacli("fleet", "plan", "lake.toml", cwd=tmp_path)
+
+    assert "hint: deltacli fleet plan fleet.toml" == near.err.splitlines()[-1]
+    assert "hint: deltacli fleet init . lake.toml" == other.err.splitlines()[-1]
 
 
 def test_a_configuration_of_the_environment_is_left_out_by_the_hint(sample: Path) -> None:

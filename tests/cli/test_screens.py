@@ -297,11 +297,18 @@ def test_forced_colour_draws_into_a_pipe_and_cuts_nothing(
     assert 4_000 <= files.count("a")
 
 
+def test_the_option_overrides_the_environment(
+    tables: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    shown = piped(monkeypatch, capfdbinary, "history", tables / "trips", "--color", "always", NO_COLOR="1")
+
+    assert "\x1b[" in shown
+
+
 @pytest.mark.parametrize(
     ("options", "environment"),
     [
         (("--color", "never"), {"FORCE_COLOR": "1"}),
-        (("--color", "always"), {"NO_COLOR": "1"}),
         ((), {"FORCE_COLOR": "1", "NO_COLOR": "1"}),
         ((), {"FORCE_COLOR": "0"}),
     ],

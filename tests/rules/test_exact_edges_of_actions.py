@@ -13,9 +13,10 @@ from deltacli.clock_skew import WRITER_SKEW_MS
 from deltacli.delta.protocol.feature_use import Use, property_uses
 from deltacli.delta.rules.actions.commit_contents import live_rows
 from deltacli.delta.rules.actions.file_fields import OLDEST_MS
-from deltacli.delta.rules.expressions.texts import column_type, unknown_column
+from deltacli.delta.rules.expressions.texts import column_type
 from deltacli.delta.rules.log.last_checkpoint import difference
 from deltacli.delta.schema.types import ArrayType, PrimitiveType, parse_schema
+from deltacli.delta.sql.stored import unknown_column
 from deltacli.units import DAY_MS
 from tests.rules.corruptions_actions import INLINE_VECTOR
 from tests.rules.corruptions_compactions import Actions, compact, healthy

@@ -56,7 +56,7 @@ def checkpoint(
     Examples:
       deltacli checkpoint ./tbl
       deltacli checkpoint ./tbl --if-behind 10 -q > /dev/null  # in cron
-      deltacli checkpoint ./tbl --version 42
+      deltacli checkpoint ./tbl --version 12
       deltacli checkpoint ./tbl --layout v2 --v2-top parquet
       deltacli checkpoint ./tbl --verify
     """

@@ -173,7 +173,7 @@ def make_run(
         quiet=is_quiet,
         verbosity=options.verbose,
         table_format=options.table_format,
-        progress=SILENT if is_quiet else _start_progress(shows, colour=colours is not ColourChoice.NEVER),
+        progress=SILENT if is_quiet else _start_progress(shows, colour=colours_stderr(colours)),
         progress_is_asked_for=shows is not ProgressChoice.AUTO,
         log_is_json=logs is LogFormat.JSON,
         is_paged=not options.no_pager,

@@ -310,7 +310,6 @@ def start_progress(choice: str, *, colour: bool = True) -> LiveProgress:
     if choice == "json":
         painter = JsonPainter()
     elif sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
-        colour = colour and not os.environ.get("NO_COLOR")
         painter = BarPainter(write_stderr, _stderr_width, _is_in_foreground, colour=colour)
     else:
         painter = LogPainter()

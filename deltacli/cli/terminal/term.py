@@ -91,16 +91,16 @@ class Terminal(NamedTuple):
 def detect_terminal(colour: str, *, to_file: bool) -> Terminal:
     """Return the properties of stdout. `colour` is auto, always or never.
 
-    `FORCE_COLOR` turns auto into always. `NO_COLOR` overrides both; `TERM=dumb` turns auto into never. A result that is
-    written to a file is neither coloured nor drawn.
+    `FORCE_COLOR` turns auto into always; `NO_COLOR`, which comes first, and `TERM=dumb` turn it into never. A result
+    that is written to a file is neither coloured nor drawn.
     """
     if to_file:
         return Terminal(is_terminal=False, width=None, colour=False)
     environment = os.environ
     is_terminal = sys.stdout.isatty()
     may_colour = not environment.get("NO_COLOR")
-    is_forced = may_colour and (
-        colour == "always" or (colour == "auto" and environment.get("FORCE_COLOR", "0") not in ("", "0"))
+    is_forced = colour == "always" or (
+        colour == "auto" and may_colour and environment.get("FORCE_COLOR", "0") not in ("", "0")
     )
     wanted = is_forced or (colour == "auto" and is_terminal and may_colour and environment.get("TERM") != "dumb")
     if is_terminal:
@@ -118,9 +118,9 @@ def columns() -> int:
 def colours_stderr(colour: str) -> bool:
     """Return whether notes on stderr have colour: `colour` is auto, always or never, and stderr is a terminal."""
     environment = os.environ
-    if colour == "never" or environment.get("NO_COLOR") or not sys.stderr.isatty():
+    if colour == "never" or not sys.stderr.isatty():
         return False
-    return colour == "always" or environment.get("TERM") != "dumb"
+    return colour == "always" or not (environment.get("NO_COLOR") or environment.get("TERM") == "dumb")
 
 
 def _forced_width(columns: str) -> int:

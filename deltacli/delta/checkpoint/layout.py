@@ -58,7 +58,10 @@ def choose_layout(protocol: Protocol, properties: Mapping[str, str], asked: Layo
         raise Refused(
             "a V2 checkpoint requires the feature v2Checkpoint, which this table does not have",
             code="checkpoint.v2-without-feature",
-            facts={"protocol": f"reader {protocol.min_reader_version}, writer {protocol.min_writer_version}"},
+            facts={
+                "protocol": f"reader {protocol.min_reader_version}, writer {protocol.min_writer_version}",
+                "to add it": command("features add", "v2Checkpoint") or "add the feature",
+            },
             hint=command("checkpoint", layout="classic"),
         )
     if asked is Layout.MULTI_PART and has_v2:

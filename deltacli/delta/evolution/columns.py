@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from deltacli.delta.evolution.defaults import default_fault
 from deltacli.delta.evolution.dependents import (
     require_default_keeps_shape,
     require_independent,
@@ -54,9 +55,7 @@ from deltacli.delta.schema.types import (
     type_json,
     types_within,
 )
-from deltacli.delta.schema.widening_guards import CHAR_VARCHAR_KEY, Caution, parses
-from deltacli.delta.sql.nodes import Form, Node
-from deltacli.delta.sql.parser import parse_expression
+from deltacli.delta.schema.widening_guards import CHAR_VARCHAR_KEY, Caution
 from deltacli.delta.sql.stored import DEFAULT_KEY, GENERATION_KEY
 from deltacli.hints import command
 from deltacli.typing import Json
@@ -126,7 +125,9 @@ def _as_it_is(draft: Draft, change: AddColumn, parent: ColumnPlace, known: Struc
         names = [field["name"] for field in fields]
         move_to(fields, names.index(known.name), change.position, parent)
         if names != [field["name"] for field in fields]:
-            forbid("alter.column-exists", f"{text} already exists, in another position", _way_to("move", text, "POSITION"))
+            forbid(
+                "alter.column-exists", f"{text} already exists, in another position", _way_to("move", text, "POSITION")
+            )
     return Effect(change, text, has, has, text)
 
 
@@ -323,47 +324,5 @@ def _require_default(draft: Draft, place: ColumnPlace, text: str) -> None:
     require_no_identity(draft, place, "given a default")
     if GENERATION_KEY in place.nearest.metadata and not draft.config.is_inert(GENERATED_COLUMNS):
         forbid("alter.default", f"{name} cannot have a default: it is a generated column")
-    expression = parse_expression(text)
-    if expression.fault is not None or expression.root is None:
-        why = expression.fault or "it is not understood"
-        forbid("alter.default", f"{text} cannot be the default of {name}: {why}", "quote texts twice: \"'unknown'\"")
-    if expression.columns:
-        column = ".".join(expression.columns[0])
-        way_out = command("alter", "default", name, repr(column)) or "quote texts twice: \"'unknown'\""
-        message = (
-            f"{text} cannot be the default of {name}: it refers to a column, {column}; a text has quotes of its own"
-        )
-        forbid("alter.default", message, way_out)
-    if (reason := _misfit(expression.root, place.data_type)) is not None:
-        forbid(
-            "alter.default",
-            f"{text} cannot be the default of {name}, which is of type {sql_text(place.data_type)}: {reason}",
-        )
-
-
-_NUMBERS = ("byte", "short", "integer", "long", "float", "double", "decimal")
-
-
-def _misfit(node: Node, data_type: DataType) -> str | None:
-    """Return why a literal certainly is no value of a type; None where it may be one."""
-    sign = ""
-    if node.form is Form.VALUE and node.name in ("-", "+") and len(node.parts) == 1:
-        sign, node = node.name, node.parts[0]
-    if node.form in (Form.NULL, Form.CALL, Form.CAST, Form.OTHER):
-        return None
-    name = data_type.name if isinstance(data_type, PrimitiveType) else "struct"
-    is_number = name.startswith(_NUMBERS)
-    if node.form is Form.TEXT:
-        return None if name in ("string", "variant") else "it is a text"
-    if node.form is Form.NUMBER:
-        if name == "string":
-            return None
-        if not is_number:
-            return "it is a number"
-        digits = node.name.rstrip("LlSsYyDdFf").removesuffix("B")
-        return None if parses(name, sign + digits) else "it does not fit"
-    if node.form is Form.CONDITION:
-        return None if name in ("boolean", "string") else "it is true or false"
-    if node.form is Form.VALUE and node.name in ("date", "timestamp", "timestamp_ntz") and is_number:
-        return f"it is a {node.name}"
-    return None
+    if (fault := default_fault(name, place.data_type, text)) is not None:
+        forbid("alter.default", *fault)

@@ -5,12 +5,19 @@ Spec: Struct Field; CHECK Constraints; Column Invariants.
 
 from __future__ import annotations
 
+import re
+
 from deltacli.delta.evolution.dependents import require_no_identity
 from deltacli.delta.evolution.draft import Changed, Draft, Effect, Settings, at, forbid, require_field
 from deltacli.delta.evolution.requests import AddConstraint, DropConstraint, SetNotNull
-from deltacli.delta.schema.column_path import PathPart
-from deltacli.delta.sql.stored import CONSTRAINT_PREFIX
+from deltacli.delta.schema.column_path import CODE, PathPart, nearest_place
+from deltacli.delta.schema.types import StructType
+from deltacli.delta.sql.parser import parse_expression
+from deltacli.delta.sql.stored import CONSTRAINT_PREFIX, unknown_column
+from deltacli.errors import UsageError
+from deltacli.hints import command
 
+_SHOWN_NAMES = 20
 _RESERVED = "__CHAR_VARCHAR_STRING_LENGTH_CHECK__"
 
 
@@ -38,6 +45,7 @@ def add_constraint(draft: Draft, change: AddConstraint, _: Settings) -> Changed:
     name, text = change.name.strip(), change.expression.strip().removesuffix(";").strip()
     if not name or name.lower() == _RESERVED.lower():
         forbid("alter.constraint-name", f"a constraint cannot be named {change.name!r}")
+    _require_columns(draft.config.schema, change.name, text)
     known = _key_of(draft, name)
     before = None if known is None else str(draft.configuration[known])
     effect = Effect(change, f"constraint {name}", before, text)
@@ -48,6 +56,24 @@ def add_constraint(draft: Draft, change: AddConstraint, _: Settings) -> Changed:
             "drop it first, or choose another name",
         )
     return draft.with_properties({CONSTRAINT_PREFIX + name.lower(): text}).needing(["checkConstraints"]), effect
+
+
+def _require_columns(schema: StructType | None, name: str, text: str) -> None:
+    """Raise UsageError for a condition with a column that does not exist."""
+    for path in parse_expression(text).columns if schema is not None else []:
+        if schema is None or (unknown := unknown_column(schema, path)) is None:
+            continue
+        near = nearest_place(schema, path)
+        meant = None if near is None else re.sub(rf"\b{re.escape(unknown)}\b", near.text.replace("\\", r"\\"), text)
+        raise UsageError(
+            f"{text} cannot be a constraint: there is no column {unknown}"
+            + (f"; did you mean {near.text}?" if near is not None else ""),
+            code=CODE,
+            facts={"columns": ", ".join(field.name for field in schema.fields[:_SHOWN_NAMES])},
+            hint=command("snapshot", schema=True)
+            if meant is None
+            else command("alter", "constraint", "add", name, meant),
+        )
 
 
 def drop_constraint(draft: Draft, change: DropConstraint, _: Settings) -> Changed:

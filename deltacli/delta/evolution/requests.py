@@ -11,7 +11,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from typing import TypeAlias
 
-from deltacli.alter_verbs import Details, Verb
+from deltacli.alter_verbs import Details, Verb, left_out
+from deltacli.delta.evolution.defaults import default_fault
+from deltacli.delta.evolution.sql_types import parse_sql_type
 from deltacli.errors import Refused, UsageError
 from deltacli.hints import command, parameter
 from deltacli.typing import Json, JsonObject
@@ -226,7 +228,9 @@ def _bad(place: str, reason: str, expected: str) -> UsageError:
 
 
 def default_with_add(column: str, data_type: str, default: str) -> Refused:
-    """Return the error for a column that is added together with a default."""
+    """Return the error for a column that is added together with a default, of which the second step may be refused."""
+    if (fault := default_fault(column, parse_sql_type(data_type), default)) is not None:
+        return Refused(fault[0], code="alter.default")
     return Refused(
         f"{column} cannot be added with a default: rows of existing files would not get it, they stay null",
         code="alter.default-with-add",
@@ -245,10 +249,13 @@ def changes_of(verb: Verb, words: Sequence[str], details: Details) -> tuple[Chan
     if details.removes and verb in (Verb.COMMENT, Verb.DEFAULT):
         least, most, form = 1, 1, f"{form.split()[0]} {parameter('alter.drop')}"
     if not least <= len(words) <= (most or len(words)):
+        missing = left_out(form, words) if len(words) < least else []
+        what = f"the {missing[0].lower()}" if missing else "a word"
         raise UsageError(
-            f"{verb}: {'a word is missing' if len(words) < least else 'there are too many words'}",
+            f"{verb}: {f'{what} is missing' if len(words) < least else 'there are too many words'}",
             facts={"expected": f"{verb} {form}", "found": " ".join(words) or "nothing"},
-            hint=_meant(verb, words) or command("alter", table=None, help=True),
+            hint=_meant(verb, words)
+            or (command("alter", verb.value, *words, *missing) if missing else command("alter", table=None, help=True)),
         )
     return make(words, details)
 

@@ -77,7 +77,9 @@ def require_ours(key: str, value: str | None, config: TableConfiguration) -> Non
             f"{key} is a CHECK constraint, so existing rows must be checked first",
             code="properties.constraint",
             hint=command(
-                "alter", "constraint", *(["drop", key.split(".", 2)[2]] if value is None else ["add", "NAME", "CONDITION"])
+                "alter",
+                "constraint",
+                *(["drop", key.split(".", 2)[2]] if value is None else ["add", "NAME", "CONDITION"]),
             ),
         )
     if key == "delta.enableChangeDataCapture" and value is not None:

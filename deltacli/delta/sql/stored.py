@@ -144,3 +144,19 @@ def _meets(path: tuple[str, ...], place: ColumnPlace) -> bool:
         if step.name.lower() != name.lower():
             return False
     return True
+
+
+def unknown_column(schema: StructType, path: tuple[str, ...]) -> str | None:
+    """The path where no column can be meant by it. A first name may be that of the table; what is in arrays, maps and
+    variants is not looked at.
+    """
+    data_type: DataType = schema
+    for position, name in enumerate(path):
+        if not isinstance(data_type, StructType):
+            return None
+        field = next((field for field in data_type.fields if field.name.lower() == name.lower()), None)
+        if field is None:
+            is_qualified = position == 0 and any(unknown_column(schema, path[n:]) is None for n in range(1, len(path)))
+            return None if is_qualified else ".".join(path)
+        data_type = field.data_type
+    return None

@@ -127,12 +127,17 @@ def read_fleet_file(path: str | Path) -> FleetFile:
             data = file.read(_MOST_BYTES + 1)
     except OSError as fault:
         reason = (fault.strerror or str(fault)).lower()
-        hint = None
+        hint, near = None, None
         if isinstance(fault, FileNotFoundError):
+            around = {one.stem: str(one) for one in Path(path).parent.glob("*.toml")}
+            near = around.get(nearest_name(Path(path).stem, around) or "")
             hint = command("fleet init", ".", *([path] if str(path) != "fleet.toml" else []))
         elif isinstance(fault, IsADirectoryError):
             hint = command("fleet init", path)
-        raise UsageError(f"the policy file {path} cannot be read: {reason}", code=FAULT, hint=hint) from fault
+        said = f"the policy file {path} cannot be read: {reason}"
+        unread = UsageError(said, code=FAULT, hint=hint, facts={} if near is None else {"did you mean": near})
+        unread.written = str(path)
+        raise unread from fault
     if len(data) > _MOST_BYTES:
         raise UsageError(f"the policy file {path} is larger than {_MOST_BYTES >> 20} MiB", code=FAULT)
     return _Reader(Path(path)).read(data)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from deltacli.alter_verbs import Details, Verb
+from deltacli.alter_verbs import Details, Verb, left_out
 from deltacli.errors import Refused, UsageError
 from deltacli.hints import command, nearest_name, nearest_type, parameter
 from deltacli.paimon.evolution.requests import (
@@ -39,10 +39,12 @@ def changes_of(verb: Verb, words: Sequence[str], details: Details) -> tuple[Sche
     if details.removes and verb in (Verb.COMMENT, Verb.DEFAULT):
         least, most, form = 1, 1, f"{form.split()[0]} {parameter('alter.drop')}"
     if not least <= len(words) <= (most or len(words)):
+        missing = left_out(form, words) if len(words) < least else []
+        what = f"the {missing[0].lower()}" if missing else "a word"
         raise UsageError(
-            f"{verb}: {'a word is missing' if len(words) < least else 'there are too many words'}",
+            f"{verb}: {f'{what} is missing' if len(words) < least else 'there are too many words'}",
             facts={"expected": f"{verb} {form}", "found": " ".join(words) or "nothing"},
-            hint=command("alter", table=None, help=True),
+            hint=command("alter", verb.value, *words, *missing) if missing else command("alter", table=None, help=True),
         )
     return make(words, details)
 

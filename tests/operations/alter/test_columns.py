@@ -63,6 +63,7 @@ COLUMNS = [
     Case("5.18", nested, (add("v1.n", "int"),), "usage.column"),
     Case("5.19 within", flat, (add("n", "struct<a: int not null>"),), "alter.not-null"),
     Case("5.20", flat, (add("n", "int", default="5"),), "alter.default-with-add"),
+    Case("5.20 no value", flat, (add("n", "int", default="abc"),), "alter.default"),
     Case("5.21", partitioned, (add("n", "int"),), "ok", names("v1", "p", "v2", "n")),
     Case("5.22", flat, (add("n", "int", comment="c"),), "ok", lambda t: t.schema[-1]["metadata"] == {"comment": "c"}),
     Case("as it is", nested, (add("s.b", "string", position="after:a"),), "nothing"),

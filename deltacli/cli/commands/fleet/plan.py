@@ -57,7 +57,7 @@ def plan(
     Examples:
       deltacli fleet plan
       deltacli fleet plan fleet.toml --only bronze --json
-      deltacli fleet plan --exit-code || deltacli fleet run
+      deltacli fleet plan --exit-code || ( [ $? -eq 1 ] && deltacli fleet run )
       deltacli fleet plan --format markdown --output plan.md
       deltacli fleet plan --save-plans ./plans  # for vacuum --apply
     """

@@ -35,8 +35,8 @@ def compact(
 
     \b
     Examples:
-      deltacli log compact ./tbl --from 11 --to 40
-      deltacli log compact ./tbl --from 11 --to 40 --dry-run
+      deltacli log compact ./tbl --from 11 --to 14
+      deltacli log compact ./tbl --from 11 --to 14 --dry-run
     """
     from deltacli.operations.log.compact_log import compact_log
 

@@ -52,7 +52,7 @@ def expire(
     Examples:
       deltacli log expire ./tbl --dry-run
       deltacli log expire ./tbl --yes  # in cron
-      deltacli log expire ./tbl --retention 60d --keep-version 100,200-210
+      deltacli log expire ./tbl --retention 60d --keep-version 3,9-11
     """
     opened = run.open_table(table, writes=not dry_run)
     plan = plan_expiry(opened, request)

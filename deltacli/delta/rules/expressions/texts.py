@@ -29,6 +29,7 @@ from deltacli.delta.sql.stored import (
     INVARIANT_KEY,
     invariant_sql,
     json_object,
+    unknown_column,
 )
 from deltacli.delta.stats.columns import StatsBlock
 from deltacli.hints import Worded, command
@@ -231,22 +232,6 @@ def _stability_fault(schema: StructType, expression: Expression) -> _Fault | Non
         is_column = bool(node.path) and node.name in names  # a column may be called `user`
         if node.form is Form.CALL and node.name in _OF_THE_MOMENT and not is_column:
             return _Fault(f"{node.name} has another result in each query", Severity.WARNING)
-    return None
-
-
-def unknown_column(schema: StructType, path: tuple[str, ...]) -> str | None:
-    """The path where no column can be meant by it. A first name may be that of the table; what is in arrays, maps and
-    variants is not looked at.
-    """
-    data_type: DataType = schema
-    for position, name in enumerate(path):
-        if not isinstance(data_type, StructType):
-            return None
-        field = next((field for field in data_type.fields if field.name.lower() == name.lower()), None)
-        if field is None:
-            is_qualified = position == 0 and any(unknown_column(schema, path[n:]) is None for n in range(1, len(path)))
-            return None if is_qualified else ".".join(path)
-        data_type = field.data_type
     return None
 
 
