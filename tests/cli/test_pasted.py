@@ -93,11 +93,11 @@ def commands(line: str) -> list[list[str]]:
     line = re.sub(r" +# .*", "", line).replace("https://share.example.com/api", f"{NOWHERE}/x")
     if inner := re.search(r"[<$]\((deltacli [^)]*)\)", line):
         line = inner[1]
-    lexer = shlex.shlex(line, posix=True, punctuation_chars="|&>")
+    lexer = shlex.shlex(line, posix=True, punctuation_chars="|&>()")
     lexer.whitespace_split, lexer.commenters = True, ""
     found: list[list[str]] = [[]]
     for word in lexer:
-        if set(word) <= set("|&>"):
+        if set(word) <= set("|&>()"):
             found.append([])
         else:
             found[-1].append(word)

@@ -56,6 +56,7 @@ CONDITIONS = {
     # id, condition -> verdict
     ("7.1", "num <"): "constraint.bad-sql",
     ("7.2", "3"): "constraint.bad-sql",
+    ("7.3", "nmu > 0"): "usage.column",
     ("7.6", "num < 3"): "alter.rows-violate",
     ("7.7", "text != 'z'"): "alter.rows-violate",
     ("7.9", "s.x > 0"): "alter.rows-violate",
