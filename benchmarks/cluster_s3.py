@@ -1,7 +1,7 @@
 """Listing, footers, deletes and rewrites against the S3 stub: slots of Spark beside the embedded engine, and a bound.
 
-  PYTHONPATH=. .venv-cluster/bin/python benchmarks/cluster_s3.py [--slots 8,4,2,1] [--calls 192] [--latency-ms 200]
-      [--svg docs/img/cluster-slots.svg] [--json FILE]
+  PYTHONPATH=. .venv-cluster/bin/python benchmarks/cluster_s3.py [--kinds listing,optimize] [--slots 8,4,2,1]
+      [--calls 192] [--latency-ms 200] [--svg docs/img/cluster-slots.svg] [--json FILE]
 
 Run it with a Python that has PySpark and botocore. Every task of Spark makes one call at a time; the embedded engine
 makes as many as it prefers for a remote store. Each number of slots is a process of its own, in which the embedded
@@ -258,14 +258,14 @@ def _spec() -> RewriteSpec:
     return RewriteSpec.make(open_table("s3://lake/t").snapshot().config, target_bytes=1 << 27)
 
 
-def measure_slots(bench: Bench, slots: int, runs: int) -> list[Cell]:
+def measure_slots(bench: Bench, kinds: Iterable[str], slots: int, runs: int) -> list[Cell]:
     """Measure every kind with this many slots and embedded, in turn."""
     spark = open_engine(SparkSettings(master=f"local[{slots}]"))
     embedded = EmbeddedEngine()
     cells: list[Cell] = []
     bench.ask(f"latency?ms={bench.latency * 1_000}")
     floor = bench.floor(spark, slots)
-    for kind in KINDS:
+    for kind in kinds:
         parsing = bench.parsing(kind)
         for engine, count in ((spark, slots), (embedded, 0)):
             bench.work(kind, engine, 8 * max(1, count))
@@ -301,6 +301,7 @@ def row(cell: Cell) -> str:
 def main() -> None:
     """Start the stub and a process per number of slots, and print Markdown; fail if a cell exceeds its bound."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kinds", default=",".join(KINDS))
     parser.add_argument("--slots", default="8,4,2,1")
     parser.add_argument("--calls", type=int, default=192)
     parser.add_argument("--latency-ms", type=float, default=200)
@@ -312,7 +313,7 @@ def main() -> None:
     given = parser.parse_args()
     if given.url:
         bench = Bench(given.url, given.calls, given.latency_ms / 1_000)
-        print(json.dumps(measure_slots(bench, int(given.slots), given.runs)))
+        print(json.dumps(measure_slots(bench, given.kinds.split(","), int(given.slots), given.runs)))
         return
     cells = [Cell(*values) for values in json.loads(given.json.read_text())] if given.more else list[Cell]()
     with tempfile.TemporaryDirectory(prefix="deltacli-bench-") as place:
