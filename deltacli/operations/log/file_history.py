@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow.groups import grouped
 from deltacli.typing import ArrowArray
 
 if TYPE_CHECKING:
@@ -111,8 +112,8 @@ class FileHistory:
 
         parts = [rows.whole() for rows in (self._adds, self._vectors)]
         adds = pa.table({name: _whole([getattr(part, name) for part in parts]) for name in ("files", "versions")})
-        adds = adds.filter(pc.is_in(adds.column("files"), value_set=files))
-        firsts = adds.group_by("files").aggregate([("versions", "min")])
+        adds = pc.filter(adds, pc.is_in(adds.column("files"), value_set=files))
+        firsts = grouped(adds, ["files"], [("versions", "min")])
         places = pc.index_in(files, value_set=firsts.column("files").combine_chunks())
         return pc.take(firsts.column("versions_min").combine_chunks(), places)
 

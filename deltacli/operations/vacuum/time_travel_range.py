@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow.groups import grouped
 from deltacli.delta.protocol.read_property import is_true
 from deltacli.delta.vacuum.keys import is_among
 from deltacli.operations.table.time_travel import committed_at
@@ -70,9 +71,9 @@ def _lost(setting: PlanContext, candidates: Any, before: int, first: int) -> Ite
     files, ends = pc.filter(removed.hashes, goes), pc.filter(removed.other, goes)
     begins = pc.fill_null(setting.references.history.first_adds(files), before)
     begins = pc.if_else(pc.less(begins, ends), begins, before)
-    spans = pa.table({"begin": begins, "end": ends}).group_by(["begin", "end"]).aggregate([]).sort_by("begin")
+    spans = grouped(pa.table({"begin": begins, "end": ends}), ["begin", "end"], [])
     start = end = before
-    for begin, stop in zip(spans.column("begin").to_pylist(), spans.column("end").to_pylist(), strict=True):
+    for begin, stop in sorted(zip(*(column.to_pylist() for column in spans.columns), strict=True)):
         if begin > end:
             yield from gaps_in(setting.request.keep_versions, start, end - 1)
             start = begin
