@@ -41,7 +41,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("read n --columns id,city", "read n --columns id,ride"),
         ("changes n --from 0 --columns city", "changes n --from 0 --columns ride"),
         ("read n --where city='x'", "read n --where \"ride.city='x'\""),
-        ("alter n drop ride.cty --yes", "alter n drop ride.city"),
+        ("alter n drop ride.cty --yes", "alter n drop ride.city --dry-run"),
         ("alter n rename fare price --upgrade-protocol", "alter n rename ride.fare price --upgrade-protocol"),
         ("alter n add place.x int --dry-run", "alter n add ride.place.x int --dry-run"),
         ("alter n move tip after:idd --dry-run", "alter n move tip after:id --dry-run"),

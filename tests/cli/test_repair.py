@@ -78,7 +78,7 @@ def test_loss_needs_its_own_consent_and_is_named(home: Path) -> None:
 
     assert 4 == refused.code
     assert "1 file with 10 rows (840 B) would be given up, because no source has it" in refused.err
-    again = "deltacli repair tbl --max-missing 20% --yes --now 2026-01-10T12:00:00Z"
+    again = "deltacli repair tbl --max-missing 20% --dry-run --now 2026-01-10T12:00:00Z"
     assert f"to look elsewhere  {again} --from COPY\n" in refused.err
     assert f"to give them up    {again} --accept-loss\n" in refused.err
     (step,) = document(planned)["steps"]
