@@ -299,11 +299,14 @@ def _of_shares(arguments: Sequence[str]) -> str | None:
 
 
 def _of_nearest_version(error: VersionAbsent, arguments: Sequence[str]) -> str | None:
-    """Return the command line with the nearest version where it names the absent one in one place."""
+    """Return the command line with the nearest version where it names the absent one in one place, and no range of it
+    begins after that.
+    """
     words = [re.sub(rf"(?:(?<==)|(?<=:)|\A){error.wanted}\Z", str(error.nearest), word) for word in arguments]
     if error.nearest is None or sum(map(str.__ne__, words, arguments)) != 1:
         return None
-    return again(words)
+    begin = re.search(r"\0--from[\0=](\d+)(?=\0|\Z)", "\0".join(words))
+    return None if begin and int(begin[1]) > error.nearest else again(words)
 
 
 def _respelled(arguments: Sequence[str], table: str) -> str | None:
