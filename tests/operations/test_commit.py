@@ -115,6 +115,7 @@ def test_no_commit_takes_the_place_of_one_that_only_a_compaction_has() -> None:
         run(storage, count_up())
 
     assert ("compaction.beyond-log", 4) == (caught.value.code, len(commits_of(storage)))
+    assert f"_delta_log/*.{3:020}.compacted.json" == caught.value.facts["file"]
 
     def read_too_early(table: TableHandle) -> Snapshot:
         """Another writer adds the commit and the compaction while the log is listed."""

@@ -128,8 +128,7 @@ def commit(
     Raises Refused where the table's protocol forbids it or its newest commits are lost, NoAtomicCreate where the store
     is read-only, StorageFailed, and ConflictLost after `max_attempts` versions went to others or for a request that
     must not be made again, all with nothing changed; OutcomeUnknown where the commit was sent and cannot be read back;
-    and what `read` and a body raise.
-    An interruption carries a note where a commit was in flight.
+    and what `read` and a body raise. An interruption carries a note where a commit was in flight.
 
     Spec: Delta Log Entries; Protocol Evolution; In-Commit Timestamps.
     """
@@ -208,6 +207,7 @@ def _require_free_versions(table: TableHandle, snapshot: Snapshot) -> None:
             f"commits after version {listing.newest_version} seem to be lost: a log compaction covers the versions up "
             f"to {listing.compacted_to}, and engines would read it instead of a new commit",
             code=BEYOND_LOG,
+            facts={"file": f"{LOG_DIRECTORY}/*.{listing.compacted_to:020d}.compacted.json"},
             hint=command("repair", level="log", sources=["COPY"]),
         )
 
