@@ -99,6 +99,14 @@ class LogListing:
         """Return whether a log compaction covers versions after the newest one: they were committed and are lost."""
         return self.compacted_to > self.newest_version
 
+    @property
+    def of_lost_newest(self) -> str:
+        """The words for it."""
+        return (
+            f"commits after version {self.newest_version} seem to be lost: a log compaction covers the versions up to "
+            f"{self.compacted_to}"
+        )
+
     @cached_property
     def commit_runs(self) -> list[tuple[int, int]]:
         """Return contiguous runs of commits as (first, last), ascending."""

@@ -204,8 +204,7 @@ def _require_free_versions(table: TableHandle, snapshot: Snapshot) -> None:
     listing = list_log(table.storage)  # once more: a writer may have added commits and compaction in between
     if listing.has_lost_newest:
         raise Refused(
-            f"commits after version {listing.newest_version} seem to be lost: a log compaction covers the versions up "
-            f"to {listing.compacted_to}, and engines would read it instead of a new commit",
+            f"{listing.of_lost_newest}, and engines would read it instead of a new commit",
             code=BEYOND_LOG,
             facts={"file": f"{LOG_DIRECTORY}/*.{listing.compacted_to:020d}.compacted.json"},
             hint=command("repair", level="log", sources=["COPY"]),

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from deltacli.clock_skew import CLOCK_SKEW_MS
+from deltacli.delta.log.segment import BEYOND_LOG
 from deltacli.delta.protocol.intervals import DELETED_FILE_RETENTION, parse_interval
 from deltacli.hints import command, parameter
 from deltacli.operations.table.version import Snapshot
@@ -54,6 +55,12 @@ def log_refusals(references: References) -> Iterator[Refusal]:
         more = len(references.faults) - 1
         others = f", and {plural(more, 'more commit')} cannot be read either" if more else ""
         yield Refusal(fault.code, f"the log is damaged: {fault.message}{others}", hint=command("validate"))
+    if references.listing.has_lost_newest:
+        yield Refusal(
+            BEYOND_LOG,
+            f"{references.listing.of_lost_newest}, and the files that they named are unknown",
+            hint=command("repair", level="log", sources=["COPY"]),
+        )
     if references.escaping is not None:
         yield Refusal(
             "path.escapes-root",

@@ -292,6 +292,15 @@ def test_a_checksum_that_contradicts_the_state_is_refused(files: int, size_bytes
     assert [] == refusals(checksum(table, 1, 2, 20).commit(commit_info()))
 
 
+def test_lost_commits_that_only_a_compaction_covers_are_refused() -> None:
+    """What they named is unknown, also where the run would commit nothing."""
+    table = with_files(table_of("a.parquet"), "orphan.parquet").commit(commit_info())
+
+    assert [] == refusals(table.file(f"{LOG}/{0:020}.{1:020}.compacted.json", b"", modified_ms=EPOCH_MS))
+    lost = table.file(f"{LOG}/{0:020}.{2:020}.compacted.json", b"", modified_ms=EPOCH_MS)
+    assert ["compaction.beyond-log"] == refusals(lost)
+
+
 def test_a_checkpoint_that_shortens_the_retention_is_refused() -> None:
     own = {"delta.deletedFileRetentionDuration": "interval 60 days"}
     table = with_files(table_of("a.parquet", configuration=own), "orphan.parquet").commit(commit_info())
