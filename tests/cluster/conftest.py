@@ -23,6 +23,7 @@ from tests.support.corpus import REPOSITORY
 from tests.support.s3 import S3Server
 
 OF_THE_WORKERS = (
+    "tests/cluster/test_jobs.py::test_a_job_that_failed_is_over_when_its_slowest_task_is",
     "tests/cluster/test_streams.py::test_a_commit_that_is_gone_is_named",
     "tests/cluster/test_streams.py::test_a_single_batch_has_all_rows_whatever_the_limits",
     "tests/cluster/test_streams.py::test_commits_that_change_rows_are_refused_or_skipped",

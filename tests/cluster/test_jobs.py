@@ -14,12 +14,14 @@ from typing import Any
 
 import pytest
 
+from deltacli.engine.spark.cluster import JobFailedError
 from deltacli.engine.spark.engine import SparkEngine
 from deltacli.errors import ClusterFailed, DeltacliError, Refused, UsageError
 from deltacli.storage import open_storage
 from deltacli.storage.location import StoreLocation
 from deltacli.work.task import TableStores
 from tests.cluster.tasks import double, fail, touch_slowly
+from tests.support.clusters import Cluster
 
 
 @pytest.fixture
@@ -178,6 +180,32 @@ def test_a_job_ends_at_once_when_its_caller_says_so_or_leaves(
 
     assert ended == len(list(tmp_path.glob("ended-*")))
     assert len(list(tmp_path.glob("begun-*"))) < 20
+
+
+def test_a_job_that_failed_is_over_when_its_slowest_task_is(
+    cluster: Cluster, spark_engine: SparkEngine, tmp_path: Path
+) -> None:
+    if cluster.settings.remote:
+        pytest.skip("a Connect server does not say what runs")
+
+    def work(batches: Iterator[Any]) -> Iterator[Any]:
+        for batch in batches:
+            if batch.column("id")[0].as_py() == 0:
+                while not list(tmp_path.glob("begun-*")):
+                    time.sleep(0.05)
+                raise ValueError("broken")
+            (tmp_path / "begun-1").touch()
+            time.sleep(1.6)  # without a beat, as a worker that is being started
+            (tmp_path / "ended-1").touch()
+            yield batch
+
+    frame = spark_engine._cluster.session.range(0, 2, 1, 2).mapInArrow(work, "id long")
+    with pytest.raises(JobFailedError):
+        spark_engine._cluster.run(frame.toArrow)
+    ended = (tmp_path / "ended-1").exists()
+    time.sleep(1.5)
+
+    assert ended == (tmp_path / "ended-1").exists()
 
 
 _signal_sent: list[float] = []

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
-from deltacli.engine.spark.cluster import Stage, TaskWatch, listening, look
+from deltacli.engine.spark.cluster import Stage, TaskWatch, is_at_work, listening, look
 
 
 class _Counter:
@@ -31,7 +31,7 @@ def test_a_classic_session_is_asked_for_the_jobs_of_a_tag() -> None:
     counter = _Counter()
     tracker = SimpleNamespace(
         getJobInfo={3: SimpleNamespace(stageIds=[7, 8])}.get,
-        getStageInfo={8: SimpleNamespace(numTasks=6, numCompletedTasks=2)}.get,
+        getStageInfo={8: SimpleNamespace(numTasks=6, numCompletedTasks=2, numActiveTasks=1)}.get,
     )
     scala = SimpleNamespace(getJobIdsForTag={"ours": [3]}.__getitem__)
     java = SimpleNamespace(sc=lambda: SimpleNamespace(statusTracker=lambda: scala))
@@ -41,6 +41,8 @@ def test_a_classic_session_is_asked_for_the_jobs_of_a_tag() -> None:
     look(session, "theirs", TaskWatch(6, counter.advance))
 
     assert [2] == counter.amounts
+    assert is_at_work(session, "ours")
+    assert not is_at_work(session, "theirs")
 
 
 def test_a_connect_session_reports_while_the_job_runs() -> None:

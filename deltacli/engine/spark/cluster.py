@@ -49,12 +49,25 @@ class TaskWatch:
 def look(session: Any, tag: str, watch: TaskWatch) -> None:
     """Look at the jobs with a tag, in a classic session."""
     with suppress(Exception):  # the job may not have begun, or the session may be gone
-        context = session.sparkContext
-        tracker = context.statusTracker()
-        jobs = context._jsc.sc().statusTracker().getJobIdsForTag(tag)  # the tracker of PySpark knows groups only
-        newest = max(number for job in jobs for number in tracker.getJobInfo(job).stageIds)
-        info = tracker.getStageInfo(newest)
+        newest = max(_stages(session, tag))
+        info = session.sparkContext.statusTracker().getStageInfo(newest)
         watch.note([Stage(newest, info.numTasks, info.numCompletedTasks)])
+
+
+def is_at_work(session: Any, tag: str) -> bool:
+    """Return whether a task of the jobs with a tag runs, also after they have failed; False where a classic session
+    cannot say.
+    """
+    with suppress(Exception):  # the session may be gone
+        tracker = session.sparkContext.statusTracker()
+        return any(info.numActiveTasks > 0 for info in map(tracker.getStageInfo, _stages(session, tag)) if info)
+    return False
+
+
+def _stages(session: Any, tag: str) -> list[int]:
+    context = session.sparkContext
+    jobs = context._jsc.sc().statusTracker().getJobIdsForTag(tag)  # the tracker of PySpark knows groups only
+    return [number for job in jobs for number in context.statusTracker().getJobInfo(job).stageIds]
 
 
 @contextmanager
@@ -83,7 +96,7 @@ _LOOK_SECONDS = 0.5
 _LEAVING_SECONDS = 1.5
 """Seconds to wait for the request that cancels jobs when the process leaves at once."""
 _WORKER_SECONDS = 1.0
-"""Seconds after which no worker of a cancelled or failed job runs any more (see `worker.py`)."""
+"""Seconds after which no worker runs any more whose task has ended (see `worker.py`)."""
 
 
 class JobFailedError(Exception):
@@ -249,7 +262,7 @@ class _Job(Generic[Result]):
                 self._cancel()
             raise
         if self._fault is not None:
-            Event().wait(_WORKER_SECONDS)  # Spark has cancelled its other tasks
+            self._await_workers()  # Spark has cancelled its other tasks
             raise JobFailedError(self._fault) from self._fault
         return self._values[0]
 
@@ -262,6 +275,16 @@ class _Job(Generic[Result]):
             self._cluster._cancel(self._tag)
             self._ended.wait(POLL_SECONDS)
             waited += POLL_SECONDS
+        self._await_workers()
+
+    def _await_workers(self) -> None:
+        """Wait until no worker runs. A task whose worker has just been started ends with its first beat. A Connect
+        server does not say what runs.
+        """
+        for _ in range(int(_CANCEL_SECONDS / POLL_SECONDS)):
+            if self._cluster.is_connect or not is_at_work(self._cluster.session, self._tag):
+                break
+            Event().wait(POLL_SECONDS)
         Event().wait(_WORKER_SECONDS)
 
     def _listening(self) -> AbstractContextManager[None]:
