@@ -1,6 +1,6 @@
 """List a table of many files through the sharing client, from a stub server whose answer is made beforehand.
 
-  PYTHONPATH=. .venv/bin/python benchmarks/share_listing.py [--files 1000000] [--format delta|parquet] [--vectors]
+  PYTHONPATH=. .venv/bin/python benchmarks/sharing/listing.py [--files 1000000] [--format delta|parquet] [--vectors]
 
 Prints the processor time of the client per file, and the peak of its memory. The server is another process and sends
 lines that are 600 to 700 bytes long: signed URLs, partition values and statistics of two columns.
@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 
 if __package__ in (None, ""):
-    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from deltacli.sharing.client.addresses import TableName
 from deltacli.sharing.client.opening import open_profile

@@ -1,6 +1,6 @@
 """How long it takes to sign the URLs of a table, per kind of signer, in one process.
 
-  python benchmarks/sharing_signing.py [FILES]
+  python benchmarks/sharing/signing.py [FILES]
 
 Times are those of the processor, so other processes do not count. The limit is 10 µs per URL.
 """

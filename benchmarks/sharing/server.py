@@ -1,6 +1,6 @@
 """Delta Sharing on loopback: a query of a large table beside a bare loop that signs and writes the same lines.
 
-  PYTHONPATH=. .venv/bin/python benchmarks/sharing.py [--adds 1000000] [-n 3] [--work DIR]
+  PYTHONPATH=. .venv/bin/python benchmarks/sharing/server.py [--adds 1000000] [-n 3] [--work DIR]
 
 Both sides run in this process, without a socket. The bare loop has the beginning and the end of each line in memory
 already: it signs a path, joins the three, and makes chunks of 64 KiB. Times are those of the processor, because other
@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 if __package__ in (None, ""):
-    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 
 from benchmarks.synthetic import write_table

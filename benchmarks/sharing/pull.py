@@ -1,6 +1,6 @@
 """`deltacli share pull` of many small files from our server on loopback, beside curl in parallel on the same URLs.
 
-  PYTHONPATH=. .venv/bin/python benchmarks/share_pull.py [--files 10000] [--bytes 100000] [-n 3] [--work DIR]
+  PYTHONPATH=. .venv/bin/python benchmarks/sharing/pull.py [--files 10000] [--bytes 100000] [-n 3] [--work DIR]
 
 Both fetch from one server process, and take turns. The pull also lists the table, verifies every file, syncs it, and
 commits. The ratio is that of the fastest runs: throughput of the pull divided by that of curl; the goal is 0.8. Memory
@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 
 if __package__ in (None, ""):
-    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import pyarrow as pa
 import pyarrow.parquet as pq
