@@ -220,6 +220,14 @@ def change_of_an_element_that_the_column_does_not_have() -> TableBuilder:
     return widened("string", change("integer", "string", "element"))
 
 
+@edge()
+def restored_to_before_a_change() -> TableBuilder:
+    """No live file is of an older type than the column has again."""
+    table = widened("long", change("integer", "long"))
+    table.commit(table.change_metadata(schemaString=schema_text(column("id", "integer"))), operation="RESTORE")
+    return without_statistics(table)
+
+
 # -- partitions ------------------------------------------------------------------------------------------------------
 
 

@@ -23,7 +23,7 @@ from deltacli.delta.schema.type_changes import (
     primitive_paths,
     type_at,
 )
-from deltacli.delta.schema.types import PrimitiveType
+from deltacli.delta.schema.types import DataType, PrimitiveType
 
 AREA = Area("widening")
 
@@ -124,15 +124,17 @@ def remember_changes(view: MetadataView) -> Iterator[Finding]:
 @AREA.check(StateView, LOST_HISTORY)
 def changes_that_files_need(view: StateView) -> Iterator[Finding]:
     """Report changes that disappeared although older files are live. Files of a checkpoint are older than any
-    commit.
+    commit. Nothing is lost where the column has the earlier type again, as after a restore.
     """
     lost: dict[tuple[_Identity, TypeChange], _Lost] = view.memory.get("widening.lost", {})
     if not lost:
         return
-    present = _identities(view.config)
+    present = {named.identity: named for named in named_fields(view.config.schema)} if view.config.schema else {}
     oldest = pc.min_max(view.live.column("version"))["min"].as_py()
     for (identity, change), loss in lost.items():
         if identity not in present or oldest is None or oldest >= loss.recorded.version:
+            continue
+        if _is_undone(change, type_at(present[identity].field.data_type, change.field_path)):
             continue
         message = (
             f"{loss.path} was changed from {change.from_type} to {change.to_type} in version "
@@ -141,5 +143,9 @@ def changes_that_files_need(view: StateView) -> Iterator[Finding]:
         yield LOST_HISTORY.at(loss.place, message, expected=f"{change.from_type} to {change.to_type}")
 
 
-def _identities(config: TableConfiguration) -> frozenset[_Identity]:
-    return frozenset(named.identity for named in named_fields(config.schema)) if config.schema else frozenset()
+def _is_undone(change: TypeChange, present: DataType | None) -> bool:
+    """Return whether a type is the one before a change, or one before that."""
+    if not isinstance(present, PrimitiveType):
+        return False
+    name, before = canonical_name(present.name), canonical_name(change.from_type)
+    return name == before or is_allowed_change(name, before)
