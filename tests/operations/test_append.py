@@ -22,6 +22,7 @@ from deltacli.spark.sink import _Plan, abort_sink, commit_sink
 from deltacli.spark.source_options import WriteOptions
 from tests.support import corpus
 from tests.support.actions import commit_info, metadata, protocol
+from tests.support.altering import table_of
 from tests.support.appending import append, written
 from tests.support.builder import TableBuilder
 
@@ -203,6 +204,29 @@ def test_literal_defaults_and_constraints_are_kept(tmp_path: Path) -> None:
     assert [(1, -7, "it's"), (9, -7, "it's")] == _rows(table)
     with pytest.raises(Refused, match="low"):
         append(table, pa.table({"a": [1, 10]}))
+
+
+def test_clustering_columns_have_statistics_whatever_the_properties_say(tmp_path: Path) -> None:
+    """Clustered Table: writers collect per-file statistics of the clustering columns."""
+    properties = {"delta.dataSkippingNumIndexedCols": "0"}
+    builder = table_of(
+        "a bigint, s struct<x: bigint, y: bigint>",
+        properties=properties,
+        features=["clustering", "domainMetadata"],
+        clustering=[["s", "y"]],
+    )
+    table = open_table(builder.write(tmp_path / "table"))
+    for number in range(2):
+        append(table, pa.table({"a": [number], "s": [{"x": 1, "y": number}]}))
+    appended = [json.loads(one)["minValues"] for one in _stats(table)]
+    table.optimize(cluster=True)
+
+    assert [{"s": {"y": 0}}, {"s": {"y": 1}}] == appended
+    assert [{"s": {"y": 1}}] == [json.loads(one)["maxValues"] for one in _stats(table)]
+
+
+def _stats(table: Table) -> list[str]:
+    return sorted(text for batch in table.snapshot().files() for text in batch.column("stats").to_pylist())
 
 
 def test_a_transaction_is_appended_once(tmp_path: Path) -> None:

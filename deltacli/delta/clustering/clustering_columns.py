@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
+from deltacli.delta.log.state import DomainMetadata
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.schema.types import DataType, PrimitiveType, StructField, StructType
 
@@ -53,6 +54,18 @@ def read_clustering_columns(configuration: str) -> list[tuple[str, ...]] | None:
             return None
         paths.append(tuple(names))
     return paths
+
+
+def clustering_paths(config: TableConfiguration, domains: Iterable[DomainMetadata]) -> tuple[tuple[str, ...], ...]:
+    """Return the physical paths of the clustering columns that are in the schema. Writers collect statistics of them,
+    whatever the properties say.
+    """
+    domain = next((one for one in domains if one.domain == DOMAIN), None)
+    if domain is None or FEATURE not in config.features or config.schema is None:
+        return ()
+    paths = read_clustering_columns(domain.configuration) or ()
+    found = [find_column(config, config.schema, path).fields for path in paths]
+    return tuple(tuple(map(config.physical_name, fields)) for fields in found if fields)
 
 
 def find_column(config: TableConfiguration, schema: StructType, path: tuple[str, ...]) -> ClusteringColumn:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from deltacli.delta.clustering.clustering_columns import ClusteringColumn
@@ -31,14 +31,16 @@ class OrderColumn(NamedTuple):
         return ".".join(in_backticks(name) if "." in name else name for name in self.names)
 
 
-def order_columns(config: TableConfiguration, texts: Sequence[str]) -> tuple[OrderColumn, ...]:
-    """Return the columns to order rows by.
+def order_columns(
+    config: TableConfiguration, texts: Sequence[str], clustering: Collection[ColumnPath] = ()
+) -> tuple[OrderColumn, ...]:
+    """Return the columns to order rows by; those of the physical paths `clustering` have statistics in any case.
 
     Raises UsageError (`usage.column`) for one that does not exist, that is named twice, or by which no file could be
     skipped: partition columns, columns without statistics, types without an order.
     """
     finder = ColumnFinder(config.schema or StructType(()))
-    indexed = {path for path, _ in indexed_columns(config)}
+    indexed = {path for path, _ in indexed_columns(config, clustering)}
     found: dict[ColumnPath, OrderColumn] = {}
     for text in texts:
         place = finder.find(text)

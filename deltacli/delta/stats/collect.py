@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -42,13 +42,20 @@ class StatisticsCollector:
     """Takes the rows of one new file, whose columns have physical names, and returns the JSON text for its add.
 
     With `from_footer` the bounds are those in the footer that Arrow wrote for these rows, which `take_footer` takes
-    at the end: they are the same, and were computed already.
+    at the end: they are the same, and were computed already. The columns of `clustering` have statistics in any case.
     """
 
-    def __init__(self, config: TableConfiguration, schema: pyarrow.Schema, *, from_footer: bool = False) -> None:
+    def __init__(
+        self,
+        config: TableConfiguration,
+        schema: pyarrow.Schema,
+        *,
+        from_footer: bool = False,
+        clustering: Collection[ColumnPath] = (),
+    ) -> None:
         self._rows = 0
         self._claims_exactness = "deletionVectors" in config.features
-        columns = [(path, kind) for path, kind in indexed_columns(config) if _has(schema, path)]
+        columns = [(path, kind) for path, kind in indexed_columns(config, clustering) if _has(schema, path)]
         self._from_footer = from_footer
         self._columns = [_Column(path, kind, _leaf(schema, path)) for path, kind in columns]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.read_property import parse_integer
@@ -14,22 +14,26 @@ STATS_COLUMNS = "delta.dataSkippingStatsColumns"
 _DEFAULT_INDEXED_COLUMNS = 32
 
 
-def indexed_columns(config: TableConfiguration) -> Iterator[tuple[ColumnPath, DataType]]:
+def indexed_columns(
+    config: TableConfiguration, clustering: Collection[ColumnPath] = ()
+) -> Iterator[tuple[ColumnPath, DataType]]:
     """Yield physical path and type of the leaves that get statistics: the named ones, or the first ones in the order of
-    the schema.
+    the schema, and in any case those of the physical paths `clustering`.
     """
     named = str(config.properties.get(STATS_COLUMNS) or "").strip()
     leaves = leaf_columns(config)
     if named:
         wanted = {part.strip().replace("`", "").lower() for part in named.split(",")}
         for logical, physical, kind in leaves:
-            if any(".".join(logical[:length]).lower() in wanted for length in range(1, len(logical) + 1)):
+            named_here = any(".".join(logical[:length]).lower() in wanted for length in range(1, len(logical) + 1))
+            if named_here or physical in clustering:
                 yield physical, kind
         return
     count = parse_integer(config.properties, INDEXED_COLUMNS)
     most = _DEFAULT_INDEXED_COLUMNS if count is None else count
-    for _, physical, kind in leaves if most < 0 else leaves[:most]:
-        yield physical, kind
+    for place, (_, physical, kind) in enumerate(leaves):
+        if most < 0 or place < most or physical in clustering:
+            yield physical, kind
 
 
 def leaf_columns(config: TableConfiguration) -> list[tuple[ColumnPath, ColumnPath, DataType]]:

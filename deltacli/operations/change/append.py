@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from deltacli.delta.clustering.clustering_columns import clustering_paths
 from deltacli.delta.log.body_lines import encoded_files
 from deltacli.delta.log.commit_content import CommitRequest, Slot
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
@@ -71,7 +72,7 @@ def plan_append(snapshot: Snapshot, rows: pyarrow.Schema, *, case_sensitive: boo
         columns.append(Source(column, place, value, _most_characters(column)))
     names = [(name, column) for name, column in config.partition_columns.items() if column is not None]
     return AppendSpec(
-        _rewrite_spec(config),
+        replace(_rewrite_spec(config), clustering=clustering_paths(config, snapshot.domains)),
         tuple(columns),
         pa.schema([field.with_nullable(True) for field in wanted]),
         tuple(names),

@@ -186,7 +186,9 @@ class _Removal:
             return
         rules = rules_of(OptimizeRequest(), snapshot.properties)
         target = max(rules.target_bytes, *(size for _, size in fresh))
-        spec = RewriteSpec.make(after.config, target_bytes=target, written_by=before.config)
+        spec = RewriteSpec.make(
+            after.config, target_bytes=target, written_by=before.config, clustering=after.clustering
+        )
         pieces = _pieces(snapshot, before.config, after.config, frozenset(key for key, _ in fresh), len(copies))
         shared = {SPEC: spec, NAMED: self._named}
         refused: list[RefusedFile] = []

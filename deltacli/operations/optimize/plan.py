@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
+from deltacli.delta.clustering.clustering_columns import clustering_paths
 from deltacli.operations.optimize.estimate import Planned, estimate
 from deltacli.operations.optimize.live import LiveFiles
 from deltacli.operations.optimize.request import OptimizeRequest
@@ -53,7 +54,9 @@ class OptimizePlan:
     def spec(self) -> RewriteSpec:
         """Return how new files are written. Raises Unreadable for a schema whose files deltacli does not write."""
         order = None if self.order is None else self.order.curve(self.request.temp_dir)
-        return RewriteSpec.make(self.snapshot.config, target_bytes=self.rules.target_bytes, order=order)
+        config = self.snapshot.config
+        clustering = clustering_paths(config, self.snapshot.domains)
+        return RewriteSpec.make(config, target_bytes=self.rules.target_bytes, order=order, clustering=clustering)
 
     @property
     def z_order_by(self) -> list[str]:

@@ -26,6 +26,7 @@ from deltacli.delta.clustering.clustering_columns import (
     DOMAIN,
     FEATURE,
     ClusteringColumn,
+    clustering_paths,
     find_column,
     read_clustering_columns,
 )
@@ -138,7 +139,8 @@ def _clustering_columns(snapshot: Snapshot) -> tuple[OrderColumn, ...]:
     if len(found) > _MOST_CLUSTERING_COLUMNS:
         raise _refused(f"the table has {len(found)} clustering columns, more than {_MOST_CLUSTERING_COLUMNS}")
     try:
-        return order_columns(config, [text_of(column) for column in found])
+        paths = clustering_paths(config, snapshot.domains)
+        return order_columns(config, [text_of(column) for column in found], paths)
     except UsageError as fault:
         raise _refused(fault.message) from fault
 

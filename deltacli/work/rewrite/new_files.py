@@ -50,7 +50,7 @@ def write_file(spec: RewriteSpec, place: str, name: str, batches: Iterator[pyarr
     """
     import pyarrow as pa
 
-    statistics = StatisticsCollector(spec.config, spec.schema, from_footer=True)
+    statistics = StatisticsCollector(spec.config, spec.schema, from_footer=True, clustering=spec.clustering)
     is_sorted = spec.order is not None
     digest = RowDigest(spec.schema) if spec.reads_back and not is_sorted else None
     most_bytes = spec.target_bytes * (1 if is_sorted else _TOO_LARGE)

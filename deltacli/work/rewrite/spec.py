@@ -12,6 +12,7 @@ from deltacli.delta.schema.file_schema import file_schema, iceberg_compat, store
 from deltacli.delta.schema.names import PHYSICAL_NAME, recorded_name
 from deltacli.delta.schema.to_arrow import arrow_schema
 from deltacli.delta.schema.types import PrimitiveType, StructField
+from deltacli.delta.stats.schema import ColumnPath
 from deltacli.errors import Unreadable
 from deltacli.work.rewrite.pieces import Ordering
 from deltacli.work.rows.data_files import ReadSpec
@@ -59,6 +60,8 @@ class RewriteSpec:
     """A source with a row group of more bytes, without compression, is refused."""
     reading_back: ReadSpec | None = None
     """How new files are read, if they have other names than their sources."""
+    clustering: tuple[ColumnPath, ...] = ()
+    """The physical paths of the clustering columns, of which each file has statistics."""
 
     @classmethod
     def make(
@@ -71,6 +74,7 @@ class RewriteSpec:
         order: Ordering | None = None,
         reads_back: bool = True,
         written_by: TableConfiguration | None = None,
+        clustering: tuple[ColumnPath, ...] = (),
     ) -> RewriteSpec:
         """Describe a rewrite of files of a table. `codec` replaces that of the table's property. `written_by`: the
         configuration by which sources have other names of the same columns.
@@ -93,6 +97,7 @@ class RewriteSpec:
             order,
             reads_back,
             reading_back=None if written_by is None else reading,
+            clustering=clustering,
         )
 
     @property

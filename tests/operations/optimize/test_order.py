@@ -413,7 +413,6 @@ UNUSABLE: list[tuple[list[Any], dict[str, str], str]] = [
     (["gone"], {}, "gone is not in the schema"),
     (["flag"], {}, "boolean"),
     (["a", "a"], {}, "twice"),
-    (["b"], {"delta.dataSkippingNumIndexedCols": "1"}, "no statistics"),
     ([7], {}, "does not have a list"),
 ]
 CONTRADICTIONS: list[dict[str, Any]] = [

@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.log_path import Place
-from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.rules.framework.base import Area, Finding
 from deltacli.delta.rules.framework.views import MetadataView, StateView
 from deltacli.delta.rules.widening.entries import ENABLED, changes_of
