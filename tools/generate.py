@@ -18,7 +18,6 @@ import typer
 from deltacli.cli.app import build_app
 from deltacli.cli.help_page import command_page, group_page
 from deltacli.cli.options.sections import OptionHeading
-from deltacli.errors import EXIT_CODES
 from deltacli.hints import ShellSpelling, spelled
 from deltacli.spark.care.fact_columns import TABLE
 from deltacli.spark.care.fact_rows import FACTS
@@ -27,7 +26,7 @@ from tools.bash_completion import render_bash
 from tools.command_tree import Command, Option, read_commands, read_tree
 from tools.environment import read_environment, variables_of
 from tools.fish_completion import render_fish
-from tools.help_topics import render_help_topics, topic_rows
+from tools.help_topics import exit_code_rows, render_help_topics, topic_rows
 from tools.known_words import with_known_words
 from tools.man_pages import render_man_pages
 from tools.rules_page import (
@@ -94,12 +93,6 @@ def _option_row(option: Option, environment: Mapping[str, str]) -> str:
 
 def _cell(text: str) -> str:
     return text.replace("|", "\\|")
-
-
-def exit_code_rows() -> list[str]:
-    """Return the table of exit codes."""
-    rows = ["| code | meaning |", "|---|---|", *(f"| {code} | {text} |" for code, text in EXIT_CODES.items())]
-    return [*rows, "| 128+N | signal N (130: interrupted, 141: the reader closed the pipe, 143: terminated) |"]
 
 
 def environment_rows(environment: Mapping[str, str]) -> list[str]:

@@ -9,18 +9,25 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from importlib import import_module
+from itertools import chain
 from pathlib import Path
 
+from deltacli.cli.command_tree import COMMANDS, FINDINGS
+from deltacli.cli.help_topics import listed
 from deltacli.delta.protocol.features import FEATURES, Feature
 from deltacli.delta.protocol.known_properties import CHOICES, MEANINGS, NUMBERS, PATTERNS, kind_of, known_keys
+from deltacli.errors import EXIT_CODES, EXIT_FINDINGS
 from deltacli.typing import Json
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 
 SECTIONS: Mapping[str, tuple[str, str]] = {
     "conditions": ("reading.md", "Conditions"),
+    "configuration": ("scripting.md", "Configuration file"),
     "confirmation": ("scripting.md", "Confirmation"),
     "credentials": ("scripting.md", "Credentials"),
+    "documents": ("scripting.md", "Documents"),
     "durations": ("scripting.md", "Sizes, durations and times"),
     "environment": ("scripting.md", "Environment and configuration"),
     "exit-codes": ("scripting.md", "Exit codes"),
@@ -38,10 +45,12 @@ SECTIONS: Mapping[str, tuple[str, str]] = {
 
 SHOWN: Mapping[str, str] = {
     "conditions": "what a condition of --where can say",
+    "configuration": "the configuration file, and what overrides it",
     "confirmation": "which commands ask, and what they do in scripts",
     "credentials": "where credentials of S3, Google Cloud Storage and Azure are found",
+    "documents": "JSON documents, their schemas, and what programs can rely on",
     "durations": "how sizes, durations and times are written",
-    "environment": "environment variables and the configuration file",
+    "environment": "environment variables",
     "exit-codes": "what each exit code means",
     "formats": "the formats of stdout, and which commands have them",
     "guards": "why a vacuum is refused, and what overrides it",
@@ -55,13 +64,36 @@ SHOWN: Mapping[str, str] = {
 """Topic -> what it shows, for the list of topics."""
 
 OTHER_NAMES: Mapping[str, str] = {
-    "configuration": "environment",
+    "129": "signals",
+    "130": "signals",
+    "141": "streams",
+    "143": "signals",
+    "config": "configuration",
+    "help": "topics",
+    "json": "documents",
+    "ndjson": "documents",
+    "schemas": "documents",
     "sizes": "durations",
+    "time": "durations",
     "times": "durations",
     "timestamps": "durations",
     "where": "conditions",
 }
 """Other names of topics."""
+
+TO_DO: Mapping[int, str] = {
+    0: "nothing",
+    1: "read the findings on stdout",
+    2: "correct the command line; the hint has a command to paste",
+    3: "check the path and the version, then run deltacli validate TABLE to see what is damaged",
+    4: "read the reason; the hint names the option that overrides the guard, if that is safe",
+    5: "run the same command again; it continues",
+    6: "run the same command again, when fewer writers are active",
+    7: "check network, credentials and permissions with deltacli doctor access TABLE, then run it again",
+    8: "see whether deltacli history TABLE has the commit, before the command is run again",
+    70: "run the command again with -vv, and report the traceback",
+}
+"""Exit code -> what to do."""
 
 _CODE = re.compile(r"[a-z][a-z-]*(?:\.[a-z][a-z0-9-]*)?")
 _BLOCKS = re.compile(
@@ -72,7 +104,7 @@ _BLOCKS = re.compile(
 def render_help_topics(pages: Mapping[str, str]) -> str:
     """Return every topic as JSON, one a line; `pages` are those that are generated at the same time, by name."""
     read = {page.name: page.read_text(encoding="utf-8") for page in sorted(DOCS.glob("*.md"))} | dict(pages)
-    topics = {**dict(_codes(read)), **dict(_properties()), **dict(_features()), **dict(_sections(read))}
+    topics = dict(chain(_codes(read), _exit_codes(), _properties(), _features(), _sections(read)))
     for name, meant in OTHER_NAMES.items():
         topics[name] = topics[meant]
     lines = (f"{json.dumps(name)}: {json.dumps(topics[name], ensure_ascii=False)}" for name in sorted(topics))
@@ -146,6 +178,26 @@ def _codes(pages: Mapping[str, str]) -> Iterator[tuple[str, Json]]:
 
 def _pair(label: str, text: str) -> list[str]:
     return ["exit code" if label == "exit" else label, re.sub(r"; see [^;]*\.md$", "", text)]
+
+
+def exit_code_rows() -> list[str]:
+    """Return the table of exit codes."""
+    rows = [f"| {code} | {text} | {TO_DO[code]} |" for code, text in EXIT_CODES.items()]
+    signals = "signal N (130: interrupted, 141: the reader closed the pipe, 143: terminated)"
+    return ["| code | meaning | what to do |", "|---|---|---|", *rows, f"| 128+N | {signals} | see Signals |"]
+
+
+def _exit_codes() -> Iterator[tuple[str, Json]]:
+    """Yield what each exit code means, and the commands that can give it."""
+    having: dict[int, list[str]] = {}
+    for command, module in COMMANDS.items():
+        for code in import_module(module).EXIT_CODES:
+            having.setdefault(code, []).append(command)
+    for code, text in EXIT_CODES.items():
+        pairs = [["meaning", text], ["what to do", TO_DO[code]], ["commands", listed(having[code])]]
+        if code == EXIT_FINDINGS:
+            pairs[2:] = [[f"deltacli {command}", found] for command, found in FINDINGS.items()]
+        yield f"{code}", {"title": f"Exit code {code}", "blocks": [pairs]}
 
 
 def _properties() -> Iterator[tuple[str, Json]]:

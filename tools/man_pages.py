@@ -49,8 +49,9 @@ def _command_page(command: Command, environment: Mapping[str, str]) -> str:
     for argument in command.arguments:
         lines += [".TP", f"\\fI{_text(argument.spelled)}\\fR", _line(argument.help)]
     lines += _options(command)
-    codes = {int(code) for code in re.findall(r"^ *(\d+) ", command.epilog, re.MULTILINE)}
-    lines += _exit_status({code: text for code, text in EXIT_CODES.items() if code in codes})
+    lines += _exit_status(
+        {int(code): text for code, text in re.findall(r"^ *(\d+) +(.*)", command.epilog, re.MULTILINE)}
+    )
     lines += [*_environment(environment), *_examples(command.help)]
     return _end(lines, ["deltacli"])
 

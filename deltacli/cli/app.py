@@ -12,6 +12,7 @@ from typer.core import TyperCommand, TyperGroup
 from deltacli import __version__
 from deltacli.cli.command_tree import (
     COMMANDS,
+    FINDINGS,
     GROUPS,
     WITHOUT_TABLE,
     Path,
@@ -30,7 +31,16 @@ from deltacli.cli.terminal.interrupts import Interrupted, signals_raise
 from deltacli.cli.terminal.libraries import libraries_muted
 from deltacli.cli.terminal.streams import give_up
 from deltacli.cli.terminal.term import PagerQuitError, close_live_line, say, visible
-from deltacli.errors import EXIT_BUG, EXIT_CODES, DeltacliError, MemoryExhausted, StorageFailed, Unreadable, UsageError
+from deltacli.errors import (
+    EXIT_BUG,
+    EXIT_CODES,
+    EXIT_FINDINGS,
+    DeltacliError,
+    MemoryExhausted,
+    StorageFailed,
+    Unreadable,
+    UsageError,
+)
 from deltacli.hints import ShellSpelling, spelled
 from deltacli.memory_limit import choose_allocator, exhausted_by, is_exhaustion, require_room
 from deltacli.typing import Click
@@ -82,8 +92,7 @@ def build_app(at: Path | None = None) -> typer.Typer:
     app = _make_group(
         "deltacli",
         _HELP,
-        "Help on a command, a rule, a code, a property, a feature or a topic: deltacli\xa0help\xa0WORD. "
-        "Topics: deltacli\xa0help\xa0topics.",
+        "",
     )
     app.callback()(_root)
     groups: dict[Path, typer.Typer] = {(): app}
@@ -103,7 +112,7 @@ def build_app(at: Path | None = None) -> typer.Typer:
             runs_on_cluster=getattr(module, "RUNS_ON_CLUSTER", False),
             names_choose=getattr(module, "NAMES_CHOOSE", True),
         )
-        group, ending = groups[tuple(above)], _exits(module.EXIT_CODES)
+        group, ending = groups[tuple(above)], _exits(name, module.EXIT_CODES)
         group.command(last, cls=_Command, epilog=ending, context_settings=_CONTEXT)(command)
     return app
 
@@ -122,9 +131,11 @@ def _make_group(name: str, text: str, epilog: str) -> typer.Typer:
     )
 
 
-def _exits(codes: Sequence[int]) -> str:
+def _exits(name: str, codes: Sequence[int]) -> str:
     """Return the exit codes of a command, one per line, for the end of its help."""
-    return "\b\nExit codes:\n" + "\n".join(f"  {code:<3} {EXIT_CODES[code]}" for code in codes)
+    meanings = {**EXIT_CODES, EXIT_FINDINGS: f"findings: {FINDINGS.get(name)}"}
+    own = (code for code in codes if code != EXIT_FINDINGS or name in FINDINGS)
+    return "\b\nExit codes:\n" + "\n".join(f"  {code:<3} {meanings[code]}" for code in own)
 
 
 def _print_version(is_wanted: bool) -> None:
@@ -143,7 +154,7 @@ def _root(
 
 def run(argv: Sequence[str]) -> int:
     """Run one command line and return its exit code. Raises nothing."""
-    arguments = with_current_options(move_shared_options(help_as_option(argv)))
+    arguments = with_current_options(help_as_option(move_shared_options(argv)))
     invocation.begin(arguments)
     choose_allocator()
     try:

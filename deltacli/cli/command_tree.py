@@ -200,6 +200,30 @@ GROUPS: Mapping[str, str] = {
 }
 """Group of commands -> its help. A group stands behind the one that it is in."""
 
+FINDINGS: Mapping[str, str] = {
+    "alter": "with --check: a change is due",
+    "checkpoint": "with --verify: a checkpoint differs from the log, or is unreadable",
+    "diff": "the two versions or tables differ",
+    "doctor access": "a permission is missing",
+    "doctor storage": "the store does not guarantee what deltacli relies on",
+    "doctor table": "with --check: there is advice",
+    "fleet check": "the policy file has errors",
+    "fleet plan": "with --exit-code: a step is due",
+    "fleet run": "everything due was done; a table has findings or an alert",
+    "fleet status": "a table has an alert",
+    "log crc": "the checksum differs from the state, or is unreadable",
+    "optimize": "with --check: there is something to do",
+    "repair": "errors are left that repair cannot fix",
+    "restore": "with --check: the table differs from that version",
+    "schema diff": "the schemas differ",
+    "share check": "recipients cannot read something that is shared",
+    "share profile check": "the profile has a problem",
+    "share test": "a finding has the severity of --fail-on, or a higher one",
+    "validate": "a finding has the severity of --fail-on, or a higher one",
+    "widen-type": "with --check: a change is due",
+}
+"""Command -> when it exits with 1. The others never do."""
+
 FORMER_OPTIONS: Mapping[str, Mapping[str, str]] = {
     "log expire": {"--keep-versions": "--keep-version"},
     "share head": {"--rows": "--limit"},

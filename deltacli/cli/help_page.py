@@ -29,6 +29,16 @@ GENERATED = os.path.join(os.path.dirname(__file__), "help_pages.json")
 WIDTH = 80
 """Columns of help that is written to a pipe."""
 
+_WORDS = (
+    ("deltacli help vacuum", "Explain a command."),
+    ("deltacli help --where", "Explain an option, and list its commands."),
+    ("deltacli help 3", "Explain an exit code."),
+    ("deltacli help log.gap", "Explain a rule, or the code of an error."),
+    ("deltacli help delta.appendOnly", "Explain a table property."),
+    ("deltacli help deletionVectors", "Explain a table feature."),
+    ("deltacli help topics", "List topics, such as json, config and exit-codes."),
+)
+"""A word of each kind that `deltacli help` explains."""
 _LEAST_WIDTH = 40
 _WIDEST_PROSE = 100
 _ELSEWHERE = "explained by deltacli --help"
@@ -49,20 +59,30 @@ def show_generated_help(path: Sequence[str]) -> bool:
     return True
 
 
-def commands_with(option: str) -> list[str]:
-    """Return the commands that have an option of their own; nothing where the generated pages are missing."""
+def options() -> Iterator[tuple[str, str, str]]:
+    """Yield each option of each command, as command, spelling with value and help; global ones have the command "".
+    Yields nothing where the generated pages are missing.
+    """
     try:
         with open(GENERATED, encoding="utf-8") as file:
             pages = json.load(file)
     except (OSError, ValueError):
-        return []
-    return [
-        command
-        for command, page in pages.items()
-        for entries in page["lists"][0].values()
-        for spelled, _ in entries
-        if option in spelled.replace(",", " ").split()
-    ]
+        return
+    for command, page in pages.items():
+        for sections in page["lists"]:
+            for spelled, text in (entry for entries in sections.values() for entry in entries):
+                if spelled.startswith("-"):
+                    yield command, spelled, text
+
+
+def names_in(spelled: str) -> list[str]:
+    """Return the names of an option that is spelled with its value."""
+    return [word for word in spelled.replace(",", " ").replace("/", " ").split() if word.startswith("-")]
+
+
+def commands_with(option: str) -> list[str]:
+    """Return the commands that have an option of their own; nothing where the generated pages are missing."""
+    return [command for command, spelled, _ in options() if command and option in names_in(spelled)]
 
 
 def command_page(command: Click, context: Click) -> JsonObject:
@@ -95,7 +115,7 @@ def group_page(group: Click, context: Click) -> JsonObject:
         if not command.hidden
     }
     own = [entry for entries in _sections(group, context).values() for entry in entries]
-    options = {"Options": own} if context.parent else {"Global options": [*_global_options(), *own]}
+    options = {"Options": own} if context.parent else {"Global options": [*_global_options(), *own], "Help": _WORDS}
     headings = {"Commands": commands} if context.parent else {key: names.split() for key, names in HEADINGS.items()}
     return {
         "usage": [context.command_path, "[OPTIONS]", "COMMAND", "..."],

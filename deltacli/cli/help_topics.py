@@ -1,4 +1,4 @@
-"""`deltacli help WORD` for a word that is not a command: rules, codes of errors, properties, features and topics.
+"""`deltacli help WORD` for a word that is not a command: options, rules, codes, properties, features and topics.
 
 Topics are read from a file made of the documentation and of the code.
 """
@@ -9,35 +9,58 @@ import json
 import os
 import sys
 from collections.abc import Callable, Collection, Sequence
+from difflib import get_close_matches
 from typing import Any
 
 from deltacli.cli.command_tree import COMMANDS, GROUPS
-from deltacli.cli.help_page import fold_topic
+from deltacli.cli.help_page import fold_topic, names_in, options
 from deltacli.errors import UsageError
-from deltacli.hints import nearest_name
 from deltacli.typing import Json
 
 GENERATED = os.path.join(os.path.dirname(__file__), "help_topics.json")
 
 
 def explain(words: Sequence[str], run: Callable[[Sequence[str]], int]) -> int:
-    """Write what is known of a rule, a code or a topic, and return the exit code; `run` lists rules.
+    """Write what is known of an option, a rule, a code or a topic, and return the exit code; `run` lists rules.
 
     Raises UsageError for a word that nothing has.
     """
-    asked = [word for word in words if not word.startswith("-")]
+    asked = words[1:] if words[0] == "help" and words[1:] else [word for word in words if not word.startswith("-")]
     name = "-".join(asked)
-    rules, topics = _rules_called(name), _topics()
-    if not rules and name not in topics:
+    option = name if name.startswith("-") else f"--{name}"
+    rules, topics, meanings = _rules_called(name), _topics(), _meanings_of(option)
+    if not rules and not meanings and name not in topics:
         raise _unknown(" ".join(asked), name, topics)
     ended = 0
     for command, found in rules.items():
         chosen = [word for rule in found for word in ("--select", rule)]
         ended = run([*command, "--list-rules", *chosen, *(word for word in words if word not in asked)])
-    if name in topics:
-        sys.stdout.write(fold_topic(topics[name]["title"], topics[name]["blocks"]) + "\n")
-        sys.stdout.flush()
+    shown = [(topics[name]["title"], topics[name]["blocks"])] if name in topics else []
+    if meanings:
+        more = [f"deltacli help {option[2:]}"]
+        has_more = option == name and option[2:] in topics
+        shown.append((f"Option {option}", [*meanings, {"code": more}] if has_more else meanings))
+    sys.stdout.write("\n\n".join(fold_topic(title, blocks) for title, blocks in shown) + "\n")
+    sys.stdout.flush()
     return ended
+
+
+def _meanings_of(option: str) -> list[list[tuple[str, str]]]:
+    """Return each meaning of an option, and the commands where it has that meaning."""
+    commands: dict[tuple[str, str], list[str]] = {}
+    for command, spelled, text in options():
+        if option in names_in(spelled):
+            commands.setdefault((spelled, text), []).append(command)
+    others = "all others" if len(commands) > 1 else "all"
+    return [[entry, ("commands", others if "" in found else listed(found))] for entry, found in commands.items()]
+
+
+def listed(commands: Sequence[str]) -> str:
+    """Return commands as a text, by the others where those are fewer."""
+    others = [name for name in COMMANDS if name not in commands]
+    if len(others) < len(commands):
+        return f"all except {', '.join(others)}" if others else "all"
+    return ", ".join(commands)
 
 
 def _topics() -> dict[str, Json]:
@@ -70,8 +93,17 @@ def _rules_called(name: str) -> dict[tuple[str, ...], list[str]]:
 
 
 def _unknown(word: str, name: str, topics: Collection[str]) -> UsageError:
-    words = [*COMMANDS, *GROUPS, "topics", *topics, *(rule for rules in _rules().values() for rule in rules)]
-    near = nearest_name(word, words) or nearest_name(name, words, ignores_case=True)
-    meant = f"; did you mean {near!r}?" if near else ""
-    hint = f"deltacli help {near or 'topics'}"
-    return UsageError(f"{word!r} is not a command, a rule, a code or a topic{meant}", hint=hint)
+    rules = (rule for rules in _rules().values() for rule in rules)
+    spelled = (option for _, spelling, _ in options() for option in names_in(spelling))
+    words = {one.lower(): one for one in (*COMMANDS, *GROUPS, *topics, *rules, *spelled)}
+    asked = {word.lower(), name.lower()}
+    alike = [near for one in asked for near in get_close_matches(one, words, _MOST)]
+    having = sorted((one for one in words if any(part in one for part in asked if part[3:])), key=len)
+    near = [words[one] for one in dict.fromkeys([*alike, *having])][:_MOST]
+    meant = f"; did you mean {', '.join(map(repr, near))}?".replace(", ", " or ") if near else ""
+    message = f"{word!r} is not a command, an option, a rule, a code, a property, a feature or a topic{meant}"
+    return UsageError(message, hint=f"deltacli help {near[0] if near else 'topics'}")
+
+
+_MOST = 3
+"""Words that are offered instead of an unknown one."""

@@ -32,7 +32,12 @@ ASK_FOR_HELP = ("-h", "--help")
 
 
 def help_as_option(arguments: Sequence[str]) -> list[str]:
-    """Return `help WORD` as `WORD --help`, and no command as `--help`; other arguments as they are."""
+    """Return `help WORD` as `WORD --help`, and no command as `--help`; other arguments as they are, with the words of
+    `help --OPTION`, which is about an option, before `--help`.
+    """
     if set(arguments) <= {"-q", "-v", "-vv", "--quiet", "--verbose"}:
         return ["--help"]
-    return [*arguments[1:], "--help"] if arguments[0] == "help" else list(arguments)
+    if arguments[0] != "help":
+        return list(arguments)
+    is_of_option = len(arguments) == 2 and arguments[1].startswith("-") and arguments[1] not in ASK_FOR_HELP
+    return [*arguments[0 if is_of_option else 1 :], "--help"]

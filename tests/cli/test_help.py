@@ -6,12 +6,13 @@ import json
 import re
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from deltacli.cli import help_page, help_topics
-from deltacli.cli.command_tree import FORMER_OPTIONS
+from deltacli.cli.command_tree import COMMANDS, FINDINGS, FORMER_OPTIONS
 from deltacli.cli.command_tree import HEADINGS as HEADINGS_OF_COMMANDS
 from deltacli.cli.commands.completion import SCRIPTS
 from deltacli.cli.options.sections import OptionHeading, section_of
@@ -180,9 +181,27 @@ def test_help_explains_a_rule_of_a_table_or_of_a_server() -> None:
         (["vacuum.retention"], "vacuum.retention is a code", "\n  override        --allow-retention-below"),
         (["delta.appendOnly"], "delta.appendOnly is a table property", "\n  default  false"),
         (["deletionVectors"], "deletionVectors is a table feature", "delta.enableDeletionVectors=true"),
-        (["exit-codes"], "Exit codes", "\n  4      refused by a guard, nothing changed\n"),
-        (["exit", "codes"], "Exit codes", "\n  70     a bug\n"),
+        (["exit-codes"], "Exit codes", "\n  4      refused by a guard, nothing changed; read the reason;"),
+        (["exit", "codes"], "Exit codes", "\n  70     a bug; run the command again with -vv"),
         (["where"], "Conditions", "    deltacli read ./tbl --where"),
+        (["--where"], "Option --where\n\n  --where CONDITION  ", "  commands           changes, read, "),
+        (["where"], "Conditions", "\nOption --where\n"),
+        (["no-pager"], "Option --no-pager", "\n  commands    all\n"),
+        (["--config"], "Option --config", "\n  commands       all others\n"),
+        (
+            ["--output"],
+            "Option --output",
+            "\n  commands            changes, read, snapshot, share changes, share head\n",
+        ),
+        (["-q"], "Option -q", "  -q, --quiet  "),
+        (["3"], "Exit code 3", "\n  commands    all except completion, fleet check, "),
+        (["8"], "Exit code 8", "\n  commands    alter, features, optimize, "),
+        (["1"], "Exit code 1", "\n  deltacli fleet check          the policy file has errors\n"),
+        (["130"], "Signals", "Ctrl-C"),
+        (["json"], "Documents", "\nOption --json\n"),
+        (["config"], "Configuration file", "DELTACLI_CONFIG"),
+        (["time"], "Sizes, durations and times", "RFC 3339"),
+        (["help"], "Help", "\n  exit-codes "),
         (["sizes"], "Sizes, durations and times", "10GiB (1,024 bytes per KiB)"),
         (["environment"], "Environment and configuration", "\n  NO_COLOR  "),
         (["commit.empty"], "commit.empty  error  log", "\n  exit code       3\n"),
@@ -206,6 +225,24 @@ def test_help_on_an_unknown_word_names_the_nearest() -> None:
 
     assert (2, "hint: deltacli help vacuum.retention") == (shown.code, shown.err.splitlines()[-1])
     assert "hint: deltacli help topics\n" in deltacli("help", "qqqqqqq").err
+    assert "did you mean 'config' or 'conflict' or '--config'?" in deltacli("help", "conflig").err
+    assert "hint: deltacli help --where\n" in deltacli("help", "--wher").err
+
+
+def test_help_is_found_behind_global_options_and_names_the_kinds_of_its_words() -> None:
+    assert deltacli("help", "config").out == deltacli("--no-pager", "help", "config").out
+    shown = deltacli("help").out.split("\nHelp:\n")[1]
+    words = re.findall(r"^  deltacli help (\S+)  ", shown, re.MULTILINE)
+    assert 7 == len(words)
+    assert [0] * 7 == [deltacli("help", word).code for word in words]
+
+
+def test_commands_say_when_they_exit_with_1() -> None:
+    given = {name for name, module in COMMANDS.items() if 1 in import_module(module).EXIT_CODES}
+
+    assert given - {"share profile show"} == set(FINDINGS)
+    assert "\n  1   findings: the schemas differ\n" in deltacli("schema", "diff", "--help").out
+    assert "\n  1   " not in deltacli("share", "profile", "show", "--help").out
 
 
 def test_help_explains_every_code_of_the_documentation() -> None:
