@@ -31,8 +31,8 @@ def test_the_readme_is_short_and_its_pictures_are_generated() -> None:
 @pytest.mark.long
 def test_the_commands_of_the_readme_run(tmp_path: Path) -> None:
     """Servers run until a signal ends them; `tests/sharing/server/test_serving.py` starts them."""
-    make_sample(tmp_path / "tbl")
-    make_sample(tmp_path / "lake" / "trips")
+    make_sample(tmp_path / "demo" / "trips")
+    make_sample(tmp_path / "demo" / "damaged", damaged=True)
     commands = [
         line.split("#")[0].strip()
         for block in blocks("sh")
@@ -42,8 +42,9 @@ def test_the_commands_of_the_readme_run(tmp_path: Path) -> None:
 
     codes = {command: deltacli(*shlex.split(command)[1:], cwd=tmp_path).code for command in commands}
 
-    assert 18 == len(commands)
-    assert {"deltacli diff ./tbl 3 8": 1} == {command: code for command, code in codes.items() if code != 0}
+    assert 19 == len(commands)
+    findings = ["deltacli diff demo/trips 3 8", "deltacli validate 'demo/**' --format junit --output demo/junit.xml"]
+    assert dict.fromkeys(findings, 1) == {command: code for command, code in codes.items() if code != 0}
 
 
 def test_the_python_of_the_readme_runs(tmp_path: Path) -> None:
@@ -56,8 +57,11 @@ def test_the_python_of_the_readme_runs(tmp_path: Path) -> None:
     assert "12 15 1080 {'delta.deletedFileRetentionDuration': 'interval 3 days'}" == out.getvalue().splitlines()[0]
 
 
-def test_the_two_commands_exist() -> None:
-    block = next(block for block in blocks("sh") if "dev.py" in block)
+def test_the_first_commands_prepare_the_others() -> None:
+    first, *others = blocks("sh")
 
-    assert ["python3 dev.py demo", "python3 dev.py test"] == block.strip().splitlines()
+    assert ["python3 dev.py demo", "source .venv/bin/activate"] == first.strip().splitlines()
+    named = {word for block in others for word in re.findall(r"(?<!\S)'?(\S*/\S+)", block)}
+    assert {"demo/trips", "demo/**'", "demo/junit.xml"} == named - {"Expiry"}
+    assert "`python3 dev.py test`" in README
     assert "python3 dev.py test" in (ROOT / ".ci" / "run").read_text()
