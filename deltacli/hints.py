@@ -140,7 +140,7 @@ class CommandLine(str):
     __slots__ = ()
 
 
-_PLACES = {"sources": "COPY", "version": "N"}
+_PLACES = {"save_plan": "FILE", "sources": "COPY", "version": "N"}
 """Parameter -> the word that stands for its value in a command line."""
 PLACEHOLDERS = frozenset(
     {"COLUMN", "CONDITION", "COPY", "DIRECTORY", "FILE", "KEY", "N", "NAME", "POSITION", "RECIPIENT"}

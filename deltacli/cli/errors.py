@@ -70,7 +70,7 @@ def report_error(error: DeltacliError, arguments: Sequence[str], table: str | No
     """
     table = _subject(error, arguments, table)
     if error.code == "usage.config":
-        hint = error.hint
+        hint = error.hint or _of_code(error, arguments, table)
     else:
         hint = (_of_condition if error.code == "usage.where" else _hint)(error, arguments, table)
     if isinstance(error, PaimonTable):
@@ -146,8 +146,19 @@ def _name_what_works(error: PaimonTable, arguments: Sequence[str], table: str | 
     error.facts.update(_instead_of(arguments, table))
 
 
-_EXPLAINED: Mapping[str, str] = {"usage.duration": "durations", "usage.size": "sizes", "usage.timestamp": "times"}
-"""Code of an error about a value -> the topic that says how such values are written."""
+_EXPLAINED: Mapping[str, str] = {
+    "storage.credentials": "credentials",
+    "usage.config": "configuration",
+    "usage.credentials": "credentials",
+    "usage.duration": "durations",
+    "usage.secret": "credentials",
+    "usage.size": "sizes",
+    "usage.timestamp": "times",
+}
+"""Code of an error without a command -> the topic that explains how such values are written or found."""
+
+_OF_LOG, _OF_DATA = ("action", "checkpoint", "commit", "paimon", "partition", "rowtracking"), ("data", "dv", "notnull")
+"""Areas of codes about damage that `validate` finds in the log, or only in the data."""
 
 
 _OF_LOCAL_TABLES = {"head": "read {} --limit 20", "schema": "schema show {}", "changes": "changes {} --from 0"}
@@ -191,7 +202,7 @@ def _hint(error: DeltacliError, arguments: Sequence[str], table: str | None) -> 
     if isinstance(error, NotATable) and table and (near := _table_near(error, table)):
         return _with_table(arguments, table, near)
     if not error.hint:
-        return f"deltacli help {_EXPLAINED[error.code]}" if error.code in _EXPLAINED else None
+        return _of_code(error, arguments, table)
     if arguments and re.fullmatch(r"add(?: --[a-z-]+){2,}", error.hint):
         return again_with_flags(arguments, error.hint.split()[1:])
     option = re.match(r"add (--[a-z-]+)(?: (\S+))?( .*)?\Z", error.hint)
@@ -208,6 +219,22 @@ def _hint(error: DeltacliError, arguments: Sequence[str], table: str | None) -> 
     hint = with_files(hint, arguments)
     is_repeated = hint.replace(" --config ", " -c ") == again(arguments).replace(" --config ", " -c ")
     return None if is_repeated and error.exit_code == UsageError.exit_code else hint
+
+
+def _of_code(error: DeltacliError, arguments: Sequence[str], table: str | None) -> str | None:
+    """Return the next command for an error that has none: a topic, `validate` for damage, the help of the command for a
+    wrong command line; None where nothing helps.
+    """
+    if error.code in _EXPLAINED:
+        return f"deltacli help {_EXPLAINED[error.code]}"
+    path, area = path_of(arguments), error.code.partition(".")[0]
+    if error.exit_code == UsageError.exit_code:
+        return None if isinstance(error, PaimonTable) or not path else f"deltacli {' '.join(path)} --help"
+    if table is None or path[:1] in (("validate",), ("schema",)) or area not in (*_OF_LOG, *_OF_DATA):
+        return None
+    return with_files(
+        f"deltacli validate {quoted_table(table)}" + (" --level data" if area in _OF_DATA else ""), arguments
+    )
 
 
 def _table_near(error: NotATable, table: str) -> str | None:
@@ -250,7 +277,7 @@ def _of_condition(error: DeltacliError, arguments: Sequence[str], table: str | N
         return _with_condition(error.facts.get("where", ""), meant, arguments)
     if error.hint:
         return with_files(fill_hint(error.hint, table), arguments)
-    return "deltacli help conditions" if "operators" in error.facts else None
+    return "deltacli help conditions"
 
 
 def _with_condition(where: str, meant: str, arguments: Sequence[str]) -> str | None:

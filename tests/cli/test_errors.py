@@ -16,7 +16,7 @@ import pytest
 from deltacli.cli.app import run
 from deltacli.cli.errors import _hint, report_error
 from deltacli.cli.terminal.shell import with_files
-from deltacli.errors import StorageFailed
+from deltacli.errors import CheckpointUnreadable, DataUnreadable, Refused, StorageFailed
 from tests.cli.support import ROOT, Result, deltacli, make_sample
 
 
@@ -291,6 +291,14 @@ def test_a_wrong_command_line_is_exit_2_and_shows_the_usage(
         ("properties trips delta.appendOnly=true", "properties trips set delta.appendOnly=true"),
         ("properties trips delta.appendOnly", "properties trips get delta.appendOnly"),
         ("features trips deletionvectors --yes", "features trips add deletionvectors --dry-run"),
+        ("snapshot trips --timestamp 2026-01-01 --version 1", "snapshot --help"),
+        ("read trips --where trip!", "help conditions"),
+        ("features trips drop nonsense", "features trips"),
+        ("properties trips set DELTA.appendonly=true", "properties trips set delta.appendOnly=true"),
+        ("alter trips add x int --not-null", "alter trips add x int"),
+        ("checkpoint trips --parts 3", "checkpoint trips --parts 3 --layout multi-part"),
+        ("undelete trips --from trips", "undelete trips --from COPY --dry-run"),
+        ("repair trips --apply nope", "repair trips --save-plan nope"),
     ],
 )
 def test_a_hint_is_the_command_that_was_typed_corrected(line: str, hint: str, table: Path) -> None:
@@ -644,6 +652,16 @@ def test_a_table_is_named_once(capsys: pytest.CaptureFixture[str]) -> None:
     report_error(StorageFailed("ftp://h/t cannot be read"), ["snapshot", "ftp://h/t"], "ftp://h/t")
 
     assert "error: ftp://h/t cannot be read\n" == capsys.readouterr().err
+
+
+def test_damage_without_a_hint_of_its_own_is_answered_with_validate() -> None:
+    of_data = DataUnreadable("", code="data.type-mismatch")
+    of_log = CheckpointUnreadable("", code="checkpoint.unreadable")
+
+    assert "deltacli validate t --level data" == _hint(of_data, ["read", "t"], "t")
+    assert "deltacli validate t" == _hint(of_log, ["read", "t"], "t")
+    assert _hint(of_log, ["validate", "t"], "t") is None
+    assert _hint(Refused("", code="consent.denied"), ["vacuum", "t"], "t") is None
 
 
 def test_a_hint_keeps_the_other_values_of_a_repeatable_option() -> None:

@@ -274,6 +274,7 @@ def _added(words: Sequence[str], details: Details) -> tuple[Change, ...]:
         raise Refused(
             f"{words[0]} cannot be added as NOT NULL: rows of existing files have no value for it",
             code="alter.not-null",
+            hint=command("alter", "add", *words),
         )
     return (AddColumn(words[0], words[1], details.comment, details.position),)
 

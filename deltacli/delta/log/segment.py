@@ -81,7 +81,7 @@ class LogListing:
     def require_versions(self) -> None:
         """Raise NotATable for a log without any version."""
         if self.is_empty:
-            raise NotATable("the log has no commit and no complete checkpoint")
+            raise NotATable("the log has no commit and no complete checkpoint", hint=command("validate"))
 
     @cached_property
     def newest_version(self) -> int:

@@ -203,4 +203,5 @@ def _require_no_exclusion(supported: set[str], added: Mapping[str, AddedFeature]
                     f"the features {name} and {other} exclude each other",
                     code="protocol.exclusive",
                     facts={"supported": ", ".join(sorted(supported)) or "none"},
+                    hint=command("features drop", other if name in added else name),
                 )

@@ -80,7 +80,9 @@ def require_droppable(config: TableConfiguration, name: str) -> Removal:
     if name not in FEATURES:
         what = f"{name} is a property, not a feature" if kind_of(name) else f"there is no feature {name!r}"
         near = nearest_name(name, config.features, ignores_case=True)
-        raise UsageError(what + (f"; did you mean {near}?" if near else ""), code="usage.feature")
+        raise UsageError(
+            what + (f"; did you mean {near}?" if near else ""), code="usage.feature", hint=command("features")
+        )
     if name not in config.features:
         raise Refused(
             f"the table does not support the feature {name}", code="features.not-present", hint=command("features")
@@ -92,6 +94,7 @@ def require_droppable(config: TableConfiguration, name: str) -> Removal:
             f"the feature {name} cannot be dropped: {_why_kept(name)}",
             code="features.not-removable",
             facts={"removable": ", ".join(removable) or "none of this table"},
+            hint=command("features"),
         )
     if kept := _kept_by(config, name):
         raise Refused(

@@ -6,7 +6,7 @@ Spec: Table Properties; Active Features; the sections of each feature.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -143,7 +143,7 @@ def plan_unset(config: TableConfiguration, raw_metadata: Action, keys: Sequence[
     for key in keys:
         _require_text(key)
         if key not in configuration:
-            _require_spelling(key)
+            _require_spelling(key, lambda right: command("properties unset", right))
     planned = _planned(config, raw_metadata, dict.fromkeys(keys))
     absent = tuple(_absent(key, configuration) for key in dict.fromkeys(keys) if key not in configuration)
     return planned._replace(cautions=(*absent, *planned.cautions))
@@ -209,7 +209,7 @@ def _require_key(key: str, value: object, *, force: bool) -> None:
         hint = command("features add", *([name] if name != key else []))
         message = f"{key} belongs in the protocol; as a property it has no effect"
         raise Refused(message, code="property.protocol-in-config", hint=hint)
-    _require_spelling(key)
+    _require_spelling(key, lambda right: command("properties set", {right: value}))
     if kind_of(key) is None and not force:
         nearest = nearest_name(key, known_keys())
         raise Refused(
@@ -220,14 +220,14 @@ def _require_key(key: str, value: object, *, force: bool) -> None:
         )
 
 
-def _require_spelling(key: str) -> None:
+def _require_spelling(key: str, meant: Callable[[str], str]) -> None:
     """Raise Refused for a key that differs from a known one only in case. Engines compare keys exactly, so it has no
     effect.
     """
     right = right_spelling(key)
     if right is not None and right != key:
         message = f"{key} must be spelled {right}; in another case it has no effect"
-        raise Refused(message, code="properties.key-case", facts={"right": right})
+        raise Refused(message, code="properties.key-case", facts={"right": right}, hint=meant(right))
 
 
 def _normal(config: TableConfiguration, key: str, value: str) -> str:

@@ -337,19 +337,20 @@ class _Drop:
 
     def _dropped(self, snapshot: Snapshot) -> CommitRequest:
         name, removal = self._plan.name, self._removal(snapshot)
+        again = command("features drop", name)
         if name == VECTORS and (files := files_with_vectors(snapshot)):
             raise Refused(
                 f"{plural(files, 'file')} got deletion vectors meanwhile",
                 code="features.in-use",
-                hint=command("features drop", name),
+                hint=again,
             )
         if removal.rewrites_types(name) and (columns := widened_columns(snapshot.config)):
-            raise Refused(f"the type of {columns[0]} was changed meanwhile", code="features.in-use")
+            raise Refused(f"the type of {columns[0]} was changed meanwhile", code="features.in-use", hint=again)
         if (left := [key for key in removal.unset if key in snapshot.properties]) or _has_v2_checkpoint(snapshot, name):
             what = f"{left[0]} is set again" if left else "the newest checkpoint has the form of the feature"
-            raise Refused(f"{name} came into use meanwhile: {what}", code="features.in-use")
+            raise Refused(f"{name} came into use meanwhile: {what}", code="features.in-use", hint=again)
         if name == MAPPING and uses_mapping(snapshot.config):
-            raise Refused("column mapping was enabled meanwhile", code="features.in-use")
+            raise Refused("column mapping was enabled meanwhile", code="features.in-use", hint=again)
         protects = removal.protects_history and not self._plan.truncates
         protocol = without_feature(plain_action(snapshot.raw_protocol), name, protected=protects)
         metadata = plain_metadata(snapshot.raw_metadata)

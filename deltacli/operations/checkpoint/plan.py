@@ -256,7 +256,8 @@ def _is_form(instance: CheckpointInstance, request: CheckpointRequest, layout: L
 
 def _require_fitting(request: CheckpointRequest, layout: Layout) -> None:
     if request.parts is not None and layout is not Layout.MULTI_PART:
-        raise UsageError(f"{parameter('checkpoint.parts')} requires {parameter('checkpoint.layout', 'multi-part')}")
+        wanted = parameter("checkpoint.layout", "multi-part")
+        raise UsageError(f"{parameter('checkpoint.parts')} requires {wanted}", hint=f"add {wanted}")
     if request.parts is not None and request.parts < 2:
         raise UsageError(
             f"{parameter('checkpoint.parts', request.parts)}: a multi-part checkpoint has two parts or more"

@@ -311,8 +311,8 @@ def _require_one_past(source: Storage, compared: Sequence[_Compared], *, replace
             facts={
                 "backup": source.uri,
                 "damaged commits": format_ranges(torn),
-                "to replace them": parameter("log restore.replace", True),
             },
+            hint=f"add {parameter('log restore.replace', True)}",
         )
 
 

@@ -118,7 +118,7 @@ def _files_of(storage: Storage, version: int) -> LogListing:
 
 def _absent(listing: LogListing, version: int, *, checkpoint: bool) -> VersionAbsent | NotATable:
     if listing.is_empty:
-        return NotATable("the log has no commit and no complete checkpoint")
+        return NotATable("the log has no commit and no complete checkpoint", hint=command("validate"))
     with_checkpoint = sorted({instance.version for instance in listing.checkpoints})
     facts = {"commits": _some(sorted(listing.commits)), "checkpoints": _some(with_checkpoint)}
     if checkpoint:

@@ -9,7 +9,7 @@ from deltacli.arrow import compute as pc
 from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.engine.base import Engine
 from deltacli.errors import Unreadable, UsageError
-from deltacli.hints import parameter
+from deltacli.hints import command, parameter
 from deltacli.operations.recover.copy_file import copy_file
 from deltacli.operations.recover.digests import Digests, compare_digests
 from deltacli.operations.recover.needed import NeededFiles, whole
@@ -102,7 +102,11 @@ def open_copy(name: str, storage: Storage, table: Storage) -> CopySource:
     Unreadable for nothing there.
     """
     if is_inside(storage, table) and is_inside(table, storage):
-        raise UsageError("the source of the files is the table itself", code="recover.source-is-table")
+        raise UsageError(
+            "the source of the files is the table itself",
+            code="recover.source-is-table",
+            hint=command("undelete", sources=..., dry_run=True),
+        )
     if storage.uri.rstrip("/").endswith(f"/{LOG_DIRECTORY}"):
         raise UsageError(
             f"{name} is the log of a table, not a copy of the table",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from deltacli.documents import dumps
 from deltacli.errors import Refused, Unreadable
+from deltacli.hints import command
 from deltacli.operations.repair.plan import RepairPlan, Step, location_of
 from deltacli.operations.repair.request import RepairRequest
 from deltacli.storage.replacement import replacement
@@ -35,6 +36,7 @@ class SavedPlan:
                 "the saved plan is of another table",
                 code="repair.plan-of-another",
                 facts={"table id of the plan": str(self.table_id), "table id of this table": str(plan.table_id)},
+                hint=command("repair", save_plan=...),
             )
         fresh = [step for step in plan.planned if _key(step) not in self.steps]
         if fresh:
@@ -42,7 +44,7 @@ class SavedPlan:
                 f"nothing was changed: the table has changed since the plan was saved; {fresh[0].what} is new",
                 code="repair.plan-stale",
                 facts={"new steps": str(len(fresh)), "rule of the first": fresh[0].rule},
-                hint="save a plan again",
+                hint=command("repair", save_plan=...),
             )
 
 
@@ -87,11 +89,16 @@ def read_plan(path: str) -> SavedPlan:
         )
     except FileNotFoundError:
         raise Unreadable(
-            f"the plan {path} cannot be read: no such file or directory", code="repair.plan-missing"
+            f"the plan {path} cannot be read: no such file or directory",
+            code="repair.plan-missing",
+            hint=command("repair", save_plan=path),
         ) from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as fault:
         raise Unreadable(
-            f"{path} is not a saved plan of a repair", code="repair.plan-unreadable", facts={"reason": str(fault)[:200]}
+            f"{path} is not a saved plan of a repair",
+            code="repair.plan-unreadable",
+            facts={"reason": str(fault)[:200]},
+            hint=command("repair", save_plan=...),
         ) from fault
 
 

@@ -97,6 +97,7 @@ def _add(words: Sequence[str], details: Details) -> tuple[SchemaChange, ...]:
         raise Refused(
             f"{words[0]} cannot be added as NOT NULL: rows of existing files have no value for it",
             code="alter.not-null",
+            hint=command("alter", "add", *words),
         )
     move = None if details.position is None else _move(path[-1], details.position)
     added = AddColumn(path, data_type, details.comment, move)

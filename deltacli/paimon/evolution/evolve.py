@@ -162,7 +162,9 @@ class _Draft:
 
     def _require_absent(self, fields: Fields, path: Path) -> None:
         if any(field.name == path[-1] for field in fields):
-            raise Refused(f"the column {dotted(path)} exists already", code="alter.column-exists")
+            raise Refused(
+                f"the column {dotted(path)} exists already", code="alter.column-exists", hint=command("snapshot")
+            )
 
     def _place_of_new(self, fields: Fields, change: AddColumn) -> int:
         move = change.move
@@ -328,7 +330,7 @@ class _Draft:
             raise Refused(
                 f"{name} cannot become NOT NULL: existing rows may contain nulls",
                 code="alter.not-null",
-                facts={"instead": f"set {_NULLS}=false first, if there are none"},
+                hint=f"{command('alter', 'set', f'{_NULLS}=false')}   # if there are none",
             )
         self._require_consent(f"{name}: nullable to NOT NULL", "existing rows may contain nulls", None)
 
