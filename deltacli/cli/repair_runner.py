@@ -132,7 +132,8 @@ class RepairCommand(NamedTuple):
         if self.how.dry_run or not found.files:
             self.run.write(result)
             return
-        what = f"put {plural(found.files, 'file')} ({format_size(found.size_bytes)}) back, as before the repair"
+        amount = f"{plural(found.files, 'file')} ({format_size(found.size_bytes)})"
+        what = f"put {amount} back in {self.table.uri}, as before the repair"
         require_confirmation(self.run, what, yes=self.how.yes, show_plan=lambda: self.run.write(result))
         done = put_back(self.table, backup)
         self.run.write(put_back_result(self.table.uri, backup, done, dry_run=False))
@@ -198,7 +199,7 @@ def _question(plan: RepairPlan) -> str:
     """Return what is to be agreed to, with its numbers."""
     loss = plan.loss
     changes = len({step.work for step in plan.planned})
-    what = f"make {plural(changes, 'change')} for {plural(len(plan.planned), 'finding')}"
+    what = f"make {plural(changes, 'change')} for {plural(len(plan.planned), 'finding')} of {plan.table.uri}"
     if loss.files:
         rows = "an unknown number of rows" if loss.rows is None else plural(loss.rows, "row")
         what += f", giving up {plural(loss.files, 'file')} with {rows} ({format_size(loss.size_bytes)})"

@@ -67,7 +67,7 @@ def test_without_consent_nothing_is_done_and_the_error_has_the_word(place: Path)
         asked = session.read_until("[y/N] ")
         session.type("n\n")
         ended, _ = session.finish()
-    assert re.search(r"rewrite 4 files \(.* KiB\): 2 new files in 1 commit\? \[y/N\]", asked)
+    assert re.search(r"rewrite 4 files \(.* KiB\) of file:\S+: 2 new files in 1 commit\? \[y/N\]", asked)
     assert (4, 2) == (ended, newest(place))
 
 

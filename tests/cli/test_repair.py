@@ -65,7 +65,7 @@ def test_without_consent_nothing_is_changed(home: Path) -> None:
 
     assert 4 == done.code
     assert "would repair  write _last_checkpoint" in done.out
-    assert "confirmation is required to make 1 change for 1 finding" in done.err
+    assert "confirmation is required to make 1 change for 1 finding of file://" in done.err
     assert b"{" == (home / "tbl" / HINT).read_bytes()
 
 

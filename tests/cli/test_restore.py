@@ -102,7 +102,9 @@ def test_consent_is_asked_for_with_the_numbers_of_the_plan(home: Path) -> None:
         asked = session.read_until("[y/N] ")
         session.type("n\n")
         ended, _ = session.finish()
-    assert "bring back 6 files (11.1 KiB, 580 rows), remove 18 files (27.7 KiB, 1,030 rows)? [y/N]" in asked
+    question = " ".join(asked.split()).partition("restore version 3 ")[2]
+    numbers = "bring back 6 files (11.1 KiB, 580 rows), remove 18 files (27.7 KiB, 1,030 rows)? [y/N]"
+    assert f"of {(home / 'tbl').as_uri()}: {numbers}" == question
     assert 4 == ended
     assert 15 == len(list((home / "tbl" / "_delta_log").glob("*.json")))
 
@@ -227,10 +229,11 @@ def test_the_question_breaks_between_words(home: Path) -> None:
         session.type("n\n")
         session.finish()
 
-    start = asked.index("restore version 3:")
+    start = asked.index("restore version 3")
     lines = asked[start:].replace("\r", "").split("\n")
-    assert max(map(len, lines)) <= 80
+    uri = (home / "tbl").as_uri()
+    assert max(map(len, lines)) <= max(80, len(uri) + 1)
     assert (
-        "restore version 3: bring back 6 files (11.1 KiB, 580 rows), remove 18 files (27.7 KiB, 1,030 rows)? [y/N] "
-        == (" ".join(lines))
+        f"restore version 3 of {uri}: "
+        "bring back 6 files (11.1 KiB, 580 rows), remove 18 files (27.7 KiB, 1,030 rows)? [y/N] " == " ".join(lines)
     )

@@ -119,6 +119,6 @@ def _question(plan: OptimizePlan) -> str:
     verb = "purge" if plan.rules.purge else "rewrite" if plan.order is None else "sort"
     which = "" if plan.request.where is None else f" where {plan.request.where}"
     return (
-        f"{verb} {plural(chosen.files, 'file')} ({format_size(chosen.size_bytes)}){which}: "
+        f"{verb} {plural(chosen.files, 'file')} ({format_size(chosen.size_bytes)}) of {plan.table.uri}{which}: "
         f"{plural(chosen.outputs, 'new file')} in {plural(len(plan.groups), 'commit')}"
     )

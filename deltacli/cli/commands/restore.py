@@ -142,7 +142,7 @@ def _question(plan: RestorePlan) -> str:
     if plan.brought is not None:
         copied = f", {plural(plan.brought.count, 'file')} ({format_size(plan.brought.size_bytes)}) of which are copied"
     return (
-        f"restore version {plan.target.version}{which}: bring back {_amount(found.added_amount)}, "
+        f"restore version {plan.target.version} of {plan.table.uri}{which}: bring back {_amount(found.added_amount)}, "
         f"remove {_amount(found.removed_amount)}{copied}"
     )
 
