@@ -146,8 +146,11 @@ class Run:
     def _new_sections(self, result: Result) -> list[Section]:
         if not self.confirmed or result.lists or type(self.confirmed[0]) is not type(result):
             return []  # the rows of a list are in no section
-        known = [[], *(section.lines for section in self.confirmed[0].sections(self.terminal))]
-        return [section for section in result.sections(self.terminal) if list(section.lines) not in map(list, known)]
+        shown = [(section.label, list(section.lines)) for section in self.confirmed[0].sections(self.terminal)]
+        filled = [section for section in result.sections(self.terminal) if section.lines]
+        others = [section for section in filled if (section.label, list(section.lines)) not in shown]
+        known = [lines for _, lines in shown]
+        return [section for section in others if list(section.lines) not in known] or others
 
     def say_next(self, command: str, *, also_in_pipe: bool = False) -> None:
         """Name the next command below a result on a terminal, or wherever notes go."""
