@@ -61,7 +61,7 @@ def test_a_rename_offers_the_mapping_first(home: Path) -> None:
     made = document(alter(home, "rename", "trip", "id", "--yes", "--json"))
 
     assert (4, 0) == (refused.code, enabled.code)
-    assert "hint: deltacli alter tbl mapping name\n" in refused.err
+    assert "hint: deltacli alter tbl mapping name --upgrade-protocol\n" in refused.err
     assert [("rename", "trip", "trip", "id")] == [
         (one["change"], one["subject"], one["from"], one["to"]) for one in made["changes"]
     ]

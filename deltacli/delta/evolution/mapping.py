@@ -12,7 +12,7 @@ from deltacli.delta.evolution.names import FORBIDDEN
 from deltacli.delta.evolution.requests import SetMapping
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.read_property import parse_integer
-from deltacli.delta.protocol.upgrade import upgraded
+from deltacli.delta.protocol.upgrade import upgraded, way_to_mapping
 from deltacli.delta.schema.names import (
     ID,
     MAX_COLUMN_ID,
@@ -161,10 +161,5 @@ def require_mapping(draft: Draft, what: str) -> None:
         forbid(
             "alter.mapping-needed",
             f"{what}: the table has no column mapping, so its files have the columns under their names",
-            way_to_mapping(),
+            way_to_mapping(draft.protocol) or "enable column mapping first",
         )
-
-
-def way_to_mapping() -> str:
-    """Return the command that gives a table its mapping."""
-    return command("alter", "mapping", "name") or "enable column mapping first"

@@ -12,10 +12,10 @@ from deltacli.delta.evolution.draft import Draft, forbid
 from deltacli.delta.evolution.sql_types import sql_text
 from deltacli.delta.log.row_ids import MATERIALIZED_NAMES
 from deltacli.delta.protocol.property_refusals import CHANGE_COLUMNS
+from deltacli.delta.protocol.upgrade import way_to_mapping
 from deltacli.delta.schema.column_path import ColumnPlace
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType
 from deltacli.delta.schema.widening_guards import CHAR_VARCHAR_KEY
-from deltacli.hints import command
 
 FORBIDDEN = " ,;{}()\n\t="
 """The characters that names of columns in files cannot have."""
@@ -50,7 +50,7 @@ def require_valid_names(draft: Draft, names: Sequence[str], text: str) -> None:
             "alter.name",
             f"{text} cannot be added: without column mapping, names have no spaces and none of ,;{{}}()=, as {listed} "
             "does",
-            command("alter", "mapping", "name") or "enable column mapping first",
+            way_to_mapping(draft.protocol) or "enable column mapping first",
         )
 
 

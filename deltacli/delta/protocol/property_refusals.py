@@ -26,6 +26,7 @@ from deltacli.delta.protocol.read_property import (
     LOG_CLEANUP,
     is_false,
 )
+from deltacli.delta.protocol.upgrade import way_to_mapping
 from deltacli.errors import Refused
 from deltacli.hints import command
 
@@ -118,7 +119,7 @@ def _require_same_mapping(config: TableConfiguration, value: str | None) -> None
         raise Refused(
             f"{_MAPPING_MODE} is set by a change of the schema: columns need ids and physical names first",
             code="properties.column-mapping",
-            hint=command("alter", "mapping", "name"),
+            hint=way_to_mapping(config.raw_protocol or {}),
         )
     if now == "none":
         why, way = "existing files have no field ids", "a new table"

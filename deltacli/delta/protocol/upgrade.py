@@ -20,6 +20,15 @@ from deltacli.errors import Refused
 from deltacli.hints import command
 
 
+def way_to_mapping(raw_protocol: Action) -> str:
+    """Return the command that enables column mapping, with the upgrade that this protocol needs for it; empty where the
+    caller has none.
+    """
+    if upgraded(raw_protocol, ["columnMapping"]) is None:
+        return command("alter", "mapping", "name")
+    return command("alter", "mapping", "name", upgrade_protocol=True)
+
+
 def upgraded(raw_protocol: Action, names: Iterable[str]) -> Action | None:
     """Return the protocol action with some more features, or None if this one has them.
 
