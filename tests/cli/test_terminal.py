@@ -7,6 +7,7 @@ import io
 import os
 import pty
 import re
+import shutil
 import struct
 import subprocess
 import sys
@@ -115,6 +116,39 @@ def test_prose_wraps_between_words_and_long_words_wrap_anywhere() -> None:
         "     (10 B)",
         "     1.5 KiB",
     ] == sink.getvalue().decode().splitlines()
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "following"),
+    [
+        ("log compact t --from 3 --to 5 --dry-run", 0, "log compact t --from 3 --to 5"),
+        ("log crc t --dry-run", 0, "log crc t"),
+        ("reach t", 0, "vacuum t --dry-run"),
+        ("reach torn", 0, "validate torn --level storage"),
+        ("reach t --retention 7d", 0, "vacuum t --retention 7d --dry-run"),
+        ("explain t", 0, "features t"),
+        ("explain t --if add=deletionVectors", 0, "features t add deletionVectors --dry-run"),
+        ("explain t --if widen=trip:decimal(30,0)", 0, "widen-type t trip 'decimal(30,0)' --dry-run"),
+        ("diff t 3 7", 1, "changes t --from 4 --to 7"),
+        ("diff t torn --from 3", 1, "diff t torn --from 3 --rows --key COLUMN"),
+        ("fleet run f.toml --yes", 1, "fleet status f.toml"),
+    ],
+)
+def test_the_last_line_names_the_next_command(
+    line: str, code: int, following: str, sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("t", "torn"):
+        shutil.copytree(sample, name)
+    for file in Path("torn").rglob("*.parquet"):
+        file.unlink()
+    policy = '[policies.p]\nvalidate = { level = "storage" }\n[groups.g]\npolicy = "p"\ntables = ["torn"]\n'
+    Path("f.toml").write_text(policy)
+
+    found, lines = on_terminal(100, *line.split(), "--color", "never")
+
+    shown = as_pasted("\n".join(lines)).splitlines()[-1].replace(" --color never", "")
+    assert (code, f"next: deltacli {following}") == (found, shown)
 
 
 def test_a_terminal_gets_ages_colour_a_limit_and_the_next_command(sample: Path) -> None:

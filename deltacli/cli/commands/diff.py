@@ -16,11 +16,12 @@ from deltacli.cli.options.moments import parse_timestamp
 from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.shell import again_with, again_with_flags
 from deltacli.errors import EXIT_FINDINGS, PaimonTable, UsageError
-from deltacli.hints import command
+from deltacli.hints import command, quoted_table
 from deltacli.operations.diff.request import DiffRequest
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
+    from deltacli.operations.diff.tables import TableDiff
 
 EXIT_CODES = (0, 1, 2, 3, 4, 7, 70)
 RUNS_ON_CLUSTER = True
@@ -109,7 +110,17 @@ def diff(
     if found.gap is not None:
         raise found.gap
     if not found.is_equal:
+        if (following := _next(found, table, is_of_two=other is not None)) is not None:
+            run.say_next(following)
         raise typer.Exit(EXIT_FINDINGS)
+
+
+def _next(found: TableDiff, table: str, *, is_of_two: bool) -> str | None:
+    """Return the command that shows the rows that differ, or the commits between the versions."""
+    if is_of_two:
+        return None if found.rows else again_with_flags(invocation.arguments, ["--rows", "--key", "COLUMN"])
+    first, last = sorted((found.before.version, found.after.version))
+    return f"deltacli changes {quoted_table(table)} --from {first + 1} --to {last}"
 
 
 def _chosen(

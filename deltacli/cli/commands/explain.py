@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from deltacli.cli.options.common_options import TableArgument
 from deltacli.cli.options.run import Run
 from deltacli.cli.options.table_formats import Handle, ask
-from deltacli.operations.explain.request import ExplainRequest
+from deltacli.hints import is_shared, quoted, quoted_table
+from deltacli.operations.explain.request import ChangeKind, ExplainRequest
+
+if TYPE_CHECKING:
+    from deltacli.operations.explain.explain import Explanation
 
 EXIT_CODES = (0, 2, 3, 4, 7, 70)
 
@@ -39,5 +45,17 @@ def explain(run: Run, table: TableArgument, *, request: ExplainRequest) -> None:
         run.write(explain_result(found))
         if found.gap is not None:
             raise found.gap
+        if found.paimon_traits is None and not is_shared(table):
+            run.say_next(_next(found, quoted_table(table)))
 
     ask(run, table, show)
+
+
+def _next(found: Explanation, name: str) -> str:
+    """Return the command that plans the first supposed change, else the one that shows the features."""
+    if not found.supposed:
+        return f"deltacli features {name}"
+    kind, subject, data_type = found.supposed[0]
+    if kind is ChangeKind.WIDEN:
+        return f"deltacli widen-type {name} {quoted(subject)} {quoted(data_type)} --dry-run"
+    return f"deltacli features {name} {kind} {quoted(subject)} --dry-run"

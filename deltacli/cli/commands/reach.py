@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from deltacli.cli.options.common_options import TableArgument
 from deltacli.cli.options.run import Run
+from deltacli.hints import is_shared, quoted_table
 from deltacli.operations.reach.request import ReachRequest
+from deltacli.units import duration
+
+if TYPE_CHECKING:
+    from deltacli.operations.reach.table_reach import TableReach
 
 EXIT_CODES = (0, 2, 3, 7, 70)
 
@@ -30,4 +37,16 @@ def reach(run: Run, table: TableArgument, *, request: ReachRequest) -> None:
     from deltacli.cli.render.versions.reach import reach_result
     from deltacli.operations.reach.table_reach import find_reach
 
-    run.write(reach_result(find_reach(run.open_table(table), request)))
+    found = find_reach(run.open_table(table), request)
+    run.write(reach_result(found))
+    if not is_shared(table):
+        run.say_next(_next(found, request, quoted_table(table)))
+
+
+def _next(found: TableReach, request: ReachRequest, name: str) -> str:
+    """Return the command that shows what is missing, what would be deleted, or who made the versions."""
+    if found.newest_version not in found.readable:
+        return f"deltacli validate {name} --level storage"
+    if request.retention_ms is not None:
+        return f"deltacli vacuum {name} --retention {duration(request.retention_ms)} --dry-run"
+    return f"deltacli vacuum {name} --dry-run" if found.next and found.next.lost else f"deltacli history {name}"

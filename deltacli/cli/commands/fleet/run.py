@@ -74,12 +74,15 @@ def run(
         require_now_is_not_ahead(run)
     sender = make_sender(found.webhook, run.clock)
     report = _carry_out(_make_session(run, found, request))
-    result = run_result(report, fleet_command("status", file, request.state, request.only))
+    look = fleet_command("status", file, request.state, request.only)
+    result = run_result(report, look)
     result.most = most
     run.write(result)
     note_the_cut(run, len(result.rows), most)
     if report.left:
         run.say_next(again_with(invocation.arguments, "--resume"), also_in_pipe=True)
+    elif report.exit_code:
+        run.say_next(look)
     is_sent = sender is None or _send(run, sender, result, report)
     if report.exit_code or not is_sent:
         raise typer.Exit(report.exit_code or StorageFailed.exit_code)

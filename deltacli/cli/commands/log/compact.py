@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from deltacli.cli.invocation import invocation
 from deltacli.cli.options.common_options import TableArgument
 from deltacli.cli.options.run import Run
 from deltacli.cli.render.sections import Section
 from deltacli.cli.results import Outcome
+from deltacli.cli.terminal.shell import again_without, quoted_table
 from deltacli.units import format_count, format_size, plural
 
 if TYPE_CHECKING:
@@ -45,6 +47,10 @@ def compact(
     content = found.as_json()
     columns = ("path", "sizeBytes")
     run.write(Outcome("log-compact", opened.uri, content, lambda: _sections(opened.uri, found), [content], columns))
+    if dry_run and not found.skipped:
+        run.say_next(again_without(invocation.arguments, "--dry-run"))
+    elif not dry_run:
+        run.say_next(f"deltacli validate {quoted_table(table)}")
 
 
 def _sections(uri: str, found: Compaction) -> list[Section]:

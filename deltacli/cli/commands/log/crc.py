@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from deltacli.cli.invocation import invocation
 from deltacli.cli.options.chosen_version import chosen_version
 from deltacli.cli.options.common_options import TableArgument, TimestampOption, VersionOption
 from deltacli.cli.options.run import Run
 from deltacli.cli.render.json import dumps
 from deltacli.cli.render.sections import Section
 from deltacli.cli.results import Outcome
-from deltacli.cli.terminal.shell import quoted_table
+from deltacli.cli.terminal.shell import again_without, quoted_table
 from deltacli.errors import EXIT_FINDINGS
 
 if TYPE_CHECKING:
@@ -51,6 +52,8 @@ def crc(
     if report.status in (ChecksumStatus.DIFFERS, ChecksumStatus.UNREADABLE):
         run.say_next(f"deltacli validate {quoted_table(table)} --select 'crc.*'", also_in_pipe=True)
         raise typer.Exit(EXIT_FINDINGS)
+    if report.status is ChecksumStatus.MISSING:
+        run.say_next(again_without(invocation.arguments, "--dry-run"))
 
 
 def _sections(uri: str, report: ChecksumReport) -> list[Section]:
