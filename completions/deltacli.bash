@@ -1,7 +1,7 @@
 # bash completion for deltacli, bash 3.2 and newer, with or without bash-completion; generated, do not edit.
 
 # Options and arguments of a command: lines of `spellings;value;once|again;help`. A value is - (none), TEXT, FILE,
-# DIRECTORY, the allowed words, or those that deltacli prints of the table: @versions, @columns, @paths.
+# DIRECTORY, the allowed words, or those that deltacli prints of the table: @versions, @columns and others.
 _deltacli_load() {
     case $1 in
         '')
@@ -65,7 +65,7 @@ help;-;again;Show the help of a command, or explain a rule, a code, a property, 
 --with-options;-;once;drop: first remove the column from options that name it.
 --apply;FILE;once;JSON file with changes, - for stdin.
 --check;-;once;Change nothing; exit 1 if a change is due, 4 if it is refused.
---branch;TEXT;once;Branch of a Paimon table.
+--branch;@branch;once;Branch of a Paimon table.
 --dry-run;-;once;Show what would be done and change nothing; overrides --yes.
 --yes;-;once;Do not ask for confirmation.
 --enable;-;once;type: set delta.enableTypeWidening to true if it is not.
@@ -369,7 +369,7 @@ table;-;again;Give advice on a table, with the numbers of now and of afterwards.
 '
             arguments='once;DIRECTORY
 once;add drop
-again;adaptiveMetadata adaptiveMetadata-preview allowColumnDefaults appendOnly catalogManaged catalogOwned-preview changeDataFeed checkConstraints checkpointProtection clustering collations collations-preview columnMapping columnMappingUsageTracking coordinatedCommits-preview deletionVectors domainMetadata generatedColumns geospatial geospatial-dev icebergCompatV1 icebergCompatV2 icebergCompatV3 icebergWriterCompatV1 icebergWriterCompatV3 identityColumns inCommitTimestamp inCommitTimestamp-preview invariants liquid materializePartitionColumns redirectReaderWriter-preview redirectWriterOnly-preview rowTracking timestampNanos timestampNtz timestampWithoutTimezone typeWidening typeWidening-preview v2Checkpoint vacuumProtocolCheck variantShredding variantShredding-preview variantType variantType-preview
+again;@features
 '
             ;;
         'fleet ')
@@ -446,7 +446,7 @@ once;FILE
             ;;
         'fleet plan ')
             commands=''
-            options='--only;TEXT;again;Only the tables of this group. Repeatable.
+            options='--only;@groups;again;Only the tables of this group. Repeatable.
 --state;DIRECTORY;once;Directory of the journal and the leases.
 --details;-;once;Plan destructive steps exactly, as vacuum and log expire do with --dry-run.
 --save-plans;DIRECTORY;once;Also save these plans in a directory, for vacuum --apply.
@@ -474,7 +474,7 @@ once;FILE
             ;;
         'fleet run ')
             commands=''
-            options='--only;TEXT;again;Only the tables of this group. Repeatable.
+            options='--only;@groups;again;Only the tables of this group. Repeatable.
 --state;DIRECTORY;once;Directory of the journal and the leases.
 --jobs;TEXT;once;Tables to work on at once.
 --time-budget;TEXT;once;Start no step after this time, nor one that is expected to end later.
@@ -508,7 +508,7 @@ once;FILE
             ;;
         'fleet status ')
             commands=''
-            options='--only;TEXT;again;Only the tables of this group. Repeatable.
+            options='--only;@groups;again;Only the tables of this group. Repeatable.
 --state;DIRECTORY;once;Directory of the journal and the leases.
 --html;FILE;once;Also write a page with sortable tables and plots, which loads nothing else.
 --pages;DIRECTORY;once;Directory of pages that doctor table --html wrote, to which the page of --html links.
@@ -541,7 +541,7 @@ once;FILE
             options='--limit;TEXT;once;Number of rows shown; 0 shows all.
 --counts;-;once;Read the file actions, too, and count files and bytes.
 --columns;version timestamp age timestampSource hasCommitInfo commitInfoTimestampMs inCommitTimestampMs operation operationParameters operationMetrics userId userName engineInfo readVersion isolationLevel isBlindAppend userMetadata txnId actions addedFiles removedFiles addedBytes removedBytes problem commitInfo;once;Show only these columns, in this order.
---branch;TEXT;once;Branch of a Paimon table.
+--branch;@branch;once;Branch of a Paimon table.
 --refs --no-refs;-;once;Read the manifests of a Paimon table to find the users of each schema.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
@@ -814,7 +814,7 @@ once;DIRECTORY
 '
             arguments='once;DIRECTORY
 once;get set unset
-again;delta.appendOnly delta.autoOptimize delta.autoOptimize.autoCompact delta.autoOptimize.optimizeWrite delta.castIcebergTimeType delta.checkpoint.writeStatsAsJson delta.checkpoint.writeStatsAsStruct delta.checkpointInterval delta.checkpointPolicy delta.checkpointRetentionDuration delta.clusterByAuto delta.columnMapping.hasDroppedOrRenamed delta.columnMapping.maxColumnId delta.columnMapping.mode delta.compatibility.symlinkFormatManifest.enabled delta.dataSkippingNumIndexedCols delta.dataSkippingStatsColumns delta.dataSkippingStringPrefixLength delta.deletedFileRetentionDuration delta.dropFeatureTruncateHistory.retentionDuration delta.enableChangeDataCapture delta.enableChangeDataFeed delta.enableDeletionVectors delta.enableExpiredLogCleanup delta.enableFullRetentionRollback delta.enableIcebergCompatV1 delta.enableIcebergCompatV2 delta.enableIcebergCompatV3 delta.enableIcebergWriterCompatV1 delta.enableIcebergWriterCompatV3 delta.enableInCommitTimestamps delta.enableInCommitTimestamps-preview delta.enableMaterializePartitionColumnsFeature delta.enableRowTracking delta.enableTypeWidening delta.enableVariantShredding delta.inCommitTimestampEnablementTimestamp delta.inCommitTimestampEnablementTimestamp-preview delta.inCommitTimestampEnablementVersion delta.inCommitTimestampEnablementVersion-preview delta.isolationLevel delta.lastCommitTimestamp delta.lastUpdateVersion delta.logRetentionDuration delta.managedDataSkippingStatsColumns delta.parquet.compression.codec delta.parquet.format.version delta.parquet.vorder.enabled delta.randomPrefixLength delta.randomizeFilePrefixes delta.redirectReaderWriter-preview delta.redirectWriterOnly-preview delta.requireCheckpointProtectionBeforeVersion delta.rowTrackingSuspended delta.sampleRetentionDuration delta.setTransactionRetentionDuration delta.targetFileSize delta.tuneFileSizesForRewrites delta.universalFormat.compatibility.location delta.universalFormat.compatibility.targetRefreshInterval delta.universalFormat.enabledFormats delta.universalFormat.iceberg.atomicConversion.supported delta.workloadBasedColumns.optimizerStatistics delta.writePartitionColumnsToParquet
+again;@properties
 '
             ;;
         'reach ')
@@ -972,10 +972,10 @@ show;-;again;Show the schema of a Delta or Paimon table as a tree.
             options='--to;delta paimon arrow ddl;once;Form of the result.
 --version;@versions;once;Use the snapshot of this version.
 --timestamp;TEXT;once;Use the newest version committed at or before T (RFC 3339 with offset, or a date: midnight UTC).
---schema-id;TEXT;once;Use this schema of a Paimon table.
---snapshot-id;TEXT;once;Use this snapshot of a Paimon table and its schema.
---tag;TEXT;once;Use this tag of a Paimon table and its schema.
---branch;TEXT;once;Branch of a Paimon table.
+--schema-id;@schema;once;Use this schema of a Paimon table.
+--snapshot-id;@snapshot;once;Use this snapshot of a Paimon table and its schema.
+--tag;@tag;once;Use this tag of a Paimon table and its schema.
+--branch;@branch;once;Branch of a Paimon table.
 --yes;-;once;Do not ask for confirmation.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
@@ -999,8 +999,8 @@ show;-;again;Show the schema of a Delta or Paimon table as a tree.
             ;;
         'schema diff ')
             commands=''
-            options='--from;version: schema: snapshot: tag: branch:;once;Point of TABLE.
---to;version: schema: snapshot: tag: branch:;once;Point of OTHER.
+            options='--from;@points;once;Point of TABLE.
+--to;@points;once;Point of OTHER.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
@@ -1026,10 +1026,10 @@ once;DIRECTORY
             commands=''
             options='--version;@versions;once;Use the snapshot of this version.
 --timestamp;TEXT;once;Use the newest version committed at or before T (RFC 3339 with offset, or a date: midnight UTC).
---schema-id;TEXT;once;Use this schema of a Paimon table.
---snapshot-id;TEXT;once;Use this snapshot of a Paimon table and its schema.
---tag;TEXT;once;Use this tag of a Paimon table and its schema.
---branch;TEXT;once;Branch of a Paimon table.
+--schema-id;@schema;once;Use this schema of a Paimon table.
+--snapshot-id;@snapshot;once;Use this snapshot of a Paimon table and its schema.
+--tag;@tag;once;Use this tag of a Paimon table and its schema.
+--branch;@branch;once;Branch of a Paimon table.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
@@ -1718,10 +1718,10 @@ again;TEXT
 --digest;-;once;Add SHA-256 digests of the live files and tombstones.
 --limit;TEXT;once;Number of rows shown; 0 shows all.
 --columns;TEXT;once;Show only these columns, in this order.
---schema-id;TEXT;once;Use this schema of a Paimon table.
---snapshot-id;TEXT;once;Use this snapshot of a Paimon table and its schema.
---tag;TEXT;once;Use this tag of a Paimon table and its schema.
---branch;TEXT;once;Branch of a Paimon table.
+--schema-id;@schema;once;Use this schema of a Paimon table.
+--snapshot-id;@snapshot;once;Use this snapshot of a Paimon table and its schema.
+--tag;@tag;once;Use this tag of a Paimon table and its schema.
+--branch;@branch;once;Branch of a Paimon table.
 --ddl;-;once;Show the schema of a Paimon table as CREATE TABLE of Flink SQL instead.
 --engine;embedded spark;once;Where the work runs: in this process, or on a Spark cluster.
 --master;TEXT;once;Spark master, such as local[4] or spark://HOST:7077.
@@ -1841,7 +1841,7 @@ again;TEXT
 --purge-older;TEXT;once;Only empty the quarantine of this table: delete copies older than this, such as 30d, no file of the table.
 --schemas;-;once;Delete schema files of a Paimon table that nothing needs.
 --keep-last;TEXT;once;Keep the last K schemas of a Paimon table, whatever their age.
---branch;TEXT;once;Branch of a Paimon table.
+--branch;@branch;once;Branch of a Paimon table.
 --dry-run;-;once;Show what would be done and change nothing; overrides --yes.
 --yes;-;once;Do not ask for confirmation.
 --engine;embedded spark;once;Where the work runs: in this process, or on a Spark cluster.
@@ -1918,7 +1918,7 @@ again;TEXT
 --commit-metadata;TEXT;again;Key to add to the commitInfo; userMetadata=V sets that field. Repeatable.
 --check;-;once;Change nothing; exit 1 if a change is due, 4 if it is refused.
 --allow-lossy;-;once;Accept changes of a Paimon table after which stored values are read differently.
---branch;TEXT;once;Branch of a Paimon table.
+--branch;@branch;once;Branch of a Paimon table.
 --dry-run;-;once;Show what would be done and change nothing; overrides --yes.
 --yes;-;once;Do not ask for confirmation.
 --engine;embedded spark;once;Where the work runs: in this process, or on a Spark cluster.
@@ -1943,9 +1943,7 @@ again;TEXT
 -h --help;-;once;Show this message and exit.
 '
             arguments='once;DIRECTORY
-once;@paths
-once;smallint int bigint double timestamp_ntz
-again;TEXT
+again;@widenings
 '
             ;;
         'help ')
@@ -1978,7 +1976,7 @@ _deltacli_walk() {
             kind=''
         elif [[ -n $no_options ]]; then
             given=$((given + 1))
-            table=${table:-$word}
+            named+=("$word")
         elif [[ $word == -- ]]; then
             no_options=1
         elif [[ $word == --*=* ]]; then
@@ -2000,7 +1998,7 @@ _deltacli_walk() {
             _deltacli_load "$path"
         else
             given=$((given + 1))
-            table=${table:-$word}
+            named+=("$word")
         fi
     done
 }
@@ -2031,10 +2029,13 @@ _deltacli_offer() {
 
 # Set `kind` to words of the table that was named before, which must be a local one; to TEXT where there are none.
 _deltacli_words_of_table() {
-    local named=$table
-    [[ $named != \"*\" && $named != \'*\' ]] || named=${named:1:${#named}-2}
-    [[ $named != '~/'* ]] || named=$HOME/${named:2}
-    kind=$(command deltacli --table-words "$1" "${named//\\/}" 2>/dev/null)
+    local one plain=()
+    for one in "${named[@]}"; do
+        [[ $one != \"*\" && $one != \'*\' ]] || one=${one:1:${#one}-2}
+        [[ $one != '~/'* ]] || one=$HOME/${one:2}
+        plain+=("${one//\\/}")
+    done
+    kind=$(command deltacli --table-words "$1" "${plain[@]}" 2>/dev/null)
     kind=${kind:-TEXT}
 }
 
@@ -2067,6 +2068,7 @@ _deltacli_offer_values() {
                 ;;
         esac
     )
+    [[ ${#COMPREPLY[@]} != 1 || ${COMPREPLY[0]} != *= ]] || compopt -o nospace 2>/dev/null
     [[ $1 != FILE && $1 != DIRECTORY ]] || compopt -o filenames 2>/dev/null
 }
 
@@ -2086,7 +2088,7 @@ _deltacli() {
         line=${rest#"$piece"}
     done
     COMPREPLY=()
-    local commands options arguments path='' used=' ' table='' kind='' given=0 no_options='' word=${words[count - 1]}
+    local commands options arguments path='' used=' ' named=() kind='' given=0 no_options='' word=${words[count - 1]}
     _deltacli_load ''
     _deltacli_walk "${words[@]:1:count-2}"
     if [[ -n $kind ]]; then

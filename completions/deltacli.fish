@@ -12,7 +12,7 @@ function __deltacli_read
     set -g __deltacli_path ''
     set -g __deltacli_given
     set -g __deltacli_arguments 0
-    set -g __deltacli_table
+    set -g __deltacli_named
     set -l words (commandline -opc)
     set -l wants_value 0
     set -l no_options 0
@@ -21,7 +21,7 @@ function __deltacli_read
             set wants_value 0
         else if test $no_options = 1
             set __deltacli_arguments (math $__deltacli_arguments + 1)
-            set -a __deltacli_table "$word"
+            set -a __deltacli_named "$word"
         else if test "$word" = --
             set no_options 1
         else if string match -q -- '--*=*' "$word"
@@ -39,7 +39,7 @@ function __deltacli_read
             set __deltacli_path (string trim -- "$__deltacli_path $word")
         else
             set __deltacli_arguments (math $__deltacli_arguments + 1)
-            set -a __deltacli_table "$word"
+            set -a __deltacli_named "$word"
         end
     end
     # Keep the option whose value is being typed, or its values would not be offered.
@@ -69,9 +69,8 @@ end
 # Print words of the table that was named before.
 function __deltacli_of_table
     __deltacli_read
-    set -q __deltacli_table[1]; or return
-    set -l table (string replace -r '^~/' "$HOME/" -- $__deltacli_table[1])
-    command deltacli --table-words $argv[1] $table 2>/dev/null | string replace -r '$' '\\t'
+    set -l named (string replace -r '^~/' "$HOME/" -- $__deltacli_named)
+    command deltacli --table-words $argv[1] $named 2>/dev/null | string replace -r '$' '\\t'
 end
 
 complete -c deltacli -f
@@ -132,7 +131,7 @@ complete -c deltacli -n '__deltacli_may "alter" --allow-lossy' -l allow-lossy -d
 complete -c deltacli -n '__deltacli_may "alter" --with-options' -l with-options -d 'drop: first remove the column from options that name it.'
 complete -c deltacli -n '__deltacli_may "alter" --apply' -l apply -r -F -d 'JSON file with changes, - for stdin.'
 complete -c deltacli -n '__deltacli_may "alter" --check' -l check -d 'Change nothing; exit 1 if a change is due, 4 if it is refused.'
-complete -c deltacli -n '__deltacli_may "alter" --branch' -l branch -r -f -d 'Branch of a Paimon table.'
+complete -c deltacli -n '__deltacli_may "alter" --branch' -l branch -r -f -k -a '(__deltacli_of_table branch)' -d 'Branch of a Paimon table.'
 complete -c deltacli -n '__deltacli_may "alter" --dry-run' -l dry-run -d 'Show what would be done and change nothing; overrides --yes.'
 complete -c deltacli -n '__deltacli_may "alter" --yes' -l yes -d 'Do not ask for confirmation.'
 complete -c deltacli -n '__deltacli_may "alter" --enable' -l enable -d 'type: set delta.enableTypeWidening to true if it is not.'
@@ -357,7 +356,7 @@ complete -c deltacli -n '__deltacli_may "explain"' -s v -l verbose -d 'Write mor
 complete -c deltacli -n '__deltacli_may "explain" -h --help' -s h -l help -d 'Show this message and exit.'
 complete -c deltacli -n '__deltacli_argument "features" 0' -f -a '(__fish_complete_directories (commandline -ct))'
 complete -c deltacli -n '__deltacli_argument "features" 1' -f -a 'add\\t\'\' drop\\t\'\''
-complete -c deltacli -n '__deltacli_argument "features" 2 +' -f -a 'adaptiveMetadata\\t\'\' adaptiveMetadata-preview\\t\'\' allowColumnDefaults\\t\'\' appendOnly\\t\'\' catalogManaged\\t\'\' catalogOwned-preview\\t\'\' changeDataFeed\\t\'\' checkConstraints\\t\'\' checkpointProtection\\t\'\' clustering\\t\'\' collations\\t\'\' collations-preview\\t\'\' columnMapping\\t\'\' columnMappingUsageTracking\\t\'\' coordinatedCommits-preview\\t\'\' deletionVectors\\t\'\' domainMetadata\\t\'\' generatedColumns\\t\'\' geospatial\\t\'\' geospatial-dev\\t\'\' icebergCompatV1\\t\'\' icebergCompatV2\\t\'\' icebergCompatV3\\t\'\' icebergWriterCompatV1\\t\'\' icebergWriterCompatV3\\t\'\' identityColumns\\t\'\' inCommitTimestamp\\t\'\' inCommitTimestamp-preview\\t\'\' invariants\\t\'\' liquid\\t\'\' materializePartitionColumns\\t\'\' redirectReaderWriter-preview\\t\'\' redirectWriterOnly-preview\\t\'\' rowTracking\\t\'\' timestampNanos\\t\'\' timestampNtz\\t\'\' timestampWithoutTimezone\\t\'\' typeWidening\\t\'\' typeWidening-preview\\t\'\' v2Checkpoint\\t\'\' vacuumProtocolCheck\\t\'\' variantShredding\\t\'\' variantShredding-preview\\t\'\' variantType\\t\'\' variantType-preview\\t\'\''
+complete -c deltacli -n '__deltacli_argument "features" 2 +' -f -k -a '(__deltacli_of_table features)'
 complete -c deltacli -n '__deltacli_may "features" --truncate-history' -l truncate-history -d 'drop: delete the versions that need the feature instead of protecting them.'
 complete -c deltacli -n '__deltacli_may "features"' -l commit-metadata -r -f -d 'Key to add to the commitInfo; userMetadata=V sets that field. Repeatable.'
 complete -c deltacli -n '__deltacli_may "features" --dry-run' -l dry-run -d 'Show what would be done and change nothing; overrides --yes.'
@@ -440,7 +439,7 @@ complete -c deltacli -n '__deltacli_may "fleet init" -q --quiet' -s q -l quiet -
 complete -c deltacli -n '__deltacli_may "fleet init"' -s v -l verbose -d 'Write more details to stderr; -vv adds tracebacks.'
 complete -c deltacli -n '__deltacli_may "fleet init" -h --help' -s h -l help -d 'Show this message and exit.'
 complete -c deltacli -n '__deltacli_argument "fleet plan" 0' -F
-complete -c deltacli -n '__deltacli_may "fleet plan"' -l only -r -f -d 'Only the tables of this group. Repeatable.'
+complete -c deltacli -n '__deltacli_may "fleet plan"' -l only -r -f -k -a '(__deltacli_of_table groups)' -d 'Only the tables of this group. Repeatable.'
 complete -c deltacli -n '__deltacli_may "fleet plan" --state' -l state -r -f -a '(__fish_complete_directories (commandline -ct))' -d 'Directory of the journal and the leases.'
 complete -c deltacli -n '__deltacli_may "fleet plan" --details' -l details -d 'Plan destructive steps exactly, as vacuum and log expire do with --dry-run.'
 complete -c deltacli -n '__deltacli_may "fleet plan" --save-plans' -l save-plans -r -f -a '(__fish_complete_directories (commandline -ct))' -d 'Also save these plans in a directory, for vacuum --apply.'
@@ -463,7 +462,7 @@ complete -c deltacli -n '__deltacli_may "fleet plan" -q --quiet' -s q -l quiet -
 complete -c deltacli -n '__deltacli_may "fleet plan"' -s v -l verbose -d 'Write more details to stderr; -vv adds tracebacks.'
 complete -c deltacli -n '__deltacli_may "fleet plan" -h --help' -s h -l help -d 'Show this message and exit.'
 complete -c deltacli -n '__deltacli_argument "fleet run" 0' -F
-complete -c deltacli -n '__deltacli_may "fleet run"' -l only -r -f -d 'Only the tables of this group. Repeatable.'
+complete -c deltacli -n '__deltacli_may "fleet run"' -l only -r -f -k -a '(__deltacli_of_table groups)' -d 'Only the tables of this group. Repeatable.'
 complete -c deltacli -n '__deltacli_may "fleet run" --state' -l state -r -f -a '(__fish_complete_directories (commandline -ct))' -d 'Directory of the journal and the leases.'
 complete -c deltacli -n '__deltacli_may "fleet run" --jobs' -l jobs -r -f -d 'Tables to work on at once.'
 complete -c deltacli -n '__deltacli_may "fleet run" --time-budget' -l time-budget -r -f -d 'Start no step after this time, nor one that is expected to end later.'
@@ -492,7 +491,7 @@ complete -c deltacli -n '__deltacli_may "fleet run" -q --quiet' -s q -l quiet -d
 complete -c deltacli -n '__deltacli_may "fleet run"' -s v -l verbose -d 'Write more details to stderr; -vv adds tracebacks.'
 complete -c deltacli -n '__deltacli_may "fleet run" -h --help' -s h -l help -d 'Show this message and exit.'
 complete -c deltacli -n '__deltacli_argument "fleet status" 0' -F
-complete -c deltacli -n '__deltacli_may "fleet status"' -l only -r -f -d 'Only the tables of this group. Repeatable.'
+complete -c deltacli -n '__deltacli_may "fleet status"' -l only -r -f -k -a '(__deltacli_of_table groups)' -d 'Only the tables of this group. Repeatable.'
 complete -c deltacli -n '__deltacli_may "fleet status" --state' -l state -r -f -a '(__fish_complete_directories (commandline -ct))' -d 'Directory of the journal and the leases.'
 complete -c deltacli -n '__deltacli_may "fleet status" --html' -l html -r -F -d 'Also write a page with sortable tables and plots, which loads nothing else.'
 complete -c deltacli -n '__deltacli_may "fleet status" --pages' -l pages -r -f -a '(__fish_complete_directories (commandline -ct))' -d 'Directory of pages that doctor table --html wrote, to which the page of --html links.'
@@ -520,7 +519,7 @@ complete -c deltacli -n '__deltacli_argument "history" 0' -f -a '(__fish_complet
 complete -c deltacli -n '__deltacli_may "history" --limit' -l limit -r -f -d 'Number of rows shown; 0 shows all.'
 complete -c deltacli -n '__deltacli_may "history" --counts' -l counts -d 'Read the file actions, too, and count files and bytes.'
 complete -c deltacli -n '__deltacli_may "history" --columns' -l columns -r -f -a '(__fish_complete_list , "printf \'%s\\t\\n\' version timestamp age timestampSource hasCommitInfo commitInfoTimestampMs inCommitTimestampMs operation operationParameters operationMetrics userId userName engineInfo readVersion isolationLevel isBlindAppend userMetadata txnId actions addedFiles removedFiles addedBytes removedBytes problem commitInfo")' -d 'Show only these columns, in this order.'
-complete -c deltacli -n '__deltacli_may "history" --branch' -l branch -r -f -d 'Branch of a Paimon table.'
+complete -c deltacli -n '__deltacli_may "history" --branch' -l branch -r -f -k -a '(__deltacli_of_table branch)' -d 'Branch of a Paimon table.'
 complete -c deltacli -n '__deltacli_may "history" --refs --no-refs' -l refs -l no-refs -d 'Read the manifests of a Paimon table to find the users of each schema.'
 complete -c deltacli -n '__deltacli_may "history" --format' -l format -r -f -a 'table\\t\'\' json\\t\'\' ndjson\\t\'\' csv\\t\'\' markdown\\t\'\'' -d 'Format of stdout.'
 complete -c deltacli -n '__deltacli_may "history" --json' -l json -d 'The same as --format json.'
@@ -726,7 +725,7 @@ complete -c deltacli -n '__deltacli_may "optimize"' -s v -l verbose -d 'Write mo
 complete -c deltacli -n '__deltacli_may "optimize" -h --help' -s h -l help -d 'Show this message and exit.'
 complete -c deltacli -n '__deltacli_argument "properties" 0' -f -a '(__fish_complete_directories (commandline -ct))'
 complete -c deltacli -n '__deltacli_argument "properties" 1' -f -a 'get\\t\'\' set\\t\'\' unset\\t\'\''
-complete -c deltacli -n '__deltacli_argument "properties" 2 +' -f -a 'delta.appendOnly\\t\'\' delta.autoOptimize\\t\'\' delta.autoOptimize.autoCompact\\t\'\' delta.autoOptimize.optimizeWrite\\t\'\' delta.castIcebergTimeType\\t\'\' delta.checkpoint.writeStatsAsJson\\t\'\' delta.checkpoint.writeStatsAsStruct\\t\'\' delta.checkpointInterval\\t\'\' delta.checkpointPolicy\\t\'\' delta.checkpointRetentionDuration\\t\'\' delta.clusterByAuto\\t\'\' delta.columnMapping.hasDroppedOrRenamed\\t\'\' delta.columnMapping.maxColumnId\\t\'\' delta.columnMapping.mode\\t\'\' delta.compatibility.symlinkFormatManifest.enabled\\t\'\' delta.dataSkippingNumIndexedCols\\t\'\' delta.dataSkippingStatsColumns\\t\'\' delta.dataSkippingStringPrefixLength\\t\'\' delta.deletedFileRetentionDuration\\t\'\' delta.dropFeatureTruncateHistory.retentionDuration\\t\'\' delta.enableChangeDataCapture\\t\'\' delta.enableChangeDataFeed\\t\'\' delta.enableDeletionVectors\\t\'\' delta.enableExpiredLogCleanup\\t\'\' delta.enableFullRetentionRollback\\t\'\' delta.enableIcebergCompatV1\\t\'\' delta.enableIcebergCompatV2\\t\'\' delta.enableIcebergCompatV3\\t\'\' delta.enableIcebergWriterCompatV1\\t\'\' delta.enableIcebergWriterCompatV3\\t\'\' delta.enableInCommitTimestamps\\t\'\' delta.enableInCommitTimestamps-preview\\t\'\' delta.enableMaterializePartitionColumnsFeature\\t\'\' delta.enableRowTracking\\t\'\' delta.enableTypeWidening\\t\'\' delta.enableVariantShredding\\t\'\' delta.inCommitTimestampEnablementTimestamp\\t\'\' delta.inCommitTimestampEnablementTimestamp-preview\\t\'\' delta.inCommitTimestampEnablementVersion\\t\'\' delta.inCommitTimestampEnablementVersion-preview\\t\'\' delta.isolationLevel\\t\'\' delta.lastCommitTimestamp\\t\'\' delta.lastUpdateVersion\\t\'\' delta.logRetentionDuration\\t\'\' delta.managedDataSkippingStatsColumns\\t\'\' delta.parquet.compression.codec\\t\'\' delta.parquet.format.version\\t\'\' delta.parquet.vorder.enabled\\t\'\' delta.randomPrefixLength\\t\'\' delta.randomizeFilePrefixes\\t\'\' delta.redirectReaderWriter-preview\\t\'\' delta.redirectWriterOnly-preview\\t\'\' delta.requireCheckpointProtectionBeforeVersion\\t\'\' delta.rowTrackingSuspended\\t\'\' delta.sampleRetentionDuration\\t\'\' delta.setTransactionRetentionDuration\\t\'\' delta.targetFileSize\\t\'\' delta.tuneFileSizesForRewrites\\t\'\' delta.universalFormat.compatibility.location\\t\'\' delta.universalFormat.compatibility.targetRefreshInterval\\t\'\' delta.universalFormat.enabledFormats\\t\'\' delta.universalFormat.iceberg.atomicConversion.supported\\t\'\' delta.workloadBasedColumns.optimizerStatistics\\t\'\' delta.writePartitionColumnsToParquet\\t\'\''
+complete -c deltacli -n '__deltacli_argument "properties" 2 +' -f -k -a '(__deltacli_of_table properties)'
 complete -c deltacli -n '__deltacli_may "properties" --force' -l force -d 'Also set delta. keys that no known engine recognizes.'
 complete -c deltacli -n '__deltacli_may "properties"' -l commit-metadata -r -f -d 'Key to add to the commitInfo; userMetadata=V sets that field. Repeatable.'
 complete -c deltacli -n '__deltacli_may "properties" --dry-run' -l dry-run -d 'Show what would be done and change nothing; overrides --yes.'
@@ -876,10 +875,10 @@ complete -c deltacli -n '__deltacli_argument "schema convert" 0' -f -a '(__fish_
 complete -c deltacli -n '__deltacli_may "schema convert" --to' -l to -r -f -a 'delta\\t\'\' paimon\\t\'\' arrow\\t\'\' ddl\\t\'\'' -d 'Form of the result.'
 complete -c deltacli -n '__deltacli_may "schema convert" --version' -l version -r -f -k -a '(__deltacli_of_table versions)' -d 'Use the snapshot of this version.'
 complete -c deltacli -n '__deltacli_may "schema convert" --timestamp' -l timestamp -r -f -d 'Use the newest version committed at or before T (RFC 3339 with offset, or a date: midnight UTC).'
-complete -c deltacli -n '__deltacli_may "schema convert" --schema-id' -l schema-id -r -f -d 'Use this schema of a Paimon table.'
-complete -c deltacli -n '__deltacli_may "schema convert" --snapshot-id' -l snapshot-id -r -f -d 'Use this snapshot of a Paimon table and its schema.'
-complete -c deltacli -n '__deltacli_may "schema convert" --tag' -l tag -r -f -d 'Use this tag of a Paimon table and its schema.'
-complete -c deltacli -n '__deltacli_may "schema convert" --branch' -l branch -r -f -d 'Branch of a Paimon table.'
+complete -c deltacli -n '__deltacli_may "schema convert" --schema-id' -l schema-id -r -f -k -a '(__deltacli_of_table schema)' -d 'Use this schema of a Paimon table.'
+complete -c deltacli -n '__deltacli_may "schema convert" --snapshot-id' -l snapshot-id -r -f -k -a '(__deltacli_of_table snapshot)' -d 'Use this snapshot of a Paimon table and its schema.'
+complete -c deltacli -n '__deltacli_may "schema convert" --tag' -l tag -r -f -k -a '(__deltacli_of_table tag)' -d 'Use this tag of a Paimon table and its schema.'
+complete -c deltacli -n '__deltacli_may "schema convert" --branch' -l branch -r -f -k -a '(__deltacli_of_table branch)' -d 'Branch of a Paimon table.'
 complete -c deltacli -n '__deltacli_may "schema convert" --yes' -l yes -d 'Do not ask for confirmation.'
 complete -c deltacli -n '__deltacli_may "schema convert" --format' -l format -r -f -a 'table\\t\'\' json\\t\'\' ndjson\\t\'\' csv\\t\'\' markdown\\t\'\'' -d 'Format of stdout.'
 complete -c deltacli -n '__deltacli_may "schema convert" --json' -l json -d 'The same as --format json.'
@@ -899,8 +898,8 @@ complete -c deltacli -n '__deltacli_may "schema convert"' -s v -l verbose -d 'Wr
 complete -c deltacli -n '__deltacli_may "schema convert" -h --help' -s h -l help -d 'Show this message and exit.'
 complete -c deltacli -n '__deltacli_argument "schema diff" 0' -f -a '(__fish_complete_directories (commandline -ct))'
 complete -c deltacli -n '__deltacli_argument "schema diff" 1' -f -a '(__fish_complete_directories (commandline -ct))'
-complete -c deltacli -n '__deltacli_may "schema diff" --from' -l from -r -f -a '(__fish_complete_list , "printf \'%s\\t\\n\' version: schema: snapshot: tag: branch:")' -d 'Point of TABLE.'
-complete -c deltacli -n '__deltacli_may "schema diff" --to' -l to -r -f -a '(__fish_complete_list , "printf \'%s\\t\\n\' version: schema: snapshot: tag: branch:")' -d 'Point of OTHER.'
+complete -c deltacli -n '__deltacli_may "schema diff" --from' -l from -r -f -k -a '(__deltacli_of_table points)' -d 'Point of TABLE.'
+complete -c deltacli -n '__deltacli_may "schema diff" --to' -l to -r -f -k -a '(__deltacli_of_table points)' -d 'Point of OTHER.'
 complete -c deltacli -n '__deltacli_may "schema diff" --format' -l format -r -f -a 'table\\t\'\' json\\t\'\' ndjson\\t\'\' csv\\t\'\' markdown\\t\'\'' -d 'Format of stdout.'
 complete -c deltacli -n '__deltacli_may "schema diff" --json' -l json -d 'The same as --format json.'
 complete -c deltacli -n '__deltacli_may "schema diff" --output' -l output -r -F -d 'Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.'
@@ -920,10 +919,10 @@ complete -c deltacli -n '__deltacli_may "schema diff" -h --help' -s h -l help -d
 complete -c deltacli -n '__deltacli_argument "schema show" 0' -f -a '(__fish_complete_directories (commandline -ct))'
 complete -c deltacli -n '__deltacli_may "schema show" --version' -l version -r -f -k -a '(__deltacli_of_table versions)' -d 'Use the snapshot of this version.'
 complete -c deltacli -n '__deltacli_may "schema show" --timestamp' -l timestamp -r -f -d 'Use the newest version committed at or before T (RFC 3339 with offset, or a date: midnight UTC).'
-complete -c deltacli -n '__deltacli_may "schema show" --schema-id' -l schema-id -r -f -d 'Use this schema of a Paimon table.'
-complete -c deltacli -n '__deltacli_may "schema show" --snapshot-id' -l snapshot-id -r -f -d 'Use this snapshot of a Paimon table and its schema.'
-complete -c deltacli -n '__deltacli_may "schema show" --tag' -l tag -r -f -d 'Use this tag of a Paimon table and its schema.'
-complete -c deltacli -n '__deltacli_may "schema show" --branch' -l branch -r -f -d 'Branch of a Paimon table.'
+complete -c deltacli -n '__deltacli_may "schema show" --schema-id' -l schema-id -r -f -k -a '(__deltacli_of_table schema)' -d 'Use this schema of a Paimon table.'
+complete -c deltacli -n '__deltacli_may "schema show" --snapshot-id' -l snapshot-id -r -f -k -a '(__deltacli_of_table snapshot)' -d 'Use this snapshot of a Paimon table and its schema.'
+complete -c deltacli -n '__deltacli_may "schema show" --tag' -l tag -r -f -k -a '(__deltacli_of_table tag)' -d 'Use this tag of a Paimon table and its schema.'
+complete -c deltacli -n '__deltacli_may "schema show" --branch' -l branch -r -f -k -a '(__deltacli_of_table branch)' -d 'Branch of a Paimon table.'
 complete -c deltacli -n '__deltacli_may "schema show" --format' -l format -r -f -a 'table\\t\'\' json\\t\'\' ndjson\\t\'\' csv\\t\'\' markdown\\t\'\'' -d 'Format of stdout.'
 complete -c deltacli -n '__deltacli_may "schema show" --json' -l json -d 'The same as --format json.'
 complete -c deltacli -n '__deltacli_may "schema show" --output' -l output -r -F -d 'Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.'
@@ -1465,10 +1464,10 @@ complete -c deltacli -n '__deltacli_may "snapshot" --counts' -l counts -d 'Show 
 complete -c deltacli -n '__deltacli_may "snapshot" --digest' -l digest -d 'Add SHA-256 digests of the live files and tombstones.'
 complete -c deltacli -n '__deltacli_may "snapshot" --limit' -l limit -r -f -d 'Number of rows shown; 0 shows all.'
 complete -c deltacli -n '__deltacli_may "snapshot" --columns' -l columns -r -f -d 'Show only these columns, in this order.'
-complete -c deltacli -n '__deltacli_may "snapshot" --schema-id' -l schema-id -r -f -d 'Use this schema of a Paimon table.'
-complete -c deltacli -n '__deltacli_may "snapshot" --snapshot-id' -l snapshot-id -r -f -d 'Use this snapshot of a Paimon table and its schema.'
-complete -c deltacli -n '__deltacli_may "snapshot" --tag' -l tag -r -f -d 'Use this tag of a Paimon table and its schema.'
-complete -c deltacli -n '__deltacli_may "snapshot" --branch' -l branch -r -f -d 'Branch of a Paimon table.'
+complete -c deltacli -n '__deltacli_may "snapshot" --schema-id' -l schema-id -r -f -k -a '(__deltacli_of_table schema)' -d 'Use this schema of a Paimon table.'
+complete -c deltacli -n '__deltacli_may "snapshot" --snapshot-id' -l snapshot-id -r -f -k -a '(__deltacli_of_table snapshot)' -d 'Use this snapshot of a Paimon table and its schema.'
+complete -c deltacli -n '__deltacli_may "snapshot" --tag' -l tag -r -f -k -a '(__deltacli_of_table tag)' -d 'Use this tag of a Paimon table and its schema.'
+complete -c deltacli -n '__deltacli_may "snapshot" --branch' -l branch -r -f -k -a '(__deltacli_of_table branch)' -d 'Branch of a Paimon table.'
 complete -c deltacli -n '__deltacli_may "snapshot" --ddl' -l ddl -d 'Show the schema of a Paimon table as CREATE TABLE of Flink SQL instead.'
 complete -c deltacli -n '__deltacli_may "snapshot" --engine' -l engine -r -f -a 'embedded\\t\'\' spark\\t\'\'' -d 'Where the work runs: in this process, or on a Spark cluster.'
 complete -c deltacli -n '__deltacli_may "snapshot" --master' -l master -r -f -d 'Spark master, such as local[4] or spark://HOST:7077.'
@@ -1568,7 +1567,7 @@ complete -c deltacli -n '__deltacli_may "vacuum" --explain' -l explain -r -F -d 
 complete -c deltacli -n '__deltacli_may "vacuum" --purge-older' -l purge-older -r -f -d 'Only empty the quarantine of this table: delete copies older than this, such as 30d, no file of the table.'
 complete -c deltacli -n '__deltacli_may "vacuum" --schemas' -l schemas -d 'Delete schema files of a Paimon table that nothing needs.'
 complete -c deltacli -n '__deltacli_may "vacuum" --keep-last' -l keep-last -r -f -d 'Keep the last K schemas of a Paimon table, whatever their age.'
-complete -c deltacli -n '__deltacli_may "vacuum" --branch' -l branch -r -f -d 'Branch of a Paimon table.'
+complete -c deltacli -n '__deltacli_may "vacuum" --branch' -l branch -r -f -k -a '(__deltacli_of_table branch)' -d 'Branch of a Paimon table.'
 complete -c deltacli -n '__deltacli_may "vacuum" --dry-run' -l dry-run -d 'Show what would be done and change nothing; overrides --yes.'
 complete -c deltacli -n '__deltacli_may "vacuum" --yes' -l yes -d 'Do not ask for confirmation.'
 complete -c deltacli -n '__deltacli_may "vacuum" --engine' -l engine -r -f -a 'embedded\\t\'\' spark\\t\'\'' -d 'Where the work runs: in this process, or on a Spark cluster.'
@@ -1629,15 +1628,14 @@ complete -c deltacli -n '__deltacli_may "validate" -q --quiet' -s q -l quiet -d 
 complete -c deltacli -n '__deltacli_may "validate"' -s v -l verbose -d 'Write more details to stderr; -vv adds tracebacks.'
 complete -c deltacli -n '__deltacli_may "validate" -h --help' -s h -l help -d 'Show this message and exit.'
 complete -c deltacli -n '__deltacli_argument "widen-type" 0' -f -a '(__fish_complete_directories (commandline -ct))'
-complete -c deltacli -n '__deltacli_argument "widen-type" 1' -f -k -a '(__deltacli_of_table paths)'
-complete -c deltacli -n '__deltacli_argument "widen-type" 2' -f -a 'smallint\\t\'\' int\\t\'\' bigint\\t\'\' double\\t\'\' timestamp_ntz\\t\'\''
+complete -c deltacli -n '__deltacli_argument "widen-type" 1 +' -f -k -a '(__deltacli_of_table widenings)'
 complete -c deltacli -n '__deltacli_may "widen-type" --enable' -l enable -d 'Set delta.enableTypeWidening to true if it is not.'
 complete -c deltacli -n '__deltacli_may "widen-type" --upgrade-protocol' -l upgrade-protocol -d 'Add missing features; clients that do not support them lose access.'
 complete -c deltacli -n '__deltacli_may "widen-type" --check-files' -l check-files -d 'Check the types in every data file first; refuse if one differs.'
 complete -c deltacli -n '__deltacli_may "widen-type"' -l commit-metadata -r -f -d 'Key to add to the commitInfo; userMetadata=V sets that field. Repeatable.'
 complete -c deltacli -n '__deltacli_may "widen-type" --check' -l check -d 'Change nothing; exit 1 if a change is due, 4 if it is refused.'
 complete -c deltacli -n '__deltacli_may "widen-type" --allow-lossy' -l allow-lossy -d 'Accept changes of a Paimon table after which stored values are read differently.'
-complete -c deltacli -n '__deltacli_may "widen-type" --branch' -l branch -r -f -d 'Branch of a Paimon table.'
+complete -c deltacli -n '__deltacli_may "widen-type" --branch' -l branch -r -f -k -a '(__deltacli_of_table branch)' -d 'Branch of a Paimon table.'
 complete -c deltacli -n '__deltacli_may "widen-type" --dry-run' -l dry-run -d 'Show what would be done and change nothing; overrides --yes.'
 complete -c deltacli -n '__deltacli_may "widen-type" --yes' -l yes -d 'Do not ask for confirmation.'
 complete -c deltacli -n '__deltacli_may "widen-type" --engine' -l engine -r -f -a 'embedded\\t\'\' spark\\t\'\'' -d 'Where the work runs: in this process, or on a Spark cluster.'

@@ -22,7 +22,7 @@ def main() -> None:
             pass  # nobody reads, or the output cannot be written: the full code path reports it, with its exit code
         else:
             return
-    if has_streams and sys.argv[1:2] == ["--table-words"] and len(sys.argv) == 4:
+    if has_streams and sys.argv[1:2] == ["--table-words"] and len(sys.argv) > 2:
         from deltacli.cli.terminal.table_words import table_words
 
         sys.stdout.write("".join(f"{word}\n" for word in table_words(*sys.argv[2:])))

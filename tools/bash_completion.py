@@ -10,7 +10,7 @@ _HEAD = """\
 # bash completion for deltacli, bash 3.2 and newer, with or without bash-completion; generated, do not edit.
 
 # Options and arguments of a command: lines of `spellings;value;once|again;help`. A value is - (none), TEXT, FILE,
-# DIRECTORY, the allowed words, or those that deltacli prints of the table: @versions, @columns, @paths.
+# DIRECTORY, the allowed words, or those that deltacli prints of the table: @versions, @columns and others.
 _deltacli_load() {
     case $1 in
 """
@@ -39,7 +39,7 @@ _deltacli_walk() {
             kind=''
         elif [[ -n $no_options ]]; then
             given=$((given + 1))
-            table=${table:-$word}
+            named+=("$word")
         elif [[ $word == -- ]]; then
             no_options=1
         elif [[ $word == --*=* ]]; then
@@ -61,7 +61,7 @@ _deltacli_walk() {
             _deltacli_load "$path"
         else
             given=$((given + 1))
-            table=${table:-$word}
+            named+=("$word")
         fi
     done
 }
@@ -92,10 +92,13 @@ _deltacli_offer() {
 
 # Set `kind` to words of the table that was named before, which must be a local one; to TEXT where there are none.
 _deltacli_words_of_table() {
-    local named=$table
-    [[ $named != \"*\" && $named != \'*\' ]] || named=${named:1:${#named}-2}
-    [[ $named != '~/'* ]] || named=$HOME/${named:2}
-    kind=$(command deltacli --table-words "$1" "${named//\\/}" 2>/dev/null)
+    local one plain=()
+    for one in "${named[@]}"; do
+        [[ $one != \"*\" && $one != \'*\' ]] || one=${one:1:${#one}-2}
+        [[ $one != '~/'* ]] || one=$HOME/${one:2}
+        plain+=("${one//\\/}")
+    done
+    kind=$(command deltacli --table-words "$1" "${plain[@]}" 2>/dev/null)
     kind=${kind:-TEXT}
 }
 
@@ -128,6 +131,7 @@ _deltacli_offer_values() {
                 ;;
         esac
     )
+    [[ ${#COMPREPLY[@]} != 1 || ${COMPREPLY[0]} != *= ]] || compopt -o nospace 2>/dev/null
     [[ $1 != FILE && $1 != DIRECTORY ]] || compopt -o filenames 2>/dev/null
 }
 
@@ -147,7 +151,7 @@ _deltacli() {
         line=${rest#"$piece"}
     done
     COMPREPLY=()
-    local commands options arguments path='' used=' ' table='' kind='' given=0 no_options='' word=${words[count - 1]}
+    local commands options arguments path='' used=' ' named=() kind='' given=0 no_options='' word=${words[count - 1]}
     _deltacli_load ''
     _deltacli_walk "${words[@]:1:count-2}"
     if [[ -n $kind ]]; then

@@ -25,10 +25,19 @@ class Kind(StrEnum):
     VERSIONS = "versions"
     COLUMNS = "columns"
     PATHS = "paths"
+    WIDENINGS = "widenings"
+    FEATURES = "features"
+    PROPERTIES = "properties"
+    POINTS = "points"
+    SCHEMA = "schema"
+    SNAPSHOT = "snapshot"
+    TAG = "tag"
+    BRANCH = "branch"
+    GROUPS = "groups"
 
 
-OF_TABLE = frozenset({Kind.VERSIONS, Kind.COLUMNS, Kind.PATHS})
-"""What `deltacli --table-words KIND TABLE` prints: versions, columns, and paths to columns and their fields."""
+OF_TABLE = frozenset(Kind) - {Kind.CHOICE, Kind.FILE, Kind.DIRECTORY, Kind.TEXT}
+"""What `deltacli --table-words KIND TABLE ARGUMENT…` prints of the table, or of the policy file, that was named."""
 
 
 _CHOICES = re.compile(r"[a-z]+(\|[a-z]+)+")

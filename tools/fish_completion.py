@@ -15,7 +15,7 @@ function __deltacli_read
     set -g __deltacli_path ''
     set -g __deltacli_given
     set -g __deltacli_arguments 0
-    set -g __deltacli_table
+    set -g __deltacli_named
     set -l words (commandline -opc)
     set -l wants_value 0
     set -l no_options 0
@@ -24,7 +24,7 @@ function __deltacli_read
             set wants_value 0
         else if test $no_options = 1
             set __deltacli_arguments (math $__deltacli_arguments + 1)
-            set -a __deltacli_table "$word"
+            set -a __deltacli_named "$word"
         else if test "$word" = --
             set no_options 1
         else if string match -q -- '--*=*' "$word"
@@ -42,7 +42,7 @@ function __deltacli_read
             set __deltacli_path (string trim -- "$__deltacli_path $word")
         else
             set __deltacli_arguments (math $__deltacli_arguments + 1)
-            set -a __deltacli_table "$word"
+            set -a __deltacli_named "$word"
         end
     end
     # Keep the option whose value is being typed, or its values would not be offered.
@@ -72,9 +72,8 @@ end
 # Print words of the table that was named before.
 function __deltacli_of_table
     __deltacli_read
-    set -q __deltacli_table[1]; or return
-    set -l table (string replace -r '^~/' "$HOME/" -- $__deltacli_table[1])
-    command deltacli --table-words $argv[1] $table 2>/dev/null | string replace -r '$' '\\t'
+    set -l named (string replace -r '^~/' "$HOME/" -- $__deltacli_named)
+    command deltacli --table-words $argv[1] $named 2>/dev/null | string replace -r '$' '\\t'
 end
 
 complete -c deltacli -f

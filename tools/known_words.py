@@ -6,10 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from deltacli.cli.render.history_columns import history_columns
-from deltacli.cli.schema_points import KINDS
 from deltacli.delta.log.commit_lines import KNOWN_ACTIONS
 from deltacli.delta.protocol.features import FEATURES
-from deltacli.delta.protocol.known_properties import known_keys
 from deltacli.delta.rules.framework.catalogue import CATALOGUE
 from deltacli.operations.explain.known_clients import known_clients, paimon_clients
 from deltacli.paimon.rules.catalogue import PAIMON_CATALOGUE
@@ -18,16 +16,11 @@ from tools.command_tree import Argument, Command, Kind, Option, Value
 
 _RULES = (*CATALOGUE.rules, *PAIMON_CATALOGUE.rules)
 _SHARE_RULES = tuple(rule.id for area in areas() for rule in area.rules)
-_POINTS = tuple(f"{kind}:" for kind in KINDS)
 _WORDS: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("explain", "--client"): tuple(client.name for client in (*known_clients(), *paimon_clients())),
     ("explain", "--if"): (*(f"{verb}={name}" for verb in ("add", "drop") for name in sorted(FEATURES)), "widen="),
-    ("features", "[NAME]"): tuple(sorted(FEATURES)),
     ("history", "--columns"): tuple(column.name for column in history_columns(0, counts=True)),
     ("log cat", "--actions"): tuple(sorted(KNOWN_ACTIONS)),
-    ("properties", "[K=V|K]"): known_keys(),
-    ("schema diff", "--from"): _POINTS,
-    ("schema diff", "--to"): _POINTS,
     ("share test", "--ignore"): _SHARE_RULES,
     ("share test", "--select"): _SHARE_RULES,
     ("validate", "--ignore"): _RULES,
@@ -36,15 +29,27 @@ _WORDS: Mapping[tuple[str, str], tuple[str, ...]] = {
 """Command and the name of an option or of an argument -> what completes its value."""
 
 
-_TYPES = ("smallint", "int", "bigint", "double", "timestamp_ntz")
 _VERSIONS = frozenset({"V", "V|T", "V2", "VERSION", "A,B-C,…"})
 _COLUMNS = {("changes", "--columns"), ("diff", "--key"), ("read", "--columns")}
+_OF_TABLE = {
+    ("features", "[NAME]"): Kind.FEATURES,
+    ("properties", "[K=V|K]"): Kind.PROPERTIES,
+    ("schema diff", "--from"): Kind.POINTS,
+    ("schema diff", "--to"): Kind.POINTS,
+    ("widen-type", "COLUMN TYPE"): Kind.WIDENINGS,
+}
+_OF_PAIMON = {"--schema-id": Kind.SCHEMA, "--snapshot-id": Kind.SNAPSHOT, "--tag": Kind.TAG, "--branch": Kind.BRANCH}
+"""Option -> the words of the table that complete it."""
 
 
 def _of_table(command: str, name: str, value: Value) -> Value:
     """Return a value as words of the table that the command is about, where it has some."""
     if value.kind is not Kind.TEXT or command.startswith("share ") or (command, name) == ("diff", "--to"):
         return value
+    if kind := _OF_TABLE.get((command, name)) or _OF_PAIMON.get(name):
+        return replace(value, kind=kind)
+    if command.startswith("fleet ") and name == "--only":
+        return replace(value, kind=Kind.GROUPS)
     if (command, name) in _COLUMNS:
         return replace(value, kind=Kind.COLUMNS, is_list=True)
     if (command, name) == ("optimize", "--zorder"):
@@ -54,13 +59,12 @@ def _of_table(command: str, name: str, value: Value) -> Value:
 
 
 def _split(command: Command) -> tuple[Argument, ...]:
-    """Return the arguments of a command, with a column, and a type, apart from the words that follow them."""
-    *arguments, words = command.arguments or (None,)
-    if words is None or command.name not in ("alter", "widen-type"):
+    """Return the arguments of a command, those of `alter` with a column apart from the words that follow it."""
+    if command.name != "alter":
         return command.arguments
+    *arguments, words = command.arguments
     column = replace(words, value=Value("COLUMN", Kind.PATHS), repeatable=False)
-    types = () if command.name == "alter" else (Argument(Value("TYPE", Kind.CHOICE, _TYPES), ""),)
-    return (*(one for one in arguments if one), column, *types, replace(words, required=False))
+    return (*arguments, column, replace(words, required=False))
 
 
 def with_known_words(root: Command, topics: tuple[str, ...]) -> Command:

@@ -16,16 +16,18 @@ _deltacli_leave_out_given() {
     done
 }
 
-# Offer words of the table that was named before, one or several with commas.
+# Offer words of the table that was named before, for an argument, an option, or a list with commas.
 _deltacli_of_table() {
-    local table=${(Q)line[1]} expl
-    local -a found
-    [[ $table != "~/"* ]] || table=$HOME/${table#"~/"}
-    [[ -n $table ]] && found=(${(f)"$(command deltacli --table-words $1 $table 2>/dev/null)"})
-    if [[ -n $2 ]]; then
+    local expl
+    local -a found suffix named=("${(@Q)line}")
+    named=("${(@)named/#\\~\\//$HOME/}")
+    [[ $2 != argument ]] || named=("${(@)named[1,-2]}")  # without the word at the cursor
+    found=(${(f)"$(command deltacli --table-words $1 "${(@)named}" 2>/dev/null)"})
+    if [[ $2 == list ]]; then
         _sequence compadd - $found
     else
-        _wanted -V words expl $1 compadd -a found
+        [[ $found[1] != *= ]] || suffix=(-S '')
+        _wanted -V words expl $1 compadd "$suffix[@]" -a found
     fi
 }
 """
@@ -108,10 +110,10 @@ def _option_specs(option: Option) -> list[str]:
 
 def _argument_spec(place: int, argument: Argument) -> str:
     colon = ":" if argument.required or argument.repeatable else "::"  # *:: would end the completion of options
-    return _quote(f"{'*' if argument.repeatable else place}{colon}{_value(argument.value)}")
+    return _quote(f"{'*' if argument.repeatable else place}{colon}{_value(argument.value, 'argument')}")
 
 
-def _value(value: Value) -> str:
+def _value(value: Value, role: str = "option") -> str:
     name = _escape(value.name, ":")
     match value.kind:
         case Kind.CHOICE if value.is_list:
@@ -123,7 +125,7 @@ def _value(value: Value) -> str:
         case Kind.DIRECTORY:
             return f"{name}:_files -/"
         case kind if kind in OF_TABLE:
-            return f"{name}: _deltacli_of_table {kind}{' list' if value.is_list else ''}"
+            return f"{name}: _deltacli_of_table {kind} {'list' if value.is_list else role}"
         case _:
             return f"{name}: "
 

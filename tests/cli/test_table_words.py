@@ -26,7 +26,22 @@ def test_versions_and_columns_that_no_shell_has_to_quote(table: Path) -> None:
     assert ["id", "ride", "ride.city"] == table_words("paths", str(table))
 
 
-@pytest.mark.parametrize("kind", ["versions", "columns", "paths"])
+def test_points_and_names_of_a_paimon_table(tmp_path: Path) -> None:
+    for name in ("schema/schema-0", "schema/schema-1", "tag/tag-v1", "branch/branch-dev", "tag/tag-a b"):
+        (tmp_path / name).mkdir(parents=True)
+
+    assert ["schema:0", "schema:1", "tag:v1", "branch:dev"] == table_words("points", str(tmp_path))
+    assert (["0", "1"], ["v1"]) == (table_words("schema", str(tmp_path)), table_words("tag", str(tmp_path)))
+
+
+def test_known_words_are_offered_for_a_table_that_cannot_be_read() -> None:
+    assert "deletionVectors" in table_words("features", "s3://bucket/t", "add")
+    assert "deletionVectors" in table_words("features", "s3://bucket/t", "drop")
+    assert "delta.appendOnly=" in table_words("properties", "nowhere", "set")
+    assert "bigint" in table_words("widenings", "nowhere", "id")
+
+
+@pytest.mark.parametrize("kind", ["versions", "columns", "paths", "widenings", "points", "groups", "schema"])
 @pytest.mark.parametrize("name", ["", "nowhere", "s3://bucket/t", "a.share#s.t.u"])
 def test_nothing_is_said_about_what_is_no_local_table(kind: str, name: str, tmp_path: Path) -> None:
     done = deltacli("--table-words", kind, name, cwd=tmp_path)

@@ -174,7 +174,7 @@ def test_names_that_the_product_knows_are_completed(matches: Matches) -> None:
     assert ["dv.magic"] == matches("deltacli validate tbl --select dv.mag")
     assert ["paimon.id-differs"] == matches("deltacli validate tbl --ignore paimon.id-d")
     assert ["share.url-range"] == matches("deltacli share test a.share --select share.url-r")
-    assert ["delta.appendOnly"] == matches("deltacli properties tbl set delta.app")
+    assert ["delta.appendOnly="] == matches("deltacli properties tbl set delta.app")
     assert ["deletionVectors"] == matches("deltacli features tbl add deletionV")
     assert ["add=deletionVectors"] == matches("deltacli explain tbl --if add=deletionV")
     assert ["domainMetadata"] == matches("deltacli log cat tbl 3 --actions dom")
@@ -204,6 +204,24 @@ def test_versions_and_columns_of_a_local_table_are_completed(matches: Matches, h
     assert ["ride.city"] == matches("deltacli optimize -q ./tbl --zorder ride.c")
     assert ["ride.city"] == matches("deltacli alter ~/here/tbl rename ride.c")
     assert [] == matches("deltacli alter nowhere drop ")
+
+
+def test_words_of_a_table_depend_on_the_arguments_before_them(matches: Matches, home: Path) -> None:
+    properties = {"owner": "ops", "delta.appendOnly": "false"}
+    table_of("id int, day date", properties=properties).commits(3).write(home / "here" / "tbl")
+    (home / "here" / "fleet.toml").write_text("[groups.orders]\n[groups.lake]\n")
+    (home / "here" / "conf.toml").write_text("[groups.eu]\n")
+
+    assert ["bigint", "double"] == matches("deltacli widen-type tbl id ")
+    assert ["timestamp_ntz"] == matches("deltacli widen-type tbl --enable id bigint day ")
+    assert ["day", "id"] == matches("deltacli widen-type tbl id bigint ")
+    assert ["appendOnly", "invariants"] == matches("deltacli features tbl drop ")
+    assert "appendOnly" not in matches("deltacli features -q tbl add ")
+    assert ["delta.appendOnly", "owner"] == matches("deltacli properties tbl unset ")
+    assert ["owner"] == matches("deltacli properties tbl unset delta.appendOnly ow")
+    assert [f"version:{version}" for version in range(4)] == matches("deltacli schema diff tbl --from vers")
+    assert ["lake", "orders"] == matches("deltacli fleet plan --only ")
+    assert ["eu"] == matches("deltacli fleet run conf.toml --only ")
 
 
 def test_fish_repeats_no_description_beside_the_values(home: Path) -> None:

@@ -1,41 +1,126 @@
-"""Words of a local table that shells complete: `deltacli --table-words KIND TABLE`, which the completion scripts call.
+"""Words of a local table or policy file that shells complete: `deltacli --table-words KIND ARGUMENT…`, which the
+completion scripts call with the arguments before the cursor, the table first.
 
-They are printed one per line. Whatever fails prints nothing, and names that a shell would have to quote are left out.
+They are printed one per line. Whatever fails prints nothing, and words that a shell would have to quote are left out.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from deltacli import Snapshot
 
 _MOST = 1_000
+_TYPES = ("smallint", "int", "bigint", "double", "timestamp_ntz")
+_POINTS = ("schema", "snapshot", "tag", "branch")
+"""Kinds of points of a Paimon table: `schema/schema-3` is the point schema:3."""
 
 
-def table_words(kind: str, table: str) -> list[str]:
-    """Return the `versions` of a table, newest first, its top-level `columns`, or the `paths` of all it has."""
-    if "://" in table or "#" in table:
+def table_words(kind: str, *arguments: str) -> list[str]:
+    """Return the words of a kind, `Kind` of tools/command_tree.py, for a command with these arguments."""
+    table, *others = arguments or ("fleet.toml" if kind == "groups" else "",)
+    if "#" in table or not table:
         return []
-    found = _versions(table) if kind == "versions" else _columns(table, nested=kind == "paths")
-    return list(islice((word for word in found if re.fullmatch(r"[\w.]+", word)), _MOST))
+    is_plain = re.compile(r"[\w.]+" if kind in ("versions", "columns", "paths") else r"[\w.:-]+=?").fullmatch
+    return list(islice(filter(is_plain, _words(kind, "" if "://" in table else table, others)), _MOST))
+
+
+def _words(kind: str, table: str, others: Sequence[str]) -> Iterator[str]:
+    match kind:
+        case "versions":
+            yield from _versions(table)
+        case "columns" | "paths":
+            yield from _columns(table, nested=kind == "paths")
+        case "widenings":
+            yield from _types(table, others[-1]) if len(others) % 2 else _columns(table, nested=True)
+        case "features":
+            yield from _features(table, others[:1] == ["drop"])
+        case "properties":
+            yield from _properties(table, others[0] if others else "get")
+        case "points":
+            yield from (f"version:{version}" for version in _versions(table))
+            yield from (f"{point}:{name}" for point in _POINTS for name in _names(table, point))
+        case "groups":
+            yield from _groups(table)
+        case _ if kind in _POINTS:
+            yield from _names(table, kind)
 
 
 def _versions(table: str) -> Iterator[str]:
     with suppress(OSError):
-        names = os.listdir(os.path.join(table, "_delta_log"))
+        names = os.listdir(os.path.join(table, "_delta_log")) if table else []
         commits = (int(name[:20]) for name in names if re.fullmatch(r"[0-9]{20}\.json", name))
         yield from map(str, sorted(commits, reverse=True))
 
 
+def _names(table: str, point: str) -> Iterator[str]:
+    with suppress(OSError):
+        names = os.listdir(os.path.join(table, point)) if table else []
+        yield from sorted(name.removeprefix(f"{point}-") for name in names if name.startswith(f"{point}-"))
+
+
+def _newest(table: str) -> Snapshot | None:
+    """Return the newest snapshot of a Delta table, None where there is none that can be read."""
+    from deltacli import DeltacliError, open_table
+
+    with suppress(DeltacliError, OSError, ValueError):
+        return open_table(table).snapshot() if table else None
+    return None
+
+
 def _columns(table: str, *, nested: bool) -> Iterator[str]:
-    from deltacli import DeltacliError, open_paimon, open_table
+    from deltacli import DeltacliError, open_paimon
     from deltacli.delta.schema.column_path import places
 
     with suppress(DeltacliError, OSError, ValueError):
-        if not os.path.isdir(os.path.join(table, "_delta_log")):
+        if os.path.isdir(os.path.join(table, "schema")):
             yield from (field.name for field in open_paimon(table).snapshot().schema.fields)
-            return
-        schema = open_table(table).snapshot().schema
-        yield from (place.text for place in places(schema)) if nested else (field.name for field in schema.fields)
+        elif (newest := _newest(table)) is not None:
+            schema = newest.schema
+            yield from (place.text for place in places(schema)) if nested else (field.name for field in schema.fields)
+
+
+def _types(table: str, column: str) -> Iterator[str]:
+    """Yield the types without digits to which a column can be widened; all of them where the column is not found."""
+    from deltacli.delta.evolution.sql_types import sql_text
+    from deltacli.delta.schema.allowed_widenings import WIDER
+    from deltacli.delta.schema.column_path import places
+    from deltacli.delta.schema.types import PrimitiveType
+
+    newest = _newest(table)
+    types = {place.text: place.data_type for place in places(newest.schema)} if newest else {}
+    match types.get(column):
+        case None:
+            yield from _TYPES
+        case PrimitiveType(name):
+            yield from sorted(sql_text(PrimitiveType(wider)) for wider in WIDER.get(name, ()))
+
+
+def _features(table: str, drops: bool) -> Iterator[str]:
+    from deltacli.delta.protocol.features import FEATURES
+
+    newest = _newest(table)
+    own = newest.protocol.supported_features if newest else frozenset()
+    yield from sorted(own if drops and newest else FEATURES.keys() - own)
+
+
+def _properties(table: str, action: str) -> Iterator[str]:
+    from deltacli.delta.protocol.known_properties import known_keys
+
+    newest = _newest(table)
+    own = sorted(newest.properties) if newest else ()
+    known = () if action == "unset" and newest else known_keys()
+    yield from (f"{key}=" if action == "set" else key for key in dict.fromkeys([*own, *known]))
+
+
+def _groups(file: str) -> Iterator[str]:
+    import tomllib
+
+    with suppress(OSError, ValueError, AttributeError), open(file, "rb") as policies:
+        yield from tomllib.load(policies).get("groups", {})
