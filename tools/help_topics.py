@@ -17,7 +17,9 @@ from deltacli.cli.command_tree import COMMANDS, FINDINGS
 from deltacli.cli.help_topics import listed
 from deltacli.delta.protocol.features import FEATURES, Feature
 from deltacli.delta.protocol.known_properties import CHOICES, MEANINGS, NUMBERS, PATTERNS, kind_of, known_keys
+from deltacli.delta.rules.framework.catalogue import CATALOGUE
 from deltacli.errors import EXIT_CODES, EXIT_FINDINGS
+from deltacli.paimon.rules.catalogue import PAIMON_CATALOGUE
 from deltacli.typing import Json
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -104,7 +106,7 @@ _BLOCKS = re.compile(
 def render_help_topics(pages: Mapping[str, str]) -> str:
     """Return every topic as JSON, one a line; `pages` are those that are generated at the same time, by name."""
     read = {page.name: page.read_text(encoding="utf-8") for page in sorted(DOCS.glob("*.md"))} | dict(pages)
-    topics = dict(chain(_codes(read), _exit_codes(), _properties(), _features(), _sections(read)))
+    topics = dict(chain(_codes(read), _exit_codes(), _properties(), _features(read["properties.md"]), _sections(read)))
     for name, meant in OTHER_NAMES.items():
         topics[name] = topics[meant]
     lines = (f"{json.dumps(name)}: {json.dumps(topics[name], ensure_ascii=False)}" for name in sorted(topics))
@@ -149,8 +151,8 @@ def _blocks(text: str) -> list[Json]:
 
 
 def _rows(table: str) -> list[list[str]]:
-    """Return the cells of a table of Markdown, its heading first."""
-    lines = [line.strip().strip("|") for line in table.splitlines()]
+    """Return the cells of the table in a text of Markdown, its heading first."""
+    lines = [line.strip().strip("|") for line in table.splitlines() if line.startswith("|")]
     cells = [[_plain(cell.strip()) for cell in re.split(r"(?<!\\)\|", line)] for line in lines]
     return [cells[0], *cells[2:]]
 
@@ -162,7 +164,10 @@ def _plain(text: str) -> str:
 
 
 def _codes(pages: Mapping[str, str]) -> Iterator[tuple[str, Json]]:
-    """Yield what the pages say about the codes of errors, refusals and warnings, most detailed last."""
+    """Yield what the pages say about the codes of errors, refusals and warnings, most detailed last. What to do about
+    a rule is what the rule says.
+    """
+    rules = {*CATALOGUE.rules, *PAIMON_CATALOGUE.rules}
     found: dict[str, list[list[str]]] = {}
     for text in pages.values():
         for table in re.findall(r"^\| code \|.*\n(?:^\|.*\n)+", text, re.M):
@@ -172,6 +177,7 @@ def _codes(pages: Mapping[str, str]) -> Iterator[tuple[str, Json]]:
                     entries = found.setdefault(code, [])
                     entries += [pair for pair in map(_pair, heading[1:], cells[1:]) if pair not in entries and pair[1]]
     for code, entries in found.items():
+        entries[:] = [pair for pair in entries if pair[0] != "what to do" or code not in rules]
         entries.sort(key=lambda pair: pair[0] != "exit code")
         yield code, {"title": f"{code} is a code of errors, refusals or warnings.", "blocks": [entries]}
 
@@ -225,9 +231,16 @@ def _values(key: str) -> str:
     return "" if kind is None else f"{kind}"
 
 
-def _features() -> Iterator[tuple[str, Json]]:
+def _features(page: str) -> Iterator[tuple[str, Json]]:
+    described = {name: cells for name, *cells in _rows(_section(page, "What the features are"))}
+    dropped = {
+        name: cells[0] for names, *cells in _rows(_section(page, "Dropping a feature")) for name in names.split(", ")
+    }
     for name, feature in FEATURES.items():
-        yield name, {"title": f"{name} is a table feature.", "blocks": [_filled(_of_feature(feature))]}
+        what, commands = described.get(name, ("", ""))
+        drop = f"deltacli features TABLE drop {name}: {dropped[name]}" if len(dropped.get(name, "")) > 1 else ""
+        pairs = [["what it is", what], *_of_feature(feature), ["commands", commands], ["drop it", drop]]
+        yield name, {"title": f"{name} is a table feature.", "blocks": [_filled(pairs)]}
 
 
 def _of_feature(feature: Feature) -> list[list[str]]:

@@ -181,6 +181,8 @@ def test_help_explains_a_rule_of_a_table_or_of_a_server() -> None:
         (["vacuum.retention"], "vacuum.retention is a code", "\n  override        --allow-retention-below"),
         (["delta.appendOnly"], "delta.appendOnly is a table property", "\n  default  false"),
         (["deletionVectors"], "deletionVectors is a table feature", "delta.enableDeletionVectors=true"),
+        (["deletionVectors"], "deletionVectors is a table feature", "deltacli optimize TABLE --purge"),
+        (["deletionVectors"], "deletionVectors is a table feature", "deltacli features TABLE drop deletionVectors"),
         (["exit-codes"], "Exit codes", "\n  4      refused by a guard, nothing changed; read the reason;"),
         (["exit", "codes"], "Exit codes", "\n  70     a bug; run the command again with -vv"),
         (["where"], "Conditions", "    deltacli read ./tbl --where"),
@@ -218,6 +220,12 @@ def test_help_explains_codes_properties_features_and_topics(words: list[str], be
     prose = [line for line in shown.out.splitlines() if not re.match(r"    (?:    )?\S", line)]
     assert max(map(len, prose)) <= 80
     assert not re.search("<!--|```|[|] ", "".join(prose))
+
+
+def test_help_on_a_rule_says_once_what_to_do() -> None:
+    shown = deltacli("help", "data.file-missing").out
+
+    assert ("\n    fix      " in shown, "  what to do  " in shown) == (True, False)
 
 
 def test_help_on_an_unknown_word_names_the_nearest() -> None:
