@@ -297,12 +297,15 @@ def test_forced_colour_draws_into_a_pipe_and_cuts_nothing(
     assert 4_000 <= files.count("a")
 
 
-def test_the_option_overrides_the_environment(
+def test_the_option_and_our_own_variable_override_the_environment(
     tables: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
-    shown = piped(monkeypatch, capfdbinary, "history", tables / "trips", "--color", "always", NO_COLOR="1")
+    by_option = piped(monkeypatch, capfdbinary, "history", tables / "trips", "--color", "always", NO_COLOR="1")
+    by_variable = piped(monkeypatch, capfdbinary, "history", tables / "trips", NO_COLOR="1", DELTACLI_COLOR="always")
+    plain = piped(monkeypatch, capfdbinary, "history", tables / "trips", FORCE_COLOR="1", DELTACLI_COLOR="never")
 
-    assert "\x1b[" in shown
+    assert "\x1b[" in by_option == by_variable
+    assert "\x1b[" not in plain
 
 
 @pytest.mark.parametrize(
@@ -343,7 +346,7 @@ def piped(
     """Run a command in this process with a stdout that is not a terminal, and return its output."""
     from deltacli.cli.app import run
 
-    for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS"):
+    for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "DELTACLI_COLOR"):
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)

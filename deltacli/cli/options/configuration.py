@@ -23,6 +23,7 @@ _KEYS = frozenset(
 class Variable(StrEnum):
     """The environment variables of deltacli's own. Each is read through this class."""
 
+    COLOR = "DELTACLI_COLOR"
     CONFIG = "DELTACLI_CONFIG"
     ENGINE = "DELTACLI_ENGINE"
     FORMAT = "DELTACLI_FORMAT"

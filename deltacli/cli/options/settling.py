@@ -149,8 +149,9 @@ def make_run(
     given = "json" if options.as_json else options.output_format
     is_named = names_choose and options.output is not None and format_named(options.output) is not None
     wished = _wished_format(EveryFormat if is_named else formats, given, settings, configuration)
+    in_environment = one_of(ColourChoice, Variable.COLOR.read(), Variable.COLOR)
     in_settings = one_of(ColourChoice, settings.get("color"), f"color {configuration}")
-    colours = options.colour or in_settings or ColourChoice.AUTO
+    colours = options.colour or in_environment or in_settings or ColourChoice.AUTO
     shows = _progress_choice(options.progress, settings, configuration)
     is_json = wished in FORMATS and FORMATS[wished].errors_are_json
     logs = options.log_format or (LogFormat.JSON if is_json else LogFormat.TEXT)
