@@ -195,7 +195,7 @@ def _hint(error: DeltacliError, arguments: Sequence[str], table: str | None) -> 
     of_shares = error.code in ("share.address", "share.not-found")
     if of_shares and not error.hint:
         return _of_shares(arguments)
-    if (respelled := _with_meant(error, arguments)) is not None:
+    if (respelled := _with_meant(error, arguments) or _with_ends(error, arguments)) is not None:
         return respelled
     if error.code == "table.path-missing" and table and not error.hint:
         return _respelled(arguments, table) or _near_path(arguments, table)
@@ -311,6 +311,18 @@ def _of_version(version: str, message: str, arguments: Sequence[str]) -> str | N
         else:
             words[-1:] = [version] if is_argument else ["--version", version]
     return again(words) if words != list(arguments) else None
+
+
+def _with_ends(error: DeltacliError, arguments: Sequence[str]) -> str | None:
+    """Return the command line of `changes` with both ends that a hint has; None for another hint."""
+    found = re.search(r" --from (\d+) --to (\d+)\Z", error.hint or "")
+    if found is None or path_of(arguments) != ("changes",):
+        return None
+    ends, words = {"--from": found[1], "--to": found[2]}, list[str]()
+    for last, word in pairwise(["", *arguments]):
+        name, equals, _ = word.partition("=")
+        words.append(ends.get(last) or (f"{name}={ends[name]}" if equals and name in ends else word))
+    return again(words)
 
 
 def _of_shares(arguments: Sequence[str]) -> str | None:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from deltacli import __version__
 from deltacli.cli.options.targets import require_target
 from deltacli.errors import UsageError
+from deltacli.hints import quoted_table
 from deltacli.operations.validate.trend import Entry, last_like, read_history
 from deltacli.storage.replacement import unwritable
 from deltacli.units import format_timestamp, plural
@@ -87,7 +88,11 @@ def _read(name: str) -> bytes:
             data = file.read()
     except FileNotFoundError:
         if not os.path.isdir(parent):
-            raise UsageError(f"--trend {name}: directory {parent} not found", code="usage.history") from None
+            message, hint = (
+                f"--trend {name}: directory {parent} not found",
+                f"mkdir -p {quoted_table(os.path.dirname(name))}",
+            )
+            raise UsageError(message, code="usage.history", hint=hint) from None
         target, data = parent, b""
     except OSError as fault:
         raise UsageError(

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from deltacli.errors import StorageFailed
+from deltacli.hints import quoted_table
 
 _PREFIX_BYTES = 100
 
@@ -66,4 +67,7 @@ def unwritable(output: str, fault: OSError) -> StorageFailed:
         place = output
     error = disk_fault(fault, output, place, "written")
     error.code = "output.unwritable"
+    above = os.path.dirname(output)
+    if fault.errno == errno.ENOENT and above and not os.path.lexists(above):
+        error.hint = f"mkdir -p {quoted_table(above)}"
     return error

@@ -296,6 +296,9 @@ def test_a_wrong_command_line_is_exit_2_and_shows_the_usage(
         ("features trips drop nonsense", "features trips"),
         ("properties trips set DELTA.appendonly=true", "properties trips set delta.appendOnly=true"),
         ("alter trips add x int --not-null", "alter trips add x int"),
+        ("changes trips --from 9 --to=3 --limit 4 -q", "changes trips --from 3 --to=9 --limit 4 -q"),
+        ("diff trips 2026-1-2 7", "diff trips 2026-01-02 7"),
+        ("diff trips other --from=2026-1-2", "diff trips other --from=2026-01-02"),
         ("checkpoint trips --parts 3", "checkpoint trips --parts 3 --layout multi-part"),
         ("undelete trips --from trips", "undelete trips --from COPY --dry-run"),
         ("repair trips --apply nope", "repair trips --save-plan nope"),
@@ -652,6 +655,11 @@ def test_a_table_is_named_once(capsys: pytest.CaptureFixture[str]) -> None:
     report_error(StorageFailed("ftp://h/t cannot be read"), ["snapshot", "ftp://h/t"], "ftp://h/t")
 
     assert "error: ftp://h/t cannot be read\n" == capsys.readouterr().err
+
+
+@pytest.mark.parametrize("line", ["read trips --output no/dir/x.csv", "validate trips --trend no/dir/x"])
+def test_a_missing_directory_is_answered_with_the_command_that_creates_it(line: str, sample: Path) -> None:
+    assert "hint: mkdir -p no/dir" == deltacli(*line.split(), cwd=sample.parent).err.splitlines()[-1]
 
 
 def test_damage_without_a_hint_of_its_own_is_answered_with_validate() -> None:

@@ -12,9 +12,9 @@ import typer
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.asked import Asked
 from deltacli.cli.options.common_options import TableArgument
-from deltacli.cli.options.moments import parse_timestamp
+from deltacli.cli.options.moments import corrected_timestamp, parse_timestamp
 from deltacli.cli.options.run import Run
-from deltacli.cli.terminal.shell import again_with, again_with_flags
+from deltacli.cli.terminal.shell import again, again_with, again_with_flags
 from deltacli.errors import EXIT_FINDINGS, PaimonTable, UsageError
 from deltacli.hints import command, quoted_table
 from deltacli.operations.diff.request import DiffRequest
@@ -164,8 +164,17 @@ def _no_version(name: str, text: str, hint: str | None = None) -> UsageError:
         f"{name} {text!r} is not a version",
         code="usage.version",
         facts={"expected": "a number, a time such as 2026-01-09T08:12:44Z, or a date"},
-        hint=hint or command("history"),
+        hint=hint or _corrected(text) or command("history"),
     )
+
+
+def _corrected(text: str) -> str | None:
+    """Return the command line with the time that was meant; None for a text that is not nearly one."""
+    meant = corrected_timestamp(text)
+    if meant is None:
+        return None
+    words = (meant if word == text else word.replace(f"={text}", f"={meant}") for word in invocation.arguments)
+    return again([*words])
 
 
 def _of_other(version: str, option: str, word: str) -> str | None:
