@@ -25,7 +25,7 @@ from tests.rules.corruptions_partitions import table_by
 from tests.rules.corruptions_row_tracking import PROTOCOL as TRACKING
 from tests.rules.corruptions_row_tracking import again, mark, tagged, tracked_table
 from tests.rules.corruptions_schema import changed_schema, usual_fields, with_columns
-from tests.rules.corruptions_widening import change, changed, narrow_table, schema_text
+from tests.rules.corruptions_widening import FEATURE, change, changed, narrow_table, protocol_of, schema_text
 from tests.rules.table_builder import DEFAULT_SCHEMA, NOW_MS, Action, TableBuilder, column, struct
 from tests.support.validating import validate_table
 
@@ -221,10 +221,32 @@ def change_of_an_element_that_the_column_does_not_have() -> TableBuilder:
 
 
 @edge()
+def changed_column_that_no_older_file_has() -> TableBuilder:
+    """As after `features drop`, which rewrites files of the older type only."""
+    table = narrow_table(**{"delta.enableTypeWidening": "true"})
+    for added in (column("d", "float"), changed("d", "double", change("float", "double")), column("d", "double")):
+        schema = json.dumps(struct(*table.schema["fields"], added))
+        table.commit(table.change_metadata(schemaString=schema))
+    return without_statistics(table)
+
+
+@edge()
+def changed_partition_column() -> TableBuilder:
+    """Which no file has."""
+    on = {"delta.enableTypeWidening": "true"}
+    table = table_by("q", "integer", "7", protocol=protocol_of(FEATURE), properties=on)
+    for field in (changed("q", "long", change("integer", "long")), column("q", "long")):
+        schema = json.dumps(struct(column("id", "long"), column("name", "string"), field))
+        table.commit(table.change_metadata(schemaString=schema))
+    return table
+
+
+@edge()
 def restored_to_before_a_change() -> TableBuilder:
-    """No live file is of an older type than the column has again."""
+    """No live file is of an older type than the column had again, before it was changed once more."""
     table = widened("long", change("integer", "long"))
-    table.commit(table.change_metadata(schemaString=schema_text(column("id", "integer"))), operation="RESTORE")
+    for field in (column("id", "integer"), changed("id", "double", change("integer", "double"))):
+        table.commit(table.change_metadata(schemaString=schema_text(field)), operation="RESTORE")
     return without_statistics(table)
 
 

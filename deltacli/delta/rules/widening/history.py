@@ -91,11 +91,17 @@ def _widened(view: MetadataView, older: NamedField, named: NamedField) -> Iterat
 @AREA.check(MetadataView, LOST_HISTORY)
 def remember_changes(view: MetadataView) -> Iterator[Finding]:
     """Record which changes are recorded from which version, and which disappeared. The newest state decides whether
-    that matters.
+    that matters. None is lost where the column has the earlier type again, as after a restore.
     """
     yield from ()
     if view.config.schema is None:
         return
+    version = view.version if view.commit is not None else -1
+    born: dict[_Identity, int] = view.memory.setdefault("widening.born", {})
+    if is_supported(view.config.features):
+        since_then = version if born else -1
+        for named in named_fields(view.config.schema):
+            born.setdefault(named.identity, since_then)
     known: dict[_Identity, list[_Recorded]] = view.memory.setdefault("widening.known", {})
     lost: dict[tuple[_Identity, TypeChange], _Lost] = view.memory.setdefault("widening.lost", {})
     now = {named.identity: changes_of(named) for named in changed_fields(view.config)}
@@ -107,11 +113,12 @@ def remember_changes(view: MetadataView) -> Iterator[Finding]:
             del known[identity]
             continue
         kept = now.get(identity, [])
+        data_type = fields[identity].field.data_type
+        known[identity] = [one for one in known[identity] if not _is_undone(one.change, data_type)]
         for recorded in known[identity]:
             if recorded.change not in kept:
                 path = fields[identity].path
                 lost[identity, recorded.change] = _Lost(view.place._replace(key=path), path, recorded)
-    version = view.version if view.commit is not None else -1
     for identity, changes in now.items():
         since = {recorded.change: recorded.version for recorded in known.get(identity, [])}
         for change in changes:
@@ -123,17 +130,18 @@ def remember_changes(view: MetadataView) -> Iterator[Finding]:
 @AREA.check(StateView, LOST_HISTORY)
 def changes_that_files_need(view: StateView) -> Iterator[Finding]:
     """Report changes that disappeared although older files are live. Files of a checkpoint are older than any
-    commit. Nothing is lost where the column has the earlier type again, as after a restore.
+    commit. Those from before the column was added do not have it, and none has a partition column.
     """
     lost: dict[tuple[_Identity, TypeChange], _Lost] = view.memory.get("widening.lost", {})
     if not lost:
         return
-    present = {named.identity: named for named in named_fields(view.config.schema)} if view.config.schema else {}
-    oldest = pc.min_max(view.live.column("version"))["min"].as_py()
+    present = {named.identity for named in named_fields(view.config.schema)} if view.config.schema else set()
+    born: dict[_Identity, int] = view.memory.get("widening.born", {})
+    versions = pc.unique(view.live.column("version")).to_pylist()
     for (identity, change), loss in lost.items():
-        if identity not in present or oldest is None or oldest >= loss.recorded.version:
+        if identity not in present or identity[0] in view.config.partition_columns:
             continue
-        if _is_undone(change, type_at(present[identity].field.data_type, change.field_path)):
+        if not any(born.get(identity, -1) <= version < loss.recorded.version for version in versions):
             continue
         message = (
             f"{loss.path} was changed from {change.from_type} to {change.to_type} in version "
@@ -142,8 +150,9 @@ def changes_that_files_need(view: StateView) -> Iterator[Finding]:
         yield LOST_HISTORY.at(loss.place, message, expected=f"{change.from_type} to {change.to_type}")
 
 
-def _is_undone(change: TypeChange, present: DataType | None) -> bool:
+def _is_undone(change: TypeChange, data_type: DataType) -> bool:
     """Return whether a type is the one before a change, or one before that."""
+    present = type_at(data_type, change.field_path)
     if not isinstance(present, PrimitiveType):
         return False
     name, before = canonical_name(present.name), canonical_name(change.from_type)
