@@ -19,6 +19,7 @@ from deltacli.delta.checkpoint.comparison import (
     parsed_record_differences,
 )
 from deltacli.delta.log.file_actions import action_schemas
+from deltacli.delta.log.table_configuration import TableConfiguration
 
 VECTOR = {"storageType": "u", "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^", "offset": 4, "sizeInBytes": 40}
 
@@ -35,7 +36,7 @@ def batch_of(*adds: dict[str, Any]) -> pa.RecordBatch:
 
 
 def compared(found: list[dict[str, Any]], expected: list[dict[str, Any]]) -> CheckpointComparison:
-    return compare(comparable(batch_of(*found)), comparable(batch_of(*expected)))
+    return compare(comparable(batch_of(*found)), comparable(batch_of(*expected)), TableConfiguration())
 
 
 def fields_that_differ(found: dict[str, Any], expected: dict[str, Any]) -> list[str]:

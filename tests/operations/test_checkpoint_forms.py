@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from deltacli import open_table
 from deltacli.errors import Refused
 from deltacli.operations.checkpoint.plan import CheckpointRequest, plan_checkpoint
 from deltacli.storage import Storage
 from tests.support import damage
+from tests.support.altering import table_of
+from tests.support.appending import append
 from tests.support.builder import LOG, TableBuilder
 from tests.support.checkpoints import CheckpointKind, Shape
 from tests.support.reading import open_at
@@ -83,3 +88,12 @@ def test_parts_that_cannot_be_read_do_not_stand_in_the_way() -> None:
 
     assert plan.is_due
     assert ["[checkpoint.several-forms]" in note for note in plan.notes] == [True]
+
+
+def test_bounds_of_floats_that_are_kept_as_numbers_are_those_of_the_log(tmp_path: Path) -> None:
+    """The shortest text of a single-precision number is another one than that of the same number as a double."""
+    table = open_table(table_of("f float").write(tmp_path / "table"))
+    append(table, pa.table({"f": pa.array([0.1, 3.4028234663852886e38], pa.float32())}))
+    table.checkpoint(stats="struct")
+
+    assert [] == [one.message for one in table.validate().findings if one.severity == "error"]

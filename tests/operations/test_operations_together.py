@@ -7,26 +7,32 @@ before a rename, a log that begins at a checkpoint, a type that a restore made n
 
 from __future__ import annotations
 
+import json
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 from deltacli.api.table import Table
 from deltacli.errors import DeltacliError
+from deltacli.operations.change.commit import commit
 from deltacli.storage import open_storage
 from tests.support.altering import table_of
 from tests.support.appending import append
 from tests.support.effort import is_soaking
+from tests.support.file_commits import live_files, remove_of, request_of
 from tests.support.row_counts import Rows, count_rows
 from tests.support.small_types import Array, Column, Map, Row, Struct, arrow_type, shown, wider
 from tests.support.small_values import some_row
+from tests.support.small_vectors import inline
 
 SEEDS = range(300) if is_soaking() else range(2)
 STEPS = 30
@@ -54,7 +60,14 @@ CHECKPOINTS: Sequence[dict[str, Any]] = (
 EXPECTED = {
     *("alter.clustering-column", "alter.clustering-statistics", "alter.mapping-needed", "alter.name"),
     *("alter.partitioned", "checkpoint.multipart-forbidden", "checkpoint.v2-without-feature", "features.not-present"),
-    *("log.gap", "optimize.clustered", "optimize.not-clustered", "properties.feature-needed", "restore.row-ids"),
+    *(
+        "log.gap",
+        "optimize.clustered",
+        "optimize.not-clustered",
+        "properties.feature-needed",
+        "restore.file-missing",
+        "restore.row-ids",
+    ),
     *("table.version-absent", "usage.column"),
 }
 """Codes of refusals that a table in such a state deserves; any other error is a fault."""
@@ -182,10 +195,30 @@ def add_rows(of: Together) -> None:
         rows.append(some_row(of.chooser, of.columns) | {0: of.next_row})
         of.next_row += 1
     for row in rows:
-        row[1] = rows[of.chooser.randrange(min(2, len(rows)))][1]  # a partition column has few values
+        value = rows[of.chooser.randrange(min(2, len(rows)))][1]  # few partitions
+        row[1] = None if value == "" else value  # as partition values have it
     arrays = [pa.array([shown(row[one.number], one.type) for row in rows], arrow_type(one.type)) for one in of.columns]
     append(of.table, pa.Table.from_arrays(arrays, names=[one.name for one in of.columns]))
     of.rows |= {row[0]: row for row in rows}
+
+
+def delete_rows(of: Together) -> None:
+    """Mark rows of a file as deleted, all of them perhaps; then the file may go."""
+    snapshot = of.table.snapshot()
+    files = list(live_files(snapshot).values())
+    if not files or "deletionVectors" not in snapshot.config.features:
+        return
+    file, name = of.chooser.choice(files), next(one.name for one in of.columns if one.number == 0)
+    stored = next(snapshot.config.physical_name(one) for one in snapshot.schema.fields if one.name == name)
+    ids = pq.ParquetFile(Path(of.place, unquote(file["path"]))).read([stored]).column(0).to_pylist()
+    left = [number for number, row in enumerate(ids) if row in of.rows]
+    gone = of.chooser.sample(left, of.chooser.choice([1, len(left)])) if left else []
+    vector = inline(number for number, row in enumerate(ids) if row not in of.rows or number in gone)
+    stats = json.dumps(json.loads(file["stats"]) | {"tightBounds": False})
+    marked = {**file, "deletionVector": vector, "stats": stats, "dataChange": True}
+    adds = [marked] if len(gone) < len(left) or of.chooser.random() < 0.5 else []
+    commit(of.table, lambda _: request_of("DELETE", adds, [remove_of(file)]))
+    of.rows = {key: row for key, row in of.rows.items() if key not in {ids[number] for number in gone}}
 
 
 def restore(of: Together) -> None:
@@ -286,7 +319,20 @@ def drop_feature(of: Together) -> None:
 
 
 OPERATIONS: Sequence[Callable[[Together], None]] = (
-    *(add_rows, add_rows, add_rows, optimize, optimize, restore, add_column, drop_column, rename_column, widen),
+    *(
+        add_rows,
+        add_rows,
+        add_rows,
+        delete_rows,
+        delete_rows,
+        optimize,
+        optimize,
+        restore,
+        add_column,
+        drop_column,
+        rename_column,
+        widen,
+    ),
     *(map_columns, cluster, checkpoint, compact_log, write_checksum, vacuum, expire_log, set_property, drop_feature),
 )
 
@@ -315,7 +361,7 @@ def first_table(seed: int, place: Path) -> Together:
         column_of(kind, 10 * number if number > 1 else number, name)
         for number, (kind, name) in enumerate(zip(kinds, names, strict=True))
     )
-    features, properties = {"appendOnly", "invariants"}, dict[str, str]()
+    features, properties = {"appendOnly", "deletionVectors", "invariants"}, dict[str, str]()
     if chooser.random() < 0.5:
         features |= {"rowTracking", "domainMetadata"}
         properties |= {"delta.enableRowTracking": "true"}

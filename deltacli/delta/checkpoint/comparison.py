@@ -16,7 +16,11 @@ from deltacli.delta.encoding.calendar_texts import date_texts
 from deltacli.delta.encoding.fingerprints import fingerprints, repeated
 from deltacli.delta.encoding.value_text import parse_moment
 from deltacli.delta.log.action_fields import FIELDS, FieldType
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.paths.path_decoding import canonical_column
+from deltacli.delta.schema.types import simple_name
+from deltacli.delta.stats.indexed_columns import leaf_columns
+from deltacli.delta.stats.schema import BOUNDS
 from deltacli.delta.stats.values import as_single
 from deltacli.delta.vectors.descriptor import unique_id_column
 from deltacli.typing import ArrowArray, ArrowType, Json
@@ -76,10 +80,11 @@ def comparable(rows: pyarrow.RecordBatch) -> pyarrow.Table:
     return pa.table(columns)
 
 
-def compare(actual: pyarrow.Table, expected: pyarrow.Table) -> CheckpointComparison:
+def compare(actual: pyarrow.Table, expected: pyarrow.Table, config: TableConfiguration) -> CheckpointComparison:
     """Compare `comparable` tables of the checkpoint and the log.
 
-    Statistics are compared only if both have them as text; maps and statistics are compared by content.
+    Statistics are compared only if both have them as text; maps and statistics are compared by content, by the types of
+    the columns.
     """
     actual, expected = actual.combine_chunks(), expected.combine_chunks()
     at = pc.index_in(actual.column("key"), value_set=_one(expected.column("key")))
@@ -89,10 +94,10 @@ def compare(actual: pyarrow.Table, expected: pyarrow.Table) -> CheckpointCompari
     both = pc.is_valid(at)
     ours = pc.filter(actual, both)
     theirs = pc.take(expected, pc.filter(at, both))
-    return CheckpointComparison(missing, extra, list(_differences(ours, theirs)))
+    return CheckpointComparison(missing, extra, list(_differences(ours, theirs, config)))
 
 
-def _differences(actual: pyarrow.Table, expected: pyarrow.Table) -> Iterator[Difference]:
+def _differences(actual: pyarrow.Table, expected: pyarrow.Table, config: TableConfiguration) -> Iterator[Difference]:
     for name in (*_NUMBERS, *_TEXTS):
         ours, theirs = actual.column(name), expected.column(name)
         unequal = pc.fill_null(pc.not_equal(ours, theirs), False)
@@ -107,12 +112,20 @@ def _differences(actual: pyarrow.Table, expected: pyarrow.Table) -> Iterator[Dif
             pc.take(theirs, rows).to_pylist(),
             strict=True,
         )
+        singles = _single_bounds(config) if name == "stats" else frozenset()
         for path, seen, wanted in values:
-            if name not in ("partitionValues", "stats", "tags") or not _say_the_same(name, seen, wanted):
+            if name not in ("partitionValues", "stats", "tags") or not _say_the_same(name, seen, wanted, singles):
                 yield Difference(path, name, seen, wanted)
 
 
-def _say_the_same(name: str, one: str | None, other: str | None) -> bool:
+def _single_bounds(config: TableConfiguration) -> frozenset[str]:
+    """Return the bounds of single-precision columns, as `_unequal` names them."""
+    leaves = leaf_columns(config)
+    singles = [".".join(path) for _, path, data_type in leaves if simple_name(data_type) == "float"]
+    return frozenset(f"{bound}.{path}" for bound in BOUNDS for path in singles)
+
+
+def _say_the_same(name: str, one: str | None, other: str | None, singles: frozenset[str]) -> bool:
     """Return True if two JSON texts are equivalent. Order of keys, spelling of numbers, and fields that only one of two
     statistics has are ignored. An empty partition value is null.
     """
@@ -124,7 +137,7 @@ def _say_the_same(name: str, one: str | None, other: str | None) -> bool:
         return False
     if isinstance(ours, dict) and isinstance(theirs, dict):
         if name == "stats":
-            return not any(True for _ in _unequal("", ours, theirs))
+            return not any(True for _ in _differing(ours, theirs, singles))
         if name == "partitionValues":
             return {key: value or None for key, value in ours.items()} == {
                 key: value or None for key, value in theirs.items()
@@ -222,9 +235,8 @@ def parsed_record_differences(stats: ArrowArray, parsed: ArrowArray, paths: Arro
     rows = pc.indices_nonzero(pc.fill_null(pc.not_equal(ours, texts), False))
     singles = frozenset(_singles("", parsed.type))
     for row in rows.to_pylist():
-        for field, seen, wanted in _unequal_leaves(ours[row].as_py(), texts[row].as_py()):
-            if field not in singles or not _is_one_single(seen, wanted):
-                yield Difference(paths[chosen[row].as_py()].as_py(), field, seen, wanted)
+        for field, seen, wanted in _unequal_leaves(ours[row].as_py(), texts[row].as_py(), singles):
+            yield Difference(paths[chosen[row].as_py()].as_py(), field, seen, wanted)
 
 
 def _singles(prefix: str, kind: ArrowType) -> Iterator[str]:
@@ -242,13 +254,22 @@ def _is_one_single(one: Json, other: Json) -> bool:
     return _is_number(one) and _is_number(other) and as_single(float(one)) == as_single(float(other))
 
 
-def _unequal_leaves(parsed: str, text: str) -> Iterator[tuple[str, object, object]]:
+def _unequal_leaves(parsed: str, text: str, singles: frozenset[str]) -> Iterator[tuple[str, object, object]]:
     try:
         ours, theirs = json.loads(parsed), json.loads(text)
     except (ValueError, RecursionError):
         return
     if isinstance(ours, dict) and isinstance(theirs, dict):
-        yield from _unequal("", ours, theirs)
+        yield from _differing(ours, theirs, singles)
+
+
+def _differing(
+    ours: dict[str, Any], theirs: dict[str, Any], singles: frozenset[str]
+) -> Iterator[tuple[str, object, object]]:
+    """Yield where two statistics differ, but for the digits of single-precision bounds."""
+    for field, one, other in _unequal("", ours, theirs):
+        if field not in singles or not _is_one_single(one, other):
+            yield field, one, other
 
 
 def _unequal(prefix: str, ours: dict[str, Any], theirs: dict[str, Any]) -> Iterator[tuple[str, object, object]]:

@@ -298,7 +298,7 @@ class _Rebuilding:
         if not theirs.num_rows:
             return
         ours = self._adds.filter(_is_in(self._keys, _keys(theirs)))
-        found = compare(_comparable(theirs), _comparable(ours))
+        found = compare(_comparable(theirs), _comparable(ours), self._before.config)
         if found.different:
             first = found.different[0]
             raise UnknownError(f"it has another {first.field} of {first.path} than the commits")

@@ -206,7 +206,7 @@ class CheckpointInspector:
         schema = (ours if ours is not None else theirs_parts[0]).schema
         ours = ours if ours is not None else schema.empty_table()
         theirs = pa.concat_tables(theirs_parts) if theirs_parts else schema.empty_table()
-        compared = comparison.compare(ours, theirs)
+        compared = comparison.compare(ours, theirs, self._config)
         version = self._instance.version
         for path in compared.missing:
             message = f"{path} is live at version {version}, but the checkpoint lacks it: readers lose its rows"
