@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 from collections.abc import Iterator
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -124,10 +125,16 @@ def test_an_error_from_python_names_the_parameter(tmp_path: Path) -> None:
     assert "`allow_external='s3://BUCKET/PATH'`" == hint
 
 
-def calls() -> Iterator[tuple[str, str, set[str]]]:
-    """Yield the place of each call of `parameter` and `command` with its operation and the names in it."""
+@cache
+def calls() -> list[tuple[str, str, set[str]]]:
+    """Return the place of each call of `parameter` and `command` with its operation and the names in it."""
+    return list(_calls())
+
+
+def _calls() -> Iterator[tuple[str, str, set[str]]]:
     for path in sorted(ROOT.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        text = path.read_text("utf-8")
+        for node in ast.walk(ast.parse(text)) if re.search(r"\b(command|parameter)\(", text) else ():
             if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or not node.args:
                 continue
             place = f"{path.relative_to(ROOT)}:{node.lineno}"

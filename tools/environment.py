@@ -12,6 +12,8 @@ from tools.command_tree import Command, Option
 _SOURCE = Path(__file__).resolve().parent.parent / "deltacli"
 _READERS = ("get", "getenv", "setdefault", "pop")
 _OURS = re.compile(r"DELTACLI_[A-Z_]+")
+_MENTIONS = re.compile(r"environ|getenv|get_terminal_size|DELTACLI_")
+"""What a module has in its text if it reads a variable."""
 
 MEANINGS = {
     "ARROW_DEFAULT_MEMORY_POOL": "the allocator of Arrow. Default on Linux: `jemalloc`, or `system` if "
@@ -86,7 +88,8 @@ def variables_of(option: Option) -> set[str]:
 def _read_names() -> Iterator[str]:
     """Yield the names that are read from os.environ, every word that looks like one of ours, and those of libraries."""
     for path in sorted(_SOURCE.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        text = path.read_text(encoding="utf-8")
+        for node in ast.walk(ast.parse(text)) if _MENTIONS.search(text) else ():  # parsing all takes seconds
             match node:
                 case ast.Call(func=ast.Attribute(value=holder, attr=reader), args=[ast.Constant(value=str(name)), *_]):
                     if reader == "getenv" or (reader in _READERS and _is_environment(holder)):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import deltacli
 
@@ -22,52 +22,63 @@ OF_OTHERS = frozenset(
 """Names of Python, Spark, pyarrow, the protocol and the shell, and examples of values."""
 
 
+class Module(NamedTuple):
+    """What the tests need of a module; its tree is too large to keep."""
+
+    docstrings: list[str]
+    """The texts that document something: strings that stand alone."""
+    words: set[str]
+    """Every word of its code: names, and those in its other strings."""
+    defined: set[str]
+
+
 @cache
-def modules() -> dict[str, ast.Module]:
+def modules() -> dict[str, Module]:
     """Return the modules by their dotted names below `deltacli`."""
     found = {}
     for path in ROOT.rglob("*.py"):
         name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix("__init__").rstrip(".")
-        found[name] = ast.parse(path.read_bytes())
+        found[name] = read(ast.parse(path.read_bytes()))
     return found
 
 
-def docstrings(tree: ast.Module) -> Iterator[str]:
-    """Yield the texts that document something: strings that stand alone."""
+def read(tree: ast.Module) -> Module:
+    found = Module([], set(), set())
+    strings: list[str] = []
     for node in ast.walk(tree):
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
-            yield node.value.value
+        match node:
+            case ast.Expr(value=ast.Constant(value=str(text))):
+                found.docstrings.append(text)
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name) | ast.Name(id=name):
+                found.words.add(name)
+                found.defined.add(name)
+            case ast.Attribute(attr=name) | ast.arg(arg=name) | ast.keyword(arg=str(name)):
+                found.words.add(name)
+            case ast.alias(name=name):
+                found.words.update(name.split("."))
+            case ast.Constant(value=str(text)):
+                strings.append(text)
+    documented = set(found.docstrings)
+    for text in strings:
+        if text not in documented:
+            found.words.update(re.findall(r"[^\W\d]\w*", text))
+    return found
 
 
 @cache
 def words() -> set[str]:
-    """Return every word that code has: names, and those in its other strings."""
-    found: set[str] = {part for name in modules() for part in name.split(".")}
-    for tree in modules().values():
-        documented = set(docstrings(tree))
-        for node in ast.walk(tree):
-            match node:
-                case ast.FunctionDef(name=name) | ast.ClassDef(name=name) | ast.Attribute(attr=name):
-                    found.add(name)
-                case ast.Name(id=name) | ast.arg(arg=name) | ast.keyword(arg=str(name)):
-                    found.add(name)
-                case ast.alias(name=name):
-                    found.update(name.split("."))
-                case ast.Constant(value=str(text)) if text not in documented:
-                    found.update(re.findall(r"[^\W\d]\w*", text))
-    return found
+    """Return every word that code has."""
+    return {part for name in modules() for part in name.split(".")}.union(*(one.words for one in modules().values()))
 
 
 @cache
 def places() -> set[str]:
     """Return the modules, and what is defined in them, by every ending of their dotted names."""
     found = set()
-    for module, tree in modules().items():
-        defined = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef)}
-        defined |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-        parts = ["deltacli", *module.split(".")]
+    for name, module in modules().items():
+        parts = ["deltacli", *name.split(".")]
         endings = {".".join(parts[number:]) for number in range(len(parts))}
-        found |= endings | {f"{ending}.{name}" for ending in endings for name in defined}
+        found |= endings | {f"{ending}.{name}" for ending in endings for name in module.defined}
     return found
 
 
@@ -95,9 +106,9 @@ def exists(name: str) -> bool:
 
 def test_names_in_docstrings_exist() -> None:
     missing = {
-        f"{module}: {name}"
-        for module, tree in modules().items()
-        for text in docstrings(tree)
+        f"{place}: {name}"
+        for place, module in modules().items()
+        for text in module.docstrings
         for name in re.findall(r"(?<!`)`([^`\n]+)`(?!`)", text)
         if not exists(name)
     }
@@ -106,7 +117,7 @@ def test_names_in_docstrings_exist() -> None:
 
 
 def test_no_docstring_was_damaged_by_wrapping() -> None:
-    damaged = {module for module, tree in modules().items() for text in docstrings(tree) if '" "' in text}
+    damaged = {place for place, module in modules().items() for text in module.docstrings if '" "' in text}
 
     assert set() == damaged
 

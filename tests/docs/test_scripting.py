@@ -9,6 +9,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,7 @@ def texts(node: ast.AST) -> Iterator[str]:
     return (found.value for found in ast.walk(node) if isinstance(found, ast.Constant) and isinstance(found.value, str))
 
 
+@cache
 def codes_of_the_source() -> set[str]:
     """Each `code="…"`, and each text elsewhere that is spelled like one and begins with the area of one; names of
     parameters, `parameter("vacuum.where")`, are none.
