@@ -23,13 +23,6 @@ def validate(document: object, name: str) -> None:
     assert [] == faults
 
 
-@pytest.mark.parametrize("name", sorted(SCHEMAS))
-def test_every_schema_is_valid(name: str) -> None:
-    Draft202012Validator.check_schema(SCHEMAS[name])
-
-    assert SCHEMAS[name]["title"]
-
-
 @pytest.mark.parametrize(
     ("arguments", "kind"),
     [

@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from deltacli.operations.checkpoint.execute import CheckpointResult, write_checkpoint
 from deltacli.operations.checkpoint.plan import StatsForm
@@ -51,6 +52,7 @@ def adds_of(place: Path, result: CheckpointResult) -> tuple[Any, list[dict[str, 
     return kind, rows
 
 
+@pytest.mark.quartered
 @each(CHOSEN)
 def test_parsed_columns_have_the_types_and_the_values_of_the_texts(
     table: CorpusTable, root: Path, tmp_path: Path

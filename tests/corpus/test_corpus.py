@@ -225,6 +225,7 @@ def test_history_matches_the_manifest(table: CorpusTable, root: Path) -> None:
     assert ({3: "commit.bad-json"} if table.id == "derived/commit-truncated-a" else {}) == broken
 
 
+@pytest.mark.quartered
 @each_table()
 def test_snapshot_on_the_command_line(
     table: CorpusTable, root: Path, capsysbinary: pytest.CaptureFixture[bytes]
@@ -245,6 +246,7 @@ def test_snapshot_on_the_command_line(
     assert list(PROBLEMS.get(table.id, ())) == document["logSegment"]["problems"]
 
 
+@pytest.mark.quartered
 @each_table()
 def test_history_on_the_command_line(
     table: CorpusTable, root: Path, capsysbinary: pytest.CaptureFixture[bytes]

@@ -48,6 +48,7 @@ def is_odd(table: CorpusTable, version: int) -> bool:
     return (table.id, version) in REFUSED or (table.id, version) in TWO_STATES
 
 
+@pytest.mark.quartered
 @each
 def test_a_checksum_that_was_missing_is_what_validate_asks_for(table: CorpusTable, root: Path, tmp_path: Path) -> None:
     version = known_versions(table)[-1]["version"]

@@ -25,6 +25,7 @@ from tests.support.actions import commit_info, metadata, protocol
 from tests.support.altering import table_of
 from tests.support.appending import append, written
 from tests.support.builder import TableBuilder
+from tests.support.effort import is_soaking
 
 MOMENT = datetime(2026, 3, 4, 5, 6, 7, 890123, tzinfo=UTC)
 VALUES: Mapping[str, tuple[Any, pa.DataType, list[Any]]] = {
@@ -263,6 +264,8 @@ def test_files_of_another_schema_are_not_committed(tmp_path: Path) -> None:
 def test_rows_of_real_tables_can_be_appended_to_them(tmp_path: Path) -> None:
     outcomes: dict[str, list[str]] = {}
     for entry in corpus.tables()[::7]:
+        if entry.id == "delta-rs/COVID-19_NYT" and not is_soaking():
+            continue  # a million rows take most of the time
         outcomes.setdefault(_appended_again(entry, tmp_path), []).append(entry.id)
 
     assert 8 < len(outcomes["appended"]), outcomes

@@ -13,8 +13,8 @@ from typing import TypeVar
 import pytest
 from hypothesis import HealthCheck, settings
 
-SHARE = 20
-"""The gate runs one in so many cases of a matrix."""
+SHARES = {"matrix": 20, "quartered": 4}
+"""The gate runs one in so many cases of what has a mark."""
 
 SEED = 1
 """Of the samples that the gate takes of what is tried in full by `dev.py soak`."""
@@ -29,12 +29,17 @@ def is_soaking() -> bool:
 
 
 def left_to_soaking(items: Sequence[pytest.Item]) -> list[pytest.Item]:
-    """Return the cases of matrices that this run leaves out: all but one in `SHARE`, the same ones in every run."""
+    """Return the cases of matrices that this run leaves out: all but one in the share of their mark, the same ones in
+    every run.
+    """
     if is_soaking():
         return []
-    return [
-        item for item in items if item.get_closest_marker("matrix") and zlib.crc32(item.nodeid.encode()) % SHARE != 0
-    ]
+    return [item for item in items if any(map(item.get_closest_marker, SHARES)) and not _is_chosen(item)]
+
+
+def _is_chosen(item: pytest.Item) -> bool:
+    number = zlib.crc32(item.nodeid.encode())
+    return all(number % share == 0 for mark, share in SHARES.items() if item.get_closest_marker(mark))
 
 
 def sampled(cases: Sequence[_Case], count: int) -> list[_Case]:

@@ -13,7 +13,7 @@ from tests.support.effort import is_soaking
 
 pytestmark = pytest.mark.skipif(not corpus.tables(), reason=corpus.absence())
 
-SEEDS = 1_000 if is_soaking() else 50
+SEEDS = 1_000 if is_soaking() else 25
 AT_ONCE = 25
 
 
