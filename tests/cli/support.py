@@ -45,8 +45,7 @@ def deltacli(*arguments: str | Path, cwd: Path | None = None, **environment: str
     On Linux that is a fork of one that has imported the product, which takes a quarter of the time, unless that one is
     busy or variables that concern the start of Python are others.
     """
-    settings = {name: value for name, value in os.environ.items() if not name.startswith("DELTACLI_")}
-    settings |= {"PYTHONPATH": str(ROOT), **environment}
+    settings = _inherited() | {"PYTHONPATH": str(ROOT), **environment}
     words = [str(argument) for argument in arguments]
     if not sys.platform.startswith("linux") or not _forking.acquire(blocking=False):
         return _started(words, cwd, settings)
@@ -57,6 +56,19 @@ def deltacli(*arguments: str | Path, cwd: Path | None = None, **environment: str
         return forks.run(words, cwd or Path.cwd(), settings)
     finally:
         _forking.release()
+
+
+_CHOSEN_HERE = {"ARROW_DEFAULT_MEMORY_POOL"} - os.environ.keys()
+"""What a run of the command line in this process leaves in its environment. With it, no command would be a fork."""
+
+
+def _inherited() -> dict[str, str]:
+    """Return the environment of commands, without the settings of deltacli."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("DELTACLI_") and name not in _CHOSEN_HERE
+    }
 
 
 def _started(words: Sequence[str], cwd: Path | None, settings: Mapping[str, str]) -> Result:
@@ -79,8 +91,7 @@ class _Forks:
 
     def __init__(self) -> None:
         self._channel, theirs = socket.socketpair()
-        settings = {name: value for name, value in os.environ.items() if not name.startswith("DELTACLI_")}
-        settings["PYTHONPATH"] = str(ROOT)
+        settings = _inherited() | {"PYTHONPATH": str(ROOT)}
         self.of_the_start = _of_the_start(settings)
         with theirs:
             self._process = subprocess.Popen(
