@@ -168,7 +168,7 @@ again;TEXT
             ;;
         'completion ')
             commands=''
-            options='--output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
+            options='--output;FILE;once;Write the result to this file, atomically, instead of to stdout.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -621,7 +621,7 @@ once;DIRECTORY
 --actions;add cdc checkpointMetadata commitInfo domainMetadata metaData protocol remove sidecar txn;once;Only actions of these kinds.
 --checkpoint;-;once;Write the actions of the checkpoint even if there is a commit.
 --pretty;-;once;Indent the JSON of each action, for reading.
---output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -1528,7 +1528,7 @@ again;TEXT
 --workers;TEXT;once;Number of processes that answer requests.
 --behind-proxy;-;once;Accept plain HTTP from a reverse proxy, which has the certificate.
 --profile;FILE;once;With DIRECTORY: write the profile there, readable by you only, instead of stdout.
---output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -1772,7 +1772,7 @@ again;TEXT
         'spark package ')
             commands=''
             options='--to;DIRECTORY;once;Existing directory that gets the archive.
---output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.

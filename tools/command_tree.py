@@ -94,7 +94,7 @@ class Argument:
     @property
     def spelled(self) -> str:
         text = self.value.name + ("..." if self.repeatable else "")
-        return text if self.required else f"[{text}]"
+        return text if self.required or text.startswith("[") else f"[{text}]"
 
 
 @dataclass(frozen=True, slots=True)

@@ -147,7 +147,7 @@ def _sections(command: Click, context: Click) -> dict[str, list[tuple[str, str]]
 
 def _spelled(argument: Click) -> str:
     name = argument.metavar or argument.name.upper()
-    return name if argument.required else f"[{name}]"
+    return name if argument.required or name.startswith("[") else f"[{name}]"
 
 
 def _global_options() -> Entries:

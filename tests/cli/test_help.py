@@ -245,6 +245,19 @@ def test_help_is_found_behind_global_options_and_names_the_kinds_of_its_words() 
     assert [0] * 7 == [deltacli("help", word).code for word in words]
 
 
+def test_optional_arguments_have_one_pair_of_brackets() -> None:
+    pages = json.loads(Path(help_page.GENERATED).read_text(encoding="utf-8"))
+
+    assert [] == [name for name, page in pages.items() if "[[" in " ".join(page["usage"])]
+    assert "Usage: deltacli features [OPTIONS] TABLE [add|drop] [NAME]...\n" in deltacli("features", "--help").out
+
+
+def test_output_names_formats_only_where_there_are_several() -> None:
+    cat, history = deltacli("log", "cat", "--help").out, deltacli("history", "--help").out
+
+    assert ("chooses the" in cat, "chooses the" in history) == (False, True)
+
+
 def test_commands_say_when_they_exit_with_1() -> None:
     given = {name for name, module in COMMANDS.items() if 1 in import_module(module).EXIT_CODES}
 

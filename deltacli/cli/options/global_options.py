@@ -38,6 +38,8 @@ OUTPUT_OF_ROWS = Option(
     "FILE|DIR/",
 )
 """`--output` of the commands that also write directories."""
+OUTPUT_OF_ONE_FORMAT = Option("Write the result to this file, atomically, instead of to stdout.", "FILE")
+"""`--output` of the commands that have one format."""
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,14 @@ from deltacli.cli.options.configuration import (
     read_configuration,
     retry_budget_of,
 )
-from deltacli.cli.options.global_options import OUTPUT_OF_ROWS, ColourChoice, GlobalOptions, LogFormat, ProgressChoice
+from deltacli.cli.options.global_options import (
+    OUTPUT_OF_ONE_FORMAT,
+    OUTPUT_OF_ROWS,
+    ColourChoice,
+    GlobalOptions,
+    LogFormat,
+    ProgressChoice,
+)
 from deltacli.cli.options.moments import parse_moment
 from deltacli.cli.options.run import Run
 from deltacli.cli.options.targets import directory_of, require_directory, require_empty_target, require_target
@@ -59,7 +66,8 @@ def _shared_options(formats: type[StrEnum]) -> dict[str, inspect.Parameter]:
         "Format of stdout.  [default: table]", "|".join(formats), spelled="--format", is_hidden=len(formats) == 1
     )
     json_option = Option("The same as --format json.", spelled="--json", is_hidden="json" not in list(formats))
-    output = {"output": parameter_of("output", OUTPUT_OF_ROWS, str | None)} if PARQUET.name in list(formats) else {}
+    own = OUTPUT_OF_ROWS if PARQUET.name in list(formats) else OUTPUT_OF_ONE_FORMAT if len(formats) == 1 else None
+    output = {"output": parameter_of("output", own, str | None)} if own else {}
     return {
         "output_format": parameter_of("output_format", format_option, formats | None),
         "as_json": parameter_of("as_json", json_option, bool, default=False),
