@@ -79,7 +79,7 @@ def test_a_client_that_writes_no_tables_loses_no_writing(home: Path) -> None:
     lost = explain(home, "--if", "add=variantType", "--client", "delta-sharing").out
 
     assert [found[name] for name in ("reads", "writes", "blockers", "unknown")] == [True, False, [], []]
-    assert f"{found['title']}: reads it in {found['version']}, writes no tables\n" in mapped
+    assert f"{found['name']}: reads it in {found['version']}, writes no tables\n" in mapped
     assert "variantType" in lost
     assert "stops" not in lost
 

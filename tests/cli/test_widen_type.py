@@ -84,8 +84,8 @@ def test_a_dry_run_shows_the_plan_and_changes_nothing(home: Path) -> None:
         "          added: typeWidening",
         "property  delta.enableTypeWidening=true",
     ] == done.out.splitlines()[:6]
-    assert "clients   deltalake (delta-rs): loses access, no known version reads it" in done.out
-    assert "Delta Lake for Spark: reads and writes it from 4.0" in done.out
+    assert "clients   deltalake: loses access, no known version reads it" in done.out
+    assert "spark: reads and writes it from 4.0" in done.out
     assert "files     21 files, 32.7 KiB, 1,230 rows keep the older types" in done.out
 
 

@@ -88,8 +88,8 @@ class ClientAccess(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name for people."""
-        return self.client.title
+        """The name by which every text and `explain --client` call the client."""
+        return self.client.name
 
     @property
     def loses(self) -> str | None:
@@ -101,8 +101,8 @@ class ClientAccess(NamedTuple):
     def as_json(self) -> dict[str, Json]:
         """As in the plan of a change."""
         return {
-            "name": self.name,
-            "client": self.client.name,
+            "name": self.client.title,
+            "client": self.name,
             "reads": self.reads,
             "writes": self.writes,
             "loses": self.loses,
