@@ -118,6 +118,30 @@ def test_prose_wraps_between_words_and_long_words_wrap_anywhere() -> None:
     ] == sink.getvalue().decode().splitlines()
 
 
+def test_words_that_no_line_has_room_for_break_after_a_separator(sample: Path, tmp_path: Path) -> None:
+    table = shutil.copytree(sample, tmp_path / "t")
+    key = "delta.dropFeatureTruncateHistory.retentionDuration"
+    assert 0 == deltacli("properties", table, "set", f"{key}=interval 30 hours", "--yes").code
+    sink = io.BytesIO()
+
+    _, shown = on_terminal(60, "properties", table, "--color", "never")
+    _, differing = on_terminal(60, "diff", table, "14", "--color", "never")
+    _, clients = on_terminal(60, "explain", table, "--if", "add=deletionVectors", "--color", "never")
+    path = f"day=2026-01-03/part-{'0' * 20}.snappy.parquet: missing"
+    write_sections(sink, Terminal(True, 60, False), [Section("not done", [f"remove {path}"])])
+
+    assert [line.split()[0] for line in shown if "istory" in line or "retentionD" in line] == [
+        "delta.dropFeatureTruncateHistory.",
+        "retentionDuration",
+    ]
+    assert "+ delta.dropFeatureTruncateHistory." in "\n".join(differing)
+    assert any(line.startswith("delta-sharing ") for line in clients)
+    assert [
+        "not done  remove day=2026-01-03/",
+        f"          {path.partition('/')[2]}",
+    ] == sink.getvalue().decode().splitlines()
+
+
 @pytest.mark.parametrize(
     ("line", "code", "following"),
     [

@@ -31,7 +31,7 @@ _WHOLE = 44
 def properties_result(uri: str, version: int, properties: Sequence[ShownProperty]) -> Listing[ShownProperty]:
     """Return the properties of a table."""
     columns: list[Column[ShownProperty]] = [
-        Column("key", lambda one: one.key, priority=0, least=_WHOLE),
+        Column("key", lambda one: one.key, priority=0, least=_WHOLE, folds=True),
         Column("value", lambda one: one.value, priority=1, least=12, style=_style, folds=True),
         Column("known", lambda one: one.is_known, on_screen=False),
         Column("valid", lambda one: one.is_valid, on_screen=False),

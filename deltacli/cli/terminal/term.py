@@ -313,6 +313,27 @@ def pasted_lines(text: str, room: int) -> list[str]:
     return [said, *folded_command(command, room), *(pasted_lines(rest, room) if rest else [])]
 
 
+def break_words(text: str, room: int) -> str:
+    """Return a text in which words that no line has room for, such as paths and keys, break after a separator, where
+    that takes no more lines.
+    """
+    if cells(text) <= room:
+        return text
+    return " ".join("\n".join(_pieces(word, room)) for word in text.split(" "))
+
+
+def _pieces(word: str, room: int) -> list[str]:
+    fewest = -(-cells(word) // max(room, 1))
+    for marks in ("/", "/.=_-") if fewest > 1 else ():
+        pieces, rest = list[str](), word
+        while cells(rest) > room and (end := max(rest.rfind(mark, 0, room) for mark in marks) + 1):
+            pieces.append(rest[:end])
+            rest = rest[end:]
+        if cells(rest) <= room and len(pieces) < fewest:
+            return [*pieces, rest]
+    return [word]
+
+
 _WITHIN = r"(.*?:) (deltacli [^;]+)(?:; (.*))?"
 """A sentence with a command at its end, and what follows."""
 

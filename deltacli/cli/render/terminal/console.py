@@ -13,7 +13,18 @@ from rich.cells import cell_len, get_character_cell_size
 from rich.console import Console
 from rich.text import Text
 
-from deltacli.cli.terminal.term import GLUE, Style, Terminal, cells, encoded, for_screen, glued, shorten, unglued
+from deltacli.cli.terminal.term import (
+    GLUE,
+    Style,
+    Terminal,
+    break_words,
+    cells,
+    encoded,
+    for_screen,
+    glued,
+    shorten,
+    unglued,
+)
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -49,13 +60,12 @@ class Canvas:
             _environ={},
         )
 
-    def text(self, value: str, style: Style = Style.PLAIN, *, folds: bool = True) -> Text:
+    def text(self, value: str, style: Style = Style.PLAIN, *, folds: bool = True, room: int | None = None) -> Text:
         """Return a text that shows every character of a value: control and direction characters as escapes, without
-        UTF-8 all others, too. A text that does not fold is cut where there is no room.
+        UTF-8 all others, too. A text that does not fold is cut where there is no room; `room` are the cells of a line.
         """
-        return Text(
-            measured(self.plain(value)), str(style), overflow="fold" if folds else "ellipsis", no_wrap=not folds
-        )
+        shown = self.plain(value) if room is None else break_words(self.plain(value), room)
+        return Text(measured(shown), str(style), overflow="fold" if folds else "ellipsis", no_wrap=not folds)
 
     def plain(self, value: str) -> str:
         """Return the characters that `text` shows: what is plain stays as it is."""

@@ -87,7 +87,10 @@ def draw_sections(canvas: Canvas, sections: Sequence[Section]) -> None:
     """Draw sections as a grid: lines are folded, none is cut, and commands can be pasted."""
     room = canvas.width - max((cells(section.label) for section in sections), default=0) - 2
     rows = [
-        ("" if number else section.label, canvas.text(part, section.style))
+        (
+            "" if number else section.label,
+            canvas.text(part, section.style, room=room if part in section.lines else None),
+        )
         for section in sections
         for number, part in enumerate(part for line in section.lines for part in pasted_lines(line, room))
     ]

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from deltacli.cli.render.columns import GAP, Column, Row, fit, spread, with_values
 from deltacli.cli.render.terminal.console import Canvas, measured
-from deltacli.cli.terminal.term import Style
+from deltacli.cli.terminal.term import Style, break_words
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -116,7 +116,11 @@ def _cell(canvas: Canvas, column: Column[Row], row: Row, value: str, width: int)
         return column.picture(row, canvas, width)
     folds = column.folds or canvas.never_cuts
     style = column.style(row) if column.style else Style.PLAIN
-    shown = value if folds else canvas.cut(value, width, keep_end=column.keep_end, keep_both=column.keep_both)
+    shown = (
+        break_words(value, width)
+        if folds
+        else canvas.cut(value, width, keep_end=column.keep_end, keep_both=column.keep_both)
+    )
     return Text(measured(shown), str(style), overflow="fold" if folds else "ellipsis", no_wrap=not folds)
 
 

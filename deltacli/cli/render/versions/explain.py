@@ -76,12 +76,12 @@ class _Explained(Listing["Explained"]):
 def _columns(found: Explanation) -> list[Column[Explained]]:
     loses: Column[Explained] = Column("loses", lambda one: _answer(one.loses), priority=2)
     return [
-        Column("client", lambda one: one.access.client.name, priority=0, least=11),
+        Column("client", lambda one: one.access.client.name, priority=0, least=13),
         Column("version", lambda one: one.access.version, priority=3, least=7),
         Column("reads", _reads, style=lambda one: _style(one.access.reads), priority=1, least=7),
         Column("writes", _writes, style=_style_of_writes, priority=1, least=7),
         *([loses] if found.supposed else []),
-        Column("because", _because, priority=2, least=24, folds=True),
+        Column("because", _because, priority=2, least=22, folds=True),
         Column("facts", _facts, priority=4, least=21, folds=True),
     ]
 
