@@ -159,6 +159,7 @@ _EXPLAINED: Mapping[str, str] = {
 
 _OF_LOG, _OF_DATA = ("action", "checkpoint", "commit", "paimon", "partition", "rowtracking"), ("data", "dv", "notnull")
 """Areas of codes about damage that `validate` finds in the log, or only in the data."""
+_OF_PROFILES = frozenset({"share.access", "share.profile"})
 
 
 _OF_LOCAL_TABLES = {"head": "read {} --limit 20", "schema": "schema show {}", "changes": "changes {} --from 0"}
@@ -228,6 +229,10 @@ def _of_code(error: DeltacliError, arguments: Sequence[str], table: str | None) 
     if error.code in _EXPLAINED:
         return f"deltacli help {_EXPLAINED[error.code]}"
     path, area = path_of(arguments), error.code.partition(".")[0]
+    if error.code == "recover.source-missing":
+        return _near_path(arguments, error.message.removeprefix("there is no directory "))
+    if error.code in _OF_PROFILES and path != ("share", "profile", "check") and (profile := _profile_in(arguments)):
+        return f"deltacli share profile check {quoted_table(profile)}"
     if error.exit_code == UsageError.exit_code:
         return None if isinstance(error, PaimonTable) or not path else f"deltacli {' '.join(path)} --help"
     if table is None or path[:1] in (("validate",), ("schema",)) or area not in (*_OF_LOG, *_OF_DATA):
@@ -329,12 +334,17 @@ def _of_shares(arguments: Sequence[str]) -> str | None:
     """Return the command that lists what a profile of the command line shares, or that does the same for one's own
     table.
     """
-    profiles = (word.partition("#")[0] for word in arguments)
-    named = next((word for word in profiles if word.endswith(".share")), None)
+    named = _profile_in(arguments)
     local = next((word for word in arguments[2:] if os.path.isdir(word)), None)
     if named is None and local is not None and arguments[1] in _OF_LOCAL_TABLES:
         return f"deltacli {_OF_LOCAL_TABLES[arguments[1]].format(quoted_table(local))}"
     return named and f"deltacli share ls {quoted_table(named)}"
+
+
+def _profile_in(arguments: Sequence[str]) -> str | None:
+    """Return the profile of shares that a command line names."""
+    profiles = (word.partition("#")[0] for word in arguments)
+    return next((word for word in profiles if word.endswith(".share")), None)
 
 
 def _of_nearest_version(error: VersionAbsent, arguments: Sequence[str]) -> str | None:

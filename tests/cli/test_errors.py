@@ -16,7 +16,7 @@ import pytest
 from deltacli.cli.app import run
 from deltacli.cli.errors import _hint, report_error
 from deltacli.cli.terminal.shell import with_files
-from deltacli.errors import CheckpointUnreadable, DataUnreadable, Refused, StorageFailed
+from deltacli.errors import CheckpointUnreadable, DataUnreadable, Refused, StorageFailed, Unreadable
 from tests.cli.support import ROOT, Result, deltacli, make_sample
 
 
@@ -670,6 +670,18 @@ def test_damage_without_a_hint_of_its_own_is_answered_with_validate() -> None:
     assert "deltacli validate t" == _hint(of_log, ["read", "t"], "t")
     assert _hint(of_log, ["validate", "t"], "t") is None
     assert _hint(Refused("", code="consent.denied"), ["vacuum", "t"], "t") is None
+
+
+def test_a_refused_profile_and_a_missing_source_are_answered_with_what_to_look_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("backup").mkdir()
+    refused = StorageFailed("", code="share.access")
+    missing = Unreadable("there is no directory bakup", code="recover.source-missing")
+
+    assert "deltacli share profile check acme.share" == _hint(refused, ["share", "ls", "acme.share#sales"], None)
+    assert "deltacli undelete t --from backup" == _hint(missing, ["undelete", "t", "--from", "bakup"], "t")
 
 
 def test_a_hint_keeps_the_other_values_of_a_repeatable_option() -> None:
