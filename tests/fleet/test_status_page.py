@@ -16,12 +16,12 @@ from deltacli.fleet.alerts import StepStatus
 from deltacli.fleet.policy_file.reading import read_fleet_file
 from deltacli.fleet.reporting.html import command_line, words
 from deltacli.fleet.reporting.page import status_page
-from deltacli.fleet.reporting.plots import line
+from deltacli.fleet.reporting.plots import Area, area_map, line
 from deltacli.fleet.reporting.table_page import _series
 from deltacli.fleet.running.journal import JournalWriter
 from deltacli.fleet.status import FleetStatus, read_status
 from deltacli.units import format_size
-from tests.cli.support import deltacli
+from tests.cli.support import ROOT, deltacli
 from tests.support.browser import Page, chromium
 from tests.support.builder import TableBuilder
 
@@ -204,6 +204,28 @@ def test_the_page_works_in_a_browser(browser: Page, tmp_path: Path, width: int, 
     assert (True, sorted(bytes_, reverse=True)) == (len(bytes_) >= 100, bytes_)
     assert re.fullmatch(r"1\d\d of 250 tables", shown)
     assert ([address], []) == (browser.requests, browser.complaints)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(("width", "shown"), [(1_280, 3), (420, 1)])
+def test_the_map_of_a_table_shows_whole_labels_or_numbers(
+    browser: Page, tmp_path: Path, width: int, shown: int
+) -> None:
+    names = ("north-america-east", "europe-central-and-north", "asia-pacific")
+    drawn = area_map([Area(size, name, name) for size, name in zip((60, 25, 15), names, strict=True)])
+    css = (ROOT / "deltacli" / "fleet" / "reporting" / "table_page.css").read_text()
+    (tmp_path / "map.html").write_text(f"<style>{css}{drawn.rules}</style>{drawn.html}")
+
+    look(browser, (tmp_path / "map.html").as_uri(), width, "light")
+    whole, cut = browser.evaluate(
+        "(() => { const found = [...document.querySelectorAll('.area span, .area b')].map((one) => ["
+        " one.getBoundingClientRect(), one.closest('.area').getBoundingClientRect(), one.closest('p'), one.tagName])"
+        ".filter(([own, area, p]) => own.top < p.getBoundingClientRect().bottom - 1);"
+        " return [found.filter((one) => one[3] === 'SPAN').length,"
+        " found.filter(([own, area]) => own.right > area.right + 1).length]; })()"
+    )
+
+    assert (shown, 0) == (whole, cut)
 
 
 @pytest.mark.soak

@@ -109,7 +109,7 @@ def bar(share: float) -> str:
 
 
 class Area(NamedTuple):
-    """A part of a map. `title` is shown by the pointer, `label` in the area if there is room."""
+    """A part of a map. `title` is shown by the pointer. Its number is in the area, with `label` if that fits."""
 
     value: int
     label: str
@@ -126,7 +126,7 @@ def area_map(areas: Sequence[Area]) -> Drawn:
         rules.append(
             f"#a{number}{{left:{100 * x:.3f}%;top:{100 * y:.3f}%;width:{100 * width:.3f}%;height:{100 * height:.3f}%}}"
         )
-        label = f"<span>{text(one.label)}</span>" if has_room else ""
+        label = f"<p><b>{number + 1}.</b> <span>{text(one.label)}</span></p>" if has_room else ""
         parts.append(
             f'<div id="a{number}" class="area c{number % (COLOURS - 1)}" title="{text(one.title)}">{label}</div>'
         )

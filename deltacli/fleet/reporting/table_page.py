@@ -5,6 +5,7 @@ Names of tables, columns, partitions and engines are text nodes or quoted attrib
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -196,10 +197,10 @@ def _map(found: JsonObject) -> Drawn:
         [
             Area(
                 one["sizeBytes"],
-                f"{number}. {one['partition']}",
+                re.sub(r"(^|/)[^=/]*=", r"\1", one["partition"]),
                 f"{one['partition']}: {format_size(one['sizeBytes'])}",
             )
-            for number, one in enumerate(items, 1)
+            for one in items
         ]
     )
 
