@@ -59,7 +59,13 @@ CHECKPOINTS: Sequence[dict[str, Any]] = (
 )
 EXPECTED = {
     *("alter.clustering-column", "alter.clustering-statistics", "alter.mapping-needed", "alter.name"),
-    *("alter.partitioned", "checkpoint.multipart-forbidden", "checkpoint.v2-without-feature", "features.not-present"),
+    *(
+        "alter.partitioned",
+        "checkpoint.multipart-forbidden",
+        "checkpoint.several-forms",
+        "checkpoint.v2-without-feature",
+        "features.not-present",
+    ),
     *(
         "log.gap",
         "optimize.clustered",
@@ -212,7 +218,9 @@ def delete_rows(of: Together) -> None:
     stored = next(snapshot.config.physical_name(one) for one in snapshot.schema.fields if one.name == name)
     ids = pq.ParquetFile(Path(of.place, unquote(file["path"]))).read([stored]).column(0).to_pylist()
     left = [number for number, row in enumerate(ids) if row in of.rows]
-    gone = of.chooser.sample(left, of.chooser.choice([1, len(left)])) if left else []
+    if not left:
+        return
+    gone = of.chooser.sample(left, of.chooser.choice([1, len(left)]))
     vector = inline(number for number, row in enumerate(ids) if row not in of.rows or number in gone)
     stats = json.dumps(json.loads(file["stats"]) | {"tightBounds": False})
     marked = {**file, "deletionVector": vector, "stats": stats, "dataChange": True}
