@@ -34,7 +34,9 @@ SOAKS = {
     "repair": Soak(("tests/operations/repair",), "soak or not soak"),
     "matrix": Soak(("tests/corpus", "tests/differential", "tests/operations/test_log_*.py"), "soak or matrix"),
     "quartered": Soak(("tests",), "quartered"),
-    "property": Soak(("tests/property", "tests/spark"), "soak or not soak"),
+    "property": Soak(
+        ("tests/property", "tests/spark", "tests/operations/test_operations_together.py"), "soak or not soak"
+    ),
     "load": Soak(("tests/hostile", "tests/operations/test_load.py"), "soak"),
     "clouds": Soak(
         (

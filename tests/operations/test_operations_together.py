@@ -212,7 +212,7 @@ def delete_rows(of: Together) -> None:
     """Mark rows of a file as deleted, all of them perhaps; then the file may go."""
     snapshot = of.table.snapshot()
     files = list(live_files(snapshot).values())
-    if not files or "deletionVectors" not in snapshot.config.features:
+    if not files or snapshot.properties.get("delta.enableDeletionVectors") != "true":
         return
     file, name = of.chooser.choice(files), next(one.name for one in of.columns if one.number == 0)
     stored = next(snapshot.config.physical_name(one) for one in snapshot.schema.fields if one.name == name)
@@ -369,7 +369,7 @@ def first_table(seed: int, place: Path) -> Together:
         column_of(kind, 10 * number if number > 1 else number, name)
         for number, (kind, name) in enumerate(zip(kinds, names, strict=True))
     )
-    features, properties = {"appendOnly", "deletionVectors", "invariants"}, dict[str, str]()
+    features, properties = {"appendOnly", "deletionVectors", "invariants"}, {"delta.enableDeletionVectors": "true"}
     if chooser.random() < 0.5:
         features |= {"rowTracking", "domainMetadata"}
         properties |= {"delta.enableRowTracking": "true"}
