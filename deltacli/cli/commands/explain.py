@@ -45,7 +45,7 @@ def explain(run: Run, table: TableArgument, *, request: ExplainRequest) -> None:
         run.write(explain_result(found))
         if found.gap is not None:
             raise found.gap
-        if found.paimon_traits is None and not is_shared(table):
+        if run.is_on_screen and found.paimon_traits is None and not is_shared(table):
             run.say_next(_next(found, quoted_table(table)))
 
     ask(run, table, show)

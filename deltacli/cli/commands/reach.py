@@ -39,7 +39,7 @@ def reach(run: Run, table: TableArgument, *, request: ReachRequest) -> None:
 
     found = find_reach(run.open_table(table), request)
     run.write(reach_result(found))
-    if not is_shared(table):
+    if run.is_on_screen and not is_shared(table):
         run.say_next(_next(found, request, quoted_table(table)))
 
 
