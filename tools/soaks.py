@@ -35,7 +35,11 @@ SOAKS = {
     "matrix": Soak(("tests/corpus", "tests/differential", "tests/operations/test_log_*.py"), "soak or matrix"),
     "quartered": Soak(("tests",), "quartered"),
     "property": Soak(
-        ("tests/property", "tests/spark", "tests/operations/test_operations_together.py"), "soak or not soak"
+        (
+            *("tests/property", "tests/spark", "tests/operations/test_operations_together.py"),
+            *("tests/operations/test_append.py", "tests/docs/test_schemas.py"),
+        ),
+        "soak or not soak",
     ),
     "load": Soak(("tests/hostile", "tests/operations/test_load.py"), "soak"),
     "clouds": Soak(
