@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.run import Run
@@ -18,8 +19,10 @@ _YES = ("y", "yes")
 _AHEAD_MS = 60_000
 
 
-def require_confirmation(run: Run, what: str, *, yes: bool, show_plan: Callable[[], None]) -> None:
-    """Return if the user confirms `what`; raise Refused, with the option to add, otherwise.
+def require_confirmation(
+    run: Run, what: str, *, yes: bool, show_plan: Callable[[], None], facts: Mapping[str, str] = MappingProxyType({})
+) -> None:
+    """Return if the user confirms `what`; raise Refused, with the option to add and `facts`, otherwise.
 
     `what` names the change with its numbers: `delete 63 files (3.2 GiB)`. `show_plan` writes the plan to stdout. It is
     not called where the answer is known, or where a document with the same content follows.
@@ -32,6 +35,7 @@ def require_confirmation(run: Run, what: str, *, yes: bool, show_plan: Callable[
         raise Refused(
             f"nothing was changed: confirmation is required to {what}",
             code="consent.missing",
+            facts=dict(facts),
             hint=again_with(invocation.arguments, "--yes"),
         )
     is_for_eyes = run.format.is_for_eyes and run.output is None

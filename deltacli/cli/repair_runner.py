@@ -13,7 +13,7 @@ from deltacli.cli.invocation import invocation
 from deltacli.cli.options.common_options import DryRunOption, YesOption
 from deltacli.cli.options.targets import require_target
 from deltacli.cli.terminal.interrupts import Interrupted
-from deltacli.cli.terminal.shell import again_with, again_without, quoted, quoted_table
+from deltacli.cli.terminal.shell import again_with, again_with_flags, again_without, quoted, quoted_table
 from deltacli.errors import EXIT_FINDINGS, DeltacliError, Refused
 from deltacli.units import format_size, plural
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from deltacli.api.table import Table
     from deltacli.cli.options.asked import Asked
     from deltacli.cli.options.run import Run
+    from deltacli.operations.recover.plan import Refusal
     from deltacli.operations.repair.execute import RepairOutcome
     from deltacli.operations.repair.plan import RepairPlan
     from deltacli.operations.repair.request import RepairRequest
@@ -147,8 +148,13 @@ class RepairCommand(NamedTuple):
         return True
 
     def _confirm(self, plan: RepairPlan) -> None:
+        what = "; ".join(filter(None, [_question(plan), _stays_refused(plan)]))
         require_confirmation(
-            self.run, _question(plan), yes=self.how.yes, show_plan=lambda: self._show(plan, is_plan=True)
+            self.run,
+            what,
+            yes=self.how.yes,
+            show_plan=lambda: self._show(plan, is_plan=True),
+            facts=_way_past(plan),
         )
 
     def _execute(self, plan: RepairPlan, agreed: Callable[[RepairPlan], bool]) -> RepairOutcome:
@@ -187,7 +193,11 @@ class RepairCommand(NamedTuple):
         is_plan = self.how.dry_run or self.how.save_plan is not None or bool(plan.refusals)
         self._show(plan, is_plan=is_plan)
         if plan.refusals:
-            raise refused(plan)
+            refusal = refused(plan)
+            if len(plan.refusals) > 1:
+                refusal.facts["also"] = "; ".join(one.message for one in plan.refusals[1:])
+                refusal.facts.update(_way_past(plan))
+            raise refusal
 
     def _show(self, plan: RepairPlan, outcome: RepairOutcome | None = None, *, is_plan: bool = False) -> None:
         from deltacli.cli.render.validate.repair import repair_result
@@ -204,3 +214,32 @@ def _question(plan: RepairPlan) -> str:
         rows = "an unknown number of rows" if loss.rows is None else plural(loss.rows, "row")
         what += f", giving up {plural(loss.files, 'file')} with {rows} ({format_size(loss.size_bytes)})"
     return f"{what}, and what follows from them" if plan.is_partial else what
+
+
+def _stays_refused(plan: RepairPlan) -> str | None:
+    """Return how many steps stay refused after the consent, and why; None without one."""
+    from deltacli.operations.repair.plan import StepState
+
+    left = sum(step.state is StepState.REFUSED for step in plan.steps)
+    if not left:
+        return None
+    reasons = [
+        one.message.partition(", ")[0] + (f" ({_lifting(one)})" if _lifting(one) else "") for one in plan.refusals
+    ]
+    verb = "stays" if left == 1 else "stay"
+    return f"{left:,} of {plural(len(plan.steps), 'step')} {verb} refused: {'; '.join(reasons)}"
+
+
+def _lifting(refusal: Refusal) -> str | None:
+    """Return the option that lifts a refusal."""
+    ways = (way for name, way in refusal.facts.items() if name.startswith(("to give them up", "to repair")))
+    return next(ways, None)
+
+
+def _way_past(plan: RepairPlan) -> dict[str, str]:
+    """Return the dry run with every option that a plan lacks; nothing where one of the refusals has no option."""
+    lifting = [way for way in map(_lifting, plan.refusals) if way is not None]
+    if not lifting or len(lifting) < len(plan.refusals):
+        return {}
+    words = [word for word in invocation.arguments if word not in ("--dry-run", "--yes")]
+    return {"to make all steps": again_with_flags(words, [*" ".join(lifting).split(), "--dry-run"])}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -86,6 +87,24 @@ def test_loss_needs_its_own_consent_and_is_named(home: Path) -> None:
     assert 0 == done.code
     assert "gave up       1 file, 10 rows, 840 B\n" in done.out
     assert 70 == len(deltacli("read", "tbl", "--format", "csv", cwd=home).out.splitlines()) - 1
+
+
+def test_all_that_stays_refused_is_named_at_once_with_one_command(home: Path) -> None:
+    (home / "tbl" / ADDED).unlink()
+    (home / "tbl" / HINT).write_bytes(b"{")
+    os.utime(home / "tbl" / f"_delta_log/{12:020d}.json", (1768046100,) * 2)  # 5 minutes before NOW
+
+    asked, dry = repair(home, "--max-missing", "20%"), repair(home, "--max-missing", "20%", "--dry-run")
+
+    reasons = (
+        "1 file with 10 rows (840 B) would be given up (--accept-loss); "
+        "version 12 was committed within the last hour (--allow-in-use)"
+    )
+    assert f"; 1 of 2 steps stays refused: {reasons}\n" in asked.err
+    way = f"deltacli repair tbl --max-missing 20% {' '.join(NOW)} --accept-loss --allow-in-use --dry-run"
+    assert [4, 4] == [asked.code, dry.code]
+    assert all(f"to make all steps  {way}\n" in done.err for done in (asked, dry))
+    assert "also               version 12 was committed within the last hour, so a writer may be active\n" in dry.err
 
 
 def test_what_comes_from_a_copy_needs_no_consent_to_loss(home: Path) -> None:
