@@ -97,6 +97,9 @@ TO_DO: Mapping[int, str] = {
 }
 """Exit code -> what to do."""
 
+OF_SPARK = ("append", "cluster", "share", "spark", "stream", "usage.stream-option")
+"""Codes, or what is before their dot, that a page about Spark explains as a whole; of others it has a case."""
+
 _CODE = re.compile(r"[a-z][a-z-]*(?:\.[a-z][a-z0-9-]*)?")
 _BLOCKS = re.compile(
     r"^```[^\n]*\n(.*?)^```|^(<!--[^\n]*)|((?:^[|][^\n]*\n?)+)|((?:^(?![|]|```|<!--)[^\n]+\n?)+)", re.M | re.S
@@ -169,15 +172,17 @@ def _codes(pages: Mapping[str, str]) -> Iterator[tuple[str, Json]]:
     """
     rules = {*CATALOGUE.rules, *PAIMON_CATALOGUE.rules}
     found: dict[str, list[list[str]]] = {}
-    for text in pages.values():
+    for page, text in pages.items():
         for table in re.findall(r"^\| code \|.*\n(?:^\|.*\n)+", text, re.M):
             heading, *rows = _rows(table)
             for cells in rows:
                 for code in filter(_CODE.fullmatch, re.split(r", | and ", cells[0])):
+                    is_case = page.startswith("spark-") and not {code, code.partition(".")[0]} & {*OF_SPARK}
+                    labels = ("in Spark" if is_case and label == "what to do" else label for label in heading[1:])
                     entries = found.setdefault(code, [])
-                    entries += [pair for pair in map(_pair, heading[1:], cells[1:]) if pair not in entries and pair[1]]
+                    entries += [pair for pair in map(_pair, labels, cells[1:]) if pair not in entries and pair[1]]
     for code, entries in found.items():
-        entries[:] = [pair for pair in entries if pair[0] != "what to do" or code not in rules]
+        entries[:] = [pair for pair in entries if pair[0] not in ("what to do", "in Spark") or code not in rules]
         entries.sort(key=lambda pair: pair[0] != "exit code")
         yield code, {"title": f"{code} is a code of errors, refusals or warnings.", "blocks": [entries]}
 

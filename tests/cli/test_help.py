@@ -228,6 +228,23 @@ def test_help_on_a_rule_says_once_what_to_do() -> None:
     assert ("\n    fix      " in shown, "  what to do  " in shown) == (True, False)
 
 
+def test_help_on_a_code_says_what_to_do_in_general_and_labels_what_is_so_in_spark() -> None:
+    topics = json.loads(Path(help_topics.GENERATED).read_text(encoding="utf-8"))
+    advice = {
+        name: [text for label, text in topic["blocks"][0] if label == "what to do"]
+        for name, topic in topics.items()
+        if "is a code of" in topic["title"]
+        and name.partition(".")[0] in ("append", "share", "spark", "stream", "table")
+    }
+
+    shown = deltacli("help", "table.version-absent").out
+    assert ("\n  in Spark       where a commit" in shown, "  what to do  " in shown) == (True, False)
+    assert max(map(len, advice.values())) == 1
+    assert not re.search(r"\bsee (above|[A-Z])", f"{advice}")
+    assert advice["append.partition-value"][0].startswith("append with another engine")
+    assert advice["stream.offset"][0].startswith("use the options and the source that the checkpoint was made with")
+
+
 def test_help_on_an_unknown_word_names_the_nearest() -> None:
     shown = deltacli("help", "vacuum.retentoin")
 

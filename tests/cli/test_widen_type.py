@@ -264,6 +264,7 @@ USAGE: tuple[tuple[tuple[str, ...], str, str], ...] = (
     ((*FARE, "RIDE.FARE", "decimal(12,2)"), "usage.column", "ride.fare is named twice"),
     (("trip", "text"), "usage.type", "it is not a type that a column can be widened to"),
     (("trip", "decimal(39,0)"), "usage.type", "a decimal has a precision of 1 to 38"),
+    (("trip", "decimal(20,2"), "usage.type", "')' is missing"),
     (("day", "timestamp"), "usage.type", "a date can become timestamp_ntz"),
 )
 

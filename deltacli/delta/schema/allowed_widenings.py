@@ -43,7 +43,8 @@ OF_DECIMALS = f"a decimal has a precision of 1 to {MAX_DECIMAL_PRECISION}, and a
 def hint_for_type(text: str) -> str | None:
     """Return a hint for a part of a type, which the shell has cut off at a space; None for a whole one."""
     is_part = any(text.count(opening) != text.count(closing) for opening, closing in ("()", "<>"))
-    return "quote a type that contains spaces or brackets: 'decimal(20, 2)'" if is_part else None
+    is_cut = is_part and decimal_of(f"{text})") is None  # else only the bracket was forgotten
+    return "quote a type that contains spaces or brackets: 'decimal(20, 2)'" if is_cut else None
 
 
 _OTHER_NAMES: Mapping[str, str] = {

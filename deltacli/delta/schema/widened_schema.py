@@ -52,7 +52,7 @@ def parse_type(text: str) -> str:
         return name
     reason = "it is not a type that a column can be widened to"
     if _LOOKS_DECIMAL.match(text):
-        reason = OF_DECIMALS
+        reason = OF_DECIMALS if ")" in text else "')' is missing"
     elif name in _INSTANTS:
         reason = "it is a time with a zone; a date can become timestamp_ntz"
     elif (near := nearest_type(text, (*_NAMES, *_SQL_NAMES))) is not None:
