@@ -29,11 +29,12 @@ from deltacli.cli.invocation import invocation
 from deltacli.cli.options.common_options import RefsOption
 from deltacli.cli.options.run import Run
 from deltacli.cli.options.targets import require_target
-from deltacli.delta.rules.framework.base import Severity
-from deltacli.errors import DeltacliError, UsageError
+from deltacli.delta.rules.framework.base import UNREAD, Severity
+from deltacli.errors import DeltacliError, StorageFailed, UsageError
 from deltacli.operations.validate.request import DEFAULT_MOST, ValidateRequest, require_limit
 from deltacli.request_fields import option, shared
 from deltacli.storage.secrets import without_secrets
+from deltacli.units import plural
 
 if TYPE_CHECKING:
     from deltacli.cli.render.validate.report import CheckedTable, ValidationReport
@@ -248,6 +249,7 @@ class Checker:
         fails = sieve.fails or self._may_fail(found)
         kept = tuple(finding for finding in found.findings if id(finding) in sieve.kept)
         self._tables.append(CheckedTable(without_secrets(target.name), found, kept, suppressed, sieve.accepted, fails))
+        self._tell_unread(self._tables[-1])
         self._labels.append(label)
         self._stores[found.table] = target.storage
         if wanted.write_baseline is not None:
@@ -255,6 +257,17 @@ class Checker:
             self._to_accept += [(own, finding) for finding in found.findings]
         if wanted.trend_file is not None:
             self._tallies.append(_tally(_label(target, wanted.trend_file), found, sieve))
+
+    def _tell_unread(self, table: CheckedTable) -> None:
+        """Report that files of a table could not be read; their number, as the findings name them."""
+        unread = [finding for finding in table.findings if finding.rule.id == UNREAD]
+        if not unread:
+            return
+        rest = len(unread) - 1 + table.suppressed.get(UNREAD, 0)
+        others = f", and {plural(rest, 'other file')} could not be read either" if rest else ""
+        fault = StorageFailed(f"not checked completely: {unread[0].message}{others}", code=UNREAD)
+        self._failures.append((table.name, fault))
+        self._tell_failures([(table.name, fault)], is_last=False)
 
     def _left_out_by(self) -> dict[str, object]:
         """Return the options that restrict the run, as a trend names them."""

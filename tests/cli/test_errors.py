@@ -15,8 +15,10 @@ import pytest
 
 from deltacli.cli.app import run
 from deltacli.cli.errors import _hint, report_error
+from deltacli.cli.invocation import invocation
 from deltacli.cli.terminal.shell import with_files
-from deltacli.errors import CheckpointUnreadable, DataUnreadable, Refused, StorageFailed, Unreadable
+from deltacli.errors import CheckpointUnreadable, DataUnreadable, PermissionRefused, Refused, StorageFailed, Unreadable
+from deltacli.storage import LocalStorage
 from tests.cli.support import ROOT, Result, deltacli, make_sample
 
 
@@ -352,6 +354,31 @@ def test_missing_permission_is_a_storage_error(
     assert b"" == out
     assert f"{table}/_delta_log cannot be read: permission denied" in err.decode()
     assert f"hint: ls -ld {table}/_delta_log" in err.decode()
+
+
+def test_validate_writes_the_other_findings_where_a_commit_cannot_be_read(
+    table: Path, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    real = LocalStorage.read
+    commit = f"{1:020d}.json"
+
+    def refuse(self: LocalStorage, path: str) -> bytes:
+        if path.endswith(commit):
+            raise PermissionRefused(f"{path} cannot be read: permission denied")
+        return real(self, path)
+
+    monkeypatch.setattr(LocalStorage, "read", refuse)
+    monkeypatch.setattr(invocation, "log_is_json", None)  # restored afterwards
+
+    code = run(["validate", str(table), "--json"])
+
+    out, err = capsysbinary.readouterr()
+    found, error = json.loads(out), json.loads(err.splitlines()[0])
+    unread = "validate.file-unreadable"
+    assert (7, False, [unread]) == (code, found["complete"], [one["code"] for one in found["failures"]])
+    assert (unread, 7) == (error["code"], error["exit"])
+    assert error["message"].endswith(f": _delta_log/{commit} cannot be read: permission denied")
+    assert {unread} < {finding["rule"] for finding in found["tables"][0]["findings"]}
 
 
 def test_a_hint_names_an_existing_directory(

@@ -118,6 +118,19 @@ def test_an_unreadable_directory_is_reported_and_the_search_continues(
     assert [("lake/b", 7)] == [(name, fault.exit_code) for name, fault in found.failures]
 
 
+@pytest.mark.parametrize("names", [["lake/b/*"], ["lake/b/c", "lake/b/d"], ["lake/b/[c]", "lake/b/d"]], ids=str)
+def test_a_table_that_cannot_be_opened_is_reported_and_the_others_are_found(here: Path, names: list[str]) -> None:
+    def open_guarded(name: str) -> Storage:
+        if name == "lake/b/c":
+            raise PermissionRefused("lake/b/c/_delta_log cannot be read")
+        return open_storage(name)
+
+    found = find_tables(names, open_guarded)
+
+    assert ["lake/b/d"] == [table.name for table in found.tables]
+    assert [("lake/b/c", 7)] == [(name, fault.exit_code) for name, fault in found.failures]
+
+
 @pytest.fixture
 def bucket() -> Iterator[str]:
     """A directory of fsspec's memory with tables in it."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence, Set
+from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 from urllib.parse import quote
 
 from deltacli.delta.log.log_path import LOG_DIRECTORY
-from deltacli.errors import DeltacliError, NotATable
+from deltacli.errors import DeltacliError, NotATable, StorageFailed
 from deltacli.hints import command
 from deltacli.operations.table.find_log import is_paimon_directory, table_directories
 from deltacli.patterns import pattern
@@ -73,29 +74,39 @@ class _Search:
         directories: list[Target] = []
         files: list[Target] = []
         for name in names:
-            target = Target(name, self._open(name))
-            match target.storage.kind_of(""):
-                case PathKind.DIRECTORY:
-                    directories.append(target)
-                case PathKind.FILE:
-                    files.append(target)
-                case PathKind.MISSING if _MAGIC.search(name):
-                    self._add_pattern(name)
-                case PathKind.MISSING:
-                    self.failures.append((name, _nothing_at(target.storage)))
+            with self._reported(name):
+                target = Target(name, self._open(name))
+                match target.storage.kind_of(""):
+                    case PathKind.DIRECTORY:
+                        directories.append(target)
+                    case PathKind.FILE:
+                        files.append(target)
+                    case PathKind.MISSING if _MAGIC.search(name):
+                        self._add_pattern(name)
+                    case PathKind.MISSING:
+                        self.failures.append((name, _nothing_at(target.storage)))
         given = {target.storage.uri: target for target in directories}
         self._add_directories(list(given.values()), given.keys())
         self._explain([target for target in files if not _is_covered(target, given.keys())], is_file=True)
 
+    @contextmanager
+    def _reported(self, name: str) -> Iterator[None]:
+        """Report a path that cannot be looked at, and continue with the others."""
+        try:
+            yield
+        except StorageFailed as fault:
+            self.failures.append((name, fault))
+
     def _add_directories(self, directories: Sequence[Target], given: Set[str]) -> None:
         inside: list[Target] = []
         for target in directories:
-            if _is_table(target.storage):
-                self._add(target)
-            elif self._table_around(target) is not None:
-                inside.append(target)
-            elif not _is_covered(target, given) and not self._add_below(target):
-                self._add(target)
+            with self._reported(target.name):
+                if _is_table(target.storage):
+                    self._add(target)
+                elif self._table_around(target) is not None:
+                    inside.append(target)
+                elif not _is_covered(target, given) and not self._add_below(target):
+                    self._add(target)
         self._explain(inside, is_file=False)
 
     def _explain(self, targets: Sequence[Target], *, is_file: bool) -> None:
@@ -128,11 +139,12 @@ class _Search:
         if base.kind_of("") is PathKind.MISSING:
             self.failures.append((pattern, _nothing_at(base)))
             return
-        is_found = False
+        is_found, failed = False, len(self.failures)
         for below in self._matching(base, "", segments, 0):
             name = _join(prefix, below)
-            is_found |= self._add_below(Target(name, self._open(name or ".")))
-        if not is_found:
+            with self._reported(name):
+                is_found |= self._add_below(Target(name, self._open(name or ".")))
+        if not is_found and len(self.failures) == failed:
             self.failures.append((pattern, NotATable("no table matches this pattern", code="table.path-missing")))
 
     def _matching(self, storage: Storage, at: str, segments: Sequence[str], depth: int) -> Iterator[str]:
@@ -161,7 +173,8 @@ class _Search:
         for below, is_paimon in self._search(target, "", 0):
             is_seen = True
             name = _join(target.name, quote(below) if target.name.startswith("file:") else below)
-            self._add((Target(name, self._open(name)) if below else target)._replace(is_paimon=is_paimon))
+            with self._reported(name):
+                self._add((Target(name, self._open(name)) if below else target)._replace(is_paimon=is_paimon))
         return is_seen
 
     def _search(self, target: Target, at: str, depth: int) -> Iterator[tuple[str, bool]]:

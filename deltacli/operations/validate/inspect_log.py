@@ -455,7 +455,9 @@ class LogInspector:
             self._outside.refused[name] = fault
         elif not isinstance(fault, FileMissing):
             place = Place(f"{LOG_DIRECTORY}/{name}", None, version)
-            self._collector.take([FILE_UNREADABLE.at(place, f"{name} cannot be read: {fault.message}")])
+            is_named = f"{name} cannot be read" in fault.message
+            message = fault.message if is_named else f"{name} cannot be read: {fault.message}"
+            self._collector.take([FILE_UNREADABLE.at(place, message)])
 
     def _take_compactions(self) -> None:
         compacted = [file for file in self._log.files if file.path.kind is LogFileKind.COMPACTED_COMMIT]
