@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ import pytest
 from deltacli.cli.app import run
 from deltacli.operations.vacuum.explain import ExplainedCommit, Explanation
 from deltacli.operations.vacuum.request import VacuumRequest
+from tests.cli.support import deltacli, make_sample
 from tests.cli.vacuum_plans import DAY_MS, NOW_MS
 from tests.docs.test_schemas import faults, line_faults
 
@@ -70,3 +73,21 @@ def test_a_deletable_real_file_is_explained_by_the_commits_that_added_and_remove
     assert (item["path"], "goes") == (document["path"], document["verdict"])
     assert ["add", "remove"] == [commit["action"] for commit in document["commits"]]
     assert item["removedAtVersion"] == document["commits"][-1]["version"]
+
+
+def test_of_a_copied_log_vacuum_and_validate_say_until_when_removed_files_are_kept(tmp_path: Path) -> None:
+    root = make_sample(tmp_path / "tbl")
+    for file in (root / "_delta_log").iterdir():
+        os.utime(file, (1769904000,) * 2)  # 2026-02-01
+    now = ("--now", "2026-02-02T00:00:00Z")
+
+    planned = deltacli("vacuum", "tbl", "--dry-run", *now, cwd=tmp_path).out
+    found = deltacli("validate", "tbl", "--level", "storage", *now, cwd=tmp_path).out
+    later = deltacli("vacuum", "tbl", "--dry-run", "--now", "2026-02-08T00:01:00Z", cwd=tmp_path).out
+
+    kept = re.search(r"retained  \d+, removed files, until (2026-02-0\d) 00:00:00 UTC: the log was copied", planned)
+    assert kept, planned
+    assert (
+        f"its retention has ended; a vacuum keeps it until {kept[1]} 00:00:00 UTC, because the log was copied" in found
+    )
+    assert "the log was copied" not in later

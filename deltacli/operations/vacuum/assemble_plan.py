@@ -93,5 +93,18 @@ def make_plan(setting: PlanContext, rows: Any, **parts: Any) -> VacuumPlan:  # A
         selection=request.where or request.prefix,
         allows_below=allows_below(request, setting.own_ms),
         protected=setting.protected,
+        copied_ms=_copied_ms(setting),
         **parts,
     )
+
+
+def _copied_ms(setting: PlanContext) -> int | None:
+    """Return the newest time of a log whose commits are all retained, though the table was created before the cutoff:
+    it was copied. None for other logs.
+    """
+    references = setting.references
+    created = [action.get("createdTime") for action in references.metadata]
+    is_old = any(isinstance(moment, int) and moment < setting.cutoff_ms for moment in created)
+    if references.window.last_before is not None or not is_old:
+        return None
+    return max((file.modified_ms for file in references.listing.commits.values()), default=None)

@@ -176,6 +176,9 @@ class VacuumPlan:
     """The listing was made earlier by the store: each file is checked before it is deleted."""
     quarantine: str | None = None
     """The URI of the directory that gets a copy of each file first, None without one."""
+    copied_ms: int | None = field(default=None, compare=False)
+    """The newest time of a log that was copied within the retention, by which all its commits are retained; None for
+    another log, and for a saved plan."""
     looked_at: float | None = field(default=None, compare=False)
     """When the listing began, by `time.monotonic` of this process; None for a saved plan."""
 

@@ -14,7 +14,7 @@ from deltacli.cli.render.terminal.plans import (
     section_rows,
     version_strip,
 )
-from deltacli.cli.render.vacuum.screen import KEPT_KINDS, UNRECOGNIZED, kind_name, span_of_ages, vacuum_sections
+from deltacli.cli.render.vacuum.screen import UNRECOGNIZED, kept_kinds, kind_name, span_of_ages, vacuum_sections
 from deltacli.cli.terminal.term import Terminal
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def _rows(plan: VacuumPlan, terminal: Terminal, verb: str) -> Iterator[PlanRow]:
     kept = plan.kept
     if kept.live.files:
         yield PlanRow("keep", "live", *kept.live, "in the newest version")
-    for name, why in KEPT_KINDS.items():
+    for name, why in kept_kinds(plan).items():
         count = getattr(kept, name)
         if count:
             yield PlanRow("keep", name.replace("outside_selection", "not selected"), count, None, why)

@@ -31,7 +31,7 @@ UNRECOGNIZED = "unrecognized"
 _RFC_3339 = pattern(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)\.\d{3}Z")
 """A time as documents have it."""
 
-KEPT_KINDS: Mapping[str, str] = {
+KEPT_KINDS: dict[str, str] = {
     "retained": "removed files that are still needed",
     "young": "not older than the cutoff",
     "hidden": "names that begin with _ or .",
@@ -125,7 +125,15 @@ def _kept(plan: VacuumPlan) -> Iterator[tuple[str, str]]:
 def _counted(plan: VacuumPlan, names: Sequence[str]) -> Iterator[tuple[str, str]]:
     for name in names:
         if count := getattr(plan.kept, name):
-            yield name.replace("outside_selection", "not selected"), f"{count:,}, {KEPT_KINDS[name]}"
+            yield name.replace("outside_selection", "not selected"), f"{count:,}, {kept_kinds(plan)[name]}"
+
+
+def kept_kinds(plan: VacuumPlan) -> Mapping[str, str]:
+    """Return why files of each kind are kept; for removed files of a log that was copied until when."""
+    if plan.copied_ms is None:
+        return KEPT_KINDS
+    until = format_moment(plan.copied_ms + plan.retention_ms)
+    return KEPT_KINDS | {"retained": f"removed files, until {until} UTC: the log was copied and has new times"}
 
 
 def _amount(amount: Amount) -> str:

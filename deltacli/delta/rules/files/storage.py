@@ -22,7 +22,7 @@ from deltacli.delta.rules.log.log_times import is_copied
 from deltacli.delta.vectors.z85 import VECTOR_FILE
 from deltacli.patterns import pattern
 from deltacli.typing import ArrowArray
-from deltacli.units import format_size, format_timestamp, plural
+from deltacli.units import format_moment, format_size, format_timestamp, plural
 
 if TYPE_CHECKING:
     import pyarrow
@@ -309,7 +309,9 @@ def _removed_and_unknown(compared: Compared) -> Iterator[Finding]:
     """Tombstones against the listing, and what is in the listing for no known reason. Spec: Add File (expiry)."""
     view = compared.view
     removed = newest_removals(view.tombstones, view.uri)
-    threshold = view.now_ms - deleted_file_retention_ms(view.state.config.properties)
+    retention_ms = deleted_file_retention_ms(view.state.config.properties)
+    threshold = view.now_ms - retention_ms
+    copied_ms = _copied_at(view)
     live_and_gone = compared.absent_names
     for path, removed_ms in removed.items():
         # A vacuum compares in the same way: at the very end of its retention a file is still protected.
@@ -324,8 +326,18 @@ def _removed_and_unknown(compared: Compared) -> Iterator[Finding]:
             yield _orphan(view, path, threshold)
         elif removed[path] < threshold:
             message = f"{path} was removed, and by its deletion time its retention has ended"
+            if copied_ms is not None and copied_ms >= threshold:
+                until = format_moment(copied_ms + retention_ms)
+                message += f"; a vacuum keeps it until {until} UTC, because the log was copied and has new times"
             seen, expected = f"removed {format_timestamp(removed[path])}", f">= {format_timestamp(threshold)}"
             yield EXPIRED_TOMBSTONE_PRESENT.at(Place(path), message, seen=seen, expected=expected)
+
+
+def _copied_at(view: StorageView) -> int | None:
+    """Return the newest file time of a log that was copied, None for another log and where commits have their times."""
+    if any(commit.in_commit_timestamp is not None for commit in view.commits):
+        return None
+    return max((commit.modified_ms for commit in view.commits if is_copied(commit)), default=None)
 
 
 def _orphan(view: StorageView, path: str, threshold: int) -> Finding:
