@@ -13,7 +13,7 @@ from importlib import import_module
 from itertools import chain
 from pathlib import Path
 
-from deltacli.cli.command_tree import COMMANDS, FINDINGS
+from deltacli.cli.command_tree import COMMANDS, FINDINGS, GROUPS
 from deltacli.cli.help_topics import listed
 from deltacli.delta.protocol.features import FEATURES, Feature
 from deltacli.delta.protocol.known_properties import CHOICES, MEANINGS, NUMBERS, PATTERNS, kind_of, known_keys
@@ -70,10 +70,13 @@ OTHER_NAMES: Mapping[str, str] = {
     "130": "signals",
     "141": "streams",
     "143": "signals",
+    "azure": "credentials",
     "config": "configuration",
+    "gcs": "credentials",
     "help": "topics",
     "json": "documents",
     "ndjson": "documents",
+    "s3": "credentials",
     "schemas": "documents",
     "sizes": "durations",
     "time": "durations",
@@ -99,6 +102,25 @@ TO_DO: Mapping[int, str] = {
 
 OF_SPARK = ("append", "cluster", "share", "spark", "stream", "usage.stream-option")
 """Codes, or what is before their dot, that a page about Spark explains as a whole; of others it has a case."""
+
+AREAS: Mapping[str, str] = {
+    "backup": "log backup",
+    "compact": "log compact",
+    "consent": "confirmation",
+    "crc": "log crc",
+    "expire": "log expire",
+    "interrupted": "signals",
+    "property": "properties",
+    "recover": "undelete",
+    "storage": "doctor access",
+    "storage.permission": "permissions",
+    "table.version-absent": "history",
+    "usage.property": "properties",
+    "usage.size": "durations",
+    "usage.timestamp": "durations",
+    "widen": "widen-type",
+}
+"""Code, or what is before its dot -> the topic or the command that helps, where it has another name."""
 
 _CODE = re.compile(r"[a-z][a-z-]*(?:\.[a-z][a-z0-9-]*)?")
 _BLOCKS = re.compile(
@@ -144,13 +166,20 @@ def _blocks(text: str) -> list[Json]:
         if comment:
             continue
         if table:
-            _, *rows = _rows(table)
-            blocks.append([[first, "; ".join(filter(None, others))] for first, *others in rows])
+            heading, *rows = _rows(table)
+            blocks.append([[first, _labelled(heading[1:], others)] for first, *others in rows])
         elif prose:
             blocks += [_plain(" ".join(item.split())) for item in re.split(r"\n(?=- )", prose)]
         else:
             blocks.append({"code": [line for line in code.splitlines() if line.strip() and line[:4] != "# ->"]})
     return blocks
+
+
+def _labelled(heading: list[str], cells: list[str]) -> str:
+    """Return the cells of a row, one a line, each behind the heading of its column; a single one is alone."""
+    if len(heading) == 1:
+        return cells[0]
+    return "\n".join(f"{label}: {cell}" for label, cell in zip(heading, cells, strict=True) if cell)
 
 
 def _rows(table: str) -> list[list[str]]:
@@ -184,11 +213,22 @@ def _codes(pages: Mapping[str, str]) -> Iterator[tuple[str, Json]]:
     for code, entries in found.items():
         entries[:] = [pair for pair in entries if pair[0] not in ("what to do", "in Spark") or code not in rules]
         entries.sort(key=lambda pair: pair[0] != "exit code")
-        yield code, {"title": f"{code} is a code of errors, refusals or warnings.", "blocks": [entries]}
+        blocks: list[Json] = [entries]
+        if code not in rules and not any(label == "what to do" for label, _ in entries):
+            blocks += [{"code": [f"deltacli help {word}"]} for word in _words_about(code)]
+        yield code, {"title": f"{code} is a code of errors, refusals or warnings.", "blocks": blocks}
+
+
+def _words_about(code: str) -> list[str]:
+    """Return the topic or the command of the area of a code, in a list; an empty one where there is none."""
+    area, _, kind = code.partition(".")
+    words = {*GROUPS, *COMMANDS, *SECTIONS, *OTHER_NAMES} - {"schema", "schemas"}
+    found = (kind if area in ("storage", "usage") else "", AREAS.get(code), AREAS.get(area), area)
+    return [word for word in found if word in words][:1]
 
 
 def _pair(label: str, text: str) -> list[str]:
-    return ["exit code" if label == "exit" else label, re.sub(r"; see [^;]*\.md$", "", text)]
+    return ["exit code" if label == "exit" else label, re.sub(r"; see [^;]*\.md$| \(list\)$", "", text)]
 
 
 def exit_code_rows() -> list[str]:

@@ -185,7 +185,8 @@ def fold_topic(title: str, blocks: Sequence[Any]) -> str:
                 written.append(_examples([f"    {line}" for line in lines], width))
             case _:
                 column = max((len(name) for name, _ in block if len(name) <= width * 2 // 5), default=0) + 4
-                written.append([line for name, text in block for line in _defined(name, text, column, width)])
+                parts = ((name * (not at), part) for name, text in block for at, part in enumerate(text.split("\n")))
+                written.append([line for name, part in parts for line in _defined(name, part, column, width)])
     return "\n\n".join("\n".join(lines) for lines in written)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -21,7 +21,8 @@ GENERATED = os.path.join(os.path.dirname(__file__), "help_topics.json")
 
 
 def explain(words: Sequence[str], run: Callable[[Sequence[str]], int]) -> int:
-    """Write what is known of an option, a rule, a code or a topic, and return the exit code; `run` lists rules.
+    """Write what is known of a word, such as an option, a rule, an area of rules or a topic, and return the exit code;
+    `run` lists rules.
 
     Raises UsageError for a word that nothing has.
     """
@@ -30,6 +31,9 @@ def explain(words: Sequence[str], run: Callable[[Sequence[str]], int]) -> int:
     option = name if name.startswith("-") else f"--{name}"
     rules, topics, meanings = _rules_called(name), _topics(), _meanings_of(option)
     if not rules and not meanings and name not in topics:
+        if family := _family(_AREAS.get(name, name.removesuffix(".*")), topics):
+            sys.stdout.write(fold_topic(*family) + "\n")
+            return 0
         raise _unknown(" ".join(asked), name, topics)
     ended = 0
     for command, found in rules.items():
@@ -72,14 +76,15 @@ def _topics() -> dict[str, Json]:
     return topics
 
 
-def _rules() -> dict[tuple[str, ...], Sequence[str]]:
-    """Return the command that lists rules -> their ids."""
+def _rules() -> dict[tuple[str, ...], Mapping[str, str]]:
+    """Return the command that lists rules -> their ids, with what they check."""
     from deltacli.delta.rules.framework.catalogue import CATALOGUE
     from deltacli.paimon.rules.catalogue import PAIMON_CATALOGUE
     from deltacli.sharing.conformance.run import areas
 
-    shared = [rule.id for area in areas() for rule in area.rules]
-    return {("validate",): [*CATALOGUE.rules, *PAIMON_CATALOGUE.rules], ("share", "test"): shared}
+    shared = {rule.id: rule.checks for area in areas() for rule in area.rules}
+    of_tables = {rule.id: rule.checks for rule in (*CATALOGUE.rules.values(), *PAIMON_CATALOGUE.rules.values())}
+    return {("validate",): of_tables, ("share", "test"): shared}
 
 
 def _rules_called(name: str) -> dict[tuple[str, ...], list[str]]:
@@ -90,6 +95,28 @@ def _rules_called(name: str) -> dict[tuple[str, ...], list[str]]:
         if any(found.values()):
             return {command: rules for command, rules in found.items() if rules}
     return {}
+
+
+def _family(area: str, topics: Mapping[str, Any]) -> tuple[str, list[Any]] | None:
+    """Return the title and the blocks of the rules and the codes of an area, None where it has none."""
+    begin = f"{area}."
+    found = {
+        rule: checks.replace("`", "")
+        for rules in _rules().values()
+        for rule, checks in rules.items()
+        if rule.startswith(begin)
+    }
+    for name, topic in topics.items():
+        if name.startswith(begin) and name not in found and "is a code of" in topic["title"]:
+            found[name] = next((text for label, text in topic["blocks"][0] if label not in _NOT_MEANT), "")
+    if not found:
+        return None
+    commands: list[Any] = [{"code": [f"deltacli help {area}"]}] if area in {*COMMANDS, *GROUPS} else []
+    return f"Rules and codes of {area}", [list(found.items()), *commands]
+
+
+_AREAS = {"sharing": "share"}
+_NOT_MEANT = ("exit code", "what to do", "in Spark")
 
 
 def _unknown(word: str, name: str, topics: Collection[str]) -> UsageError:
