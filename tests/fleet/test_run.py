@@ -259,8 +259,11 @@ def test_small_files_are_compacted_in_their_window_from_a_share_on(fleet: Comman
 
 
 def test_a_table_with_lost_files_is_not_written_to(fleet: Command, tmp_path: Path) -> None:
-    place = Ids(partitioned=False).append("a", "b", "c").builder.write(tmp_path / "lake" / "lost")
-    (place / "a").unlink()
+    """All lost files are counted, not only up to the limit of findings."""
+    names = [f"f{number}" for number in range(102)]
+    place = Ids(partitioned=False).append(*names).builder.write(tmp_path / "lake" / "lost")
+    for name in names[1:]:
+        (place / name).unlink()
     steps = (
         'optimize = {}\ncheckpoint = { commits = 1 }\nvacuum = { consent = true }\nvalidate = { level = "storage" }\n'
     )
@@ -272,7 +275,7 @@ def test_a_table_with_lost_files_is_not_written_to(fleet: Command, tmp_path: Pat
     (table,) = document["tables"]
     said = {step["kind"]: (step["state"], step["exit"], step.get("code"), step["message"]) for step in table["steps"]}
     left_out = ("refused", 4, "fleet.findings", "left out, because files are lost or damaged")
-    assert ("findings", 1, "data.file-missing", "1 data file is missing") == said.pop("validate")
+    assert ("findings", 1, "data.file-missing", "101 data files are missing") == said.pop("validate")
     assert dict.fromkeys(("optimize", "checkpoint", "vacuum"), left_out) == said
     assert (5, before) == (code, tree_of(place))
     validate(document, "deltacli.fleet-run")

@@ -202,7 +202,8 @@ def _validate(table: TableHandle, policy: Policy, name: str) -> StepOutcome:
     baseline = None if path is None else _read_baseline(path)
     label = "" if path is None else _label(table, path)
     kept = [one for one in found.findings if baseline is None or not baseline.take(label, one)]
-    details = _counts(kept, len(found.findings) - len(kept)) | {"level": settings.level, "version": found.version}
+    more = {rule: count for rule, count in found.suppressed.items() if any(one.rule.id == rule for one in kept)}
+    details = _counts(kept, len(found.findings) - len(kept), more) | {"level": settings.level, "version": found.version}
     details |= _contents(found.contents)
     failing = _failing(kept, settings.fail_on)
     if failing:
@@ -214,7 +215,7 @@ def _validate(table: TableHandle, policy: Policy, name: str) -> StepOutcome:
         message = f"no {settings.fail_on} at level {settings.level}"
         return StepOutcome("done", message=message, details=details)
     accept = "" if path is None else f"; to accept: {command('validate', table=name, write_baseline=str(path))}"
-    message = f"{_said(failing)}{accept}"
+    message = f"{_said(failing, more)}{accept}"
     return StepOutcome("findings", EXIT_FINDINGS, message, failing[0].rule.id, details)
 
 
@@ -225,11 +226,17 @@ _SAID = {
 }
 
 
-def _said(failing: list[Finding]) -> str:
-    """Return what was found, in words where files are lost, else as the number of findings and their rules."""
+def _said(failing: list[Finding], more: Mapping[str, int]) -> str:
+    """Return what was found, in words where files are lost, else as the number of findings and their rules. `more`: how
+    many findings of a rule are above the limit.
+    """
+    from deltacli.operations.validate.findings import MOST_COUNTED
+
     counts = Counter(one.rule.id for one in failing)
+    counts.update({rule: count for rule, count in more.items() if rule in counts})
     said = [
-        f"{plural(n, _SAID[rule][0])} {'is' if n == 1 else 'are'} {_SAID[rule][1]}"
+        f"{'at least ' if more.get(rule, 0) >= MOST_COUNTED else ''}{plural(n, _SAID[rule][0])} "
+        f"{'is' if n == 1 else 'are'} {_SAID[rule][1]}"
         for rule, n in counts.items()
         if rule in _SAID
     ]
@@ -249,9 +256,12 @@ def _worst_first(one: Finding) -> tuple[bool, bool, bool]:
     return one.severity is not Severity.ERROR, one.rule.id not in LOSING, one.rule.id not in LOST
 
 
-def _counts(findings: list[Finding], accepted: int) -> Details:
+def _counts(findings: list[Finding], accepted: int, more: Mapping[str, int]) -> Details:
     by_severity = Counter(one.severity.value for one in findings)
-    rules = Counter(one.rule.id for one in findings)
+    severities = {one.rule.id: one.severity.value for one in findings}
+    for rule, count in more.items():
+        by_severity[severities[rule]] += count
+    rules = Counter(one.rule.id for one in findings) + Counter(more)
     counts = {f"{name}s": by_severity[name] for name in Severity}
     failed = {one.rule.id for one in findings if one.severity is not Severity.INFO}
     return {**counts, "accepted": accepted, "failedRules": len(failed), "rules": dict(sorted(rules.items()))}
