@@ -92,12 +92,13 @@ def parse_duration(text: str, where: str) -> int:
     """
     match = re.fullmatch(rf"\s*([0-9]{{1,15}})\s*({'|'.join(DURATIONS_MS)})\s*", text.lower())
     if match is None:
+        is_number = re.fullmatch(r"[1-9][0-9]{0,14}", text) is not None
         unknown = UsageError(
-            f"{where}: {text!r} is not a duration",
+            f"{where}: {text!r} is not a duration" + (f": add a unit, such as {text}d" if is_number else ""),
             code="usage.duration",
             facts={"expected": f"a number and one of {', '.join(DURATIONS_MS)}, as in 30d or 168h"},
         )
-        if near := _near_duration(text):
+        if near := f"{text}d" if is_number else _near_duration(text):
             unknown.facts["did you mean"], unknown.written = near, text
         raise unknown
     duration = int(match[1]) * DURATIONS_MS[match[2]]

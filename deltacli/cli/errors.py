@@ -23,7 +23,15 @@ from deltacli.cli.terminal.shell import (
     with_files,
 )
 from deltacli.cli.terminal.term import say, say_json, visible
-from deltacli.errors import DeltacliError, NotATable, PaimonTable, PathExternal, UsageError, VersionAbsent
+from deltacli.errors import (
+    DeltacliError,
+    NotATable,
+    PaimonTable,
+    PathExternal,
+    PermissionRefused,
+    UsageError,
+    VersionAbsent,
+)
 from deltacli.hints import TABLE, is_command, is_shared, is_whole, nearest_name
 
 _BY_ROLLBACK = {"instead": "an engine returns to a snapshot or tag: sys.rollback_to"}
@@ -186,6 +194,13 @@ def _is_at(word: str, place: str) -> bool:
     return word == place or f"file://{quote(os.fsencode(os.path.abspath(word)))}" == place.rstrip("/")
 
 
+def _is_below(hint: str, table: str) -> bool:
+    """Return whether a hint to look at a directory is about a local table, or a part of it."""
+    place = hint.removeprefix("ls -ld ").strip("'")
+    root = os.path.abspath(table.removeprefix("file://"))
+    return place == root or place.startswith(f"{root}/")
+
+
 _REPEATABLE = frozenset({"--allow-external", "--spark-conf", "--storage-option"})
 
 
@@ -215,6 +230,8 @@ def _hint(error: DeltacliError, arguments: Sequence[str], table: str | None) -> 
     if isinstance(error, VersionAbsent) and error.hint.endswith((f" --version {error.nearest}", TABLE)):
         return _of_nearest_version(error, arguments) or with_files(fill_hint(error.hint, table), arguments)
     hint = fill_hint(error.hint, table)
+    if isinstance(error, PermissionRefused) and table and _is_below(error.hint, table):
+        hint = f"deltacli doctor access {quoted_table(table)}"
     if table is not None and is_shared(table):  # of which a lower level does not ask for files
         hint = hint.replace("--level storage", "--level footers")
     hint = with_files(hint, arguments)

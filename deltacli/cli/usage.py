@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from deltacli.cli.command_tree import COMMANDS, GROUPS, is_command, leads_on, path_in, path_of
 from deltacli.cli.errors import say_document, wants_json
-from deltacli.cli.terminal.shell import again, again_with, before_consent, without_value
+from deltacli.cli.terminal.shell import again, again_with, before_consent, quoted, without_value
 from deltacli.cli.terminal.term import say, visible
 from deltacli.errors import UsageError
 from deltacli.hints import nearest_name
@@ -28,7 +28,7 @@ OF_OTHERS = {
     "describe": "snapshot",
     "detail": "snapshot",
     "files": "snapshot --files",
-    "fsck": "repair",
+    "fsck": "validate",
     "gc": "vacuum",
     "head": "read",
     "info": "snapshot",
@@ -57,15 +57,24 @@ OF_A_TABLE = {
 """Group -> its command for a table, or a directory of tables, that is named where a command was expected."""
 
 _OF_OTHER_OPTIONS = {
+    "--as-of": "--timestamp",
+    "--at": "--timestamp",
+    "--cols": "--columns",
+    "--dry": "--dry-run",
+    "--end": "--to",
     "--filter": "--where",
     "--keep": "--retention",
     "--older-than": "--retention",
     "--query": "--where",
     "--retain": "--retention",
+    "--select": "--columns",
+    "--since": "--from",
+    "--start": "--from",
+    "--until": "--to",
 }
 """Option of other programs -> the one that does it here, in commands that have it."""
 
-_ROWS = frozenset({"-n", "--lines", "--max-rows", "--number", "--rows"})
+_ROWS = frozenset({"-n", "--head", "--lines", "--max-rows", "--number", "--rows"})
 _OF_TABLE_ONLY = frozenset({"history", "read", "snapshot", "validate"})
 _ALIKE, _ALIKE_COMMANDS, _ALIKE_VERSION = 0.75, 0.65, 0.8
 
@@ -75,6 +84,8 @@ class Meant(NamedTuple):
 
     name: str | None
     hint: str
+    fact: str | None = None
+    """What to say where nothing else was meant."""
 
 
 def report_usage(error: Exception, arguments: Sequence[str]) -> None:
@@ -84,7 +95,7 @@ def report_usage(error: Exception, arguments: Sequence[str]) -> None:
     message = _in_our_words(message)
     meant = _meant(error, message, arguments)
     if meant is not None:
-        message += f"; did you mean {meant.name}?" if meant.name else ""
+        message += f"; did you mean {meant.name}?" if meant.name else f"; {meant.fact}" if meant.fact else ""
     hint = (
         " ".join(["deltacli", *path_in(arguments), "--help"])
         if meant is None
@@ -124,6 +135,8 @@ def _meant(error: Exception, message: str, arguments: Sequence[str]) -> Meant | 
     if rest and message == f"no such command {rest[0]!r}":
         return _command_for(" ".join(path), rest[0], rest[1:])
     options = _options_of(error)
+    if path == ("schema", "diff") and len(rest) == 3 and "".join(rest[1:]).isdecimal():
+        return Meant("'diff'", again(["diff", *rest]))
     if extra := re.fullmatch(r"got unexpected extra argument\(s\) \((\d+)([smhdw]?)\)", message):
         option, value = "--retention" if extra[2] else "--version", extra[1] + extra[2]
         if option in options and not any(word.partition("=")[0] == option for word in arguments):
@@ -226,6 +239,11 @@ def _command_for(group: str, word: str, rest: Sequence[str]) -> Meant | None:
         return Meant(repr(" ".join(path)), again([*path, word, *rest[len(path) :]]))
     if not group and word == "version":
         return Meant("--version", "deltacli --version")
+    if not group and word == "compact":
+        hint = f"deltacli optimize {quoted(rest[0])} --dry-run" if len(rest) == 1 else "deltacli optimize --help"
+        return Meant("'optimize' or 'log compact'", hint)
+    if (group, word) == ("log", "ls"):
+        return Meant("'history'", again(["history", *rest]))
     if not group and word in OF_OTHERS:
         if rest and leads_on(tuple(rest[:1])):  # describe history TABLE
             return Meant(repr(rest[0]), again(rest))
@@ -255,6 +273,12 @@ def _options_of(error: Exception) -> list[str]:
 
 def _option_for(name: str, options: Sequence[str], arguments: Sequence[str]) -> Meant | None:
     """Return the option that was meant by an unknown one, or the command that has it."""
+    if (behind := _behind_command(name, arguments)) is not None:
+        return behind
+    path = " ".join(path_of(arguments))
+    if name in _CONSENT and not {"--yes", name} & {*options} and is_command(path_of(arguments)):
+        kept = [word for word in arguments if word != name]
+        return Meant(None, again(kept), f"{path} needs no confirmation")
     if arguments[0] == "history" and nearest_name(name.lstrip("-"), ["version"], alike=_ALIKE_VERSION):
         meant = again(["snapshot", *_with_option(name, "--version", arguments[1:])])
         return Meant(None if name == "--version" else "--version of 'snapshot'", meant)
@@ -263,20 +287,49 @@ def _option_for(name: str, options: Sequence[str], arguments: Sequence[str]) -> 
     if name == "--upgrade-protocol" and arguments[0] == "features":  # features add does it
         return Meant(None, again([word for word in arguments if word != name]))
     united = re.fullmatch(r"(--.+)-(weeks|days|hours|minutes|seconds)", name)
-    if united and united[1] in options:
-        return Meant(united[1], again(_with_unit(united[1], united[2][0], name, arguments)))
+    if united and (option := _OF_OTHER_OPTIONS.get(united[1], united[1])) in options:
+        return Meant(option, again(_with_unit(option, united[2][0], name, arguments)))
     if name == "-n" and not re.search(r"\0-n\0\d", "\0".join(arguments)):  # a dry run of make, rsync and others
         near: str | None = "--dry-run" if "--dry-run" in options else None
     elif name in _ROWS and "--limit" in options:
-        near = "--limit"
-    elif _OF_OTHER_OPTIONS.get(name) in options:
-        near = _OF_OTHER_OPTIONS[name]
+        near = "--limit" if name != "--head" or re.search(r"\0--head[=\0]\d", "\0".join(arguments)) else None
+    elif (known := _known_here(name, options, arguments)) is not None:
+        near = known
     else:
         plain = {option.lstrip("-"): option for option in options}
         near = plain.get(nearest_name(name.lstrip("-"), plain, alike=_ALIKE) or "")
     if near is None:
-        return _of_another_command(name, arguments) if name.startswith("--") else None
-    return Meant(near, again(_with_option(name, near, arguments)))
+        return _of_another_command(name, arguments) if name.startswith("--") and name not in _CONSENT else None
+    words = _with_option(name, near, arguments)
+    for other in {word.partition("=")[0] for word in words} & {*_OF_OTHER_OPTIONS} - {*options}:
+        words = _with_option(other, _known_here(other, options, words) or other, words)
+    return Meant(near, again(words))
+
+
+_CONSENT = frozenset({"-y", "--force", "--yes"})
+
+
+def _behind_command(name: str, arguments: Sequence[str]) -> Meant | None:
+    """Return the command line whose option is before its command with the option behind it."""
+    from deltacli.cli.help_page import commands_with
+
+    if arguments[0].partition("=")[0] != name:
+        return None
+    for place in (1, 2):
+        path = path_of(arguments[place:])
+        if is_command(path) and " ".join(path) in commands_with(name):
+            return Meant(None, again([*arguments[place:], *arguments[:place]]))
+    return None
+
+
+def _known_here(name: str, options: Sequence[str], arguments: Sequence[str]) -> str | None:
+    """Return the option for one of other programs: of a time, or of a version where its value is a number. The --from
+    of a command without --to is a source.
+    """
+    known = _OF_OTHER_OPTIONS.get(name)
+    is_number = re.search(rf"\0{re.escape(name)}[=\0]\d+(?=\0|\Z)", "\0" + "\0".join(arguments))
+    known = "--version" if known == "--timestamp" and is_number else known
+    return known if known in options and ("--to" in options or known != "--from") else None
 
 
 def _with_option(name: str, meant: str, arguments: Sequence[str]) -> list[str]:
@@ -300,13 +353,14 @@ def _with_unit(option: str, unit: str, name: str, arguments: Sequence[str]) -> l
 
 def _of_another_command(option: str, arguments: Sequence[str]) -> Meant | None:
     """Return the help of the command that has an option, of the same group where one there has it. Commands of `share`
-    are about something else than a table.
+    are about something else than a table. None that asks before it changes or deletes something is suggested.
     """
     from deltacli.cli.help_page import commands_with
 
     group = arguments[:1]
-    having = (one for one in commands_with(option) if not one.startswith("share ") or group == ["share"])
-    found = sorted(having, key=lambda command: command.split()[:1] != group)
+    having = {*commands_with(option)} - {*commands_with("--yes")}
+    having = {one for one in having if not one.startswith("share ") or group == ["share"]}
+    found = sorted(having, key=lambda command: (command.split()[:1] != group, command))
     if not found or (len(found) > _FEW and found[0].split()[:1] != group):
         return None
     return Meant(f"{option} of {found[0]!r}", f"deltacli {found[0]} --help")

@@ -138,7 +138,7 @@ def test_what_writes_to_a_read_only_table_is_refused_by_name_and_leaves_nothing(
     for line, (code, error) in found.items():
         assert (7, "storage.permission") == (code, error["code"]), line
         assert "permission denied" in error["message"]
-        assert error["hint"].startswith("ls -ld ")
+        assert error["hint"].startswith("deltacli doctor access ")
 
 
 def test_files_that_cannot_be_deleted_are_counted_and_the_vacuum_is_recorded(

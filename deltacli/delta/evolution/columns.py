@@ -117,7 +117,8 @@ def _as_it_is(draft: Draft, change: AddColumn, parent: ColumnPlace, known: Struc
         str(known.metadata.get(CHAR_VARCHAR_KEY) or sql_text(known.data_type)),
     )
     if wanted != has or not known.nullable:
-        forbid("alter.column-exists", f"{text} already exists, as {has}{'' if known.nullable else ' NOT NULL'}")
+        said = f"{text} already exists, as {has}{'' if known.nullable else ' NOT NULL'}"
+        forbid("alter.column-exists", said, command("schema show"))
     if change.comment and change.comment != known.metadata.get("comment"):
         forbid("alter.column-exists", f"{text} already exists, with another comment", _way_to("comment", text, "TEXT"))
     if change.position is not None:

@@ -205,7 +205,7 @@ class _Parser:
             return PrimitiveType(f"{'varchar' if name.startswith('v') else 'char'}({int(fixed[1])})")
         if name not in _PLAIN and decimal_of(name) is None:
             reason = f"{text} is not a type of new columns"
-            if name.startswith(("dec", "numeric")):
+            if word.lower() in ("dec", "decimal", "numeric"):
                 reason = OF_DECIMALS
             elif (near := nearest_type(text, _WORDS)) is not None:
                 reason += f"; did you mean {near}?"
