@@ -94,7 +94,7 @@ help;-;again;Show the help of a command, or explain a rule, a code, a property, 
 '
             arguments='once;DIRECTORY
 once;add type rename drop move comment default nullable not-null set unset table-comment name constraint cluster mapping
-once;@paths
+once;@altered
 again;TEXT
 '
             ;;
@@ -319,7 +319,7 @@ table;-;again;Give advice on a table, with the numbers of now and of afterwards.
         'explain ')
             commands=''
             options='--client;deltalake duckdb polars chdb delta-sharing spark databricks trino pypaimon;again;Client to explain, in a version or the newest known.  Repeatable.
---if;add=adaptiveMetadata add=adaptiveMetadata-preview add=allowColumnDefaults add=appendOnly add=catalogManaged add=catalogOwned-preview add=changeDataFeed add=checkConstraints add=checkpointProtection add=clustering add=collations add=collations-preview add=columnMapping add=columnMappingUsageTracking add=coordinatedCommits-preview add=deletionVectors add=domainMetadata add=generatedColumns add=geospatial add=geospatial-dev add=icebergCompatV1 add=icebergCompatV2 add=icebergCompatV3 add=icebergWriterCompatV1 add=icebergWriterCompatV3 add=identityColumns add=inCommitTimestamp add=inCommitTimestamp-preview add=invariants add=liquid add=materializePartitionColumns add=redirectReaderWriter-preview add=redirectWriterOnly-preview add=rowTracking add=timestampNanos add=timestampNtz add=timestampWithoutTimezone add=typeWidening add=typeWidening-preview add=v2Checkpoint add=vacuumProtocolCheck add=variantShredding add=variantShredding-preview add=variantType add=variantType-preview drop=adaptiveMetadata drop=adaptiveMetadata-preview drop=allowColumnDefaults drop=appendOnly drop=catalogManaged drop=catalogOwned-preview drop=changeDataFeed drop=checkConstraints drop=checkpointProtection drop=clustering drop=collations drop=collations-preview drop=columnMapping drop=columnMappingUsageTracking drop=coordinatedCommits-preview drop=deletionVectors drop=domainMetadata drop=generatedColumns drop=geospatial drop=geospatial-dev drop=icebergCompatV1 drop=icebergCompatV2 drop=icebergCompatV3 drop=icebergWriterCompatV1 drop=icebergWriterCompatV3 drop=identityColumns drop=inCommitTimestamp drop=inCommitTimestamp-preview drop=invariants drop=liquid drop=materializePartitionColumns drop=redirectReaderWriter-preview drop=redirectWriterOnly-preview drop=rowTracking drop=timestampNanos drop=timestampNtz drop=timestampWithoutTimezone drop=typeWidening drop=typeWidening-preview drop=v2Checkpoint drop=vacuumProtocolCheck drop=variantShredding drop=variantShredding-preview drop=variantType drop=variantType-preview widen=;again;Change to suppose: add=FEATURE, drop=FEATURE or widen=COLUMN:TYPE.  Repeatable.
+--if;@supposed;again;Change to suppose: add=FEATURE, drop=FEATURE or widen=COLUMN:TYPE.  Repeatable.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
@@ -2035,6 +2035,7 @@ _deltacli_words_of_table() {
         [[ $one != '~/'* ]] || one=$HOME/${one:2}
         plain+=("${one//\\/}")
     done
+    [[ $word != *=* ]] || plain+=("${word%%=*}=")
     kind=$(command deltacli --table-words "$1" "${plain[@]}" 2>/dev/null)
     kind=${kind:-TEXT}
 }
@@ -2052,6 +2053,7 @@ _deltacli_offer_values() {
     done
     while IFS='' read -r reply; do
         [[ -n $reply ]] || continue
+        [[ $kind == FILE || $kind == DIRECTORY || $word != *,* || ",${word%,*}," != *",${reply##*,},"* ]] || continue
         reply=$2$reply
         COMPREPLY+=("${reply#"$kept"}")
     done < <(

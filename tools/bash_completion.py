@@ -98,6 +98,7 @@ _deltacli_words_of_table() {
         [[ $one != '~/'* ]] || one=$HOME/${one:2}
         plain+=("${one//\\/}")
     done
+    [[ $word != *=* ]] || plain+=("${word%%=*}=")
     kind=$(command deltacli --table-words "$1" "${plain[@]}" 2>/dev/null)
     kind=${kind:-TEXT}
 }
@@ -115,6 +116,7 @@ _deltacli_offer_values() {
     done
     while IFS='' read -r reply; do
         [[ -n $reply ]] || continue
+        [[ $kind == FILE || $kind == DIRECTORY || $word != *,* || ",${word%,*}," != *",${reply##*,},"* ]] || continue
         reply=$2$reply
         COMPREPLY+=("${reply#"$kept"}")
     done < <(

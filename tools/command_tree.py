@@ -26,6 +26,8 @@ class Kind(StrEnum):
     COLUMNS = "columns"
     PATHS = "paths"
     WIDENINGS = "widenings"
+    ALTERED = "altered"
+    SUPPOSED = "supposed"
     FEATURES = "features"
     PROPERTIES = "properties"
     POINTS = "points"

@@ -73,7 +73,18 @@ end
 function __deltacli_of_table
     __deltacli_read
     set -l named (string replace -r '^~/' "$HOME/" -- $__deltacli_named)
+    set -a named (string replace -rf '=.*' '=' -- (commandline -ct))
     command deltacli --table-words $argv[1] $named 2>/dev/null | string replace -r '$' '\\t'
+end
+
+# Leave out items that a list with commas has already.
+function __deltacli_new
+    for line in $argv
+        set -l items (string split , -- (string replace -r '\t.*' '' -- "$line" | string replace -r '^--[^=]*=' ''))
+        set -l last $items[-1]
+        set -e items[-1]
+        contains -- $last $items; or echo $line
+    end
 end
 
 complete -c deltacli -f
@@ -133,7 +144,7 @@ def _words(value: Value) -> str:
     match value.kind:
         case Kind.CHOICE if value.is_list:
             words = f"printf '%s\\t\\n' {' '.join(value.choices)}"
-            offered = f'(__fish_complete_list , "{words}")'
+            offered = f'(__deltacli_new (__fish_complete_list , "{words}"))'
             return f"-f -a {_quote(offered)}"
         case Kind.CHOICE:
             described = (f"{choice}\\t''" for choice in value.choices)
@@ -144,9 +155,8 @@ def _words(value: Value) -> str:
             return "-f -a '(__fish_complete_directories (commandline -ct))'"
         case kind if kind in OF_TABLE:
             words = f"__deltacli_of_table {kind}"
-            return (
-                f"-f -k -a {_quote(f'(__fish_complete_list , {_argument(words)})' if value.is_list else f'({words})')}"
-            )
+            listed = f"__deltacli_new (__fish_complete_list , {_argument(words)})"
+            return f"-f -k -a {_quote(f'({listed if value.is_list else words})')}"
         case _:
             return ""
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from deltacli.cli.render.history_columns import history_columns
 from deltacli.delta.log.commit_lines import KNOWN_ACTIONS
-from deltacli.delta.protocol.features import FEATURES
 from deltacli.delta.rules.framework.catalogue import CATALOGUE
 from deltacli.operations.explain.known_clients import known_clients, paimon_clients
 from deltacli.paimon.rules.catalogue import PAIMON_CATALOGUE
@@ -18,7 +17,6 @@ _RULES = (*CATALOGUE.rules, *PAIMON_CATALOGUE.rules)
 _SHARE_RULES = tuple(rule.id for area in areas() for rule in area.rules)
 _WORDS: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("explain", "--client"): tuple(client.name for client in (*known_clients(), *paimon_clients())),
-    ("explain", "--if"): (*(f"{verb}={name}" for verb in ("add", "drop") for name in sorted(FEATURES)), "widen="),
     ("history", "--columns"): tuple(column.name for column in history_columns(0, counts=True)),
     ("log cat", "--actions"): tuple(sorted(KNOWN_ACTIONS)),
     ("share test", "--ignore"): _SHARE_RULES,
@@ -32,6 +30,7 @@ _WORDS: Mapping[tuple[str, str], tuple[str, ...]] = {
 _VERSIONS = frozenset({"V", "V|T", "V2", "VERSION", "A,B-C,…"})
 _COLUMNS = {("changes", "--columns"), ("diff", "--key"), ("read", "--columns")}
 _OF_TABLE = {
+    ("explain", "--if"): Kind.SUPPOSED,
     ("features", "[NAME]"): Kind.FEATURES,
     ("properties", "[K=V|K]"): Kind.PROPERTIES,
     ("schema diff", "--from"): Kind.POINTS,
@@ -63,7 +62,7 @@ def _split(command: Command) -> tuple[Argument, ...]:
     if command.name != "alter":
         return command.arguments
     *arguments, words = command.arguments
-    column = replace(words, value=Value("COLUMN", Kind.PATHS), repeatable=False)
+    column = replace(words, value=Value("COLUMN", Kind.ALTERED), repeatable=False)
     return (*arguments, column, replace(words, required=False))
 
 

@@ -22,6 +22,7 @@ _deltacli_of_table() {
     local -a found suffix named=("${(@Q)line}")
     named=("${(@)named/#\\~\\//$HOME/}")
     [[ $2 != argument ]] || named=("${(@)named[1,-2]}")  # without the word at the cursor
+    [[ $PREFIX != *=* ]] || named+=("${PREFIX%%=*}=")
     found=(${(f)"$(command deltacli --table-words $1 "${(@)named}" 2>/dev/null)"})
     if [[ $2 == list ]]; then
         _sequence compadd - $found

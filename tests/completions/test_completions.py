@@ -206,6 +206,11 @@ def test_versions_and_columns_of_a_local_table_are_completed(matches: Matches, h
     assert [] == matches("deltacli alter nowhere drop ")
 
 
+def ends(words: list[str]) -> set[str]:
+    """What follows `=` in words: bash replaces only that, and inserts the part before it once."""
+    return {word.rpartition("=")[2] for word in words}
+
+
 def test_words_of_a_table_depend_on_the_arguments_before_them(matches: Matches, home: Path) -> None:
     properties = {"owner": "ops", "delta.appendOnly": "false"}
     table_of("id int, day date", properties=properties).commits(3).write(home / "here" / "tbl")
@@ -220,6 +225,13 @@ def test_words_of_a_table_depend_on_the_arguments_before_them(matches: Matches, 
     assert ["delta.appendOnly", "owner"] == matches("deltacli properties tbl unset ")
     assert ["owner"] == matches("deltacli properties tbl unset delta.appendOnly ow")
     assert [f"version:{version}" for version in range(4)] == matches("deltacli schema diff tbl --from vers")
+    assert ["add", "drop"] == matches("deltacli alter tbl constraint ")
+    assert {"false", "true"} == ends(matches("deltacli properties tbl set delta.appendOnly="))
+    assert [] == matches("deltacli properties tbl set delta.columnMapping.mode=")
+    assert {"appendOnly", "invariants"} == ends(matches("deltacli explain tbl --if drop="))
+    assert ["id,day"] == matches("deltacli read tbl --columns id,")
+    assert ["--columns=id,day"] == matches("deltacli read tbl --columns=id,")
+    assert "version,version" not in matches("deltacli history tbl --columns version,")
     assert ["lake", "orders"] == matches("deltacli fleet plan --only ")
     assert ["eu"] == matches("deltacli fleet run conf.toml --only ")
 

@@ -1,5 +1,5 @@
 """Words of a local table or policy file that shells complete: `deltacli --table-words KIND ARGUMENT…`, which the
-completion scripts call with the arguments before the cursor, the table first.
+completion scripts call with the arguments before the cursor, the table first, and `KEY=` of a value at the cursor last.
 
 They are printed one per line. Whatever fails prints nothing, and words that a shell would have to quote are left out.
 """
@@ -27,7 +27,7 @@ def table_words(kind: str, *arguments: str) -> list[str]:
     table, *others = arguments or ("fleet.toml" if kind == "groups" else "",)
     if "#" in table or not table:
         return []
-    is_plain = re.compile(r"[\w.]+" if kind in ("versions", "columns", "paths") else r"[\w.:-]+=?").fullmatch
+    is_plain = re.compile(r"[\w.]+" if kind in ("versions", "columns", "paths") else r"[\w.:-]+(=[\w.:-]*)?").fullmatch
     return list(islice(filter(is_plain, _words(kind, "" if "://" in table else table, others)), _MOST))
 
 
@@ -37,10 +37,19 @@ def _words(kind: str, table: str, others: Sequence[str]) -> Iterator[str]:
             yield from _versions(table)
         case "columns" | "paths":
             yield from _columns(table, nested=kind == "paths")
+        case "altered" if others[:1] == ["constraint"]:
+            yield from ("add", "drop")
+        case "altered" if others[:1] not in (["name"], ["mapping"], ["table-comment"], ["set"], ["unset"]):
+            yield from _columns(table, nested=True)
+        case "supposed":
+            yield from (f"{verb}={name}" for verb in ("add", "drop") for name in _features(table, verb == "drop"))
+            yield "widen="
         case "widenings":
             yield from _types(table, others[-1]) if len(others) % 2 else _columns(table, nested=True)
         case "features":
             yield from _features(table, others[:1] == ["drop"])
+        case "properties" if others[:1] == ["set"] and others[-1].endswith("="):
+            yield from _values(others[-1].removesuffix("="))
         case "properties":
             yield from _properties(table, others[0] if others else "get")
         case "points":
@@ -117,6 +126,13 @@ def _properties(table: str, action: str) -> Iterator[str]:
     own = sorted(newest.properties) if newest else ()
     known = () if action == "unset" and newest else known_keys()
     yield from (f"{key}=" if action == "set" else key for key in dict.fromkeys([*own, *known]))
+
+
+def _values(key: str) -> Iterator[str]:
+    from deltacli.delta.protocol.known_properties import PropertyKind, kind_of
+
+    if kind_of(key) is PropertyKind.BOOLEAN:
+        yield from (f"{key}=true", f"{key}=false")
 
 
 def _groups(file: str) -> Iterator[str]:
