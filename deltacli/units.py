@@ -39,6 +39,11 @@ def format_size(size_bytes: int) -> str:
     return f"{size_bytes} B" if unit == "B" else f"{value:.1f} {unit}"
 
 
+def format_limit(size_bytes: int) -> str:
+    """Format a whole limit in bytes for people: `64 MiB`."""
+    return format_size(size_bytes).replace(".0 ", " ")
+
+
 _BEFORE_UNIT = pattern(r"(?<![\w.,])(\d[\d.,]*) (?=(?:[KMGTPE]i?B|B|ms|s|min|h|d|%)(?!\w))")
 
 

@@ -64,6 +64,7 @@ def next_command(report: ValidationReport, without: Container[str] = ()) -> str 
     explains the rule of the worst; rules of `without` have no explanation.
     """
     from deltacli.cli.render.validate.report import worst_first
+    from deltacli.delta.rules.framework.base import Severity
     from deltacli.delta.rules.framework.repairs import repair_to_try
 
     if any(table.suppressed for table in report.tables):
@@ -71,6 +72,8 @@ def next_command(report: ValidationReport, without: Container[str] = ()) -> str 
     pairs = [(table, found) for table in report.tables for found in table.findings if found.rule.id not in without]
     if not pairs:
         return None
+    if all(found.severity is Severity.INFO for _, found in pairs):  # remarks are no reason to change a table
+        return f"deltacli history {quoted_table(pairs[0][0].name)}"
     at_stake = min(worst_first(*pair) for pair in pairs)
     worst = [(table, found) for table, found in pairs if worst_first(table, found) == at_stake]
     commands = (

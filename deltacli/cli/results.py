@@ -123,6 +123,10 @@ class Result:
         """Return the rows of `--format csv`."""
         raise NotImplementedError
 
+    def rows_written(self) -> int | None:
+        """Return how many rows of a table were written; None where the result is something else."""
+        return None
+
     def sections(self, _terminal: Terminal) -> Sequence[Section]:
         """Return the description of the result as a whole, in labelled lines."""
         return []

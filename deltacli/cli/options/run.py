@@ -20,6 +20,7 @@ from deltacli.cli.terminal.term import Style, Terminal, close_live_line, say, sa
 from deltacli.clock import Clock
 from deltacli.errors import PaimonTable
 from deltacli.progress import SILENT, Progress
+from deltacli.units import format_size, plural
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
@@ -137,6 +138,19 @@ class Run:
                 write_sections(sink, self.terminal, new)
             else:
                 self.format.write(sink, result, self.terminal)
+        self._say_where(result.rows_written())
+
+    def _say_where(self, rows: int | None) -> None:
+        """Name the file that was written where a user watches, who would see nothing at all."""
+        if self.quiet or self.output is None or not sys.stderr.isatty() or not os.path.isfile(self.output):
+            return
+        size = format_size(os.path.getsize(self.output))
+        counted = "" if rows is None else f"{plural(rows, 'row')} ({size}) to "
+        said = f"wrote {counted}{self.output}" if counted else f"wrote {self.output} ({size})"
+        if self.log_is_json and not self.format.errors_are_json:
+            self.note(said)
+        else:
+            say(said)  # plain text, as progress is, also where the file is JSON
 
     def confirm(self) -> None:
         """Remember that the user agreed to the plan that was written last."""

@@ -31,6 +31,8 @@ class HistoryResult(Result):
     is_chosen: bool
     absent: Sequence[str] = ()
     lists: bool = True
+    no_room: str = ""
+    """What the screen had no room for, once it is drawn."""
 
     def document(self) -> Document:
         fields = envelope("deltacli.history", self.found.table, complete=self.found.is_complete)
@@ -58,13 +60,15 @@ class HistoryResult(Result):
             from deltacli.cli.render.terminal.console import Canvas
             from deltacli.cli.render.terminal.history import draw_history
 
-            draw_history(Canvas(sink, terminal), self.found, shown, rows)
+            self.no_room = draw_history(Canvas(sink, terminal), self.found, shown, rows)
             return
         write_table(sink, terminal, shown, rows, note=lambda line: line.gap, keep_empty=self.is_chosen)
 
     def notes(self, table: str, *, on_screen: bool) -> Iterator[str]:
         """Yield what is missing or omitted, and the next command."""
         found, name = self.found, quoted_table(table)
+        if self.no_room:
+            yield self.no_room
         for absent in self.absent:
             yield f"note: no commit shown has the key {absent} in its commitInfo"
         if found.missing:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deltacli.cli.render.columns import Column, unknown_column
+from deltacli.cli.render.columns import Column, exact, unknown_column
 from deltacli.cli.terminal.term import Style
 from deltacli.hints import nearest_name
 from deltacli.typing import JsonObject
@@ -151,15 +153,53 @@ _OPERATIONS: tuple[tuple[Style, tuple[str, ...]], ...] = (
 
 def _parameters(line: HistoryLine) -> str:
     """Return the operation's parameters without empty ones and the mode."""
+    return ", ".join(f"{name}={value}" for name, value in _filled_parameters(line).items())
+
+
+def parameters_in_words(line: HistoryLine) -> str:
+    """Return the operation's parameters for a narrow column: a predicate alone, `zorder by day`."""
+    return ", ".join(
+        f"{_PARAMETER_WORDS.get(name, f'{name}=')}{_without_brackets(value)}"
+        for name, value in _filled_parameters(line).items()
+    )
+
+
+_PARAMETER_WORDS = {
+    "predicate": "",
+    "zOrderBy": "zorder by ",
+    "clusterBy": "cluster by ",
+    "partitionBy": "partition by ",
+    "properties": "",
+}
+
+
+def _filled_parameters(line: HistoryLine) -> dict[str, object]:
     info = (line.item.commit_info if line.item else None) or {}
     parameters = info.get("operationParameters")
     if not isinstance(parameters, dict):
-        return ""
-    return ", ".join(
-        f"{name}={value}"
+        return {}
+    return {
+        name: value
         for name, value in parameters.items()
         if name != "mode" and value not in (None, "", "[]", "{}", "null")
-    )
+    }
+
+
+def _without_brackets(value: object) -> str:
+    """Return a parameter, which may be a list or an object as JSON, as plain text: `["(day < 3)"]` as `day < 3`."""
+    read = value
+    if isinstance(value, str) and value[:1] in ("[", "{"):
+        with contextlib.suppress(ValueError):
+            read = json.loads(value)
+    match read:
+        case list():
+            return ", ".join(map(_without_brackets, read))
+        case dict():
+            return ", ".join(f"{name}={_without_brackets(one)}" for name, one in read.items())
+        case _:
+            text = read if isinstance(read, str) else exact(read)
+            inner = text[1:-1]
+            return inner if text == f"({inner})" and "(" not in inner and ")" not in inner else text
 
 
 def _changes(line: HistoryLine) -> str:

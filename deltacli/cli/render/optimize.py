@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from deltacli.cli.render.sections import Section
+from deltacli.cli.render.sections import Section, refused
 from deltacli.cli.results import Outcome
 from deltacli.cli.terminal.term import Style
 from deltacli.delta.protocol.intervals import deleted_file_retention_ms
@@ -88,8 +88,11 @@ def _sections(plan: OptimizePlan, outcome: OptimizeOutcome | None) -> Iterator[S
         yield Section("verified", list(_verified(outcome)))
         yield Section("old files", list(_old_files(plan, outcome)))
     yield Section("left alone", left_alone)
-    yield Section("refused", list(_refused(plan.damaged if outcome is None else outcome.refused)), Style.PROBLEM)
-    if outcome is not None:
+    if outcome is None:
+        yield Section("refused", list(_refused(plan.damaged)), Style.PROBLEM)
+    else:
+        is_in_error = bool(outcome.refused) and not outcome.refused[0].code.startswith("optimize.")
+        yield refused(_refused(outcome.refused), in_error=int(is_in_error))
         yield Section("left behind", outcome.left_behind[:_NAMED], Style.PROBLEM)
 
 

@@ -310,6 +310,8 @@ def pasted_lines(text: str, room: int) -> list[str]:
     if found is None:
         return [text]
     said, command, rest = found.groups()
+    command, _, remark = command.partition("   # ")
+    rest = "; ".join(filter(None, (remark, rest)))
     return [said, *folded_command(command, room), *(pasted_lines(rest, room) if rest else [])]
 
 

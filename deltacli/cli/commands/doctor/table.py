@@ -89,11 +89,8 @@ def table(run: Run, table: TableArgument, *, request: DoctorRequest, how: Doctor
         raise report.facts.gap
     if how.check and report.advice:
         raise typer.Exit(EXIT_FINDINGS)
-    if how.html is None:
-        from deltacli.cli.invocation import invocation
-        from deltacli.cli.terminal.shell import again_with
-
-        run.say_next(again_with(invocation.arguments, "--html", "FILE.html"))
+    if command := next(filter(None, (one.command_for(table) for one in report.advice)), None):
+        run.say_next(command)
 
 
 def _read_prices(file: str) -> PriceTable:

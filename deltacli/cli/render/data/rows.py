@@ -61,10 +61,11 @@ class Rows:
 
 @dataclass(slots=True)
 class Written:
-    """What became of the rows: whether a limit cut them, whether the screen had too little room for values, and the
-    columns for which it had none.
+    """What became of the rows: how many were written, whether a limit cut them, whether the screen had too little room
+    for values, and the columns for which it had none.
     """
 
+    rows: int = 0
     was_cut: bool = False
     cuts_values: bool = False
     left_out: dict[str, None] = field(default_factory=dict)
@@ -106,6 +107,9 @@ class RowsResult(FramedResult):
     def frames(self) -> tuple[pyarrow.Schema, Iterable[pyarrow.RecordBatch]]:
         return self._rows.schema, self._batches
 
+    def rows_written(self) -> int:
+        return self.written.rows
+
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
         """Write rows in screens of a thousand, each aligned by itself, into a pipe a column at a time."""
         columns = _screen_columns(self._rows)
@@ -133,15 +137,14 @@ def cut(batches: Iterable[pyarrow.RecordBatch], limit: int, written: Written) ->
     """The first `limit` rows (0: all), and whether there were more."""
     left = limit
     for batch in batches:
-        if not limit:
-            yield batch
-            continue
-        if batch.num_rows > left:
+        if limit and batch.num_rows > left:
             written.was_cut = True
+            written.rows += left
             if left:
                 yield batch.slice(0, left)
             return
         left -= batch.num_rows
+        written.rows += batch.num_rows
         yield batch
 
 

@@ -63,17 +63,12 @@ def _texts(findings: Sequence[StoreFinding], severity: Severity) -> list[str]:
     return [line for one in chosen for line in (f"{one.code}: {one.message}", f"  {one.next}")]
 
 
-_STATES = {"granted": "allowed", "missing": "not allowed", "unknown": "unknown"}
-
-
 def access_result(report: AccessReport) -> DoctorResult:
     """Return who sends the requests, and what each command may do."""
     content, items = report.as_json(), report.commands()
     columns: list[Column[JsonObject]] = [
         Column("commands", lambda one: one["commands"], priority=1, folds=True, least=20),
-        Column(
-            "state", lambda one: one["state"], lambda one: _STATES[one["state"]], _access_style, priority=1, least=11
-        ),
+        Column("state", lambda one: one["state"], style=_access_style, priority=1, least=7),
         Column("needs", lambda one: " ".join(one["needs"]), priority=3, folds=True, least=20),
         Column("missing", lambda one: " ".join(one["missing"]), priority=2, folds=True),
     ]
@@ -136,7 +131,9 @@ def storage_result(report: StorageReport) -> DoctorResult:
         Column("finding", lambda one: one.get("finding"), priority=4, on_screen=False),
     ]
     said = [Section("table", [report.table]), Section("store", [f"{report.store} {report.endpoint}".rstrip()])]
-    said.append(Section("scratch files", [report.scratch]))
+    said.append(
+        Section("scratch files", [f"names that begin with {report.scratch}" if report.dry_run else report.scratch])
+    )
     result = DoctorResult(
         document_fields("doctor-storage", report.table, content, is_complete=report.is_complete),
         "doctor-probe",

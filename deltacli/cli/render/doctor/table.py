@@ -13,7 +13,7 @@ from deltacli.cli.results import Listing
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.operations.doctor.table.wording import dollars, growth, numbers, saves
 from deltacli.typing import JsonObject
-from deltacli.units import format_count, format_moment, format_size, plural
+from deltacli.units import format_count, format_limit, format_moment, format_size, plural
 
 if TYPE_CHECKING:
     from deltacli.operations.doctor.table.examined import TableReport
@@ -96,7 +96,8 @@ def _files(found: JsonObject) -> str:
     if found["count"]:
         said += f"; median {format_size(found['medianBytes'])}"
     if found["smallFiles"]:
-        said += f"; {format_count(found['smallFiles'])} below {format_size(found['smallBelowBytes'])}"
+        limit = format_limit(found["smallBelowBytes"])
+        said += f"; {format_count(found['smallFiles'])} below {limit}, which optimize merges"
     return said
 
 

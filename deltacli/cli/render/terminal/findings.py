@@ -282,10 +282,16 @@ def _block(
     inner: list[RenderableType] = [canvas.text(finding.message)]
     if quotes is not None:
         inner += quotes.of(table, finding) if quote else ()
-        if rows := [(label, value) for label, value in values_of(finding) if value]:
+        if rows := [(label, _with_unit(finding, value)) for label, value in values_of(finding) if value]:
             inner.append(_pairs(canvas, rows))
     for part in inner:
         yield Padding(part, (0, 0, 0, _INDENT))
+
+
+def _with_unit(finding: Finding, value: str) -> str:
+    """Return a value as people read it: sizes as `1,363 B`."""
+    is_size = finding.rule.id.endswith(".size-mismatch") and value.isdigit()
+    return f"{format_count(int(value))} B" if is_size else value
 
 
 def _fix(canvas: Canvas, table: CheckedTable, finding: Finding) -> RenderableType:

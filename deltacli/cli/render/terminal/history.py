@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from deltacli.cli.render.columns import Column, left_out
-from deltacli.cli.render.history_columns import Changes, HistoryLine, changes_of
+from deltacli.cli.invocation import invocation
+from deltacli.cli.render.columns import GAP, Column
+from deltacli.cli.render.history_columns import Changes, HistoryLine, changes_of, parameters_in_words
 from deltacli.cli.render.terminal.console import Canvas
 from deltacli.cli.render.terminal.tables import draw_table, sparkline, split_bar
+from deltacli.cli.terminal.shell import again_with
 from deltacli.cli.terminal.term import Style
 from deltacli.units import DAY_MS, format_count, format_moment
 
@@ -20,13 +22,21 @@ if TYPE_CHECKING:
 
 _MANY_COMMITS = 20
 _NARROW = 100
-_USUAL = 80
+_WIDE = 120
 _BAR_CELLS = 8
 _SPARKS = 60
 _OPERATION_CELLS = 18
 _OPERATION_FROM = 50
-"""Cells of a screen from which bars are left out before an operation is cut."""
-
+"""Cells of a screen from which other columns are left out before an operation is cut."""
+_PARAMETER_CELLS = 12
+_NUMBER_CELLS = {"files": (6, 8, 9), "rows": (11, 14, 21)}
+"""Cells that are kept for numbers on screens that are narrow, usual and wide."""
+_LOOKS: Mapping[str, Mapping[str, Any]] = {  # Any: fields of Column
+    "age": {"priority": 6, "style": lambda _: Style.TIME},
+    "operationParameters": {"priority": 3, "least": _PARAMETER_CELLS, "text": parameters_in_words},
+    "userName": {"priority": 6},
+}
+_METRICS = "operationMetrics"
 
 Parts = Sequence[tuple[int, str, Style]]
 """Numbers with their sign and style: `(3, "+", Style.ADDED)`."""
@@ -34,14 +44,43 @@ Parts = Sequence[tuple[int, str, Style]]
 
 def draw_history(
     canvas: Canvas, history: History, columns: Sequence[Column[HistoryLine]], rows: Sequence[HistoryLine]
-) -> None:
-    """Draw the history; `columns` are those of the screen, of which the metrics become numbers and bars."""
+) -> str:
+    """Draw the history; `columns` are those of the screen, of which the metrics become numbers and bars. Return the
+    remark on what had no room, else an empty text.
+    """
     if len(history.times_ms) > _MANY_COMMITS:
         canvas.draw(commits_per_day(canvas, history.times_ms), Text(""))
-    shown = _drawn_columns(canvas, columns, rows)
-    names = draw_table(canvas, shown, rows, note=lambda line: line.gap)
-    if remark := left_out(shown, rows, names):
-        canvas.draw(canvas.text(remark, Style.QUIET, folds=False))
+    drawn = _drawn_columns(canvas, columns, rows)
+    names = draw_table(canvas, _with_room(canvas, drawn, rows), rows, note=lambda line: line.gap)
+    if any(changes_of(line.item.commit_info).rows_updated for line in rows if line.item) and "rows" in names:
+        canvas.draw(canvas.text("rows: + added, ~ updated, - deleted", Style.QUIET))
+    absent = [one for one in drawn if one.name not in names and one.in_pipe and any(map(one.shown, rows))]
+    absent = [one for one in absent if one.picture is None or one.name in _NUMBER_CELLS]  # bars are not missed
+    if absent:
+        keys = dict.fromkeys(_METRICS if one.name in _NUMBER_CELLS else one.name for one in absent)
+        command = again_with(invocation.arguments, "--columns", ",".join(["version", *keys]))
+        return f"no room for {', '.join(one.heading() for one in absent)}; to show more: {command}"
+    return ""
+
+
+def _with_room(
+    canvas: Canvas, columns: Sequence[Column[HistoryLine]], rows: Sequence[HistoryLine]
+) -> list[Column[HistoryLine]]:
+    """Return the columns for which the screen has room, as far as possible whatever the rows are: more rows of the same
+    table have the same columns.
+    """
+    if canvas.never_cuts:
+        return list(columns)
+    place = 2 if canvas.width >= _WIDE else 1 if canvas.width >= _NARROW else 0
+    room, chosen = canvas.width + len(GAP), []
+    for column in sorted(columns, key=lambda one: one.priority):
+        if rows and not any(map(column.shown, rows)):
+            continue
+        cells = _NUMBER_CELLS[column.name][place] if column.name in _NUMBER_CELLS else column.least
+        if cells + len(GAP) <= room or column.priority == 1:
+            chosen.append(column.name)
+            room -= cells + len(GAP)
+    return [column for column in columns if column.name in chosen]
 
 
 def commits_per_day(canvas: Canvas, times_ms: Sequence[int]) -> Text:
@@ -81,11 +120,9 @@ def _drawn_columns(
             case "operationMetrics":
                 drawn += _change_columns(canvas, changes, with_files=not has_counts)
             case "addedFiles" | "removedFiles":
-                drawn.append(replace(column, least=len(column.heading())))
-            case "age":
-                drawn.append(replace(column, style=lambda _: Style.TIME))
-            case _:
-                drawn.append(column)
+                drawn.append(replace(column, priority=2, least=len(column.heading())))
+            case name:
+                drawn.append(replace(column, **_LOOKS.get(name, {})))
     return drawn
 
 
@@ -115,7 +152,7 @@ def _change_columns(canvas: Canvas, changes: Mapping[int, Changes], *, with_file
             lambda _: None,
             text=lambda line: "x" if any(n for n, _, _ in parts(line, _rows if has_rows else _files)) else "",
             picture=bar,
-            priority=3,
+            priority=4,
             least=_BAR_CELLS,
         ),
     ]
@@ -144,7 +181,7 @@ def _numbers(
     room, else close together.
     """
     every = [[_signed(number, sign) for number, sign, _ in of(one)] for one in changes.values()]
-    has_places = canvas.width >= _NARROW and any(sum(map(bool, texts)) > 1 for texts in every)
+    has_places = canvas.width >= _WIDE and any(sum(map(bool, texts)) > 1 for texts in every)
     places = [max(map(len, texts)) if has_places else 0 for texts in zip(*every, strict=True)]
     lengths = [places] if has_places else [[len(text) for text in texts] for texts in every]
 

@@ -81,15 +81,18 @@ def version_strip(canvas: Canvas, first: int, last: int, lost: Spans, label_cell
     return drawn.append_text(canvas.joined([(f" {last:,}", Style.QUIET)]))
 
 
-def refusal_rows(canvas: Canvas, refusals: Iterable[tuple[str, str, str | None]]) -> list[tuple[str, RenderableType]]:
+def refusal_rows(
+    canvas: Canvas, refusals: Iterable[tuple[str, str, str | None]], *, error_has_code: bool = False
+) -> list[tuple[str, RenderableType]]:
     """Return rows of a grid: the message and the code of each refusal, and below it what overrides it.
 
-    Of a single one the code only, where the error with its message and its override follows on the same terminal.
+    Of a single one the code only, where the error with its message and its override follows on the same terminal, and
+    nothing where the error has the code, too.
     """
     refusals = list(refusals)
     rows: list[tuple[str, RenderableType]] = []
     if len(refusals) == 1 and sys.stderr is not None and sys.stderr.isatty():
-        return [("refused", canvas.text(refusals[0][1], Style.PROBLEM))]
+        return [] if error_has_code else [("refused", canvas.text(refusals[0][1], Style.PROBLEM))]
     for message, code, override in refusals:
         parts = [(message, Style.PROBLEM)] + ([] if message.endswith("]") else [(f" [{code}]", Style.QUIET)])
         rows.append(("refused", canvas.joined(parts)))

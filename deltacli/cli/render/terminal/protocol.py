@@ -100,7 +100,8 @@ def draw_settings(canvas: Canvas, content: JsonObject, said: Sequence[Section]) 
     parts: list[RenderableType | Grid] = [_chosen(canvas, sections, "table", "version")]
     if is_of_features:
         rows = [[canvas.text(f"+{one['feature']}", Style.ADDED), one.get("neededBy", "")] for one in changes]
-        parts.append(matrix(canvas, ("feature", "needed by"), rows))
+        heading = ("feature", "needed by") if any(needed for _, needed in rows) else ("feature",)
+        parts.append(matrix(canvas, heading, [row[: len(heading)] for row in rows]))
     else:
         rows = [[one["key"], change(canvas, one.get("before"), one.get("after"))] for one in changes]
         parts.append(matrix(canvas, ("property", "before → after" if not canvas.is_ascii else "before -> after"), rows))

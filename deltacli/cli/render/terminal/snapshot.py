@@ -16,7 +16,7 @@ from deltacli.cli.terminal.shell import quoted_table
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.delta.protocol.read_property import DEFAULT_CHECKPOINT_INTERVAL, parse_integer
 from deltacli.hints import is_shared
-from deltacli.units import format_count, format_size, plural
+from deltacli.units import format_count, format_limit, format_size, plural
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -121,12 +121,8 @@ def _histogram(canvas: Canvas, classes: Sequence[tuple[int, int | None, int]]) -
 
 def _class_name(lower: int, upper: int | None) -> str:
     if upper is None:
-        return f"{_whole_size(lower)} or more"
-    return f"{_whole_size(lower)} to {_whole_size(upper)}" if lower else f"below {_whole_size(upper)}"
-
-
-def _whole_size(size_bytes: int) -> str:
-    return format_size(size_bytes).replace(".0 ", " ")
+        return f"{format_limit(lower)} or more"
+    return f"{format_limit(lower)} to {format_limit(upper)}" if lower else f"below {format_limit(upper)}"
 
 
 def _partitions(canvas: Canvas, layout: FileLayout) -> Iterator[Sequence[str | Text]]:
@@ -148,7 +144,8 @@ def _small_files(layout: FileLayout, total: int) -> str | None:
     small = layout.small_files
     if small < _MANY_SMALL_FILES or 2 * small <= total or small <= 2 * len(layout.partition_bytes):
         return None
-    limit = _whole_size(SMALL_FILE_BYTES)
+    limit = format_limit(SMALL_FILE_BYTES)
     mean = format_size(layout.small_bytes // small)
     share = 100 * small // total
-    return f"{format_count(small)} of {plural(total, 'file')} ({share} %) are below {limit}, {mean} on average"
+    counted = f"{format_count(small)} of {plural(total, 'file')} ({share} %)"
+    return f"{counted} are below {limit}, {mean} on average, and take longer to open than to read"

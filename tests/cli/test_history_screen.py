@@ -1,0 +1,37 @@
+"""The columns of `history` on screens of several widths."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.pty_session import Session
+from tests.cli.screen import as_pasted, screen_of
+from tests.cli.support import make_sample
+
+
+@pytest.fixture(scope="module")
+def trips(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_sample(tmp_path_factory.mktemp("history") / "trips")
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 120])
+def test_parameters_are_shown_first_and_the_columns_are_the_same_whatever_the_limit(
+    trips: Path, width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    screens = [screen_of(monkeypatch, "history", trips, "--limit", str(limit), width=width) for limit in (0, 3, 7)]
+    whole = screens[0].splitlines()
+
+    assert 1 == len({tuple(screen.splitlines()[0].split()) for screen in screens})
+    assert next(line for line in whole if "UPDATE" in line).partition("UPDATE")[2].split()[:3] == ["trip", "=", "7"]
+    assert ("rows: + added, ~ updated, - deleted" in whole) == (width > 60)
+    assert ("changes" in whole[0]) == (width >= 100)
+
+
+def test_what_has_no_room_is_named_with_the_command_that_shows_it(trips: Path) -> None:
+    with Session("history", trips, "--no-pager", size=(60, 40)) as session:
+        _, seen = session.finish()
+
+    command = f"deltacli history {trips} --no-pager --columns version,operationMetrics,engineInfo"
+    assert f"no room for files, rows, engine; to show more: {command}" in " ".join(as_pasted(seen).split())
