@@ -111,7 +111,8 @@ def _family(area: str, topics: Mapping[str, Any]) -> tuple[str, list[Any]] | Non
             found[name] = next((text for label, text in topic["blocks"][0] if label not in _NOT_MEANT), "")
     if not found:
         return None
-    commands: list[Any] = [{"code": [f"deltacli help {area}"]}] if area in {*COMMANDS, *GROUPS} else []
+    more = [f"deltacli help {area}"]
+    commands: list[Any] = [{"code": more}] if area in {*COMMANDS, *GROUPS} else []
     return f"Rules and codes of {area}", [list(found.items()), *commands]
 
 
