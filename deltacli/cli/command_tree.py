@@ -213,7 +213,7 @@ FINDINGS: Mapping[str, str] = {
     "fleet status": "a table has an alert",
     "log crc": "the checksum differs from the state, or is unreadable",
     "optimize": "with --check: there is something to do",
-    "repair": "errors are left that repair cannot fix",
+    "repair": "errors are left that repair cannot fix; never with --dry-run",
     "restore": "with --check: the table differs from that version",
     "schema diff": "the schemas differ",
     "share check": "recipients cannot read something that is shared",

@@ -51,6 +51,19 @@ def test_every_format_contains_the_same_rows(sample: Path, tmp_path: Path) -> No
     assert "decimal(8,2)" == document["columns"][2]["type"]["fields"][1]["type"]
 
 
+def test_a_document_ends_where_a_file_cannot_be_read(sample: Path, tmp_path: Path) -> None:
+    table = Path(shutil.copytree(sample, tmp_path / "t"))
+    order = [item["path"] for item in deltacli("read", table, "--explain", "--json").document["items"]]
+    (table / order[-1]).write_bytes(b"PAR1")
+
+    done = deltacli("read", table, "--json", "--limit", "0")
+
+    found = done.document
+    validate(found, "deltacli.read")
+    assert (3, False) == (done.code, found["complete"])
+    assert 0 < len(found["items"]) < 1230
+
+
 def test_versions_and_columns_are_chosen(sample: Path) -> None:
     old = deltacli("read", sample, "--version", "1", "--columns", "DAY,trip", "--json")
     by_time = deltacli("read", sample, "--timestamp", "2026-01-01T13:00:00Z", "--columns", "DAY,trip", "--json")

@@ -128,6 +128,17 @@ def test_sizes_have_separators(tmp_path: Path) -> None:
     )
 
 
+def test_a_hint_without_any_checkpoint_is_removed_and_the_plan_says_so(home: Path) -> None:
+    (home / "tbl" / CHECKPOINT).unlink()
+
+    dry, done = repair(home, "--dry-run"), repair(home, "--yes", "--json")
+
+    words = "remove _last_checkpoint, because the log has no checkpoint"
+    assert f"would repair  {words} [hint.checkpoint-missing]" in dry.out.splitlines()
+    assert ["quarantine"] == [step["action"] for step in document(done)["steps"]]
+    assert (0, False) == (done.code, (home / "tbl" / HINT).exists())
+
+
 def test_errors_that_are_left_are_findings(home: Path) -> None:
     (home / "tbl" / f"_delta_log/{9:020d}.json").unlink()
 
@@ -136,7 +147,7 @@ def test_errors_that_are_left_are_findings(home: Path) -> None:
     assert 1 == done.code
     assert ["log.gap"] == [one["rule"] for one in document(done)["unrepaired"]]
     dry = repair(home, "--dry-run")
-    assert "cannot repair  " in dry.out
+    assert (0, 1, True) == (dry.code, done.code, "cannot repair  " in dry.out)
     assert dry.err.startswith("next: deltacli repair tbl --dry-run ")
     assert dry.err.endswith(" --from COPY\n")
 

@@ -21,8 +21,9 @@ def repair(run: Run, table: TableArgument, *, asked: Asked[RepairRequest], how: 
     are written anew from the commits. What no source has is given up in one commit,
     only with --accept-loss, and every file with its rows is named before. Replaced
     files are kept in a backup; --undo puts them back. A run ends with another look
-    at the table, and a second run has nothing to do. Exit code 1: errors are left
-    that nothing can be done about here; each is listed with the reason.
+    at the table, and a second run has nothing to do. It exits with 1 if errors are
+    left that nothing can be done about here; each is listed with the reason. A dry
+    run lists them, too, and never exits with 1.
 
     \b
     Examples:

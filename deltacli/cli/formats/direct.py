@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, BinaryIO
 
 from deltacli.cli.render.json import dumps
+from deltacli.errors import DeltacliError
 
 if TYPE_CHECKING:
     from deltacli.cli.render.data.rows import FramedResult
@@ -19,7 +20,9 @@ def write_table(sink: BinaryIO, result: Result, terminal: Terminal) -> None:
 
 
 def write_json(sink: BinaryIO, result: Result, terminal: Terminal) -> None:
-    """Write one document and a final LF, indented on a terminal; streamed items are written as they come."""
+    """Write one document and a final LF, indented on a terminal; streamed items are written as they come. After a fault
+    among them, the document ends with `"complete":false`.
+    """
     document = result.document()
     if document.items is None:
         sink.write(dumps(document.fields, indent=terminal.is_terminal) + b"\n")
@@ -27,10 +30,14 @@ def write_json(sink: BinaryIO, result: Result, terminal: Terminal) -> None:
     fields = {name: value for name, value in document.fields.items() if name != "complete"}
     sink.write(dumps(fields)[:-1] + b',"items":[')
     separator = b"\n"
-    for block in document.items:
-        sink.write(separator)
-        sink.write(block.data[:-2])
-        separator = b",\n"
+    try:
+        for block in document.items:
+            sink.write(separator)
+            sink.write(block.data[:-2])
+            separator = b",\n"
+    except DeltacliError:
+        sink.write(b'\n],"complete":false}\n')
+        raise
     sink.write(b"\n]," + dumps(document.after())[1:] + b"\n")
 
 

@@ -41,10 +41,12 @@ class MoveAside:
 
     paths: tuple[str, ...]
     is_sensitive: bool = True
+    words: str | None = None
+    """What the step does, where its name has the reason."""
 
     @property
     def name(self) -> str:
-        return f"move {', '.join(path.rpartition('/')[2] for path in self.paths)} to the backup"
+        return self.words or f"move {', '.join(path.rpartition('/')[2] for path in self.paths)} to the backup"
 
     def run(self, run: Run) -> None:
         run.backup.move(self.paths)
@@ -264,7 +266,10 @@ def plan_hint(findings: Sequence[Finding], files: Mapping[str, StoredFile], obst
         if HINT_NAME not in files:
             return Planned(unrepaired=[left(one, obstacle) for one in findings])
         change = MoveAside((log_location(HINT_NAME),), is_sensitive=False)
-    action = StepKind.REBUILD if obstacle is None else StepKind.QUARANTINE
+    elif HINT_NAME in files and not any(file.path.kind in CHECKPOINTS for file in files.values()):
+        words = f"remove {HINT_NAME}, because the log has no checkpoint"
+        change = MoveAside((log_location(HINT_NAME),), is_sensitive=False, words=words)
+    action = StepKind.QUARANTINE if isinstance(change, MoveAside) else StepKind.REBUILD
     return Planned([Step(one.rule.id, one.place, action, 0, change.name) for one in findings], [change])
 
 
