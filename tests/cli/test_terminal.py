@@ -205,7 +205,7 @@ def test_wider_terminals_show_more(sample: Path) -> None:
 
     assert "WRITE append " in least[2]
     assert "changes" not in least[0]
-    assert any("unknown: deletionVectors" in line for line in reasons)
+    assert "unknown: deletionVectors" in " ".join(" ".join(reasons).split())
     assert kinds[2].startswith("setOption  set delta.deletedFileRetentionDuration =")
     assert "parameters" in narrow[0]
     assert "engine" not in narrow[0]

@@ -12,13 +12,14 @@ FIELDS["add"]["newField"] = Field(FieldType.LONG)  # before anything is derived
 from deltacli.delta.checkpoint.comparison import comparable, compare
 from deltacli.delta.checkpoint.content import Columns, checkpoint_schema
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.rules.checkpoints.columns import _known_columns
 from deltacli.delta.rules.framework.action_types import faults_of, unknown_fields
 from deltacli.delta.rules.log.compactions import _ADD_FIELDS
 
 add = {"path": "a", "partitionValues": {}, "size": 1, "modificationTime": 2, "dataChange": True, "newField": 7}
 one, other = (whole_actions([{**add, "newField": value}], action_schemas().add, "x") for value in (7, 8))
-(difference,) = compare(comparable(one), comparable(other)).different
+(difference,) = compare(comparable(one), comparable(other), TableConfiguration()).different
 print(
     one.column("newField").to_pylist(),
     (difference.field, difference.seen, difference.expected),

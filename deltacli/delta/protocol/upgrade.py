@@ -20,11 +20,11 @@ from deltacli.errors import Refused
 from deltacli.hints import command
 
 
-def way_to_mapping(raw_protocol: Action) -> str:
+def way_to_mapping(raw_protocol: Action | None) -> str:
     """Return the command that enables column mapping, with the upgrade that this protocol needs for it; empty where the
     caller has none.
     """
-    if upgraded(raw_protocol, ["columnMapping"]) is None:
+    if not raw_protocol or upgraded(raw_protocol, ["columnMapping"]) is None:
         return command("alter", "mapping", "name")
     return command("alter", "mapping", "name", upgrade_protocol=True)
 
