@@ -95,7 +95,7 @@ def test_progress_is_shown_while_the_result_is_written_to_a_file_or_a_pipe(sampl
         to_pipe = session.finish()
     os.close(read)
 
-    assert (0, True) == (to_file[0], f"{ERASED}wrote " in to_file[1])
+    assert (0, True) == (to_file[0], f"{ERASED}wrote" in to_file[1])
     assert (0, True) == (to_pipe[0], to_pipe[1].endswith(ERASED))
     assert 22 == len(result.splitlines()) == len((tmp_path / "out").read_bytes().splitlines())
 
