@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from threading import Event, Thread, main_thread
+from threading import Event, Thread
 
 import pyarrow as pa
 import pytest
 
 from deltacli.work.checkpoints import writing as checkpoint_writing
 from deltacli.work.checkpoints.writing import Encoding, FileEncoder
-from tests.support.frames import callers
-from tests.support.waiting import wait_until
+from deltacli.work.task_tracker import TaskTracker
 
 
 class Hit(BaseException):
@@ -23,8 +22,9 @@ def test_a_file_is_not_closed_while_a_thread_that_its_pool_forgot_writes_it(
 ) -> None:
     """The signal comes while the second thread is being started, which has taken the row group meanwhile."""
     schema = pa.schema({"txn": pa.struct({"appId": pa.string()})})
-    writing, events = Event(), list[str]()
+    writing, leaving, events = Event(), Event(), list[str]()
     start, encode, digest = Thread.start, FileEncoder._encode, checkpoint_writing._digest
+    wait_idle = TaskTracker.wait_idle
 
     def start_and_interrupt(thread: Thread) -> None:
         start(thread)
@@ -34,7 +34,7 @@ def test_a_file_is_not_closed_while_a_thread_that_its_pool_forgot_writes_it(
 
     def encode_slowly(encoder: FileEncoder, rows: pa.Table) -> None:
         writing.set()
-        wait_until(lambda: events or "wait_idle" in callers(main_thread()), "somebody waits for what is written")
+        assert leaving.wait(30)
         encode(encoder, rows)
         events.append("written")
 
@@ -42,13 +42,19 @@ def test_a_file_is_not_closed_while_a_thread_that_its_pool_forgot_writes_it(
         assert writing.wait(30)  # so that there is need of a second thread
         return digest(rows)
 
+    def leave(tracker: TaskTracker[pa.Table, None]) -> None:
+        leaving.set()
+        wait_idle(tracker)
+
     def close(sink: checkpoint_writing._Sink) -> None:
         events.append("closed")
+        leaving.set()
         sink._file.close()
 
     monkeypatch.setattr(Thread, "start", start_and_interrupt)
     monkeypatch.setattr(FileEncoder, "_encode", encode_slowly)
     monkeypatch.setattr(checkpoint_writing, "_digest", digest_late)
+    monkeypatch.setattr(TaskTracker, "wait_idle", leave)
     monkeypatch.setattr(checkpoint_writing._Sink, "close", close)
 
     with pytest.raises(Hit), FileEncoder(str(tmp_path / "file"), schema, Encoding()) as encoder:

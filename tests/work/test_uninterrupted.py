@@ -5,18 +5,31 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Iterator
-from threading import Event, Thread, main_thread
+from threading import Event, Thread
 
 import pytest
 
 from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.work import uninterrupted as module
 from deltacli.work.uninterrupted import Stop, uninterrupted
-from tests.support.frames import callers
 from tests.support.waiting import wait_until
 
 
-def test_an_interruption_never_overtakes_the_deletions() -> None:
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> Event:
+    """Set once the main thread has started the other one."""
+    event = Event()
+
+    class Started(Thread):
+        def start(self) -> None:
+            super().start()
+            event.set()
+
+    monkeypatch.setattr(module, "Thread", Started)
+    return event
+
+
+def test_an_interruption_never_overtakes_the_deletions(started: Event) -> None:
     heard = Event()
     done: list[str] = []
 
@@ -25,7 +38,7 @@ def test_an_interruption_never_overtakes_the_deletions() -> None:
         raise Interrupted(number)
 
     def work() -> None:
-        wait_until(lambda: "start" not in callers(main_thread()), "the main thread waits")
+        assert started.wait(30)
         os.kill(os.getpid(), signal.SIGTERM)
         assert heard.wait(30)
         done.append("noted")
@@ -92,7 +105,7 @@ def raising() -> Iterator[None]:
 
 @pytest.mark.usefixtures("raising")
 @pytest.mark.parametrize("at_once, signals", [(True, 1), (False, 2), (False, 4)])
-def test_work_that_is_told_to_stop_is_waited_for(at_once: bool, signals: int) -> None:
+def test_work_that_is_told_to_stop_is_waited_for(started: Event, at_once: bool, signals: int) -> None:
     counted, seen = list[int](), list[bool]()
 
     class Counting(Stop):
@@ -103,7 +116,7 @@ def test_work_that_is_told_to_stop_is_waited_for(at_once: bool, signals: int) ->
     stop = Counting(at_once=at_once)
 
     def work() -> None:
-        wait_until(lambda: "start" not in callers(main_thread()), "the main thread waits")
+        assert started.wait(30)
         for number in range(1, signals + 1):
             seen.append(stop())
             _signal()
