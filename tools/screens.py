@@ -101,11 +101,11 @@ def _without_clock(text: str) -> str:
     return re.sub(r" --now \d{4}-\d\d-\d\d", "", text)
 
 
-def run_on_terminal(command: str, root: Path) -> tuple[int, str]:
+def run_on_terminal(command: str, root: Path, width: int = WIDTH) -> tuple[int, str]:
     """Return the exit code of a command and what it shows on a terminal, stdout and stderr in the order of writing."""
     arguments = [sys.executable, "-m", *shlex.split(command)]
     master, slave = pty.openpty()
-    _set_size(slave)
+    _set_size(slave, width)
     try:
         process = subprocess.Popen(
             arguments, cwd=root, env=_environment(os.environ), stdin=slave, stdout=slave, stderr=slave
@@ -116,11 +116,11 @@ def run_on_terminal(command: str, root: Path) -> tuple[int, str]:
     return process.wait(), shown.decode().replace("\r\n", "\n").rstrip("\n")
 
 
-def _set_size(terminal: int) -> None:
+def _set_size(terminal: int, width: int) -> None:
     import fcntl
     import termios
 
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 60, WIDTH, 0, 0))
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 60, width, 0, 0))
 
 
 def _environment(current: Mapping[str, str]) -> dict[str, str]:
