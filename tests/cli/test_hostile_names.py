@@ -69,7 +69,7 @@ def test_names_are_shown_and_nothing_else_of_them_takes_effect(home: Path, comma
     if "page.html" in words:
         page = (home / "page.html").read_text()
         assert "&lt;script&gt;alert(1)" in page
-        assert "<script" not in page
+        assert 1 == page.count("<script")  # its own
         assert not CONTROL.search(page.replace("\n", ""))
 
 

@@ -17,9 +17,10 @@ from deltacli.fleet.policy_file.reading import read_fleet_file
 from deltacli.fleet.reporting.html import command_line, words
 from deltacli.fleet.reporting.page import status_page
 from deltacli.fleet.reporting.plots import Area, area_map, line
-from deltacli.fleet.reporting.table_page import _series
+from deltacli.fleet.reporting.table_page import _map, _series
 from deltacli.fleet.running.journal import JournalWriter
 from deltacli.fleet.status import FleetStatus, read_status
+from deltacli.typing import JsonObject
 from deltacli.units import format_size
 from tests.cli.support import ROOT, deltacli
 from tests.support.browser import Page, chromium
@@ -31,6 +32,7 @@ POLICY = '[policies.p]\nvalidate = {}\nalerts = { log-bytes = "1KiB" }\n[groups.
 
 def status_of(home: Path, tables: int, runs: int = 2) -> FleetStatus:
     """Return the status of tables after some runs; the first one has a hostile name and alert."""
+    home.mkdir(exist_ok=True)
     (home / "fleet.toml").write_text(POLICY)
     names = [HOSTILE, *(f"/lake/{number:05d}" for number in range(1, tables))]
     for run in range(runs):
@@ -78,14 +80,14 @@ def test_only_commands_are_set_as_commands_and_causes_have_counts(tmp_path: Path
     assert all(is_command == text.startswith("deltacli ") for text, is_command in advice)
     command = r"deltacli log expire /lake/\d{5}(?: [^<]+)?"
     each = rf"(?:<br><b>/lake/\d{{5}}</b><br><code>{command}</code>){{3}}"
-    assert re.search(rf"<li>log-bytes: beyond the limit: 9\d\d tables{each}</li>", page)
-    assert all(len(places) in (1, 3) for places in data["causes"])
+    assert re.search(rf"<li>log-bytes: beyond the limit: 9\d\d tables{each}<details><summary>and 9\d\d more", page)
+    assert {1, 104} == {len(places) for places in data["causes"]}  # first, advised, listed
     consent = StepStatus("vacuum", "refused", 4, 1, "run-9", "no consent", code="fleet.consent")
     status.tables[0].steps["vacuum"] = consent
     again = json.loads(re.findall(r"<script[^>]*>(.*?)</script>", status_page(status, "f", 1), re.DOTALL)[0])
     sentence = "add consent = true to vacuum in the policy of the group, or turn vacuum off"
     assert [sentence, False] in again["tables"][0]["n"]
-    assert 'isCommand ? whole(make("code", "", text)) : make("span", "", text)' in page
+    assert 'isCommand ? remedy(text) : make("span", "", text)' in page
 
 
 def test_lines_of_commands_do_not_end_within_an_option_and_further_alerts_are_counted(
@@ -100,6 +102,30 @@ def test_lines_of_commands_do_not_end_within_an_option_and_further_alerts_are_co
     assert expected == command_line("deltacli x --dry-run <a-b -n 3")
     assert re.search(r'<li id="others">\d more, in the tables below</li>', page)
     assert 'getElementById("others")' in page
+
+
+def test_the_tables_of_an_alert_are_all_named_up_to_a_hundred(tmp_path: Path) -> None:
+    status = status_of(tmp_path, 240)
+
+    page = status_page(status, "fleet.toml", 1_800_100_000_000)
+
+    data = json.loads(re.findall(r"<script[^>]*>(.*?)</script>", page, re.DOTALL)[0])
+    alert = re.search(r"<li>log-bytes: beyond the limit: (\d+) tables(.*?)</details></li>", page)
+    assert alert
+    names = re.findall("<b>(.*?)</b>", alert[2])
+    listed = next(places for places in data["causes"] if len(places) > 1)
+    assert (103, int(alert[1]) - 3) == (len({*names}), int(re.findall(r"<summary>and (\d+) more", alert[2])[0]))
+    assert f"<li>{int(alert[1]) - 103} more, in the tables below</li>" in alert[2]
+    assert [data["tables"][place]["t"] for place in listed] == [names[0], *names]
+
+
+def test_before_the_second_run_a_page_says_when_plots_appear(tmp_path: Path) -> None:
+    pages = [status_page(status_of(tmp_path / str(runs), 2, runs), "f", 1) for runs in (1, 2)]
+
+    said = [re.findall(r'<p class="dim">([^<]*Plots appear[^<]*)</p>', page) for page in pages]
+
+    assert [["The numbers of one run. Plots appear from the second run on."], []] == said
+    assert "`on ${day(points[0][0])}`" in pages[0]
 
 
 def test_the_cards_count_what_the_headline_counts(tmp_path: Path) -> None:
@@ -207,12 +233,13 @@ def test_the_page_works_in_a_browser(browser: Page, tmp_path: Path, width: int, 
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize(("width", "shown"), [(1_280, 3), (420, 1)])
+@pytest.mark.parametrize(("width", "shown"), [(1_280, 6), (420, 3)])
 def test_the_map_of_a_table_shows_whole_labels_or_numbers(
     browser: Page, tmp_path: Path, width: int, shown: int
 ) -> None:
     names = ("north-america-east", "europe-central-and-north", "asia-pacific")
-    drawn = area_map([Area(size, name, name) for size, name in zip((60, 25, 15), names, strict=True)])
+    areas = [Area(size, "1.", name, f"{size} %", "9 GiB") for size, name in zip((60, 25, 15), names, strict=True)]
+    drawn = area_map(areas)
     css = (ROOT / "deltacli" / "fleet" / "reporting" / "table_page.css").read_text()
     (tmp_path / "map.html").write_text(f"<style>{css}{drawn.rules}</style>{drawn.html}")
 
@@ -226,6 +253,40 @@ def test_the_map_of_a_table_shows_whole_labels_or_numbers(
     )
 
     assert (shown, 0) == (whole, cut)
+
+
+def test_the_smallest_partitions_are_one_area_of_the_map() -> None:
+    items: list[JsonObject] = [{"partition": f"k={n}", "sizeBytes": size} for n, size in enumerate((600, 300, 30, 9))]
+
+    drawn = _map({"items": items, "count": 14}, 960)
+    even = _map({"items": items[:2] * 4, "count": 8}, 3_600)
+
+    assert 4 == drawn.html.count("<div id=")
+    assert "<p><b>2.</b> <span>1</span></p><p><b>31\xa0%</b> <span>300\xa0B</span></p>" in drawn.html
+    assert 'class="area c7" title="others: 30 B, 3 %"><p><b>11</b> <span>others</span></p>' in drawn.html
+    assert "The grey area is the 11 smallest partitions together: 30\xa0B, 3\xa0%." in drawn.html
+    assert (8, "") == (even.html.count("<div id="), "".join(re.findall("grey", even.html)))
+
+
+@pytest.mark.soak
+def test_commands_are_copied_exactly(browser: Page, tmp_path: Path) -> None:
+    address = written(tmp_path, 250)
+
+    look(browser, address, 1_280, "light")
+    browser.evaluate(
+        "navigator.clipboard.writeText = (text) => { window.copied = text; return Promise.resolve(); };"
+        "document.querySelector('#alerts .copy').click()"
+    )
+    copied, label = browser.evaluate("[window.copied, document.querySelector('#alerts .copy').textContent]")
+    counts = browser.evaluate("['code', '.copy'].map((one) => document.querySelectorAll(one).length)")
+    browser.evaluate("navigator.clipboard.writeText = () => Promise.reject(); document.execCommand = () => false")
+    browser.evaluate("document.querySelectorAll('#alerts .copy')[1].click()")
+    selected = browser.evaluate("getSelection().toString()")
+
+    codes = browser.evaluate("[...document.querySelectorAll('#alerts code')].map((code) => code.textContent)")
+    assert ([copied, selected], "copied") == (codes[:2], label)
+    assert counts[0] == counts[1] > 2
+    assert [] == browser.complaints
 
 
 @pytest.mark.soak

@@ -28,6 +28,13 @@
     return command;
   };
 
+  const remedy = (text) => {
+    const line = make("span", "remedy");
+    line.append(whole(make("code", "", text)));
+    addCopyButton(line.firstChild);
+    return line;
+  };
+
   const day = (ms) => new Date(ms).toISOString().slice(0, 10);
   const ends = (begin, end) => {  // days, or times of one day
     if (day(begin) !== day(end)) return [day(begin), day(end)];
@@ -115,7 +122,7 @@
     cell.append(make("span", one.w <= WORST ? "bad" : "", joined(one.b[0])));
     if (one.b.length > 1) cell.append(make("span", "dim", ` +${one.b.length - 1}`));
     const first = one.n.find(([, isCommand]) => isCommand);
-    if (one.w <= WORST && first) cell.append(whole(make("code", "remedy", first[0])));
+    if (one.w <= WORST && first) cell.append(remedy(first[0]));
     return cell;
   }
   function trend(one) {
@@ -139,7 +146,7 @@
     }
     for (const [text, isCommand] of one.n) {
       const line = make("p");
-      line.append(isCommand ? whole(make("code", "", text)) : make("span", "", text));
+      line.append(isCommand ? remedy(text) : make("span", "", text));
       cell.append(line);
     }
     for (const kind of STEPS.filter((step) => step in one.s)) {
@@ -239,6 +246,7 @@
     if (points.length > 1) value.append(make("span", "dim", ` ${change(points)}`));
     card.append(make("span", "dim", title), value);
     if (points.length > 1) card.append(plot(points, 200, 40, written), axis(points, written));
+    else card.append(make("span", "dim", `on ${day(points[0][0])}`));
     plots.append(card);
   }
   const linked = (shown, place) => {
@@ -250,9 +258,9 @@
   data.causes.forEach((places, number) => {
     const cause = document.getElementById("alerts").children[number];
     linked(cause.firstChild, places[0]);
-    cause.querySelectorAll("b").forEach((name, which) => linked(name, places[which]));
+    cause.querySelectorAll("b").forEach((name, which) => linked(name, places[which + 1]));
   });
-  document.querySelectorAll("#alerts code").forEach(whole);
+  document.querySelectorAll("#alerts code").forEach((command) => addCopyButton(whole(command)));
   const others = document.getElementById("others");
   if (others) {
     const link = make("a", "", others.textContent);

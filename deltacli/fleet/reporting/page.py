@@ -23,6 +23,8 @@ from deltacli.units import format_moment
 
 _NUMBERS = ("liveFiles", "liveBytes", "rows", "logBytes", "tombstones", "findings")
 _MOST_CAUSES = 20
+_MOST_NAMES = 100
+"""Tables of a cause that are listed; the rows below have all of them."""
 
 
 def status_page(status: FleetStatus, file: str, now_ms: int, pages: Mapping[str, str] = MappingProxyType({})) -> str:
@@ -35,7 +37,7 @@ def status_page(status: FleetStatus, file: str, now_ms: int, pages: Mapping[str,
 </header>
 <div class="cards">{"".join(_cards(status))}</div>
 {_alerts(causes, file)}<h2>All tables, run by run</h2>
-<div class="cards" id="plots"></div>
+{_first_run(status)}<div class="cards" id="plots"></div>
 <h2>Tables</h2>
 <div class="tools">
 <input type="search" id="find" placeholder="Find a table or an alert" aria-label="Find a table or an alert">
@@ -48,7 +50,7 @@ def status_page(status: FleetStatus, file: str, now_ms: int, pages: Mapping[str,
 <noscript><p class="bad">The tables are drawn by the script of this page, which is turned off.</p></noscript>
 <script type="application/json" id="data">{_data(status, causes, file, pages)}</script>
 """
-    return framed(status.headline, body, style=part("page.css"), script=part("page.js"))
+    return framed(status.headline, body, style=part("page.css"), script=part("copy.js") + part("page.js"))
 
 
 def linked_pages(status: FleetStatus, directory: str, start: str) -> dict[str, str]:
@@ -71,6 +73,14 @@ def _run(status: FleetStatus) -> str:
     if newest is None:
         return "No run yet"
     return f"Newest run: {newest.state}, started {format_moment(newest.started_ms)} UTC ({newest.run})"
+
+
+def _first_run(status: FleetStatus) -> str:
+    """Return why there are no plots yet, or nothing."""
+    if any(len(points) > 1 for points in status.trends.values()):
+        return ""
+    begin = "The numbers of one run. " if status.trends else ""
+    return f'<p class="dim">{begin}Plots appear from the second run on.</p>\n'
 
 
 def _cards(status: FleetStatus) -> Iterable[str]:
@@ -104,11 +114,39 @@ def _alerts(causes: Sequence[Cause], file: str) -> str:
 
 
 def _remedies(cause: Cause, file: str) -> str:
-    """Return what to do about a cause: once where it is the same for all tables, else for each of the first tables."""
+    """Return what to do about a cause: once where it is the same for all tables, else for each of the first tables.
+    Then the other tables, which a click shows.
+    """
     advised = dict.fromkeys(advice for _, advice in cause.first)
     if len(advised) < 2:
-        return "".join(f"<br>{_remedy(advice)}" for advice in advised)
-    return "".join(f"<br><b>{text(short_name(table, file))}</b><br>{_remedy(advice)}" for table, advice in cause.first)
+        remedies = [f"<br>{_remedy(advice)}" for advice in advised]
+    else:
+        remedies = [f"<br><b>{text(short_name(name, file))}</b><br>{_remedy(advice)}" for name, advice in cause.first]
+    return "".join(remedies) + _others(cause, file, len(_named(cause)))
+
+
+def _named(cause: Cause) -> Sequence[str]:
+    """Return the tables whose remedies have their names."""
+    return [name for name, _ in cause.first] if len({advice for _, advice in cause.first}) > 1 else []
+
+
+def _listed(cause: Cause) -> Sequence[str]:
+    """Return the tables of a cause that are listed below those with remedies."""
+    named = {*_named(cause)}
+    left = [name for name in cause.tables if name not in named] if len(cause.tables) > 1 else []
+    return left[:_MOST_NAMES]
+
+
+def _others(cause: Cause, file: str, named: int) -> str:
+    listed = _listed(cause)
+    if not listed:
+        return ""
+    count = len(cause.tables) - named
+    names = "".join(f"<li><b>{text(short_name(name, file))}</b></li>" for name in listed)
+    more = f"<li>{count - len(listed):,} more, in the tables below</li>" if count > len(listed) else ""
+    return (
+        f"<details><summary>{f'and {count:,} more' if named else 'show them'}</summary><ul>{names}{more}</ul></details>"
+    )
 
 
 def _remedy(advice: str) -> str:
@@ -117,13 +155,12 @@ def _remedy(advice: str) -> str:
 
 
 def _data(status: FleetStatus, causes: Sequence[Cause], file: str, pages: Mapping[str, str]) -> str:
-    """Return the data of the script, without any character that could end its block. `causes` are the places of the
-    first tables of the alerts that are shown.
+    """Return the data of the script, without any character that could end its block. `causes` are, for each alert that
+    is shown, the place of its first table and the places of those that it names.
     """
     places = {table.shown_name: place for place, table in enumerate(status.tables)}
     first = [
-        [places[name] for name in dict.fromkeys((cause.tables[0], *(table for table, _ in cause.first)))]
-        for cause in causes[:_MOST_CAUSES]
+        [places[name] for name in (cause.tables[0], *_named(cause), *_listed(cause))] for cause in causes[:_MOST_CAUSES]
     ]
     trends = {name: [list(point) for point in points] for name, points in status.trends.items()}
     newest = status.newest

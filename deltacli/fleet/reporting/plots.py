@@ -109,11 +109,21 @@ def bar(share: float) -> str:
 
 
 class Area(NamedTuple):
-    """A part of a map. `title` is shown by the pointer. Its number is in the area, with `label` if that fits."""
+    """A part of a map. `title` is shown by the pointer. The area has two lines, `number` and `label`, `share` and
+    `size`, of which the style shows what fits.
+    """
 
     value: int
+    number: str
     label: str
-    title: str
+    share: str
+    size: str
+    is_rest: bool = False
+
+    @property
+    def title(self) -> str:
+        """Return all texts of the area."""
+        return f"{self.label}: {self.size}, {self.share}"
 
 
 def area_map(areas: Sequence[Area]) -> Drawn:
@@ -122,14 +132,13 @@ def area_map(areas: Sequence[Area]) -> Drawn:
     places = _squarified([one.value / total for one in areas])
     parts, rules = list[str](), list[str]()
     for number, (one, (x, y, width, height)) in enumerate(zip(areas, places, strict=True)):
-        has_room = width >= 0.06 and height >= 0.12
         rules.append(
             f"#a{number}{{left:{100 * x:.3f}%;top:{100 * y:.3f}%;width:{100 * width:.3f}%;height:{100 * height:.3f}%}}"
         )
-        label = f"<p><b>{number + 1}.</b> <span>{text(one.label)}</span></p>" if has_room else ""
-        parts.append(
-            f'<div id="a{number}" class="area c{number % (COLOURS - 1)}" title="{text(one.title)}">{label}</div>'
-        )
+        lines = (one.number, one.label), (one.share, one.size)
+        shown = "".join(f"<p><b>{words(first)}</b> <span>{words(second)}</span></p>" for first, second in lines)
+        colour = COLOURS - 1 if one.is_rest else number % (COLOURS - 1)
+        parts.append(f'<div id="a{number}" class="area c{colour}" title="{text(one.title)}">{shown}</div>')
     return Drawn(f'<div class="map">{"".join(parts)}</div>', "\n".join(rules))
 
 

@@ -1,4 +1,4 @@
-"""`doctor table --html`: one table as one page that needs no server, loads nothing and has no script.
+"""`doctor table --html`: one table as one page that needs no server and loads nothing. Its script copies commands.
 
 Names of tables, columns, partitions and engines are text nodes or quoted attributes, whatever they contain.
 """
@@ -32,7 +32,7 @@ _NONE = '<p class="dim">None.</p>'
 def table_page(report: TableReport, name: str) -> str:
     """Return the page of a table, which its user calls `name`. Commands have its URI: a page is read anywhere."""
     found, shown = report.as_json(without_secrets(report.uri)), without_secrets(name)
-    areas = _map(found["partitions"])
+    areas = _map(found["partitions"], found["files"]["sizeBytes"])
     title = f"{shown}: {plural(len(found['advice']), 'piece')} of advice"
     body = f"""<header>
 <h1>{text(title)}</h1>
@@ -57,7 +57,7 @@ def table_page(report: TableReport, name: str) -> str:
 <footer class="dim"><p>Seconds and dollars are estimates. Written by deltacli {VERSION}.</p></footer>
 """
     style = f"{part('page.css')}{part('table_page.css')}{areas.rules}\n"
-    return framed(title, body, style=style, table=without_secrets(report.uri))
+    return framed(title, body, style=style, script=part("copy.js"), table=without_secrets(report.uri))
 
 
 def _cards(found: JsonObject) -> Iterator[str]:
@@ -189,20 +189,36 @@ def _class_name(one: JsonObject) -> str:
     )
 
 
-def _map(found: JsonObject) -> Drawn:
+_OTHERS = 0.05
+"""The share of a table that the smallest partitions have together, which are one area of the map."""
+
+
+def _map(found: JsonObject, total: int) -> Drawn:
+    """Return the partitions as areas; the smallest and those that are not listed are one. `total` are all bytes."""
     items = [one for one in found["items"] if one["sizeBytes"] > 0]
     if len(items) < 2:
         return Drawn("")
-    return area_map(
-        [
-            Area(
-                one["sizeBytes"],
-                re.sub(r"(^|/)[^=/]*=", r"\1", one["partition"]),
-                f"{one['partition']}: {format_size(one['sizeBytes'])}",
-            )
-            for one in items
-        ]
-    )
+    left = total - sum(one["sizeBytes"] for one in items)
+    others = found["count"] - len(found["items"])
+    while len(items) > 2 and left + items[-1]["sizeBytes"] <= _OTHERS * total:
+        left += items.pop()["sizeBytes"]
+        others += 1
+    areas = [
+        Area(
+            one["sizeBytes"],
+            f"{number}.",
+            re.sub(r"(^|/)[^=/]*=", r"\1", one["partition"]),
+            _percent(one["sizeBytes"] / total),
+            format_size(one["sizeBytes"]),
+        )
+        for number, one in enumerate(items, 1)
+    ]
+    if not left:
+        return area_map(areas)
+    rest = Area(left, f"{others:,}", "others", _percent(left / total), format_size(left), is_rest=True)
+    said = f"The grey area is the {plural(others, 'smallest partition')} together: {rest.size}, {rest.share}."
+    drawn = area_map([*areas, rest])
+    return drawn._replace(html=f'{drawn.html}<p class="dim">{words(said)}</p>')
 
 
 def _partitions(found: JsonObject) -> str:
@@ -249,8 +265,8 @@ def _schema(report: TableReport, found: JsonObject) -> str:
             text(one["column"]),
             text(one["type"]),
             ("indexed" if one["indexed"] else "not indexed") if one["canSkip"] else "no bounds",
-            _percent(one["withBounds"]),
-            "" if one["filesOpened"] is None else _percent(one["filesOpened"]),
+            text(_percent(one["withBounds"])),
+            "" if one["filesOpened"] is None else text(_percent(one["filesOpened"])),
         ]
         for one in columns[:_COLUMNS]
     ]
@@ -270,7 +286,7 @@ def _schema(report: TableReport, found: JsonObject) -> str:
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %" if share >= 0.005 or not share else "<1 %".replace("<", "&lt;")
+    return f"{100 * share:.0f} %" if share >= 0.005 or not share else "<1 %"
 
 
 def _health(found: JsonObject) -> str:
