@@ -9,11 +9,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
-from deltacli.cli.command_tree import COMMANDS, FINDINGS, GROUPS
+from deltacli.cli.command_tree import COMMANDS, FINDINGS
 from deltacli.cli.help_topics import listed
 from deltacli.delta.protocol.features import FEATURES, Feature
 from deltacli.delta.protocol.known_properties import CHOICES, MEANINGS, NUMBERS, PATTERNS, kind_of, known_keys
@@ -100,27 +102,11 @@ TO_DO: Mapping[int, str] = {
 }
 """Exit code -> what to do."""
 
-OF_SPARK = ("append", "cluster", "share", "spark", "stream", "usage.stream-option")
-"""Codes, or what is before their dot, that a page about Spark explains as a whole; of others it has a case."""
+ERRORS, TO_DO_LABEL = "errors.md", "what to do"
+"""The page of what to do about the code of an error, by code and by family, such as `alter.*`."""
 
-AREAS: Mapping[str, str] = {
-    "backup": "log backup",
-    "compact": "log compact",
-    "consent": "confirmation",
-    "crc": "log crc",
-    "expire": "log expire",
-    "interrupted": "signals",
-    "property": "properties",
-    "recover": "undelete",
-    "storage": "doctor access",
-    "storage.permission": "permissions",
-    "table.version-absent": "history",
-    "usage.property": "properties",
-    "usage.size": "durations",
-    "usage.timestamp": "durations",
-    "widen": "widen-type",
-}
-"""Code, or what is before its dot -> the topic or the command that helps, where it has another name."""
+_ORDER = {"exit code": 0, TO_DO_LABEL: 2, "in Spark": 3}
+"""Label -> its place among those of a code, 1 for others."""
 
 _CODE = re.compile(r"[a-z][a-z-]*(?:\.[a-z][a-z0-9-]*)?")
 _BLOCKS = re.compile(
@@ -197,34 +183,35 @@ def _plain(text: str) -> str:
 
 def _codes(pages: Mapping[str, str]) -> Iterator[tuple[str, Json]]:
     """Yield what the pages say about the codes of errors, refusals and warnings, most detailed last. What to do about
-    a rule is what the rule says.
+    a rule is what the rule says. A page about Spark has a case, where the page of errors has what to do in general.
     """
     rules = {*CATALOGUE.rules, *PAIMON_CATALOGUE.rules}
+    general = {code: cells[0] for _, codes, *cells in _rows_about_codes(pages[ERRORS]) for code in codes}
     found: dict[str, list[list[str]]] = {}
     for page, text in pages.items():
-        for table in re.findall(r"^\| code \|.*\n(?:^\|.*\n)+", text, re.M):
-            heading, *rows = _rows(table)
-            for cells in rows:
-                for code in filter(_CODE.fullmatch, re.split(r", | and ", cells[0])):
-                    is_case = page.startswith("spark-") and not {code, code.partition(".")[0]} & {*OF_SPARK}
-                    labels = ("in Spark" if is_case and label == "what to do" else label for label in heading[1:])
-                    entries = found.setdefault(code, [])
-                    entries += [pair for pair in map(_pair, labels, cells[1:]) if pair not in entries and pair[1]]
+        for heading, codes, *cells in _rows_about_codes(text):
+            for code in filter(_CODE.fullmatch, codes):
+                is_case = page.startswith("spark-") and code in general
+                labels = ("in Spark" if is_case and label == TO_DO_LABEL else label for label in heading)
+                entries = found.setdefault(code, [])
+                entries += [pair for pair in map(_pair, labels, cells) if pair not in entries and pair[1]]
+    families = sorted((code for code in general if "*" in code), key=len, reverse=True)
     for code, entries in found.items():
-        entries[:] = [pair for pair in entries if pair[0] not in ("what to do", "in Spark") or code not in rules]
-        entries.sort(key=lambda pair: pair[0] != "exit code")
-        blocks: list[Json] = [entries]
-        if code not in rules and not any(label == "what to do" for label, _ in entries):
-            blocks += [{"code": [f"deltacli help {word}"]} for word in _words_about(code)]
-        yield code, {"title": f"{code} is a code of errors, refusals or warnings.", "blocks": blocks}
+        entries[:] = [pair for pair in entries if pair[0] not in (TO_DO_LABEL, "in Spark") or code not in rules]
+        if code not in rules and not any(label == TO_DO_LABEL for label, _ in entries):
+            family = next((one for one in families if fnmatchcase(code, one)), None)
+            exits = re.findall(r"\d+", dict(entries).get("exit code", ""))
+            entries += [[TO_DO_LABEL, general[family] if family else TO_DO[int(exits[0])]]] if family or exits else []
+        entries.sort(key=lambda pair: _ORDER.get(pair[0], 1))
+        yield code, {"title": f"{code} is a code of errors, refusals or warnings.", "blocks": [entries]}
 
 
-def _words_about(code: str) -> list[str]:
-    """Return the topic or the command of the area of a code, in a list; an empty one where there is none."""
-    area, _, kind = code.partition(".")
-    words = {*GROUPS, *COMMANDS, *SECTIONS, *OTHER_NAMES} - {"schema", "schemas"}
-    found = (kind if area in ("storage", "usage") else "", AREAS.get(code), AREAS.get(area), area)
-    return [word for word in found if word in words][:1]
+def _rows_about_codes(page: str) -> Iterator[tuple[Any, ...]]:
+    """Yield of each row of the tables of codes: the headings of its cells, its codes, and the cells behind them."""
+    for table in re.findall(r"^\| code \|.*\n(?:^\|.*\n)+", page, re.M):
+        heading, *rows = _rows(table)
+        for first, *cells in rows:
+            yield (heading[1:], re.split(r", | and ", first), *cells)
 
 
 def _pair(label: str, text: str) -> list[str]:

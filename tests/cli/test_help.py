@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
@@ -17,13 +18,16 @@ from deltacli.cli.command_tree import HEADINGS as HEADINGS_OF_COMMANDS
 from deltacli.cli.commands.completion import SCRIPTS
 from deltacli.cli.options.sections import OptionHeading, section_of
 from deltacli.delta.evolution.sql_types import POSSIBLE
+from deltacli.delta.rules.framework.catalogue import CATALOGUE
 from deltacli.delta.schema.widened_schema import POSSIBLE as WIDER_TYPES
+from deltacli.paimon.rules.catalogue import PAIMON_CATALOGUE
 from tests.cli.pty_session import Session
 from tests.cli.support import ROOT, deltacli
 from tests.completions.shells import FILES
 from tools.command_tree import read_commands, read_tree
 from tools.generate import files
 
+ERRORS = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
 SCRIPTING = (ROOT / "docs" / "scripting.md").read_text(encoding="utf-8")
 HEADINGS = ("Usage", "Arguments", *OptionHeading, "Exit codes")
 
@@ -191,9 +195,9 @@ def test_help_explains_a_rule_of_a_table_or_of_a_server() -> None:
             "\n  table                 output: aligned columns\n                        for: people\n",
         ),
         (["guards"], "Guards", "\n                                 override: --max-delete 100%, or a size:"),
-        (["usage.where"], "usage.where is a code", "\n\n    deltacli help where\n"),
-        (["restore.gap"], "restore.gap is a code", "\n\n    deltacli help restore\n"),
-        (["recover.diverged"], "recover.diverged is a code", "\n\n    deltacli help undelete\n"),
+        (["usage.where"], "usage.where is a code", "\n  what to do     deltacli help where "),
+        (["restore.gap"], "restore.gap is a code", "\n  what to do     bring the missing commits "),
+        (["recover.diverged"], "recover.diverged is a code", "\n  what to do     name another copy with --from; "),
         (["data"], "Rules and codes of data", "\n  data.file-missing               A live file is missing.\n"),
         (["log.*"], "Rules and codes of log\n\n  log.not-a-table ", "\n\n    deltacli help log\n"),
         (["paimon"], "Rules and codes of paimon", "\n  paimon.iceberg "),
@@ -253,11 +257,42 @@ def test_help_on_a_code_says_what_to_do_in_general_and_labels_what_is_so_in_spar
     }
 
     shown = deltacli("help", "table.version-absent").out
-    assert ("\n  in Spark       where a commit" in shown, "  what to do  " in shown) == (True, False)
+    assert "\n  what to do     deltacli reach TABLE" in shown
+    assert "\n  in Spark       where a commit" in shown
     assert max(map(len, advice.values())) == 1
     assert not re.search(r"\bsee (above|[A-Z])", f"{advice}")
     assert advice["append.partition-value"][0].startswith("append with another engine")
     assert advice["stream.offset"][0].startswith("use the options and the source that the checkpoint was made with")
+
+
+def test_help_on_every_code_says_once_what_to_do_with_commands_that_exist() -> None:
+    rules = {*CATALOGUE.rules, *PAIMON_CATALOGUE.rules}
+    topics = json.loads(Path(help_topics.GENERATED).read_text(encoding="utf-8"))
+    advice = {
+        name: [text for label, text in topic["blocks"][0] if label == "what to do"]
+        for name, topic in topics.items()
+        if "is a code of" in topic["title"] and name not in rules
+    }
+    explained = set(re.findall(r"`([a-z][a-z.-]*)`", "".join(re.findall(r"^\| .*? \|", ERRORS, re.MULTILINE))))
+    asked = {(path, option) for path, option in _asked_of_commands(ERRORS) if option not in _options_of(path)}
+
+    assert [] == [name for name, texts in advice.items() if len(texts) != 1]
+    assert set() == explained - set(advice)
+    assert set() == asked
+
+
+def _asked_of_commands(page: str) -> Iterator[tuple[str, str]]:
+    """Yield each option of each command in a page; a command that does not exist has the option "no command"."""
+    for span in re.findall(r"`deltacli ([^`]+)`", page):
+        words = span.split()
+        path = next((" ".join(words[:depth]) for depth in (3, 2, 1) if " ".join(words[:depth]) in COMMANDS), "")
+        if path == "" and words[0] not in ("help", "--version"):
+            yield span, "no command"
+        yield from ((path, word) for word in words if word.startswith("-") and path)
+
+
+def _options_of(path: str) -> set[str]:
+    return {name for of, spelled, _ in help_page.options() if of in ("", path) for name in help_page.names_in(spelled)}
 
 
 def test_help_on_an_unknown_word_names_the_nearest() -> None:
