@@ -4,68 +4,94 @@ the output of the page on a terminal of 80 columns.
 
 from __future__ import annotations
 
+import contextlib
 import re
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from tests.cli.support import ROOT, make_sample
+from tests.support.clusters import free_port
 from tools.screens import SHOWN_ROOT, run_on_terminal
 
 TASKS = ROOT / "docs" / "tasks"
-PAGES = ("repair-a-table", "many-tables")
+PAGES = ("repair-a-table", "many-tables", "share-a-table")
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 EXIT_CODE = re.compile(r"\s+# exit code (\d+)\b.*")
+PORT = 8080
+"""The port of the pages. Tests use a free one in its place."""
+
+
+@dataclass(frozen=True)
+class Newcomer:
+    """Somebody who runs the commands of a page where the demo was run, with what has to be stopped at the end."""
+
+    home: Path
+    port: int
+    at_the_end: contextlib.ExitStack
+
+    def run(self, line: str) -> str:
+        """What a line of a page shows. Its comment names its exit code, if that is not 0."""
+        expected = int(found[1]) if (found := EXIT_CODE.search(line)) else 0
+        command = re.sub(r"\S+\*", self._expanded, re.sub(r"\s+# .*", "", line))
+        if command.startswith("deltacli share serve "):
+            return self._shown(self._serve(command))
+        code, shown = run_on_terminal(command, self.home, width=80)
+        assert code == expected, f"{line}: exit code {code}\n{shown}"
+        if (shares := self.home / "shares.yaml").exists():
+            shares.write_text(shares.read_text().replace(f"port: {PORT}", f"port: {self.port}"))
+        return self._shown(shown)
+
+    def _expanded(self, word: re.Match[str]) -> str:
+        return " ".join(str(path.relative_to(self.home)) for path in self.home.glob(word[0]))
+
+    def _serve(self, command: str) -> str:
+        """Start a server and return its first line."""
+        words = [sys.executable, "-m", *command.split()]
+        server = subprocess.Popen(words, cwd=self.home, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.at_the_end.callback(server.communicate)
+        self.at_the_end.callback(server.terminate)
+        assert server.stdout is not None
+        return server.stdout.readline()
+
+    def _shown(self, text: str) -> str:
+        plain = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", text).replace(str(self.home), SHOWN_ROOT)
+        return "".join(f"{row.rstrip()}\n" for row in plain.replace(f":{self.port}", f":{PORT}").splitlines())
+
+    def uncomment(self, block: str) -> None:
+        """Put each line of a page in the place of the comment with the same key in the policy file."""
+        file = self.home / "fleet.toml"
+        for line in block.splitlines():
+            text, pattern = file.read_text(encoding="utf-8"), rf"^# {line.split()[0]} = .*$"
+            changed, count = re.subn(pattern, line, text, flags=re.MULTILINE)
+            assert count == 1
+            file.write_text(changed, encoding="utf-8")
 
 
 @pytest.fixture
-def home() -> Iterator[Path]:
-    """The directory in which the demo was run; its path is as long as that of the pages."""
-    with tempfile.TemporaryDirectory(prefix="", dir="/tmp") as directory:
+def newcomer() -> Iterator[Newcomer]:
+    """Somebody in a directory whose path is as long as that of the pages."""
+    with tempfile.TemporaryDirectory(prefix="", dir="/tmp") as directory, contextlib.ExitStack() as at_the_end:
         make_sample(Path(directory, "demo", "trips"))
         make_sample(Path(directory, "demo", "damaged"), damaged=True)
-        yield Path(directory)
+        yield Newcomer(Path(directory), free_port(), at_the_end)
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_the_commands_of_a_page_run_and_show_its_output(page: str, home: Path) -> None:
-    text = (TASKS / f"{page}.md").read_text(encoding="utf-8")
+def test_the_commands_of_a_page_run_and_show_its_output(page: str, newcomer: Newcomer) -> None:
     shown = ""
-    for language, block in BLOCK.findall(text):
+    for language, block in BLOCK.findall((TASKS / f"{page}.md").read_text(encoding="utf-8")):
         if language == "sh":
-            shown = "".join(run_line(line, home) for line in block.splitlines())
+            shown = "".join(newcomer.run(line) for line in block.splitlines())
         elif language == "toml":
-            uncomment(block, home / "fleet.toml")
+            newcomer.uncomment(block)
         elif language == "text":
             assert re.fullmatch(pattern_of(block), shown), f"expected:\n{block}\nshown:\n{shown}"
-
-
-def run_line(line: str, home: Path) -> str:
-    """What a line of a page shows. Its comment names its exit code, if that is not 0."""
-    expected = int(found[1]) if (found := EXIT_CODE.search(line)) else 0
-    command = re.sub(r"\s+# .*", "", line)
-    if command.startswith("deltacli ") and not re.search("[>*]", command):
-        code, shown = run_on_terminal(command, home, width=80)
-    else:
-        shell = f'deltacli() {{ "{sys.executable}" -m deltacli "$@"; }}\n{command}'
-        done = subprocess.run(["bash", "-c", shell], cwd=home, capture_output=True, text=True, check=False)
-        code, shown = done.returncode, done.stdout + done.stderr
-    assert code == expected, f"{line}: exit code {code}\n{shown}"
-    plain = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", shown).replace(str(home), SHOWN_ROOT)
-    return "".join(f"{row.rstrip()}\n" for row in plain.splitlines())
-
-
-def uncomment(block: str, file: Path) -> None:
-    """Put each line of a page in the place of the comment of the file with the same key."""
-    for line in block.splitlines():
-        text = file.read_text(encoding="utf-8")
-        changed, count = re.subn(rf"^# {line.split()[0]} = .*$", line, text, flags=re.MULTILINE)
-        assert count == 1
-        file.write_text(changed, encoding="utf-8")
 
 
 def pattern_of(block: str) -> str:
