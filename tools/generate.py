@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,18 +17,18 @@ import typer
 
 from deltacli.cli.app import build_app
 from deltacli.cli.help_page import command_page, group_page
-from deltacli.cli.options.sections import OptionHeading
 from deltacli.hints import ShellSpelling, spelled
 from deltacli.spark.care.fact_columns import TABLE
 from deltacli.spark.care.fact_rows import FACTS
 from deltacli.typing import JsonObject
 from tools.bash_completion import render_bash
-from tools.command_tree import Command, Option, read_commands, read_tree
-from tools.environment import read_environment, variables_of
+from tools.command_tree import read_commands, read_tree
+from tools.environment import read_environment
 from tools.fish_completion import render_fish
 from tools.help_topics import exit_code_rows, render_help_topics, topic_rows
 from tools.known_words import with_known_words
 from tools.man_pages import render_man_pages
+from tools.reference_pages import cell, environment_rows, render_reference
 from tools.rules_page import (
     render_conformance_page,
     render_paimon_rules_page,
@@ -63,54 +63,13 @@ def _help_pages(
         yield from _help_pages(below[name], (*path, name), context)
 
 
-def render_reference(root: Command, environment: Mapping[str, str]) -> str:
-    """Return the command reference in Markdown."""
-    lines = ["# Commands", "", "Generated from the command tree; `deltacli COMMAND --help` prints the same text.", ""]
-    for command in root.walk():
-        if command.children:
-            continue
-        usage = " ".join([command.name, *(argument.spelled for argument in command.arguments)])
-        lines += [f"## `deltacli {usage}`", "", "```text", command.help, "```", ""]
-        own = {heading: options for heading, options in command.sections.items() if heading != OptionHeading.GLOBAL}
-        for heading, options in own.items():
-            lines += _option_table(heading, options, environment)
-        lines += ["[Global options](#global-options)", "", "```text", command.epilog, "```", ""]
-    shared = next(command for command in root.walk() if command.path and not command.children).sections
-    lines += ["## Global options", "", *_option_table("Every command", shared[OptionHeading.GLOBAL], environment)]
-    lines += ["## Exit codes", "", *exit_code_rows(), "", "## Environment", "", *environment_rows(environment), ""]
-    return "\n".join(lines)
-
-
-def _option_table(heading: str, options: Sequence[Option], environment: Mapping[str, str]) -> list[str]:
-    return [f"| {heading} | meaning |", "|---|---|", *(_option_row(option, environment) for option in options), ""]
-
-
-def _option_row(option: Option, environment: Mapping[str, str]) -> str:
-    variables = [name for name in sorted(variables_of(option)) if name in environment]
-    text = option.full_help + (f" Environment: `{'`, `'.join(variables)}`." if variables else "")
-    return f"| `{_cell(option.spelled)}` | {_cell(text)} |"
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
-
-
-def environment_rows(environment: Mapping[str, str]) -> list[str]:
-    """Return the table of environment variables."""
-    return [
-        "| variable | meaning |",
-        "|---|---|",
-        *(f"| `{name}` | {_cell(text)} |" for name, text in environment.items()),
-    ]
-
-
 def fact_tables() -> dict[str, list[str]]:
     """Return the columns of each frame of facts as a table, by its name."""
     return {
         name: [
             f"| `{name}` | type | meaning |",
             "|---|---|---|",
-            *(f"| `{column.name}` | {column.kind} | {_cell(column.meaning)} |" for column in (TABLE, *fact.columns)),
+            *(f"| `{column.name}` | {column.kind} | {cell(column.meaning)} |" for column in (TABLE, *fact.columns)),
         ]
         for name, fact in FACTS.items()
     }
@@ -145,13 +104,13 @@ def files() -> dict[str, str]:
         "completions/deltacli.fish": render_fish(completed),
         "deltacli/cli/help_pages.json": render_help_pages(),
         "deltacli/cli/help_topics.json": topics,
-        "docs/commands.md": render_reference(root, environment),
         "docs/repair.md": fill((ROOT / "docs" / "repair.md").read_text(encoding="utf-8"), repair_tables()),
         "docs/rules.md": render_rules_page(),
         "docs/paimon-rules.md": render_paimon_rules_page(),
         "docs/sharing-conformance.md": render_conformance_page(),
         "docs/scripting.md": scripting,
         "docs/spark-facts.md": fill((ROOT / "docs" / "spark-facts.md").read_text(encoding="utf-8"), fact_tables()),
+        **{f"docs/{name}": page for name, page in render_reference(root, environment).items()},
         **{f"docs/man/{name}": page for name, page in pages.items()},
         **{f"docs/schemas/{name}": text for name, text in render_schemas().items()},
     }

@@ -7,6 +7,8 @@ import re
 from pathlib import Path
 from types import SimpleNamespace
 
+from deltacli.cli.command_tree import COMMANDS
+from tools.help_topics import DOCS
 from tools.screens import WIDTH, to_svg
 from tools.site import add_parts_of_ids, on_page_markdown, requests_to_other_hosts, rules_not_indexed
 
@@ -60,3 +62,14 @@ def test_code_blocks_that_tests_run_are_highlighted_and_decisions_come_last_in_t
 
     assert "```sh\nls\n```" == markdown
     assert page.meta["search"]["boost"] < 1
+
+
+def test_links_to_a_command_on_the_single_page_of_before_lead_to_its_own_page() -> None:
+    page = (DOCS / "commands.md").read_text(encoding="utf-8")
+
+    rows = dict(re.findall(r'<a id="([^"]+)"></a>\[`[^`]+`\]\(([^)]+)\)', page))
+
+    assert "commands/vacuum.md#deltacli-vacuum-table" == rows["deltacli-vacuum-table"]
+    assert "commands/log.md#deltacli-log-cat-table-version" == rows["deltacli-log-cat-table-version"]
+    assert "commands/completion.md#deltacli-completion-bashzshfish" == rows["deltacli-completion-bashzshfish"]
+    assert set(COMMANDS) == set(re.findall(r"</a>\[`([^`]+)`\]", page))

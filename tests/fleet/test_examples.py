@@ -44,11 +44,12 @@ def test_the_policy_files_have_no_problems(tmp_path: Path) -> None:
 
 
 def test_every_command_of_the_units_exists_with_its_options() -> None:
-    reference = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "commands" / "fleet.md").read_text(encoding="utf-8")
+    shared = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8").split("## Global options")[1]
     sections = {
-        name: f"{text}{reference.split('## Global options')[-1] if '## Global options' in reference else ''}"
+        name: text + shared
         for name, text in re.findall(
-            r"^## `deltacli (fleet \w+)[^`]*`\n(.*?)(?=^## |\Z)", reference, re.DOTALL | re.MULTILINE
+            r"^## `deltacli (fleet \w+)[^`]*`\n(.*?)(?=^## |\Z)", page, re.DOTALL | re.MULTILINE
         )
     }
     commands = [

@@ -1,0 +1,125 @@
+"""Generate the command reference in Markdown: a page for each command or group of the program, and a list of all."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from deltacli.cli.command_tree import HEADINGS
+from deltacli.cli.options.sections import OptionHeading
+from tools.command_tree import Command, Option
+from tools.environment import variables_of
+from tools.help_topics import DOCS, exit_code_rows
+
+GUIDES: Mapping[str, str] = {
+    "alter": "alter.md",
+    "changes": "reading.md#changes",
+    "checkpoint": "checkpoints.md",
+    "completion": "scripting.md#manual-pages-and-completions",
+    "diff": "before-a-change.md#what-differs",
+    "doctor": "doctor.md",
+    "explain": "before-a-change.md#who-can-read-and-write-it",
+    "features": "properties.md",
+    "fleet": "tasks/many-tables.md",
+    "history": "tasks/what-happened.md",
+    "log": "tasks/reclaim-space.md#the-log-takes-space-too",
+    "optimize": "optimize.md",
+    "properties": "properties.md",
+    "reach": "before-a-change.md#how-far-back",
+    "read": "reading.md",
+    "repair": "tasks/repair-a-table.md",
+    "restore": "tasks/undo.md",
+    "schema": "paimon.md#schemas-across-formats",
+    "share": "tasks/share-a-table.md",
+    "snapshot": "tasks/why-is-it-slow.md#look-at-the-state",
+    "spark": "spark.md",
+    "undelete": "tasks/undo.md#files-are-gone",
+    "vacuum": "vacuum.md",
+    "validate": "validate.md",
+    "widen-type": "widen-type.md",
+}
+"""Command or group -> where it is explained with examples."""
+
+
+def render_reference(root: Command, environment: Mapping[str, str]) -> dict[str, str]:
+    """Return each page of the reference by its path below docs/."""
+    top = {command.name: command for command in root.children}
+    pages = {f"commands/{name}.md": "\n".join(_page(command, environment)) for name, command in top.items()}
+    shared = next(command for command in root.walk() if command.path and not command.children).sections
+    lines = [
+        "# Commands",
+        "",
+        "`deltacli COMMAND --help` prints the same text. `deltacli help --where` explains an option.",
+    ]
+    for heading, names in HEADINGS.items():
+        lines += ["", f"## {heading}", "", "| command | what it does |", "|---|---|"]
+        lines += [row for name in names.split() for row in _rows(top[name])]
+    lines += ["", "## Global options", "", *_option_table("Every command", shared[OptionHeading.GLOBAL], environment)]
+    lines += ["## Exit codes", "", *exit_code_rows(), "", "## Environment", "", *environment_rows(environment), ""]
+    return {"commands.md": "\n".join(lines), **pages}
+
+
+def _usage(command: Command) -> str:
+    return " ".join(["deltacli", command.name, *(argument.spelled for argument in command.arguments)])
+
+
+def _anchor(command: Command) -> str:
+    """Return the id that the heading of a command gets, from mkdocs and GitHub."""
+    return re.sub(r"[^\w\s-]", "", _usage(command)).lower().replace(" ", "-")
+
+
+def _leaves(command: Command) -> Iterator[Command]:
+    return (below for below in command.walk() if not below.children)
+
+
+def _rows(command: Command) -> Iterator[str]:
+    """Yield the rows of a command, or of those of a group, with the ids that they had when all were on one page."""
+    for leaf in _leaves(command):
+        link = f"[`{leaf.name}`](commands/{command.name}.md#{_anchor(leaf)})"
+        yield f'| <a id="{_anchor(leaf)}"></a>{link} | {cell(leaf.summary)} |'
+
+
+def _page(command: Command, environment: Mapping[str, str]) -> list[str]:
+    """Return the page of a command, or of a group with all commands below it."""
+    guide = GUIDES[command.name]
+    title = (DOCS / guide.partition("#")[0]).read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
+    others = "[Global options](../commands.md#global-options) · [All commands](../commands.md)"
+    links = f"With examples: [{title}](../{guide}) · {others}"
+    if not command.children:
+        return [f"# `{_usage(command)}`", "", links, "", *_body(command, environment)]
+    lines = [f"# `deltacli {command.name}`", "", command.summary, "", links, ""]
+    for leaf in _leaves(command):
+        lines += [f"## `{_usage(leaf)}`", "", *_body(leaf, environment)]
+    return lines
+
+
+def _body(command: Command, environment: Mapping[str, str]) -> list[str]:
+    lines = ["```text", command.help, "```", ""]
+    for heading, options in command.sections.items():
+        if heading != OptionHeading.GLOBAL:
+            lines += _option_table(heading, options, environment)
+    return [*lines, "```text", command.epilog, "```", ""]
+
+
+def _option_table(heading: str, options: Sequence[Option], environment: Mapping[str, str]) -> list[str]:
+    return [f"| {heading} | meaning |", "|---|---|", *(_option_row(option, environment) for option in options), ""]
+
+
+def _option_row(option: Option, environment: Mapping[str, str]) -> str:
+    variables = [name for name in sorted(variables_of(option)) if name in environment]
+    text = option.full_help + (f" Environment: `{'`, `'.join(variables)}`." if variables else "")
+    return f"| `{cell(option.spelled)}` | {cell(text)} |"
+
+
+def cell(text: str) -> str:
+    """Return text for a cell of a table."""
+    return text.replace("|", "\\|")
+
+
+def environment_rows(environment: Mapping[str, str]) -> list[str]:
+    """Return the table of environment variables."""
+    return [
+        "| variable | meaning |",
+        "|---|---|",
+        *(f"| `{name}` | {cell(text)} |" for name, text in environment.items()),
+    ]
