@@ -15,7 +15,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from deltacli.cli.command_tree import COMMANDS, FINDINGS
+from deltacli.cli.command_tree import COMMANDS, EXITS
 from deltacli.cli.help_topics import listed
 from deltacli.delta.protocol.features import FEATURES, Feature
 from deltacli.delta.protocol.known_properties import CHOICES, MEANINGS, NUMBERS, PATTERNS, kind_of, known_keys
@@ -94,7 +94,7 @@ TO_DO: Mapping[int, str] = {
     2: "correct the command line; the hint has a command to paste",
     3: "check the path and the version, then run deltacli validate TABLE to see what is damaged",
     4: "read the reason; the hint names the option that overrides the guard, if that is safe",
-    5: "run the same command again; it continues",
+    5: "read what was left, and why; run the same command again, which continues",
     6: "run the same command again, when fewer writers are active",
     7: "check network, credentials and permissions with deltacli doctor access TABLE, then run it again",
     8: "see whether deltacli history TABLE has the commit, before the command is run again",
@@ -232,10 +232,11 @@ def _exit_codes() -> Iterator[tuple[str, Json]]:
         for code in import_module(module).EXIT_CODES:
             having.setdefault(code, []).append(command)
     for code, text in EXIT_CODES.items():
-        pairs = [["meaning", text], ["what to do", TO_DO[code]], ["commands", listed(having[code])]]
-        if code == EXIT_FINDINGS:
-            pairs[2:] = [[f"deltacli {command}", found] for command, found in FINDINGS.items()]
-        yield f"{code}", {"title": f"Exit code {code}", "blocks": [pairs]}
+        own = EXITS.get(code, {})
+        commands = "" if code == EXIT_FINDINGS or own.keys() == {*having[code]} else listed(having[code])
+        pairs = [["meaning", text], ["what to do", TO_DO[code]], ["commands", commands]]
+        pairs += [[f"deltacli {command}", meaning] for command, meaning in own.items()]
+        yield f"{code}", {"title": f"Exit code {code}", "blocks": [_filled(pairs)]}
 
 
 def _properties() -> Iterator[tuple[str, Json]]:

@@ -224,6 +224,33 @@ FINDINGS: Mapping[str, str] = {
 }
 """Command -> when it exits with 1. The others never do."""
 
+EXITS: Mapping[int, Mapping[str, str]] = {
+    1: FINDINGS,
+    3: {"validate": "nothing at a path, or a table that cannot be checked"},
+    4: {
+        "fleet init": "the file exists; --force replaces it",
+        "fleet run": "--resume, and the newest run is still active",
+        "fleet status": "--serve-metrics for others, without --allow-remote",
+        "share init": "the file exists; --force replaces it",
+    },
+    5: {
+        "features": "drop: some of its commits are made; run it again",
+        "fleet init": "the file is written; a directory could not be read",
+        "fleet plan": "a table or a directory could not be read",
+        "fleet run": "a step was refused, failed or not started",
+        "fleet status": "the newest run was interrupted; fleet run --resume",
+        "log expire": "some log files could not be deleted; run it again",
+        "optimize": "some files are left as they were; run it again",
+        "repair": "a step failed or was refused; the others are made",
+        "restore": "committed, but files are gone or could not be checked",
+        "share init": "the file is written; a directory could not be read",
+        "share test": "a limit ended the test early, without findings",
+        "undelete": "some files are in no source; name more with --from",
+        "vacuum": "some files could not be deleted; run it again",
+    },
+}
+"""Exit code -> the command for which it means something of its own, and what."""
+
 FORMER_OPTIONS: Mapping[str, Mapping[str, str]] = {
     "log expire": {"--keep-versions": "--keep-version"},
     "share head": {"--rows": "--limit"},

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from deltacli.cli import help_page, help_topics
-from deltacli.cli.command_tree import COMMANDS, FINDINGS, FORMER_OPTIONS
+from deltacli.cli.command_tree import COMMANDS, EXITS, FINDINGS, FORMER_OPTIONS
 from deltacli.cli.command_tree import HEADINGS as HEADINGS_OF_COMMANDS
 from deltacli.cli.commands.completion import SCRIPTS
 from deltacli.cli.options.sections import OptionHeading, section_of
@@ -215,7 +215,7 @@ def test_help_explains_a_rule_of_a_table_or_of_a_server() -> None:
             "\n  commands            changes, read, snapshot, share changes, share head\n",
         ),
         (["-q"], "Option -q", "  -q, --quiet  "),
-        (["3"], "Exit code 3", "\n  commands    all except completion, fleet check, "),
+        (["3"], "Exit code 3", "\n  commands           all except completion, fleet check, "),
         (["8"], "Exit code 8", "\n  commands    alter, features, optimize, "),
         (["1"], "Exit code 1", "\n  deltacli fleet check          the policy file has errors\n"),
         (["130"], "Signals", "Ctrl-C"),
@@ -331,6 +331,18 @@ def test_commands_say_when_they_exit_with_1() -> None:
     assert given - {"share profile show"} == set(FINDINGS)
     assert "\n  1   findings: the schemas differ\n" in deltacli("schema", "diff", "--help").out
     assert "\n  1   " not in deltacli("share", "profile", "show", "--help").out
+
+
+def test_an_exit_code_says_what_it_means_for_each_command_where_that_differs() -> None:
+    given = {name: import_module(module).EXIT_CODES for name, module in COMMANDS.items()}
+    partly, page = deltacli("help", "5").out, deltacli("fleet", "plan", "--help").out
+    lines = page.split("Exit codes:\n")[1].splitlines()
+
+    assert [] == [(code, name) for code, of in EXITS.items() for name in of if code not in given[name]]
+    assert "\n  deltacli fleet plan    a table or a directory could not be read\n" in partly
+    assert "  5   partly done: a table or a directory could not be read" in lines
+    assert "\n  deltacli validate  nothing at a path, or a table that cannot be checked\n" in deltacli("help", "3").out
+    assert "  3   unreadable: nothing at a path, or a table" in deltacli("validate", "--help").out
 
 
 def test_help_explains_every_code_of_the_documentation() -> None:
