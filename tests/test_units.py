@@ -85,6 +85,30 @@ def test_a_time_without_an_offset_is_a_usage_error_that_gives_one_with_it(text: 
 
 
 @pytest.mark.parametrize(
+    ("text", "why", "corrected"),
+    [
+        ("2026-02-30", "no such day, February 2026 has 28 days", "2026-02-28"),
+        ("2024-2-30", "no such day, February 2024 has 29 days", "2024-02-29"),
+        ("2026-04-31T08:12Z", "no such day, April 2026 has 30 days", "2026-04-30T08:12Z"),
+        ("2026-04-31 08:12", "no such day, April 2026 has 30 days", "2026-04-30T08:12Z"),
+        ("2026-01-00", "no such day, January 2026 has 31 days", None),
+        ("2026-13-01", "there is no month 13", None),
+        ("2026-01-01T24:00:00Z", "no such time, the last of a day is 23:59:59", None),
+        ("2026-01-01T10:60Z", "no such time, the last of a day is 23:59:59", None),
+        ("2026-01-01T00:00:60.5Z", "no such time, the last of a day is 23:59:59", None),
+        ("2026-01-01T00:00:00+25:00", "no such offset from UTC, +25:00", None),
+        ("0000-01-01", "there is no year 0", None),
+    ],
+)
+def test_a_time_that_does_not_exist_says_why(text: str, why: str, corrected: str | None) -> None:
+    with pytest.raises(UsageError) as raised:
+        parse_timestamp(text)
+
+    assert f"{text!r} is not a timestamp: {why}" == raised.value.message
+    assert corrected == corrected_timestamp(text)
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "",

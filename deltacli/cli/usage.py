@@ -86,6 +86,8 @@ class Meant(NamedTuple):
     hint: str
     fact: str | None = None
     """What to say where nothing else was meant."""
+    instead: str | None = None
+    """The message, where that of the parser names another reason."""
 
 
 def report_usage(error: Exception, arguments: Sequence[str]) -> None:
@@ -94,7 +96,9 @@ def report_usage(error: Exception, arguments: Sequence[str]) -> None:
     message = message[:1].lower() + message[1:] if message[1:2].islower() else message
     message = _in_our_words(message)
     meant = _meant(error, message, arguments)
-    if meant is not None:
+    if meant is not None and meant.instead:
+        message = meant.instead
+    elif meant is not None:
         message += f"; did you mean {meant.name}?" if meant.name else f"; {meant.fact}" if meant.fact else ""
     hint = (
         " ".join(["deltacli", *path_in(arguments), "--help"])
@@ -318,7 +322,8 @@ def _behind_command(name: str, arguments: Sequence[str]) -> Meant | None:
     for place in (1, 2):
         path = path_of(arguments[place:])
         if is_command(path) and " ".join(path) in commands_with(name):
-            return Meant(None, again([*arguments[place:], *arguments[:place]]))
+            said = f"{name} is an option of {' '.join(path)}: it must follow the command"
+            return Meant(None, again([*arguments[place:], *arguments[:place]]), instead=said)
     return None
 
 

@@ -319,6 +319,8 @@ def test_a_wrong_command_line_is_exit_2_and_shows_the_usage(
         ("alter trips add x int --not-null", "alter trips add x int"),
         ("changes trips --from 9 --to=3 --limit 4 -q", "changes trips --from 3 --to=9 --limit 4 -q"),
         ("diff trips 2026-1-2 7", "diff trips 2026-01-02 7"),
+        ("diff trips 2026-02-30 7", "diff trips 2026-02-28 7"),
+        ("snapshot trips --timestamp 2026-02-30", "snapshot trips --timestamp 2026-02-28"),
         ("diff trips other --from=2026-1-2", "diff trips other --from=2026-01-02"),
         ("checkpoint trips --parts 3", "checkpoint trips --parts 3 --layout multi-part"),
         ("undelete trips --from trips", "undelete trips --from COPY --dry-run"),
@@ -342,6 +344,11 @@ def test_a_hint_is_the_command_that_was_typed_corrected(line: str, hint: str, ta
         ("log compact trips --from 1 --to 9 --yes", "no such option: --yes; log compact needs no confirmation"),
         ("vacuum trips --retention 7", "--retention: '7' is not a duration: add a unit, such as 7d"),
         ("alter trips add tip decmal(8,2)", "decmal(8,2) is not a type of new columns; did you mean decimal(8,2)?"),
+        ("--level data validate trips", "error: --level is an option of validate: it must follow the command"),
+        (
+            "diff trips 2026-02-30 7",
+            "error: V1: '2026-02-30' is not a timestamp: no such day, February 2026 has 28 days",
+        ),
         ("compact trips", "no such command 'compact'; did you mean 'optimize' or 'log compact'?"),
     ],
 )

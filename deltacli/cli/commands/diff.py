@@ -155,7 +155,11 @@ def _read(name: str, text: str) -> Point | None:
             raise _no_version(name, text)
         return Point(int(text))
     if re.match(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([Tt ]|$)", text):
-        return Point(None, parse_timestamp(text))
+        try:
+            return Point(None, parse_timestamp(text))
+        except UsageError as fault:
+            said = f"{name}: {fault.message}"
+            raise UsageError(said, code=fault.code, facts=fault.facts, hint=_corrected(text)) from None
     return None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from calendar import month_name, monthrange
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
@@ -38,7 +39,7 @@ def parse_timestamp(text: str) -> int:
     found = re.fullmatch(_MOMENT, text.strip())
     moment = None if found is None else _moment(found)
     if found is None or moment is None:
-        raise _no_timestamp(f"{text!r} is not a timestamp")
+        raise _no_timestamp(f"{text!r} is not a timestamp{_why_impossible(text)}")
     if found["time"] and not found["offset"]:
         raise _no_timestamp(f"{text!r} has no offset from UTC")
     return (moment - EPOCH) // timedelta(milliseconds=1)
@@ -46,10 +47,14 @@ def parse_timestamp(text: str) -> int:
 
 def corrected_timestamp(text: str) -> str | None:
     """Return what `parse_timestamp` accepts in place of a text that it refuses: a time without an offset in UTC, a date
-    with an offset at its midnight, numbers of one digit with a zero before them. None for other texts.
+    with an offset at its midnight, numbers of one digit with a zero before them, the last day of a month for a later
+    one. None for other texts.
     """
     text = re.sub(_DATE_WITHOUT_ZEROS, _with_zeros, text.strip())
     found = re.fullmatch(_MOMENT, text)
+    if found is not None and (last := _last_day(found["date"])) is not None and last < int(found["date"][8:]) < 32:
+        text = f"{text[:8]}{last:02}{text[10:]}"
+        found = re.fullmatch(_MOMENT, text)
     if found is not None:
         written = found[0].replace(" ", "").upper()
         return None if _moment(found) is None else written if found["offset"] or not found["time"] else f"{written}Z"
@@ -84,6 +89,29 @@ def _moment(found: re.Match[str]) -> datetime | None:
         return datetime.fromisoformat(f"{found['date']}T{found['time'] or '00:00'}{offset}")
     except ValueError:
         return None
+
+
+def _why_impossible(text: str) -> str:
+    """Return why no calendar or clock has a text of the right form; empty for a text of another form."""
+    found = re.fullmatch(_MOMENT, re.sub(_DATE_WITHOUT_ZEROS, _with_zeros, text.strip()))
+    if found is None or _moment(found) is not None:
+        return ""
+    year, month, day = map(int, found["date"].split("-"))
+    last = _last_day(found["date"])
+    if last is None:
+        return f": there is no {f'month {month}' if year else 'year 0'}"
+    if not 0 < day <= last:
+        return f": no such day, {month_name[month]} {year} has {last} days"
+    hour, minute, *second = (found["time"] or "00:00").split(":")
+    if int(hour) > 23 or int(minute) > 59 or int(float((second or ["0"])[0])) > 59:
+        return ": no such time, the last of a day is 23:59:59"
+    return f": no such offset from UTC, {found['offset']}"
+
+
+def _last_day(date: str) -> int | None:
+    """Return the number of days of the month of a date; None for a month that does not exist."""
+    year, month = int(date[:4]), int(date[5:7])
+    return monthrange(year, month)[1] if year and 0 < month < 13 else None
 
 
 def _no_timestamp(message: str) -> UsageError:
