@@ -39,9 +39,9 @@ from tools.soaks import SOAKS, Soak
 
 ROOT = Path(__file__).resolve().parent
 BIN = "Scripts" if os.name == "nt" else "bin"
-DEV, PEERS, CLIENTS, SHARING, PAIMON, FUZZ, SPARK, CLUSTER, DOCS = (
+DEV, DEMO, PEERS, CLIENTS, SHARING, PAIMON, FUZZ, SPARK, CLUSTER, DOCS = (
     ROOT / f".venv{suffix}"
-    for suffix in ("", "-peers", "-clients", "-sharing", "-paimon", "-fuzz", "-spark", "-cluster", "-docs")
+    for suffix in ("", "-demo", "-peers", "-clients", "-sharing", "-paimon", "-fuzz", "-spark", "-cluster", "-docs")
 )
 AZURITE, AZURITE_VERSION = ROOT / ".venv-azurite", "3.37.0"
 SPARK_READER = {"DELTACLI_SPARK_PYTHON": str(SPARK / BIN / "python")}
@@ -49,7 +49,7 @@ SHARING_CLIENT = {"DELTACLI_SHARING_PYTHON": str(SHARING / BIN / "python")}
 PAIMON_CLIENT = {"DELTACLI_PAIMON_PYTHON": str(PAIMON / BIN / "python")}
 
 
-DEMO = (
+TOUR = (
     ("What happened to this table?", "history demo/trips --limit 8", 0),
     ("What is its state?", "snapshot demo/trips", 0),
     ("Which files does no retained version need?", "vacuum demo/trips --dry-run", 0),
@@ -76,13 +76,13 @@ def main(arguments: list[str]) -> int:
 
 def demo(_: list[str]) -> int:
     """Create two sample tables, one of them damaged, and run the main commands on them."""
-    set_up(DEV, "dev")
-    run(DEV, "python", "examples/make_sample.py", "demo/trips")
-    run(DEV, "python", "examples/make_sample.py", "demo/damaged", "--damaged")
-    for title, shown, expected in DEMO:
+    set_up(DEMO, "demo")
+    run(DEMO, "python", "examples/make_sample.py", "demo/trips")
+    run(DEMO, "python", "examples/make_sample.py", "demo/damaged", "--damaged")
+    for title, shown, expected in TOUR:
         command = shown if sys.stdout.isatty() else IN_A_PIPE.get(shown, shown)
         print(f"\n# {title}\n$ deltacli {command}", flush=True)
-        code = run(DEV, "deltacli", *command.split(), DELTACLI_PAGER="")
+        code = run(DEMO, "deltacli", *command.split(), DELTACLI_PAGER="")
         if code != expected:
             return code or 1
     print(f"\nTry it yourself, also the commands named above:\n{_activation()}\ndeltacli --help")
@@ -91,7 +91,7 @@ def demo(_: list[str]) -> int:
 
 def _activation() -> str:
     """Return the command that finds `deltacli` of the demo by its name."""
-    return rf".\{DEV.name}\Scripts\activate" if os.name == "nt" else f"source {DEV.name}/bin/activate"
+    return rf".\{DEMO.name}\Scripts\activate" if os.name == "nt" else f"source {DEMO.name}/bin/activate"
 
 
 def test(arguments: list[str]) -> int:
@@ -364,12 +364,13 @@ def lock(_: list[str]) -> int:
     """Resolve the locked environments again. Lock files have names, versions and hashes, and no URL of an index."""
     set_up(DEV, "dev")
     command = ("uv", "pip", "compile", "-q", "--universal", "--python-version", "3.11", "--generate-hashes")
-    for name in ("dev", "peers", "clients", "sharing", "paimon", "fuzz", "spark", "cluster", "docs"):
+    for name in ("dev", "demo", "peers", "clients", "sharing", "paimon", "fuzz", "spark", "cluster", "docs"):
         target = f"requirements/{name}.txt"
         sources = [] if name in ("peers", "clients", "sharing", "paimon", "docs") else ["pyproject.toml"]
         groups = ("--group", "dev", "--group", "fuzz") if name == "fuzz" else ("--group", name)
+        extras = ("--extra", "share", "--extra", "share-client") if name == "demo" else ()
         options = ("--no-emit-index-url", "--no-header", "--no-annotate", "--upgrade", "-o", target)
-        code = run(DEV, *command, *sources, *groups, *options)
+        code = run(DEV, *command, *sources, *extras, *groups, *options)
         if code:
             return code
     return 0
@@ -390,7 +391,8 @@ def set_up(home: Path, name: str) -> None:
     The packages are compiled to bytecode, so that measured start-up times are those of users.
     """
     wanted = (ROOT / "requirements" / f"{name}.txt").read_bytes()
-    if name == "dev":
+    has_project = name in ("dev", "demo")
+    if has_project:
         wanted += (ROOT / "pyproject.toml").read_bytes()
     stamp, digest = home / "locked", hashlib.sha256(wanted).hexdigest()
     with held(home):
@@ -405,13 +407,13 @@ def set_up(home: Path, name: str) -> None:
             must(home, "python", "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-compile", "uv")
             print("installing the packages", flush=True)
             must(home, "uv", "pip", "install", *quiet, "--require-hashes", "-r", f"requirements/{name}.txt")
-            if name == "dev":
+            if has_project:
                 must(home, "uv", "pip", "install", "-q", "--no-deps", "--no-build-isolation", "-e", ".")
             print("compiling them", flush=True)
             must(home, "python", "-m", "compileall", "-q", "-j", "0", str(home / "lib"))
             stamp.write_text(digest)
             print(f"{home.name} is set up: {time.monotonic() - began:.0f} s", flush=True)
-        if name == "dev":
+        if has_project:
             must(home, "python", "-m", "compileall", "-q", "deltacli")
 
 

@@ -60,8 +60,21 @@ def test_the_python_of_the_readme_runs(tmp_path: Path) -> None:
 def test_the_first_commands_prepare_the_others() -> None:
     first, *others = blocks("sh")
 
-    assert ["python3 dev.py demo", "source .venv/bin/activate"] == first.strip().splitlines()
+    assert ["python3 dev.py demo", "source .venv-demo/bin/activate"] == first.strip().splitlines()
     named = {word for block in others for word in re.findall(r"(?<!\S)'?(\S*/\S+)", block)}
     assert {"demo/trips", "demo/**'", "demo/junit.xml"} == named - {"Expiry"}
     assert "`python3 dev.py test`" in README
     assert "python3 dev.py test" in (ROOT / ".ci" / "run").read_text()
+
+
+def test_the_demo_installs_nothing_for_development() -> None:
+    locked = {
+        name: dict(
+            re.findall(r"^([a-z0-9-]+)==(\S+)", (ROOT / "requirements" / f"{name}.txt").read_text(), re.MULTILINE)
+        )
+        for name in ("demo", "dev")
+    }
+
+    assert {"pyarrow", "starlette", "hatchling"} <= set(locked["demo"])
+    assert set() == {"pytest", "mypy", "moto", "duckdb", "botocore"} & set(locked["demo"])
+    assert locked["demo"].items() <= locked["dev"].items()
