@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import subprocess
 import sys
 import tokenize
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 
 from deltacli.arrow import parquet as arrow_parquet
 from deltacli.arrow.parquet import ParquetReader
+from deltacli.work.outputs.parquet_stream import ParquetStream
 
 ROWS = pa.table(
     {
@@ -76,6 +78,34 @@ def test_int96_reaches_from_the_first_year_to_the_last(is_there: bool, monkeypat
 
     assert {("s", "t")} == reader.int96_paths
     assert ends.equals(reader.read_all().column("s").combine_chunks().field("t"))
+
+
+@pytest.mark.parametrize("is_there", [True, False], ids=["found", "moved"])
+def test_files_are_written_as_pyarrow_writes_them(is_there: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    short, long = io.BytesIO(), io.BytesIO()
+    with pq.ParquetWriter(long, ROWS.schema, compression="zstd") as writer:
+        writer.write_table(ROWS, 2)
+    if not is_there:
+        monkeypatch.setitem(sys.modules, "pyarrow._parquet", None)
+
+    stream = ParquetStream(short, ROWS.schema, group_rows=2)
+    for batch in ROWS.to_batches():
+        stream.add(batch)
+    stream.finish()
+
+    assert (long.getvalue(), 2) == (short.getvalue(), stream.footer.num_row_groups)
+
+
+def test_writing_loads_neither_tls_nor_file_systems() -> None:
+    writing = (
+        "import io, sys, pyarrow as pa; from deltacli.work.outputs.parquet_stream import write_parquet;"
+        "rows = pa.record_batch({'a': [1]}); write_parquet(io.BytesIO(), rows.schema, [rows]);"
+        "print({'_ssl', 'pyarrow.fs'} & {*sys.modules})"
+    )
+
+    done = subprocess.run([sys.executable, "-c", writing], capture_output=True, text=True, check=True)
+
+    assert "set()" == done.stdout.strip()
 
 
 def test_parquet_is_opened_in_one_place_alone() -> None:

@@ -1,8 +1,8 @@
-"""Open Parquet files with one set of options, without importing `pyarrow.parquet`.
+"""Open Parquet files with one set of options, and begin new ones, without importing `pyarrow.parquet`.
 
 Importing that module loads all of Arrow's file systems, including TLS, which takes 15 ms of a command that takes 150
-ms. This module calls the underlying compiled reader. If a pyarrow release defines the reader elsewhere, or opens it
-differently, `pyarrow.parquet` is imported instead.
+ms. This module calls the underlying compiled reader and writer. If a pyarrow release defines them elsewhere, or opens
+them differently, `pyarrow.parquet` is imported instead.
 """
 
 from __future__ import annotations
@@ -111,3 +111,23 @@ def _open(source: Any, settings: dict[str, Any], *, keeps_memory: bool) -> Any:
 
         return pyarrow.parquet.ParquetFile(source, **settings).reader
     return reader
+
+
+_WRITTEN = {"version": "2.6", "data_page_version": "1.0", "use_dictionary": True, "write_statistics": True}
+"""What `pyarrow.parquet.ParquetWriter` writes unless told otherwise."""
+
+
+def open_writer(sink: Any, schema: pyarrow.Schema, **settings: Any) -> Any:
+    """Return Arrow's compiled writer of a file, which has `write_table`, `close` and then `metadata`. Settings and
+    their defaults are those of `pyarrow.parquet.ParquetWriter`, but the codec has to be given.
+    """
+    try:
+        from pyarrow._parquet import ParquetWriter
+
+        return ParquetWriter(sink, schema, writer_engine_version="V2", **_WRITTEN | settings)
+    except (ImportError, TypeError):
+        import pyarrow.parquet
+
+        opened = pyarrow.parquet.ParquetWriter(sink, schema, **settings)
+        opened.is_open = False  # the caller closes the compiled writer
+        return opened.writer

@@ -6,6 +6,7 @@ import io
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from deltacli.arrow.parquet import open_writer
 from deltacli.errors import Unreadable, UsageError
 from deltacli.hints import parameter
 
@@ -55,7 +56,6 @@ class ParquetStream:
         **settings: Any,  # Any: as Arrow's writer takes them
     ) -> None:
         import pyarrow as pa
-        import pyarrow.parquet as pq
 
         self.rows = 0
         self._group_rows, self._group_bytes = group_rows, group_bytes
@@ -64,7 +64,7 @@ class ParquetStream:
         self._held: list[pyarrow.RecordBatch] = []
         self._held_rows = self._held_bytes = 0
         try:
-            self._writer = pq.ParquetWriter(self._tap, schema, **{"compression": "zstd", **settings})
+            self._writer = open_writer(self._tap, schema, **{"compression": "zstd", **settings})
         except pa.ArrowNotImplementedError as fault:
             raise _unwritable(fault) from fault
 
@@ -91,7 +91,7 @@ class ParquetStream:
     @property
     def footer(self) -> pyarrow.parquet.FileMetaData:
         """The footer of the finished file."""
-        return self._writer.writer.metadata
+        return self._writer.metadata
 
     def abandon(self) -> None:
         """Close the file without a footer."""
