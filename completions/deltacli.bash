@@ -512,6 +512,7 @@ once;FILE
 --state;DIRECTORY;once;Directory of the journal and the leases.
 --html;FILE;once;Also write a page with sortable tables and plots, which loads nothing else.
 --pages;DIRECTORY;once;Directory of pages that doctor table --html wrote, to which the page of --html links.
+--write-pages;-;once;First examine each table and write its page to --pages.
 --metrics;FILE;once;Also write metrics in OpenMetrics text, for node_exporter'\''s textfile collector.
 --serve-metrics;TEXT;once;Instead serve the metrics over HTTP until a signal, on loopback.
 --allow-remote;-;once;Let --serve-metrics use an address that other machines can reach.

@@ -506,6 +506,7 @@ complete -c deltacli -n '__deltacli_may "fleet status"' -l only -r -f -k -a '(__
 complete -c deltacli -n '__deltacli_may "fleet status" --state' -l state -r -f -a '(__fish_complete_directories (commandline -ct))' -d 'Directory of the journal and the leases.'
 complete -c deltacli -n '__deltacli_may "fleet status" --html' -l html -r -F -d 'Also write a page with sortable tables and plots, which loads nothing else.'
 complete -c deltacli -n '__deltacli_may "fleet status" --pages' -l pages -r -f -a '(__fish_complete_directories (commandline -ct))' -d 'Directory of pages that doctor table --html wrote, to which the page of --html links.'
+complete -c deltacli -n '__deltacli_may "fleet status" --write-pages' -l write-pages -d 'First examine each table and write its page to --pages.'
 complete -c deltacli -n '__deltacli_may "fleet status" --metrics' -l metrics -r -F -d 'Also write metrics in OpenMetrics text, for node_exporter\'s textfile collector.'
 complete -c deltacli -n '__deltacli_may "fleet status" --serve-metrics' -l serve-metrics -r -f -d 'Instead serve the metrics over HTTP until a signal, on loopback.'
 complete -c deltacli -n '__deltacli_may "fleet status" --allow-remote' -l allow-remote -d 'Let --serve-metrics use an address that other machines can reach.'

@@ -334,3 +334,27 @@ def test_pages_of_tables_are_linked_where_they_are(tmp_path: Path) -> None:
     assert links == {f"{here}/t\"0'<b>": "./pages%20%25/one%3F.html", f"{here}/t\"1'<b>": None}
     target = urljoin((here / "status.html").as_uri(), links[f"{here}/t\"0'<b>"])
     assert Path(url2pathname(urlsplit(target).path)).is_file()
+
+
+def test_a_page_of_each_table_is_written_and_linked(tmp_path: Path) -> None:
+    TableBuilder().commits(2).write(tmp_path / "lake" / "good")
+    (tmp_path / "lake" / "bad" / "_delta_log").mkdir(parents=True)
+    (tmp_path / "fleet.toml").write_text(POLICY.replace('["t"]', '["lake/good", "lake/bad"]'))
+    deltacli("fleet", "run", "--yes", cwd=tmp_path)
+    arguments = ("fleet", "status", "--html", "site/index.html", "--pages", "site")
+    (tmp_path / "site").mkdir()
+
+    without = deltacli(*arguments, cwd=tmp_path)
+    before = (tmp_path / "site" / "index.html").read_text()
+    done = deltacli(*arguments, "--write-pages", cwd=tmp_path)
+    alone = deltacli("fleet", "status", "--write-pages", cwd=tmp_path)
+
+    page = (tmp_path / "site" / "index.html").read_text()
+    data = json.loads(re.findall(r"<script[^>]*>(.*?)</script>", page, re.DOTALL)[0])
+    links = {Path(one["t"]).name: one.get("l") for one in data["tables"]}
+    assert "no page of lake/bad: " in done.err
+    assert "wrote 1 page to site\n" in done.err
+    assert (tmp_path / "site" / links["good"]).is_file()
+    assert (None, without.code, 2) == (links["bad"], done.code, alone.code)
+    again = "deltacli fleet status fleet.toml --html site/index.html --pages site --write-pages"
+    assert (True, False) == (f"<code>{again}</code>" in before, again in page)

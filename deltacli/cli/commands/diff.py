@@ -92,16 +92,9 @@ def diff(
     points, other = _chosen(first, second, begin, end)
     opened = run.open_table(table)
     _require_key(opened, asked.values)
-    values = {
-        **asked.values,
-        "from_version": points[0].version,
-        "from_timestamp_ms": points[0].timestamp_ms,
-        "to_version": points[1].version,
-        "to_timestamp_ms": points[1].timestamp_ms,
-        "other": None if other is None else run.open_table(other),
-    }
+    compared = _of_points(points) | {"other": None if other is None else run.open_table(other)}
     try:
-        found = diff_tables(opened, Asked(DiffRequest, values).request())
+        found = diff_tables(opened, Asked(DiffRequest, {**asked.values, **compared}).request())
     except PaimonTable as fault:
         if other is not None:
             fault.hint = command("schema diff", other, table=table)
@@ -113,6 +106,16 @@ def diff(
         if (following := _next(found, table, is_of_two=other is not None)) is not None:
             run.say_next(following)
         raise typer.Exit(EXIT_FINDINGS)
+
+
+def _of_points(points: tuple[Point, Point]) -> dict[str, Any]:  # Any: values of options
+    first, last = points
+    return {
+        "from_version": first.version,
+        "from_timestamp_ms": first.timestamp_ms,
+        "to_version": last.version,
+        "to_timestamp_ms": last.timestamp_ms,
+    }
 
 
 def _next(found: TableDiff, table: str, *, is_of_two: bool) -> str | None:

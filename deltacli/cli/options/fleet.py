@@ -37,46 +37,6 @@ FleetLimitOption = Annotated[
     ),
 ]
 ExitCodeOption = Annotated[bool, typer.Option("--exit-code", help="Exit with 1 if a step is due, for scripts.")]
-MetricsOption = Annotated[
-    str | None,
-    typer.Option(
-        "--metrics",
-        metavar="FILE",
-        help="Also write metrics in OpenMetrics text, for node_exporter's textfile collector.",
-        show_default=False,
-    ),
-]
-HtmlOption = Annotated[
-    str | None,
-    typer.Option(
-        "--html",
-        metavar="FILE",
-        help="Also write a page with sortable tables and plots, which loads nothing else.",
-        show_default=False,
-    ),
-]
-PagesOption = Annotated[
-    str | None,
-    typer.Option(
-        "--pages",
-        metavar="DIR",
-        help="Directory of pages that doctor table --html wrote, to which the page of --html links.",
-        show_default=False,
-    ),
-]
-ServeMetricsOption = Annotated[
-    str | None,
-    typer.Option(
-        "--serve-metrics",
-        metavar="[HOST:]PORT",
-        help="Instead serve the metrics over HTTP until a signal, on loopback.",
-        show_default=False,
-    ),
-]
-AllowRemoteOption = Annotated[
-    bool,
-    typer.Option("--allow-remote", help="Let --serve-metrics use an address that other machines can reach."),
-]
 
 
 def fleet_command(name: str, file: str, state: str | None = None, only: Sequence[str] = ()) -> str:

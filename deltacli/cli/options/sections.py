@@ -36,7 +36,7 @@ _OPTIONS: Mapping[OptionHeading, str] = {
         --columns --limit --count --as --counts --ddl --pretty
         --files --tombstones --schema --mapping --digest --brief --group --max-findings
         --fail-on --exit-zero --exit-code --write-baseline --trend --save-plan --save-plans --details --metrics --html
-        --pages --serve-metrics
+        --pages --write-pages --serve-metrics
         --format --json --output
     """,
     OptionHeading.SAFETY: """

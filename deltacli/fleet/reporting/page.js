@@ -260,7 +260,7 @@
     linked(cause.firstChild, places[0]);
     cause.querySelectorAll("b").forEach((name, which) => linked(name, places[which + 1]));
   });
-  document.querySelectorAll("#alerts code").forEach((command) => addCopyButton(whole(command)));
+  document.querySelectorAll("#alerts code, p > code").forEach((command) => addCopyButton(whole(command)));
   const others = document.getElementById("others");
   if (others) {
     const link = make("a", "", others.textContent);

@@ -16,7 +16,7 @@ from deltacli.fleet.alerts import Cause, Weight, find_causes
 from deltacli.fleet.names import short_name, table_uri
 from deltacli.fleet.reporting.html import card, find_pages, framed, part, text, words
 from deltacli.fleet.status import FleetStatus, TableStatus
-from deltacli.hints import is_command, parameter
+from deltacli.hints import command, is_command, parameter
 from deltacli.storage.secrets import without_secrets
 from deltacli.typing import Json
 from deltacli.units import format_moment
@@ -47,6 +47,7 @@ def status_page(status: FleetStatus, file: str, now_ms: int, pages: Mapping[str,
 </div>
 <div class="scroll"><table><thead><tr id="headings"></tr></thead><tbody id="rows"></tbody></table></div>
 <p class="dim" id="more">More rows follow when you scroll.</p>
+{"" if pages else _without_pages(file)}
 <noscript><p class="bad">The tables are drawn by the script of this page, which is turned off.</p></noscript>
 <script type="application/json" id="data">{_data(status, causes, file, pages)}</script>
 """
@@ -66,6 +67,13 @@ def linked_pages(status: FleetStatus, directory: str, start: str) -> dict[str, s
     uris = {table.shown_name: table_uri(table.shown_name) for table in status.tables}
     paths = {name: os.path.relpath(os.path.abspath(found[uri]), start) for name, uri in uris.items() if uri in found}
     return {name: f"./{quote(os.fsencode(path))}" for name, path in paths.items()}
+
+
+def _without_pages(file: str) -> str:
+    """Return the command that writes and links pages of the tables."""
+    where = {"html": "site/index.html", "pages": "site", "write_pages": True}
+    writing = command("fleet status", file, table=None, **where)
+    return f'<p class="dim">A page for each table, linked here: <code>{text(writing)}</code></p>\n'
 
 
 def _run(status: FleetStatus) -> str:

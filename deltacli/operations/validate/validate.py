@@ -160,8 +160,20 @@ def validate_table(
         if level == "storage" and isinstance(storage, StoreOfVersions):
             deeper = parameter("validate.level", "footers")
             inspector.not_checked.append(f"whether the files exist at the provider of the share: {deeper} does")
+    return _validation(storage.uri, level, collector, inspector, files, state)
+
+
+def _validation(
+    uri: str,
+    level: str,
+    collector: Collector,
+    inspector: LogInspector,
+    files: FilesChecked | None,
+    state: StateView | None,
+) -> Validation:
+    """Return what was found, in the order of the log."""
     return Validation(
-        storage.uri,
+        uri,
         inspector.version if inspector.version >= 0 else None,
         level,
         tuple(sorted(collector.findings, key=_order)),

@@ -4,29 +4,27 @@ from __future__ import annotations
 
 import gc
 import os
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from deltacli.cli.formats import FindingFormat
 from deltacli.cli.options.fleet import (
     FLEET_FILE,
-    AllowRemoteOption,
     FleetFileArgument,
     FleetLimitOption,
-    HtmlOption,
-    MetricsOption,
-    PagesOption,
-    ServeMetricsOption,
     fleet_command,
 )
 from deltacli.cli.options.run import Run
 from deltacli.cli.options.targets import require_target
 from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.cli.terminal.output import open_sink
-from deltacli.errors import UsageError
+from deltacli.errors import DeltacliError, UsageError
 from deltacli.fleet.request import FleetChoice
+from deltacli.operations.doctor.table.request import DoctorRequest
+from deltacli.units import plural
 
 if TYPE_CHECKING:
     from deltacli.fleet.status import FleetStatus
@@ -35,22 +33,65 @@ FORMATS = FindingFormat
 EXIT_CODES = (0, 1, 2, 4, 5, 7, 70)
 
 
+def _file(name: str, metavar: str, help_text: str) -> typer.models.OptionInfo:
+    return typer.Option(name, metavar=metavar, help=help_text, show_default=False)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class StatusFiles:
+    """What the command writes besides its result, or serves instead of it."""
+
+    html: Annotated[
+        str | None,
+        _file("--html", "FILE", "Also write a page with sortable tables and plots, which loads nothing else."),
+    ] = None
+    pages: Annotated[
+        str | None,
+        _file(
+            "--pages", "DIR", "Directory of pages that doctor table --html wrote, to which the page of --html links."
+        ),
+    ] = None
+    write_pages: Annotated[
+        bool, typer.Option("--write-pages", help="First examine each table and write its page to --pages.")
+    ] = False
+    metrics: Annotated[
+        str | None,
+        _file("--metrics", "FILE", "Also write metrics in OpenMetrics text, for node_exporter's textfile collector."),
+    ] = None
+    serve_metrics: Annotated[
+        str | None,
+        _file("--serve-metrics", "[HOST:]PORT", "Instead serve the metrics over HTTP until a signal, on loopback."),
+    ] = None
+    allow_remote: Annotated[
+        bool,
+        typer.Option("--allow-remote", help="Let --serve-metrics use an address that other machines can reach."),
+    ] = False
+
+    def __post_init__(self) -> None:
+        """Raise UsageError for options that do not fit together, or for a file inside a table."""
+        if self.pages is not None and self.html is None:
+            raise UsageError("--pages is for the page of --html", hint="add --html FILE, or omit --pages")
+        if self.write_pages and self.pages is None:
+            raise UsageError("--write-pages needs the directory of the pages", hint="add --pages DIR")
+        if self.serve_metrics is not None and (self.html is not None or self.metrics is not None):
+            raise UsageError("--serve-metrics cannot be combined with --html and --metrics, which are written once")
+        for output, option in ((self.html, "--html"), (self.metrics, "--metrics"), (self.pages, "--pages")):
+            if output is not None:
+                require_target(os.path.join(output, "page.html") if output is self.pages else output, option)
+
+
 def status(
     run: Run,
     file: FleetFileArgument = FLEET_FILE,
     *,
     choice: FleetChoice,
-    html: HtmlOption = None,
-    pages: PagesOption = None,
-    metrics: MetricsOption = None,
-    serve_metrics: ServeMetricsOption = None,
-    allow_remote: AllowRemoteOption = False,
+    files: StatusFiles,
     limit: FleetLimitOption = None,
 ) -> None:
     """Show the alerts of each table, the worst first, and trends.
 
     \b
-    Reads the journal of the runs only; no table is opened. An alert is a step that
+    Reads the journal of the runs only; tables are opened by --write-pages alone. An alert is a step that
     was refused, failed, could not be completed or had findings when it was last
     due, a table that the newest run could not read, or a threshold of its policy
     that is exceeded. On a terminal, sparklines show the numbers of the last runs.
@@ -62,7 +103,7 @@ def status(
       deltacli fleet status
       deltacli fleet status --only bronze --json
       deltacli fleet status --html status.html
-      deltacli fleet status --html pages/status.html --pages pages
+      deltacli fleet status --html site/index.html --pages site --write-pages
       deltacli fleet status --format junit --output fleet.xml
       deltacli fleet status --metrics /var/lib/node_exporter/fleet.prom -q
       deltacli fleet status --serve-metrics 9105
@@ -76,15 +117,8 @@ def status(
     most = settle_limit(run, limit)
     found = require_fleet_file(file)
     choose_groups(found, choice.only)
-    for output, option in ((html, "--html"), (metrics, "--metrics")):
-        if output is not None:
-            require_target(output, option)
-    if pages is not None and html is None:
-        raise UsageError("--pages is for the page of --html", hint="add --html FILE, or omit --pages")
-    if serve_metrics is not None:
-        if html is not None or metrics is not None:
-            raise UsageError("--serve-metrics cannot be combined with --html and --metrics, which are written once")
-        _serve(run, file, choice, serve_metrics, is_remote=allow_remote)
+    if files.serve_metrics is not None:
+        _serve(run, file, choice, files.serve_metrics, is_remote=files.allow_remote)
         return
     run_command = fleet_command("run", file, choice.state, choice.only)
     gc.disable()  # the journal of many tables is many objects and no cycles: two thirds of the time
@@ -94,9 +128,9 @@ def status(
         )
     finally:
         gc.enable()
-    _write_files(known, str(found.path), run.clock(), html=html, pages=pages, metrics=metrics)
+    _write_files(run, known, str(found.path), files)
     run.write(status_result(str(found.path), known, run.clock(), run_command=run_command, most=most))
-    _note_files(run, html, metrics)
+    _note_files(run, files.html, files.metrics)
     note_the_cut(run, known.rows if run.terminal.is_drawn else len(known.tables), most)
     if known.exit_code:
         raise typer.Exit(known.exit_code)
@@ -108,21 +142,47 @@ def _note_files(run: Run, *files: str | None) -> None:
             run.note(f"wrote {file}")
 
 
-def _write_files(
-    known: FleetStatus, path: str, now_ms: int, *, html: str | None, pages: str | None, metrics: str | None
-) -> None:
-    if metrics is not None:
+def _write_files(run: Run, known: FleetStatus, path: str, files: StatusFiles) -> None:
+    if files.metrics is not None:
         from deltacli.fleet.metrics import fleet_metrics
 
-        with open_sink(metrics) as sink:
+        with open_sink(files.metrics) as sink:
             sink.write(fleet_metrics(known).encode())
-    if html is not None:
+    if files.html is not None:
         from deltacli.fleet.reporting.page import linked_pages, status_page
 
-        start = os.getcwd() if html == "-" else os.path.dirname(os.path.abspath(html))
-        linked = {} if pages is None else linked_pages(known, pages, start)
-        with open_sink(html) as sink:
-            sink.write(status_page(known, path, now_ms, linked).encode())
+        if files.write_pages and files.pages is not None:
+            _write_pages(run, known, path, files.pages)
+        start = os.getcwd() if files.html == "-" else os.path.dirname(os.path.abspath(files.html))
+        linked = {} if files.pages is None else linked_pages(known, files.pages, start)
+        with open_sink(files.html) as sink:
+            sink.write(status_page(known, path, run.clock(), linked).encode())
+
+
+def _write_pages(run: Run, known: FleetStatus, path: str, directory: str) -> None:
+    """Write the page of each table, and note the tables that cannot be examined. Raises UsageError."""
+    from deltacli.fleet.names import short_name, table_file_name
+    from deltacli.fleet.reporting.table_page import table_page
+    from deltacli.operations.doctor.table.examine import examine_table
+
+    try:
+        os.makedirs(directory, exist_ok=True)
+    except OSError as fault:
+        raise UsageError(f"--pages {directory} cannot be created: {fault.strerror or fault}") from fault
+    count = 0
+    with run.progress.step("writing pages", unit="tables", total=len(known.tables)) as step:
+        for table in known.tables:
+            name = short_name(table.shown_name, path)
+            try:
+                page = table_page(examine_table(run.open_table(table.name), DoctorRequest()), name)
+            except DeltacliError as fault:
+                run.note(f"no page of {name}: {fault.message}")
+            else:
+                with open_sink(os.path.join(directory, f"{table_file_name(table.shown_name)}.html")) as sink:
+                    sink.write(page.encode())
+                count += 1
+            step.advance()
+    run.note(f"wrote {plural(count, 'page')} to {directory}")
 
 
 def _serve(run: Run, file: str, choice: FleetChoice, address: str, *, is_remote: bool) -> None:
