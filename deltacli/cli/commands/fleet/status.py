@@ -6,7 +6,7 @@ import gc
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -33,7 +33,7 @@ FORMATS = FindingFormat
 EXIT_CODES = (0, 1, 2, 4, 5, 7, 70)
 
 
-def _file(name: str, metavar: str, help_text: str) -> typer.models.OptionInfo:
+def _file(name: str, metavar: str, help_text: str) -> Any:  # Any: what typer's own function returns
     return typer.Option(name, metavar=metavar, help=help_text, show_default=False)
 
 
