@@ -169,6 +169,8 @@ def test_examples_can_be_pasted(page: str, places: Path, tmp_path: Path) -> None
             check_words(words)
         elif (result := run(place, *words)).code in NOT_USABLE:
             problems.append(f"{shlex.join(words)}: {result.err}")
+        elif result.code == 4 and not re.search("confirmation is required|exists already", result.err):
+            problems.append(f"{shlex.join(words)} is refused: {result.err}")
 
     assert [] == problems
 

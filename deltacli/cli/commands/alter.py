@@ -112,10 +112,10 @@ def alter(
     \b
     Examples:
       deltacli alter ./tbl add tax "decimal(10, 2)" --position after:trip --yes
-      deltacli alter ./tbl mapping name --upgrade-protocol --dry-run
+      deltacli alter ./tbl mapping name --upgrade-protocol --yes
       deltacli alter ./tbl rename ride.city town --yes  # after mapping name
       deltacli alter ./tbl default trip 1 --upgrade-protocol --yes
-      deltacli alter ./tbl constraint add positive "trip > 0" --dry-run
+      deltacli alter ./tbl constraint add positive "trip > 0" --upgrade-protocol --dry-run
       deltacli alter ./tbl --apply changes.json --check  # in CI
       deltacli alter ./paimon_tbl drop price --with-options --yes
       deltacli alter ./paimon_tbl set snapshot.time-retained=2h --yes

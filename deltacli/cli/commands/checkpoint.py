@@ -57,7 +57,7 @@ def checkpoint(
       deltacli checkpoint ./tbl
       deltacli checkpoint ./tbl --if-behind 10 -q > /dev/null  # in cron
       deltacli checkpoint ./tbl --version 12
-      deltacli checkpoint ./tbl --layout v2 --v2-top parquet
+      deltacli checkpoint ./tbl --version 11 --layout multi-part --parts 2
       deltacli checkpoint ./tbl --verify
     """
 

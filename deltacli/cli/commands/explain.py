@@ -33,7 +33,6 @@ def explain(run: Run, table: TableArgument, *, request: ExplainRequest) -> None:
       deltacli explain ./tbl
       deltacli explain ./tbl --client trino=480 --client duckdb
       deltacli explain ./tbl --if add=deletionVectors
-      deltacli explain ./tbl --if drop=columnMapping
       deltacli explain ./tbl --if 'widen=trip:decimal(20,0)' --format markdown
       deltacli explain ./paimon_tbl --client pypaimon
       deltacli explain ./tbl --json

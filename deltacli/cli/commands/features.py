@@ -77,8 +77,8 @@ def features(
       deltacli features ./tbl
       deltacli features ./tbl add deletionVectors --dry-run
       deltacli features ./tbl add v2Checkpoint rowTracking --yes
-      deltacli features ./tbl drop deletionVectors --dry-run
-      deltacli features ./tbl drop columnMapping --yes
+      deltacli features ./tbl drop v2Checkpoint --dry-run  # after it was added
+      deltacli features ./tbl drop rowTracking --yes
     """
     from deltacli.delta.log.commit_metadata import parse_commit_metadata
 

@@ -57,9 +57,9 @@ def widen_type(
 
     \b
     Examples:
-      deltacli widen-type ./tbl ride.fare "decimal(20,2)" --dry-run
+      deltacli widen-type ./tbl ride.fare "decimal(20,2)" --enable --upgrade-protocol --dry-run
       deltacli widen-type ./tbl ride.fare "decimal(20,2)" --enable --upgrade-protocol
-      deltacli widen-type ./tbl trip "decimal(20,0)" ride.fare "decimal(20,2)" --check
+      deltacli widen-type ./tbl trip "decimal(20,0)" ride.fare "decimal(20,2)" --check --enable --upgrade-protocol
       deltacli widen-type ./paimon_tbl price "DECIMAL(20, 2)" --branch dev --yes
     """
     ask(
