@@ -142,10 +142,16 @@ def say_document(
         "message": message,
         "table": table,
         "details": dict(details),
+        "facts": {_field(name): value for name, value in details.items()},
         "hint": hint,
         "command": line if is_command(line) and is_whole(line, invocation.arguments) else None,
     }
     say_json(dumps(document))
+
+
+def _field(name: str) -> str:
+    """Return the name of a fact as documents name fields, in camelCase."""
+    return re.sub(r"[ -]+(\w)", lambda found: found[1].upper(), name)
 
 
 def _name_what_works(error: PaimonTable, arguments: Sequence[str], table: str | None) -> None:

@@ -137,6 +137,14 @@ def test_a_hint_that_the_user_completes_is_no_command_of_the_document(table: Pat
     assert (f"deltacli properties {table} set KEY=VALUE", None) == (left_open["hint"], left_open["command"])
 
 
+def test_facts_of_an_error_have_names_of_fields(table: Path) -> None:
+    error = deltacli("snapshot", table, "--version", "99", "--json").error
+
+    assert {"readable versions", "readableVersions"} <= {*error["details"], *error["facts"]}
+    assert [*error["details"].values()] == [*error["facts"].values()]
+    assert all(name.isalnum() for name in error["facts"])
+
+
 def test_a_truncated_commit_names_file_line_and_byte(table: Path) -> None:
     path = commit(table, 14)
     data = path.read_bytes()
