@@ -56,7 +56,7 @@ help;-;again;Show the help of a command, or explain a rule, a code, a property, 
             commands=''
             options='--comment;TEXT;once;add: comment of the column.
 --default;TEXT;once;add: default value.
---position;TEXT;once;add: first, last, before:X or after:X.
+--position;@positions;once;add: first, last, before:X or after:X.
 --nullable --not-null;-;once;add: columns are nullable; NOT NULL is refused.
 --keep-nullability;-;once;type: keep NOT NULL, or its absence.
 --drop;-;once;comment, default: remove it.
@@ -95,7 +95,7 @@ help;-;again;Show the help of a command, or explain a rule, a code, a property, 
             arguments='once;DIRECTORY
 once;add type rename drop move comment default nullable not-null set unset table-comment name constraint cluster mapping
 once;@altered
-again;TEXT
+again;@altered
 '
             ;;
         'changes ')
@@ -2043,8 +2043,9 @@ _deltacli_words_of_table() {
 
 # Offer values. readline replaces what follows its last word break, so the part before it is omitted.
 _deltacli_offer_values() {
-    local full=$2$word kept='' break head reply kind=$1
-    [[ $kind != @versions ]] || compopt -o nosort 2>/dev/null
+    local full=$2$word kept='' break head reply kind=$1 plain=${word//\\/} items=$word
+    [[ $word != *\(* ]] || items=''  # the comma in decimal(12,2) separates no items
+    [[ $kind != @versions && $kind != @points ]] || compopt -o nosort 2>/dev/null
     [[ $kind != @* ]] || _deltacli_words_of_table "${kind#@}"
     for break in = :; do
         if [[ $COMP_WORDBREAKS == *$break* && $full == *$break* ]]; then
@@ -2054,7 +2055,8 @@ _deltacli_offer_values() {
     done
     while IFS='' read -r reply; do
         [[ -n $reply ]] || continue
-        [[ $kind == FILE || $kind == DIRECTORY || $word != *,* || ",${word%,*}," != *",${reply##*,},"* ]] || continue
+        [[ $reply != *\(* ]] || printf -v reply %q "$reply"
+        [[ $kind == FILE || $kind == DIRECTORY || $items != *,* || ",${items%,*}," != *",${reply##*,},"* ]] || continue
         reply=$2$reply
         COMPREPLY+=("${reply#"$kept"}")
     done < <(
@@ -2063,10 +2065,10 @@ _deltacli_offer_values() {
             FILE) compgen -f -- "$word" ;;
             DIRECTORY) compgen -d -- "$word" ;;
             *)
-                if [[ $word == *,* ]]; then
-                    compgen -P "${word%,*}," -W "$kind" -- "${word##*,}"
+                if [[ $items == *,* ]]; then
+                    compgen -P "${items%,*}," -W "$kind" -- "${items##*,}"
                 else
-                    compgen -W "$kind" -- "$word"
+                    compgen -W "$kind" -- "$plain"
                 fi
                 ;;
         esac

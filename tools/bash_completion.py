@@ -105,8 +105,9 @@ _deltacli_words_of_table() {
 
 # Offer values. readline replaces what follows its last word break, so the part before it is omitted.
 _deltacli_offer_values() {
-    local full=$2$word kept='' break head reply kind=$1
-    [[ $kind != @versions ]] || compopt -o nosort 2>/dev/null
+    local full=$2$word kept='' break head reply kind=$1 plain=${word//\\/} items=$word
+    [[ $word != *\(* ]] || items=''  # the comma in decimal(12,2) separates no items
+    [[ $kind != @versions && $kind != @points ]] || compopt -o nosort 2>/dev/null
     [[ $kind != @* ]] || _deltacli_words_of_table "${kind#@}"
     for break in = :; do
         if [[ $COMP_WORDBREAKS == *$break* && $full == *$break* ]]; then
@@ -116,7 +117,8 @@ _deltacli_offer_values() {
     done
     while IFS='' read -r reply; do
         [[ -n $reply ]] || continue
-        [[ $kind == FILE || $kind == DIRECTORY || $word != *,* || ",${word%,*}," != *",${reply##*,},"* ]] || continue
+        [[ $reply != *\(* ]] || printf -v reply %q "$reply"
+        [[ $kind == FILE || $kind == DIRECTORY || $items != *,* || ",${items%,*}," != *",${reply##*,},"* ]] || continue
         reply=$2$reply
         COMPREPLY+=("${reply#"$kept"}")
     done < <(
@@ -125,10 +127,10 @@ _deltacli_offer_values() {
             FILE) compgen -f -- "$word" ;;
             DIRECTORY) compgen -d -- "$word" ;;
             *)
-                if [[ $word == *,* ]]; then
-                    compgen -P "${word%,*}," -W "$kind" -- "${word##*,}"
+                if [[ $items == *,* ]]; then
+                    compgen -P "${items%,*}," -W "$kind" -- "${items##*,}"
                 else
-                    compgen -W "$kind" -- "$word"
+                    compgen -W "$kind" -- "$plain"
                 fi
                 ;;
         esac

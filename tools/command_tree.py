@@ -27,6 +27,7 @@ class Kind(StrEnum):
     PATHS = "paths"
     WIDENINGS = "widenings"
     ALTERED = "altered"
+    POSITIONS = "positions"
     SUPPOSED = "supposed"
     FEATURES = "features"
     PROPERTIES = "properties"

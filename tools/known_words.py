@@ -30,6 +30,7 @@ _WORDS: Mapping[tuple[str, str], tuple[str, ...]] = {
 _VERSIONS = frozenset({"V", "V|T", "V2", "VERSION", "A,B-C,…"})
 _COLUMNS = {("changes", "--columns"), ("diff", "--key"), ("read", "--columns")}
 _OF_TABLE = {
+    ("alter", "--position"): Kind.POSITIONS,
     ("explain", "--if"): Kind.SUPPOSED,
     ("features", "[NAME]"): Kind.FEATURES,
     ("properties", "[K=V|K]"): Kind.PROPERTIES,
@@ -63,7 +64,7 @@ def _split(command: Command) -> tuple[Argument, ...]:
         return command.arguments
     *arguments, words = command.arguments
     column = replace(words, value=Value("COLUMN", Kind.ALTERED), repeatable=False)
-    return (*arguments, column, replace(words, required=False))
+    return (*arguments, column, replace(words, value=column.value, required=False))
 
 
 def with_known_words(root: Command, topics: tuple[str, ...]) -> Command:

@@ -26,6 +26,14 @@ def test_versions_and_columns_that_no_shell_has_to_quote(table: Path) -> None:
     assert ["id", "ride", "ride.city"] == table_words("paths", str(table))
 
 
+def test_a_position_is_among_the_columns_beside_it(table: Path) -> None:
+    assert ["first", "last", "before:ride", "after:ride"] == table_words("altered", str(table), "move", "id")
+    assert ["first", "last"] == table_words("positions", str(table), "move", "ride.city")
+    assert ["first", "last", "before:city", "after:city"] == table_words(
+        "positions", str(table), "add", "ride.x", "int"
+    )
+
+
 def test_points_and_names_of_a_paimon_table(tmp_path: Path) -> None:
     for name in ("schema/schema-0", "schema/schema-1", "tag/tag-v1", "branch/branch-dev", "tag/tag-a b"):
         (tmp_path / name).mkdir(parents=True)

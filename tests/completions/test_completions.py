@@ -217,7 +217,7 @@ def test_words_of_a_table_depend_on_the_arguments_before_them(matches: Matches, 
     (home / "here" / "fleet.toml").write_text("[groups.orders]\n[groups.lake]\n")
     (home / "here" / "conf.toml").write_text("[groups.eu]\n")
 
-    assert ["bigint", "double"] == matches("deltacli widen-type tbl id ")
+    assert ["bigint", "double"] == [word for word in matches("deltacli widen-type tbl id ") if "(" not in word]
     assert ["timestamp_ntz"] == matches("deltacli widen-type tbl --enable id bigint day ")
     assert ["day", "id"] == matches("deltacli widen-type tbl id bigint ")
     assert ["appendOnly", "invariants"] == matches("deltacli features tbl drop ")
@@ -226,6 +226,11 @@ def test_words_of_a_table_depend_on_the_arguments_before_them(matches: Matches, 
     assert ["owner"] == matches("deltacli properties tbl unset delta.appendOnly ow")
     assert [f"version:{version}" for version in range(4)] == matches("deltacli schema diff tbl --from vers")
     assert ["add", "drop"] == matches("deltacli alter tbl constraint ")
+    assert ["first", "last"] == [word for word in matches("deltacli alter tbl move id ") if ":" not in word]
+    assert {"day"} == {word.rpartition(":")[2] for word in matches("deltacli alter tbl move id before:d")}
+    assert ["last"] == matches("deltacli alter tbl add tip int --position la")
+    assert ["bigint"] == matches("deltacli alter tbl type id big")
+    assert ["id"] == matches("deltacli alter tbl drop day i")
     assert {"false", "true"} == ends(matches("deltacli properties tbl set delta.appendOnly="))
     assert [] == matches("deltacli properties tbl set delta.columnMapping.mode=")
     assert {"appendOnly", "invariants"} == ends(matches("deltacli explain tbl --if drop="))
@@ -234,6 +239,14 @@ def test_words_of_a_table_depend_on_the_arguments_before_them(matches: Matches, 
     assert "version,version" not in matches("deltacli history tbl --columns version,")
     assert ["lake", "orders"] == matches("deltacli fleet plan --only ")
     assert ["eu"] == matches("deltacli fleet run conf.toml --only ")
+
+
+def test_types_with_digits_are_completed_and_quoted(matches: Matches, home: Path) -> None:
+    table_of("id bigint, fare decimal(8,2)").write(home / "here" / "tbl")
+
+    assert ["decimal(20,0)", "decimal(28,0)", "decimal(38,0)"] == matches("deltacli widen-type tbl id ")
+    assert ["decimal(10,2)", "decimal(12,2)", "decimal(18,2)"] == matches("deltacli widen-type tbl fare decimal\\(1")
+    assert ["decimal(12,2)"] == matches("deltacli alter tbl type fare decimal\\(12,")
 
 
 def test_fish_repeats_no_description_beside_the_values(home: Path) -> None:

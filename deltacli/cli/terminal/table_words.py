@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 
 _MOST = 1_000
 _TYPES = ("smallint", "int", "bigint", "double", "timestamp_ntz")
+_WITHOUT_COLUMN = ("name", "table-comment", "set", "unset")
+_PRECISIONS = (10, 12, 18, 20, 28, 38)
+"""Of the decimals to which a column can be widened: those that other systems use."""
+
 _POINTS = ("schema", "snapshot", "tag", "branch")
 """Kinds of points of a Paimon table: `schema/schema-3` is the point schema:3."""
 
@@ -27,7 +31,8 @@ def table_words(kind: str, *arguments: str) -> list[str]:
     table, *others = arguments or ("fleet.toml" if kind == "groups" else "",)
     if "#" in table or not table:
         return []
-    is_plain = re.compile(r"[\w.]+" if kind in ("versions", "columns", "paths") else r"[\w.:-]+(=[\w.:-]*)?").fullmatch
+    other = r"[\w.:-]+(=[\w.:-]*|\(\d+,\d+\))?"  # the scripts quote the brackets
+    is_plain = re.compile(r"[\w.]+" if kind in ("versions", "columns", "paths") else other).fullmatch
     return list(islice(filter(is_plain, _words(kind, "" if "://" in table else table, others)), _MOST))
 
 
@@ -37,10 +42,10 @@ def _words(kind: str, table: str, others: Sequence[str]) -> Iterator[str]:
             yield from _versions(table)
         case "columns" | "paths":
             yield from _columns(table, nested=kind == "paths")
-        case "altered" if others[:1] == ["constraint"]:
-            yield from ("add", "drop")
-        case "altered" if others[:1] not in (["name"], ["mapping"], ["table-comment"], ["set"], ["unset"]):
-            yield from _columns(table, nested=True)
+        case "altered":
+            yield from _altered(table, others)
+        case "positions":
+            yield from _positions(table, others[1] if len(others) > 1 else "")
         case "supposed":
             yield from (f"{verb}={name}" for verb in ("add", "drop") for name in _features(table, verb == "drop"))
             yield "widen="
@@ -59,6 +64,31 @@ def _words(kind: str, table: str, others: Sequence[str]) -> Iterator[str]:
             yield from _groups(table)
         case _ if kind in _POINTS:
             yield from _names(table, kind)
+
+
+def _altered(table: str, words: Sequence[str]) -> Iterator[str]:
+    """Yield what can follow the words of a change: a column, its type, or its position."""
+    match words:
+        case ["constraint"]:
+            yield from ("add", "drop")
+        case ["mapping"]:
+            yield "name"
+        case ["move", column]:
+            yield from _positions(table, column)
+        case ["type", column]:
+            yield from _types(table, column)
+        case ["add", _]:
+            yield from _TYPES
+        case [verb] | [("drop" | "nullable" | "not-null") as verb, *_] if verb not in _WITHOUT_COLUMN:
+            yield from _columns(table, nested=True)
+
+
+def _positions(table: str, column: str) -> Iterator[str]:
+    """Yield the positions that a column can have among those beside it."""
+    parent = column.rpartition(".")[0]
+    beside = [name for name in _columns(table, nested=True) if name.rpartition(".")[0] == parent and name != column]
+    names = [name.removeprefix(f"{parent}.") for name in beside]
+    yield from ("first", "last", *(f"{place}:{name}" for place in ("before", "after") for name in names))
 
 
 def _versions(table: str) -> Iterator[str]:
@@ -96,9 +126,9 @@ def _columns(table: str, *, nested: bool) -> Iterator[str]:
 
 
 def _types(table: str, column: str) -> Iterator[str]:
-    """Yield the types without digits to which a column can be widened; all of them where the column is not found."""
+    """Yield types to which a column can be widened; those without digits where the column is not found."""
     from deltacli.delta.evolution.sql_types import sql_text
-    from deltacli.delta.schema.allowed_widenings import WIDER
+    from deltacli.delta.schema.allowed_widenings import INTEGER_DIGITS, WIDER, decimal_of
     from deltacli.delta.schema.column_path import places
     from deltacli.delta.schema.types import PrimitiveType
 
@@ -109,6 +139,8 @@ def _types(table: str, column: str) -> Iterator[str]:
             yield from _TYPES
         case PrimitiveType(name):
             yield from sorted(sql_text(PrimitiveType(wider)) for wider in WIDER.get(name, ()))
+            digits, scale = decimal_of(name) or (INTEGER_DIGITS.get(name, 99) - 1, 0)
+            yield from (f"decimal({precision},{scale})" for precision in _PRECISIONS if precision > digits)
 
 
 def _features(table: str, drops: bool) -> Iterator[str]:
