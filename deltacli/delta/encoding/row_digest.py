@@ -9,7 +9,7 @@ import zlib
 from typing import TYPE_CHECKING, Any, Protocol
 
 from deltacli.arrow import compute as pc
-from deltacli.typing import ArrowType
+from deltacli.typing import ArrowType, RecordBatch
 
 if TYPE_CHECKING:
     import pyarrow
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class Digest(Protocol):
     """Takes rows of one schema."""
 
-    def take(self, batch: pyarrow.RecordBatch) -> None:
+    def take(self, rows: RecordBatch) -> None:
         """Add rows."""
 
     def answer(self) -> tuple[int, ...]:
@@ -31,10 +31,13 @@ class RowDigest:
     def __init__(self, schema: pyarrow.Schema) -> None:
         self._columns = [_Column(field.type) for field in schema]
 
-    def take(self, batch: pyarrow.RecordBatch) -> None:
-        """Add rows, whose columns have the types of the schema."""
-        for column, values in zip(self._columns, batch.columns, strict=True):
-            column.take(values)
+    def take(self, rows: RecordBatch) -> None:
+        """Add a batch or a table, whose columns have the types of the schema."""
+        import pyarrow as pa
+
+        for batch in rows.to_batches() if isinstance(rows, pa.Table) else [rows]:
+            for column, values in zip(self._columns, batch.columns, strict=True):
+                column.take(values)
 
     def answer(self) -> tuple[int, ...]:
         """Return the number of values, and the checksums of each column, with those of its parts."""

@@ -110,11 +110,11 @@ class _Column:
         self._has_nan = False
 
     def count(self, rows: Any) -> None:
-        """Count the nulls, and look for NaN, which a footer does not mention."""
+        """Count the nulls, and look for NaN, which a footer does not mention: with one, the sum is NaN, too."""
         values = self._values(rows)
         self.nulls += values.null_count
         if self._kind is StatKind.FLOAT and not self._has_nan:
-            self._has_nan = bool(pc.any(pc.is_nan(values)).as_py())
+            self._has_nan = _is_nan(pc.sum(values).as_py()) and bool(pc.any(pc.is_nan(values)).as_py())
 
     def widen(self, rows: Any) -> None:
         """Widen the bounds by the values of rows."""
@@ -143,7 +143,7 @@ class _Column:
         return values
 
     def _widen(self, low: Any, high: Any) -> None:
-        if isinstance(low, float) and math.isnan(low):  # nothing but NaN
+        if _is_nan(low):  # nothing but NaN
             return
         self._low = low if self._low is None else min(self._low, low)
         self._high = high if self._high is None else max(self._high, high)
@@ -188,6 +188,10 @@ def _ends(values: Any) -> tuple[Any, Any]:
     is_number = pa.types.is_temporal(values.type)
     low, high = (ends[name].value if is_number else ends[name].as_py() for name in ("min", "max"))
     return low, high
+
+
+def _is_nan(value: object) -> bool:
+    return isinstance(value, float) and math.isnan(value)
 
 
 def _decimal(stored: int | bytes, scale: int) -> Decimal:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from deltacli.arrow.parquet import open_writer
 from deltacli.errors import Unreadable, UsageError
 from deltacli.hints import parameter
+from deltacli.typing import RecordBatch
 
 if TYPE_CHECKING:
     import pyarrow
@@ -59,9 +60,8 @@ class ParquetStream:
 
         self.rows = 0
         self._group_rows, self._group_bytes = group_rows, group_bytes
-        self._schema = schema
         self._tap = _Tap(sink)
-        self._held: list[pyarrow.RecordBatch] = []
+        self._held: list[pyarrow.Table] = []
         self._held_rows = self._held_bytes = 0
         try:
             self._writer = open_writer(self._tap, schema, **{"compression": "zstd", **settings})
@@ -73,12 +73,14 @@ class ParquetStream:
         """The bytes written so far, without the rows that are held for the next row group."""
         return self._tap.size_bytes
 
-    def add(self, batch: pyarrow.RecordBatch) -> None:
-        """Take a batch, and write a row group once there are enough rows or bytes for one."""
-        self.rows += batch.num_rows
-        self._held.append(batch)
-        self._held_rows += batch.num_rows
-        self._held_bytes += batch.nbytes
+    def add(self, rows: RecordBatch) -> None:
+        """Take a batch or a table, and write a row group once there are enough rows or bytes for one."""
+        import pyarrow as pa
+
+        self.rows += rows.num_rows
+        self._held.append(rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows]))
+        self._held_rows += rows.num_rows
+        self._held_bytes += rows.nbytes
         if self._held_rows >= self._group_rows or self._held_bytes >= self._group_bytes:
             self._flush()
 
@@ -104,7 +106,7 @@ class ParquetStream:
 
         groups = max(-(-self._held_rows // self._group_rows), round(self._held_bytes / self._group_bytes), 1)
         rows_per_group = -(-self._held_rows // groups)
-        table = pa.Table.from_batches(self._held, self._schema)
+        table = pa.concat_tables(self._held)
         self._held, self._held_rows, self._held_bytes = [], 0, 0
         try:
             self._writer.write_table(table, rows_per_group)

@@ -40,7 +40,7 @@ def _measured(spec: RewriteSpec, piece: RewritePiece, context: TaskContext) -> i
     if keeps_partition_columns(spec.config):
         constants = constants_of(piece.partition_values.items(), spec.config, piece.sources[0].file.path)
     sources = Sources(context.files, spec, constants)
-    rows = (batch for batch in sources.batches(piece.sources) if batch.num_rows)
+    rows = (table for table in sources.tables(piece.sources) if table.num_rows)
     first = next(rows, None)
     size = 0
     if first is not None:

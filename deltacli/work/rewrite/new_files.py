@@ -12,7 +12,7 @@ from deltacli.delta.encoding.row_digest import Digest, RowDigest
 from deltacli.delta.stats.collect import StatisticsCollector
 from deltacli.errors import StorageFailed
 from deltacli.storage.disk_faults import writing_faults
-from deltacli.typing import ArrowField, ArrowType
+from deltacli.typing import ArrowField, ArrowType, RecordBatch
 from deltacli.work.outputs.parquet_stream import ParquetStream
 from deltacli.work.rewrite.dictionaries import columns_with_dictionary
 from deltacli.work.rewrite.pieces import SourceFile
@@ -43,8 +43,8 @@ class Written:
     """The digest of the rows that were written; None if nothing is read back, or rows are sorted."""
 
 
-def write_file(spec: RewriteSpec, place: str, name: str, batches: Iterator[pyarrow.RecordBatch]) -> Written:
-    """Write batches, at least one, to the file at a place, up to its largest size. Errors call it `name`.
+def write_file(spec: RewriteSpec, place: str, name: str, parts: Iterator[RecordBatch]) -> Written:
+    """Write tables or batches, at least one, to the file at a place, up to its largest size. Errors call it `name`.
 
     Raises StorageFailed.
     """
@@ -55,7 +55,7 @@ def write_file(spec: RewriteSpec, place: str, name: str, batches: Iterator[pyarr
     digest = RowDigest(spec.schema) if spec.reads_back and not is_sorted else None
     most_bytes = spec.target_bytes * (1 if is_sorted else _TOO_LARGE)
     group_bytes = min(spec.group_bytes, max(spec.target_bytes, _LEAST_GROUP)) if is_sorted else spec.group_bytes
-    first = next(batches)
+    first = next(parts)
     with writing_faults(place, name), open(place, "wb") as sink:
         stream = ParquetStream(
             sink,
@@ -70,11 +70,11 @@ def write_file(spec: RewriteSpec, place: str, name: str, batches: Iterator[pyarr
             memory_pool=pa.system_memory_pool(),  # it keeps memory for the next batch
         )
         try:
-            for batch in chain([first], batches):
-                statistics.take(batch)
+            for rows in chain([first], parts):
+                statistics.take(rows)
                 if digest is not None:
-                    digest.take(batch)
-                stream.add(batch)
+                    digest.take(rows)
+                stream.add(rows)
                 if stream.size_bytes >= most_bytes:
                     break
             stream.finish()

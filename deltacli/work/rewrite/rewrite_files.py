@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 from deltacli.errors import FileMissing, StorageFailed
 from deltacli.storage import Created, Draft, Existed, Storage, Unknown
+from deltacli.typing import RecordBatch
 from deltacli.work.rewrite.exactness import SPEC
 from deltacli.work.rewrite.new_files import Written, read_back, write_file
 from deltacli.work.rewrite.pieces import NamedFiles, NewFile, RefusedFile, RewritePiece, Rewritten
@@ -93,39 +94,40 @@ class _Run:
     def _write(self, published: list[NewFile]) -> None:
         """Write, read back and name one file after the other, so that no disk holds more than one draft."""
         spec, context = self._spec, self._context
-        rows = (batch for batch in self._until_cancelled(self._ordered()) if batch.num_rows)
-        batch = next(rows, None)
+        parts = (rows for rows in self._until_cancelled(self._ordered()) if rows.num_rows)
+        first = next(parts, None)
         number = 0
-        while batch is not None:
+        while first is not None:
             path = self._path(number)
             with context.storage.draft(path) as draft:
-                written = write_file(spec, draft.place, path, chain([batch], rows))
+                written = write_file(spec, draft.place, path, chain([first], parts))
                 if spec.reads_back:
                     read_back(spec, context.files, draft.place, path, written, self._read_back)
                 self._named.append(path)
                 self._told.paths.append(path)
                 published.append(publish_file(context.storage, DraftFile(path, draft, written)))
-            batch = next(rows, None)
+            first = next(parts, None)
             number += 1
         if self._read is not None and self._read_back is not None and self._read.answer() != self._read_back.answer():
             raise StorageFailed("the sorted files have other rows than their sources", code="data.not-as-written")
 
-    def _until_cancelled(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-        """Pass batches on. Raises CancelledError once nobody waits for the new files."""
-        for batch in batches:
+    def _until_cancelled(self, parts: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
+        """Pass rows on. Raises CancelledError once nobody waits for the new files."""
+        for rows in parts:
             if self._context.is_cancelled():
                 from concurrent.futures import CancelledError
 
                 raise CancelledError
-            yield batch
+            yield rows
 
-    def _ordered(self) -> Iterator[pyarrow.RecordBatch]:
+    def _ordered(self) -> Iterator[RecordBatch]:
         """Return the rows of the sources in the order of new files. Raises NoSpace."""
-        order, rows = self._spec.order, self._sources.batches(self._piece.sources)
+        order, tables = self._spec.order, self._sources.tables(self._piece.sources)
         if order is None:
-            return rows
+            return tables
         order.require_space(self._piece.size_bytes)
-        return order.arrange(self._noted(rows), self._spec.schema)
+        batches = (batch for table in tables for batch in table.to_batches())
+        return order.arrange(self._noted(batches), self._spec.schema)
 
     def _noted(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         for batch in batches:

@@ -15,7 +15,7 @@ from deltacli.arrow import compute as pc
 from deltacli.delta.partitions.values import constants_of
 from deltacli.delta.schema.file_schema import keeps_partition_columns
 from deltacli.errors import DataUnreadable, DeltacliError, PathExternal
-from deltacli.typing import ArrowScalar, BinaryFile
+from deltacli.typing import ArrowScalar, BinaryFile, RecordBatch
 from deltacli.work.rewrite.exactness import SPEC, Exactness
 from deltacli.work.rewrite.pieces import RefusedFile, RewritePiece, SourceFile
 from deltacli.work.rewrite.spec import RewriteSpec
@@ -32,8 +32,10 @@ Asked = TypeVar("Asked")
 
 _HELD_BYTES = 64 << 20
 """The rows of a smaller file are read to the end before the first is passed on."""
-_JOINED_ROWS, _JOINED_BYTES = 1 << 13, 1 << 20
-"""Rows and bytes from which on batches are not joined with more; an eighth of the target, if that is less."""
+_TABLE_BYTES = 8 << 20
+"""Bytes of rows from which on they are passed on; an eighth of the target, if that is less."""
+_CHUNK_ROWS = 1 << 13
+"""Rows of files that have fewer on average are copied together."""
 _MOST_READ = 256 << 20
 """Larger files are not read before they are rewritten."""
 _AHEAD_FILES, _AHEAD_BYTES = 32, 16 << 20
@@ -81,35 +83,34 @@ class Sources:
         self._exactness = Exactness(self.spec)
         self._plain: PlainReader | None = None
 
-    def batches(self, sources: Sequence[SourceFile]) -> Iterator[pyarrow.RecordBatch]:
-        """Yield the rows in the schema of new files, those of small files together: what is computed for each batch
+    def tables(self, sources: Sequence[SourceFile]) -> Iterator[pyarrow.Table]:
+        """Yield the rows in the schema of new files, those of several files together: what is computed for each table
         costs the more the smaller they are. Raises SourceRefusedError.
         """
-        most_bytes = min(_JOINED_BYTES, self.spec.target_bytes // 8)
-        held, rows, size = list[Any](), 0, 0
+        most_bytes = min(_TABLE_BYTES, self.spec.target_bytes // 8)
+        held, size = list[Any](), 0
         reader: PlainReader | None = None
         for batch, bytes_, plain in self._of_files(sources):
             if held and plain is not reader:
-                yield self._joined(held, reader)
-                held, rows, size = [], 0, 0
+                yield self._table(held, reader)
+                held, size = [], 0
             reader = plain
             self.rows += batch.num_rows
             held.append(batch)
-            rows += batch.num_rows
             size += bytes_
-            if rows >= _JOINED_ROWS or size >= most_bytes:
-                yield self._joined(held, reader)
-                held, rows, size = [], 0, 0
+            if size >= most_bytes:
+                yield self._table(held, reader)
+                held, size = [], 0
         if held:
-            yield self._joined(held, reader)
+            yield self._table(held, reader)
 
-    def _joined(self, batches: list[Any], plain: PlainReader | None) -> pyarrow.RecordBatch:
+    def _table(self, batches: list[Any], plain: PlainReader | None) -> pyarrow.Table:
         """Return rows together, as the schema of new files says; those of `plain` are as they are stored."""
         import pyarrow as pa
 
-        whole = batches[0]
-        if len(batches) > 1:
-            whole = pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
+        whole = pa.Table.from_batches(batches)
+        if whole.num_rows < _CHUNK_ROWS * len(batches):
+            whole = whole.combine_chunks()
         return renamed(whole if plain is None else plain.as_of_table(whole), self.spec.schema)
 
     def _of_files(self, sources: Sequence[SourceFile]) -> Iterator[_Rows]:
@@ -235,9 +236,7 @@ class FindRefused:
         found = Sources(context.files, context.shared(SPEC), constants_for(context.shared(SPEC), piece))
         for source in piece.sources:
             try:
-                for _ in (
-                    found.batches([source]) if (source.file.size_bytes or 0) <= _MOST_READ else found.judge(source)
-                ):
+                for _ in found.tables([source]) if (source.file.size_bytes or 0) <= _MOST_READ else found.judge(source):
                     if context.is_cancelled():
                         break
             except SourceRefusedError as fault:
@@ -275,14 +274,17 @@ def with_row_ids(batch: pyarrow.RecordBatch, source: SourceFile) -> pyarrow.Reco
     return pa.RecordBatch.from_arrays([*columns, ids, versions], names=batch.schema.names[:-1])
 
 
-def renamed(batch: pyarrow.RecordBatch, schema: pyarrow.Schema) -> pyarrow.RecordBatch:
-    """Return the same values under the names, nullability and metadata of another schema, at every depth.
-
-    The values are not copied: they leave through Arrow's C interface and return with the other schema.
+def renamed(rows: RecordBatch, schema: pyarrow.Schema) -> RecordBatch:
+    """Return the same values, a table or a batch, under the names, nullability and metadata of another schema, at every
+    depth. The values are not copied: nested ones leave through Arrow's C interface and return with the other schema.
     """
     import pyarrow as pa
 
-    return pa.record_batch(_Relabelled(batch, schema))
+    if not any(map(pa.types.is_nested, schema.types)):
+        return type(rows).from_arrays(rows.columns, schema=schema)
+    if isinstance(rows, pa.Table):
+        return pa.Table.from_batches([renamed(batch, schema) for batch in rows.to_batches()], schema)
+    return pa.record_batch(_Relabelled(rows, schema))
 
 
 class _Relabelled:

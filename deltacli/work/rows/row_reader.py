@@ -78,12 +78,12 @@ class PlainReader:
             if rows:
                 yield from self._columns.raw_batches(group, _rows_at_once(row_group), rows, opened.parquet)
 
-    def as_of_table(self, stored: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
+    def as_of_table(self, stored: pyarrow.Table) -> pyarrow.Table:
         """Return the columns of the table of stored rows."""
         import pyarrow as pa
 
         values = self._columns.values(stored)
-        return pa.RecordBatch.from_arrays(list(values.values()), schema=self._wanted.schema)
+        return pa.Table.from_arrays(list(values.values()), schema=self._wanted.schema)
 
 
 def _rows_at_once(row_group: Any) -> int:  # Any: the metadata of a row group with rows
