@@ -69,6 +69,16 @@ def test_every_line_fits_the_terminal_at_every_width(sample: Path) -> None:
             assert [] == [line for line in lines if len(ESCAPE.sub("", line)) > width]
 
 
+def test_the_key_of_a_property_is_never_folded(sample: Path) -> None:
+    key, other = "delta.checkpoint.writeStatsAsStruct", "delta.deletedFileRetentionDuration"
+    settings = ("set", f"{key}=true", f"{other}=interval 30 days", "--dry-run", "-q")
+
+    narrow, wide = (on_terminal(width, "properties", sample, *settings)[1] for width in (60, 80))
+
+    assert [key, "  (not set) → true"] == [ESCAPE.sub("", line).rstrip() for line in narrow[-4:-2]]
+    assert f"{key}  (not set) → true" == ESCAPE.sub("", wide[-2]).rstrip()
+
+
 @pytest.mark.parametrize(
     "command",
     [

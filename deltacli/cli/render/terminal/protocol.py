@@ -11,10 +11,10 @@ from deltacli.cli.invocation import invocation
 from deltacli.cli.render.sections import Section
 from deltacli.cli.render.terminal.console import Canvas
 from deltacli.cli.render.terminal.plans import draw_parts, refusal_rows, section_rows
-from deltacli.cli.render.terminal.sections import change
+from deltacli.cli.render.terminal.sections import LEAST_ROOM, change, grid
 from deltacli.cli.render.terminal.tables import matrix
 from deltacli.cli.terminal.shell import as_typed
-from deltacli.cli.terminal.term import Style
+from deltacli.cli.terminal.term import Style, cells
 from deltacli.delta.log.state import read_protocol
 from deltacli.delta.protocol.clients import ClientAccess
 from deltacli.operations.explain.known_clients import clients_after
@@ -103,8 +103,7 @@ def draw_settings(canvas: Canvas, content: JsonObject, said: Sequence[Section]) 
         heading = ("feature", "needed by") if any(needed for _, needed in rows) else ("feature",)
         parts.append(matrix(canvas, heading, [row[: len(heading)] for row in rows]))
     else:
-        rows = [[one["key"], change(canvas, one.get("before"), one.get("after"))] for one in changes]
-        parts.append(matrix(canvas, ("property", "before → after" if not canvas.is_ascii else "before -> after"), rows))
+        parts.append(_properties(canvas, changes))
     if before != after:
         added = [one["feature"] for one in changes if "feature" in one] or sorted(_features(after) - _features(before))
         parts.append(protocol_matrix(canvas, before, after, added))
@@ -113,6 +112,14 @@ def draw_settings(canvas: Canvas, content: JsonObject, said: Sequence[Section]) 
             parts.append(client_matrix(canvas, clients))
     parts.append(_chosen(canvas, sections, "readers", "writers", "clients"))
     draw_parts(canvas, *parts)
+
+
+def _properties(canvas: Canvas, changes: Sequence[JsonObject]) -> RenderableType:
+    """Return what becomes of each property: as a table, or below its key where the table would fold keys."""
+    rows = [(one["key"], change(canvas, one.get("before"), one.get("after"))) for one in changes]
+    if max(cells(key) for key, _ in rows) + 2 + LEAST_ROOM > canvas.width:
+        return grid(canvas, rows)
+    return matrix(canvas, ("property", "before → after" if not canvas.is_ascii else "before -> after"), rows)
 
 
 def _chosen(canvas: Canvas, sections: Mapping[str, Any], *labels: str) -> Grid:  # Any: Section

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from deltacli.cli.render.sections import Section
 
-_LEAST_ROOM = 24
+LEAST_ROOM = 24
 """Cells for the values below which they stand under their label instead of beside it."""
 
 
@@ -31,7 +31,7 @@ def grid(
     ]
     room = canvas.width if width is None else width
     longest = max((label.cell_len for label, _ in lines), default=0)
-    if room - longest - 2 < min(_LEAST_ROOM, longest + 2):
+    if room - longest - 2 < min(LEAST_ROOM, longest + 2):
         return Group(*_stacked(lines))
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(width=longest, no_wrap=True)
