@@ -7,7 +7,7 @@
   python3 dev.py generate   write completions, manual pages, reference pages, schemas and screens
   python3 dev.py docs       build the documentation site in ./site
   python3 dev.py long       run the suites that take minutes [pytest arguments]
-  python3 dev.py cluster    run the tests of the Spark engine [local|connect|standalone|oldest …] [pytest arguments]
+  python3 dev.py cluster    run the tests of the Spark engine [local|kills|connect|standalone|oldest …] [arguments]
   python3 dev.py prepare    set up every environment of these suites; can run beside them
   python3 dev.py soak       run the suites that take hours   [races|accidents|clouds|share|fleet|spark|fuzz[:TARGET] …]
   python3 dev.py fuzz       run the parsers on hostile input [TARGET …] [--minutes 20] [--guided TARGET]
@@ -127,7 +127,8 @@ def run_long(arguments: list[str]) -> int:
 
 
 CLUSTERS = {
-    "local": (CLUSTER, "local", ("-m", "not soak", "-k", "not smoke_answers")),  # its sample has the same tables
+    "local": (CLUSTER, "local", ("-m", "not soak", "-k", "not kills and not smoke_answers")),  # a sample has its tables
+    "kills": (CLUSTER, "local", ("-m", "not soak", "-k", "kills")),  # a third of the time of the local cluster
     "connect": (CLUSTER, "connect", ("-m", "not soak", "-k", "not sample")),
     "standalone": (CLUSTER, "standalone", ("-m", "not matrix", "-k", "not sample")),
     "oldest": (SPARK, "local", ("-m", "not soak", "-k", "smoke or traps")),
