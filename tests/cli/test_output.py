@@ -234,7 +234,7 @@ def test_an_unbuffered_stdout_gets_every_byte_or_an_error() -> None:
         (("validate",), "x.sarif", b'{"$schema":'),
         (("validate", "--format", "sarif"), "x.json", b'{"$schema":'),
         (("history",), "x.txt", b"version  timestamp"),
-        (("log", "cat", "--actions", "commitInfo"), "x.csv", b'{"commitInfo":'),
+        (("log", "cat", "--actions", "commitInfo"), "x.jsonl", b'{"commitInfo":'),
         (("schema", "convert", "--to", "delta"), "x.json", b'{"type":"struct"'),
     ],
 )
@@ -273,12 +273,15 @@ def test_the_name_wins_over_the_variable_and_the_configuration(sample: Path, tmp
         (("history", "--json", "--output", "x.md"), "--format json contradicts --output x.md"),
         (("read", "--format", "table", "--output", "x.parquet"), "--format table contradicts --output x.parquet"),
         (("history", "--output", "x.parquet"), "--output x.parquet: this command does not write parquet"),
+        (("log", "cat", "--output", "x.csv"), "--output x.csv: this command does not write csv"),
     ],
 )
 def test_an_option_that_contradicts_the_name_is_refused(
     arguments: tuple[str, ...], message: str, sample: Path, tmp_path: Path
 ) -> None:
-    result = deltacli(arguments[0], sample, *arguments[1:], "--log-format", "text", cwd=tmp_path)
+    place = arguments.index("--output") if "cat" in arguments else 1
+
+    result = deltacli(*arguments[:place], sample, *arguments[place:], "--log-format", "text", cwd=tmp_path)
 
     assert 2 == result.code
     assert result.err.startswith(f"error: {message}")

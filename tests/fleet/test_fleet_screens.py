@@ -10,13 +10,18 @@ from typing import Any
 import pytest
 
 from deltacli.cli.app import run
+from deltacli.cli.render.fleet.plan import plan_result
 from deltacli.cli.render.fleet.status import status_result
 from deltacli.cli.terminal.term import Terminal, shorten
+from deltacli.engine.embedded import EmbeddedEngine
+from deltacli.fleet.planning.plan import plan_fleet
 from deltacli.fleet.policy_file.reading import read_fleet_file
 from deltacli.fleet.status import read_status
+from deltacli.storage import open_storage
 from deltacli.units import DAY_MS, format_timestamp
 from tests.fleet.lake import NOW_MS, write_lake
 from tests.fleet.test_status import step, write_run
+from tests.support.builder import TableBuilder
 
 NOW_DAY = 400 * DAY_MS
 MISSING = {"rule": "data.file-missing", "severity": "error", "message": "x", "path": "p"}
@@ -122,6 +127,19 @@ def test_next_commands_keep_the_policy_file_the_state_and_the_groups(
     assert f"none yet: {again}\n" in first
     assert f"next        {again} --yes\n" in second
     assert f"to continue: {again} --resume\n" in second
+
+
+def test_a_plan_leaves_out_estimates_before_it_cuts_the_names_of_tables(tmp_path: Path) -> None:
+    names = ["lake/kernel/first-commit-missing", *(f"lake/{'long-' * 12}{number}" for number in range(2))]
+    for name in names:
+        TableBuilder().commits(2).write(tmp_path / name)
+    (tmp_path / "fleet.toml").write_text(POLICY.replace('["lake/a"]', str(names).replace("'", '"')))
+    planned = plan_fleet(read_fleet_file(tmp_path / "fleet.toml"), open_storage, EmbeddedEngine(), NOW_MS)
+    sink = io.BytesIO()
+
+    plan_result(planned, {}).draw(sink, Terminal(True, 80, colour=False))
+
+    assert names[0] in sink.getvalue().decode()
 
 
 def test_a_plan_exits_with_1_for_due_steps_and_with_5_for_what_cannot_be_read(

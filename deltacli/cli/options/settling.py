@@ -260,7 +260,8 @@ def _storage_options(settings: Mapping[str, Toml], given: list[str] | None) -> d
 
 def _format_of_name(output: str, formats: type[StrEnum], given: str | None) -> Format | None:
     """Return the format that the name of the output file chooses; None where it is left open, and for a command with a
-    single format. Raises UsageError where an option contradicts the name, and where the command lacks the format.
+    single format, which may be JSON. Raises UsageError where an option contradicts the name, and where the command
+    lacks the format.
     """
     named = format_named(output)
     if given is None and len(formats) > 1 and output.lower().endswith(FOREIGN_ENDINGS):
@@ -270,7 +271,7 @@ def _format_of_name(output: str, formats: type[StrEnum], given: str | None) -> F
             facts={"formats": ", ".join(formats)},
             hint="choose another name, or add --format",
         )
-    if named is None or len(formats) == 1:
+    if named is None or (len(formats) == 1 and named in (JSON, NDJSON)):
         return None
     if given not in (None, named.name) and not (given == "sarif" and named is JSON):  # which SARIF is, too
         raise UsageError(
@@ -279,10 +280,12 @@ def _format_of_name(output: str, formats: type[StrEnum], given: str | None) -> F
             hint="omit --format, or choose another name",
         )
     if named.name not in list(formats):
+        endings = [FORMATS[name].endings[0] for name in formats if FORMATS[name].endings]
         raise UsageError(
             f"--output {output}: this command does not write {named.name}",
             code="usage.output",
-            facts={"formats": ", ".join(formats)},
+            facts={"formats": ", ".join(formats)} if endings else None,
+            hint=f"choose a name that ends with {', '.join(endings)}" if endings else "choose another name",
         )
     return None if given else named
 

@@ -94,9 +94,9 @@ def under_names(rows: Iterable[tuple[str, Row]], file: str) -> list[Named]:
     return named
 
 
-def name_column() -> Column[Named]:
-    """Return the column of the short names."""
-    return Column("table", lambda one: one.name, priority=0, least=20, keep_both=True)
+def name_column(least: int = 20) -> Column[Named]:
+    """Return the column of the short names, of at least so many characters."""
+    return Column("table", lambda one: one.name, priority=0, least=least, keep_both=True)
 
 
 def of_row(column: Column[Row], of: Callable[[Any], Row] = lambda row: row, *, once: bool = False) -> Column[Named]:

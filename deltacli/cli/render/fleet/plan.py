@@ -118,7 +118,7 @@ def _on_screen(rows: Sequence[FleetPlanRow], file: str) -> tuple[Sequence[Column
     """Return the rows for a screen: what cannot be read comes first."""
     worst_first = sorted(rows, key=lambda row: row.problem is None)
     named = under_names(((row.name, row) for row in worst_first), file)
-    return [name_column(), *(of_row(column) for column in _columns()[1:] if column.on_screen)], named
+    return [name_column(32), *(of_row(column) for column in _columns()[1:] if column.on_screen)], named
 
 
 def _consent(row: FleetPlanRow) -> bool | None:
