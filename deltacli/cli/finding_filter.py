@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Container, Sequence
 from typing import TYPE_CHECKING
@@ -42,11 +43,12 @@ def require_known(run: Run, command: str, known: Collection[str], select: Sequen
             if option == "--select":
                 is_area = any(rule_id.startswith(f"{pattern}.") for rule_id in known)
                 nearest = f"{pattern}.*" if is_area else nearest_name(pattern, known, alike=_ALIKE)
+                is_code = nearest is None and re.fullmatch(r"[a-z]+\.[a-z-]+", pattern)  # of an error, perhaps
                 raise UsageError(
                     f"no rule matches {pattern!r}" + (f"; did you mean {nearest!r}?" if nearest else ""),
                     code="usage.rule",
                     facts={} if nearest else {"error codes": "deltacli help CODE"},
-                    hint=f"deltacli {command} --list-rules",
+                    hint=f"deltacli help {pattern}" if is_code else f"deltacli {command} --list-rules",
                 )
             run.note(f"note: --ignore {quoted(pattern)} matches no rule of this version")
 

@@ -127,7 +127,8 @@ def _unknown(word: str, name: str, topics: Collection[str]) -> UsageError:
     asked = {word.lower(), name.lower()}
     alike = [near for one in asked for near in get_close_matches(one, words, _MOST)]
     having = sorted((one for one in words if any(part in one for part in asked if part[3:])), key=len)
-    near = [words[one] for one in dict.fromkeys([*alike, *having])][:_MOST]
+    begun = [one for one in having if one.startswith(tuple(asked))]
+    near = [words[one] for one in dict.fromkeys([*begun, *alike, *having])][:_MOST]
     meant = f"; did you mean {', '.join(map(repr, near))}?".replace(", ", " or ") if near else ""
     message = f"{word!r} is not a command, an option, a rule, a code, a property, a feature or a topic{meant}"
     return UsageError(message, hint=f"deltacli help {near[0] if near else 'topics'}")

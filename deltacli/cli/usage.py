@@ -70,11 +70,12 @@ _OF_OTHER_OPTIONS = {
     "--select": "--columns",
     "--since": "--from",
     "--start": "--from",
+    "--to": "--timestamp",
     "--until": "--to",
 }
 """Option of other programs -> the one that does it here, in commands that have it."""
 
-_ROWS = frozenset({"-n", "--head", "--lines", "--max-rows", "--number", "--rows"})
+_ROWS = frozenset({"-n", "--head", "--last", "--lines", "--max-rows", "--number", "--rows"})
 _OF_TABLE_ONLY = frozenset({"history", "read", "snapshot", "validate"})
 _ALIKE, _ALIKE_COMMANDS, _ALIKE_VERSION = 0.75, 0.65, 0.8
 
@@ -141,28 +142,57 @@ def _meant(error: Exception, message: str, arguments: Sequence[str]) -> Meant | 
     options = _options_of(error)
     if path == ("schema", "diff") and len(rest) == 3 and "".join(rest[1:]).isdecimal():
         return Meant("'diff'", again(["diff", *rest]))
-    if extra := re.fullmatch(r"got unexpected extra argument\(s\) \((\d+)([smhdw]?)\)", message):
-        option, value = "--retention" if extra[2] else "--version", extra[1] + extra[2]
-        if option in options and not any(word.partition("=")[0] == option for word in arguments):
-            kept = [word for word in arguments if word != value]
-            return Meant(f"{option} {value}", again_with(kept, option, value))
+    if extra := re.fullmatch(r"got unexpected extra argument\(s\) \((\S+)\)", message):
+        return _for_extra(extra[1], options, arguments)
+    if missing := re.fullmatch(r"missing (?:argument|option) (\S+)", message):
+        return _for_missing(missing[1], path, rest)
     if message.startswith("no such option: "):
         return _option_for(message.removeprefix("no such option: "), options, arguments)
     if found := re.fullmatch(r"'(\w+)': this command has one format .*", message):
         return Meant(None, again(_without_format(arguments, found[1])))
     if found := re.fullmatch(r"'(.*)' is not an action of this command: (.*)", message):
         return _action_for(found[1], re.findall(r"'([^']+)'", found[2]), path, rest)
-    if path == ("diff",) and message == "missing argument V1|OTHER" and len(rest) == 1:
-        return Meant(None, again(["history", *rest]))
-    if path == ("changes",) and message == "missing option --from" and rest:
-        return Meant(None, again_with(arguments, "--from", "0"))
-    if path == ("share", "ls") and message == "missing argument SHARES" and (profiles := sorted(glob("*.share"))):
-        return Meant(None, again([*path, profiles[0], *rest]))
     found = re.match(r"invalid value for '--format': '(\w+)'", message)
     if found and f"--{found[1]}" in options:  # a file beside the result
         kept = _without_format(arguments, found[1])
         return Meant(f"--{found[1]} FILE", again_with(kept, f"--{found[1]}", f"{path[-1]}.{found[1]}"))
     return _value_for(message, arguments)
+
+
+def _for_missing(what: str, path: Sequence[str], rest: Sequence[str]) -> Meant | None:
+    """Return the command line with what is missing, or the command that shows what it can be."""
+    if path == ("diff",) and what == "V1|OTHER" and len(rest) == 1:
+        return Meant(None, again(["history", *rest]))
+    if path == ("changes",) and what == "--from" and rest:
+        return Meant(None, again_with([*path, *rest], "--from", "0"))
+    if path == ("share", "ls") and what == "SHARES" and (profiles := sorted(glob("*.share"))):
+        return Meant(None, again([*path, profiles[0], *rest]))
+    if not rest or not what.isupper() or not what.isalpha():
+        return None
+    is_first = all(word.startswith("-") for word in rest)
+    return Meant(None, again([*path, what, *rest] if is_first else [*path, *rest, what]))
+
+
+def _for_extra(word: str, options: Sequence[str], arguments: Sequence[str]) -> Meant | None:
+    """Return what was meant by a word too many: a version, a retention, the unit of the number before it, or another
+    table.
+    """
+    option = "--version" if word.isdecimal() else "--retention"
+    is_given = any(one.partition("=")[0] == option for one in arguments)
+    if re.fullmatch(r"\d+[smhdw]?", word) and option in options and not is_given:
+        return Meant(f"{option} {word}", again_with([one for one in arguments if one != word], option, word))
+    place = list(arguments).index(word) if word in arguments else 0
+    number, unit = arguments[place - 1], _UNITS.get(word.lower().removesuffix("s"), word)
+    if place > 1 and re.fullmatch(r"(--[a-z-]+=)?\d+", number) and re.fullmatch("[smhdw]|[KMGT]i?B", unit):
+        meant = f"{number}{unit}"
+        return Meant(meant.rpartition("=")[2], again([*arguments[: place - 1], meant, *arguments[place + 1 :]]))
+    if "://" in word or os.path.isdir(word):
+        fact = f"{' '.join(path_of(arguments))} works on one table"
+        return Meant(None, again([*arguments[:place], *arguments[place + 1 :]]), fact)
+    return None
+
+
+_UNITS = {"second": "s", "minute": "m", "hour": "h", "day": "d", "week": "w"}
 
 
 def _value_for(message: str, arguments: Sequence[str]) -> Meant | None:
@@ -241,6 +271,8 @@ def _command_for(group: str, word: str, rest: Sequence[str]) -> Meant | None:
     path = path_of(rest)
     if not group and is_command(path) and ("/" in word or os.path.exists(word)):  # TABLE history
         return Meant(repr(" ".join(path)), again([*path, word, *rest[len(path) :]]))
+    if not group and not rest and ("://" in word or os.path.isdir(word)):  # a table alone
+        return Meant("'snapshot'", again(["snapshot", word]))
     if not group and word == "version":
         return Meant("--version", "deltacli --version")
     if not group and word == "compact":
@@ -280,6 +312,8 @@ def _option_for(name: str, options: Sequence[str], arguments: Sequence[str]) -> 
     if (behind := _behind_command(name, arguments)) is not None:
         return behind
     path = " ".join(path_of(arguments))
+    if name[2:] in _ACTIONS.get(path, ()) and list(arguments[2:3]) == [name]:  # properties TABLE --set K=V
+        return Meant(repr(name[2:]), again([*arguments[:2], name[2:], *arguments[3:]]))
     if name in _CONSENT and not {"--yes", name} & {*options} and is_command(path_of(arguments)):
         kept = [word for word in arguments if word != name]
         return Meant(None, again(kept), f"{path} needs no confirmation")
@@ -310,6 +344,8 @@ def _option_for(name: str, options: Sequence[str], arguments: Sequence[str]) -> 
     return Meant(near, again(words))
 
 
+_ACTIONS = {"alter": ("add", "drop", "rename"), "features": ("add", "drop"), "properties": ("get", "set", "unset")}
+"""Command -> actions behind its table that other programs have as options."""
 _CONSENT = frozenset({"-y", "--force", "--yes"})
 
 

@@ -130,6 +130,10 @@ def _chosen(
     first: str, second: str | None, begin: str | None, end: str | None
 ) -> tuple[tuple[Point, Point], str | None]:
     """Return the two points, and the other table where there is one. Raises UsageError."""
+    if second is None and (found := re.fullmatch(r"(\d+)\.{2,3}(\d*)", first)) and not os.path.lexists(first):
+        words = list(invocation.arguments)
+        words[words.index(first)] = found[1]
+        raise _no_version("V1", first, again([*words, found[2]] if found[2] else words))
     if (old := _read("V1", first)) is not None:
         if begin is not None or end is not None:
             raise UsageError(

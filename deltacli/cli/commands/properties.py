@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from enum import StrEnum
+from itertools import takewhile
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
@@ -165,11 +166,13 @@ def _without_value(items: Sequence[str]) -> UsageError:
     given = next(item for item in items if "=" not in item)
     key = right_spelling(given) or given
     place = words.index(given)
-    value, length = MEANINGS.get(key, ("", None))[1] or "true", 1
-    following = words[place + 1 : place + 2]
-    if following and following[0] in items and "=" not in following[0]:  # KEY VALUE
-        value, length = following[0], 2
-    words[place : place + length] = [f"{key}={value}"]
+    if place and words[place - 1] in items:  # KEY=30 days
+        given = f"{words[place - 1]} {given}"
+        key, words[place - 1 : place + 1] = given.partition("=")[0], [given]
+    else:
+        following = [*takewhile(lambda word: word in items and "=" not in word, words[place + 1 :])]  # KEY VALUE
+        value = " ".join(following) or MEANINGS.get(key, ("", None))[1] or "true"
+        words[place : place + 1 + len(following)] = [f"{key}={value}"]
     return UsageError(
         f"{given!r} is not of the form KEY=VALUE",
         code="usage.property",

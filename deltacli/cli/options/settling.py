@@ -265,11 +265,13 @@ def _format_of_name(output: str, formats: type[StrEnum], given: str | None) -> F
     """
     named = format_named(output)
     if given is None and len(formats) > 1 and output.lower().endswith(FOREIGN_ENDINGS):
+        from deltacli.cli.terminal.shell import again_with
+
         raise UsageError(
             f"--output {output}: deltacli cannot write .{output.rpartition('.')[2]}",
             code="usage.output",
             facts={"formats": ", ".join(formats)},
-            hint="choose another name, or add --format",
+            hint=again_with(invocation.arguments, "--output", f"{output.rpartition('.')[0]}.{CSV.name}"),
         )
     if named is None or (len(formats) == 1 and named in (JSON, NDJSON)):
         return None

@@ -261,7 +261,11 @@ def changes_of(verb: Verb, words: Sequence[str], details: Details) -> tuple[Chan
 
 
 def _meant(verb: Verb, words: Sequence[str]) -> str | None:
-    """Return the command that was meant by `move COLUMN after OTHER`."""
+    """Return the command that was meant by `move COLUMN after OTHER`, or with the words of a sentence between."""
+    plain = [word for word in words if word.lower() not in ("column", "columns", "to")]
+    least, most = _FORMS[verb][1]
+    if len(plain) < len(words) and least <= len(plain) <= (most or len(plain)):
+        return command("alter", verb.value, *plain)
     if verb is not Verb.MOVE or len(words) != 3 or words[1].lower() not in ("after", "before"):
         return None
     return command("alter", verb.value, words[0], f"{words[1].lower()}:{words[2]}")

@@ -233,7 +233,10 @@ def _require_spelling(key: str, meant: Callable[[str], str]) -> None:
 def _normal(config: TableConfiguration, key: str, value: str) -> str:
     normal = normal_form(key, _interval_of(value) if kind_of(key) is PropertyKind.INTERVAL else value)
     if normal is None:
-        raise _bad(f"{key} cannot be {value[:200]!r}", expected_of(key))
+        fault = _bad(f"{key} cannot be {value[:200]!r}", expected_of(key))
+        if kind_of(key) is PropertyKind.INTERVAL and value.isdecimal():
+            fault.hint = command("properties set", {key: f"{value}d"})
+        raise fault
     if key == "delta.dataSkippingStatsColumns":
         _require_columns(config, key, value)
     return normal

@@ -196,6 +196,7 @@ def _require_complete(source: Storage) -> BackupList:
             "no backup of a log found",
             code="backup.list-missing",
             facts={"backup": source.uri, "needed": LIST_NAME},
+            hint=command("undelete", sources=..., dry_run=True),
         )
     if not listed.is_complete:
         raise Unreadable(

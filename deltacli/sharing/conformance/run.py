@@ -123,7 +123,9 @@ class ConformanceRun:
             answer = self.wire.send(WireRequest("shares", {"maxResults": "1"}))
         except NoAnswerError as fault:
             raise StorageFailed(
-                f"the server {self.wire.endpoint} cannot be reached: {fault}", code="share.unreachable"
+                f"the server {self.wire.endpoint} cannot be reached: {fault}",
+                code="share.unreachable",
+                hint="check the endpoint in the profile, and whether the server runs",
             ) from fault
         if answer.status in (401, 403):
             raise UsageError(

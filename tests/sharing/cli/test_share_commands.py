@@ -200,6 +200,15 @@ def test_a_configuration_without_recipients_says_what_to_add(home: Path, share: 
     ] == result.err.splitlines()
 
 
+def test_a_server_without_its_recipients_does_not_say_that_it_serves(home: Path, share: Run) -> None:
+    write_shares(home, SHARES)
+
+    result = share("serve", "--port", "0")
+
+    assert 2 == result.code
+    assert ["error: the file of recipients recipients.json does not exist"] == result.err.splitlines()[:1]
+
+
 PROFILE = {"shareCredentialsVersion": 1, "endpoint": "https://x/delta-sharing/", "bearerToken": "secret-token"}
 
 

@@ -159,12 +159,15 @@ def _try_out(run: Run, directories: list[str], port: int, workers: int, profile:
 
 def _serve_configuration(run: Run, config: str, overrides: Overrides, workers: int) -> None:
     """Serve what a configuration shares."""
+    from deltacli.sharing.configuration.recipients_file import read_recipients
     from deltacli.sharing.server.services import Configured, Inheritance, open_sockets
     from deltacli.sharing.server.serving import address_of
     from deltacli.sharing.signing.keys import ServerKeys
 
     path = Path(config)
     configuration = overrides.read(path)
+    if configuration.recipients_file is not None:
+        read_recipients(configuration.recipients_file)  # before anything is said
     sockets = open_sockets(configuration)
     try:
         overrides = replace(overrides, port=address_of(sockets.main)[1])
