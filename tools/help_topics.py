@@ -43,6 +43,7 @@ SECTIONS: Mapping[str, tuple[str, str]] = {
     "retries": ("scripting.md", "Retries"),
     "signals": ("scripting.md", "Signals"),
     "streams": ("scripting.md", "Streams"),
+    "tasks": ("index.md", "First commands"),
     "topics": ("scripting.md", "Help"),
 }
 """Topic -> the page and the section that it shows."""
@@ -64,6 +65,7 @@ SHOWN: Mapping[str, str] = {
     "retries": "which requests are repeated, and for how long",
     "signals": "what Ctrl-C and other signals do",
     "streams": "what stdout and stderr have",
+    "tasks": "common questions, and the command to begin with",
 }
 """Topic -> what it shows, for the list of topics."""
 
@@ -75,12 +77,14 @@ OTHER_NAMES: Mapping[str, str] = {
     "azure": "credentials",
     "config": "configuration",
     "gcs": "credentials",
+    "examples": "tasks",
     "help": "topics",
     "json": "documents",
     "ndjson": "documents",
     "s3": "credentials",
     "schemas": "documents",
     "sizes": "durations",
+    "start": "tasks",
     "time": "durations",
     "times": "durations",
     "timestamps": "durations",

@@ -36,7 +36,7 @@ _WORDS = (
     ("deltacli help log.gap", "Explain a rule, or the code of an error."),
     ("deltacli help delta.appendOnly", "Explain a table property."),
     ("deltacli help deletionVectors", "Explain a table feature."),
-    ("deltacli help topics", "List topics, such as json, config and exit-codes."),
+    ("deltacli help topics", "List topics, such as tasks, json and exit-codes."),
 )
 """A word of each kind that `deltacli help` explains."""
 _LEAST_WIDTH = 40

@@ -228,6 +228,7 @@ def test_help_explains_a_rule_of_a_table_or_of_a_server() -> None:
         (["commit.empty"], "commit.empty  error  log", "\n  exit code       3\n"),
         (["magic"], "dv.magic  error  footers", ""),
         (["topics"], "Help", "\n  exit-codes "),
+        (["tasks"], "First commands", "\n    # How do I undo a mistake?\n    deltacli restore ./tbl --version 8\n"),
     ],
 )
 def test_help_explains_codes_properties_features_and_topics(words: list[str], beginning: str, part: str) -> None:
