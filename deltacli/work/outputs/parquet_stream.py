@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from deltacli.arrow.parquet import open_writer
@@ -21,35 +22,37 @@ _BYTES_PER_GROUP = 64 << 20
 
 
 class _Tap(io.RawIOBase):
-    """A stream that counts its bytes and can be shut; later writes are discarded."""
+    """A stream that counts its bytes. What is written after it was closed is discarded."""
 
     def __init__(self, sink: BinaryIO) -> None:
         self._sink = sink
-        self.is_shut = False
-        self.size_bytes = 0
+        self._size_bytes = 0
 
     def writable(self) -> bool:
         return True
 
     def write(self, data: object) -> int:
         view = memoryview(data)  # type: ignore[arg-type]  # a buffer from Arrow
-        if not self.is_shut:
+        if not self.closed:
             self._sink.write(view)
-            self.size_bytes += view.nbytes
+            self._size_bytes += view.nbytes
         return view.nbytes
+
+    def tell(self) -> int:
+        return self._size_bytes
 
 
 class ParquetStream:
     """Writes batches of a schema with Zstandard, which every reader of Delta tables supports, or as `settings` of
     Arrow's writer say.
 
-    Without `finish` no footer is written, so an incomplete file cannot be opened, not even one from a pipe. Raises
-    UsageError for a type that Parquet does not have.
+    Without `finish` no footer is written, so an incomplete file cannot be opened, not even one from a pipe. A file that
+    Arrow opened is written without the interpreter. Raises UsageError for a type that Parquet does not have.
     """
 
     def __init__(
         self,
-        sink: BinaryIO,
+        sink: BinaryIO | pyarrow.NativeFile,
         schema: pyarrow.Schema,
         *,
         group_rows: int = _ROWS_PER_GROUP,
@@ -60,18 +63,18 @@ class ParquetStream:
 
         self.rows = 0
         self._group_rows, self._group_bytes = group_rows, group_bytes
-        self._tap = _Tap(sink)
+        self._sink = sink if isinstance(sink, pa.NativeFile) else _Tap(sink)
         self._held: list[pyarrow.Table] = []
         self._held_rows = self._held_bytes = 0
         try:
-            self._writer = open_writer(self._tap, schema, **{"compression": "zstd", **settings})
+            self._writer = open_writer(self._sink, schema, **{"compression": "zstd", **settings})
         except pa.ArrowNotImplementedError as fault:
             raise _unwritable(fault) from fault
 
     @property
     def size_bytes(self) -> int:
         """The bytes written so far, without the rows that are held for the next row group."""
-        return self._tap.size_bytes
+        return int(self._sink.tell())
 
     def add(self, rows: RecordBatch) -> None:
         """Take a batch or a table, and write a row group once there are enough rows or bytes for one."""
@@ -97,8 +100,9 @@ class ParquetStream:
 
     def abandon(self) -> None:
         """Close the file without a footer."""
-        self._tap.is_shut = True
-        self._writer.close()
+        self._sink.close()
+        with suppress(OSError, ValueError, MemoryError):
+            self._writer.close()
 
     def _flush(self) -> None:
         """Write the held rows as row groups of similar size, usually as one."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -56,7 +57,7 @@ def write_file(spec: RewriteSpec, place: str, name: str, parts: Iterator[RecordB
     most_bytes = spec.target_bytes * (1 if is_sorted else _TOO_LARGE)
     group_bytes = min(spec.group_bytes, max(spec.target_bytes, _LEAST_GROUP)) if is_sorted else spec.group_bytes
     first = next(parts)
-    with writing_faults(place, name), open(place, "wb") as sink:
+    with writing_faults(place, name), pa.OSFile(os.fsencode(place), "wb") as sink:
         stream = ParquetStream(
             sink,
             spec.schema,
@@ -81,9 +82,8 @@ def write_file(spec: RewriteSpec, place: str, name: str, parts: Iterator[RecordB
         except BaseException:
             stream.abandon()
             raise
-        sink.flush()
         _take_footer(statistics, stream.footer, place)
-    return Written(stream.rows, stream.size_bytes, statistics.text(), digest)
+        return Written(stream.rows, stream.size_bytes, statistics.text(), digest)
 
 
 def _take_footer(statistics: StatisticsCollector, footer: pyarrow.parquet.FileMetaData, place: str) -> None:
