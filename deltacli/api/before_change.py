@@ -39,7 +39,7 @@ class BeforeChange(TableHandle):
         memory they are in `temp_dir`. `is_equal` of the result says whether anything differs; `as_json` returns the
         document `deltacli.diff`, `file_rows` the files that differ.
 
-        Raises UsageError for a version that is compared with itself, and what `snapshot` raises.
+        Raises UsageError where neither version nor table is given, and what `snapshot` raises.
         """
         from deltacli.operations.diff.tables import diff_tables
 

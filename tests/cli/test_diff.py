@@ -147,13 +147,17 @@ def test_points_are_numbers_times_dates_and_other_tables(home: Path) -> None:
     assert [0, 0] == [one.code for one in copies]
     assert ((3, 14), 18) == ((other["from"]["version"], other["to"]["version"]), other["files"]["added"])
     with pytest.raises(UsageError, match="compared with itself"):
-        open_table(home / "tbl").diff(from_version=3, to_version=3)
+        open_table(home / "tbl").diff()
+    same = diff(home, "tbl", "3", "3", "--json")
+    assert (0, {"added": 0, "removed": 0, "changed": 0}) == (
+        same.code,
+        {name: same.document["files"][name] for name in ("added", "removed", "changed")},
+    )
 
 
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (("3", "3"), 2, "the version is compared with itself"),
         (("99",), 3, "version 99 does not exist; the newest is 14"),
         (("3", "x"), 2, "V2 'x' is not a version"),
         (("x", "3"), 2, "V1 'x' is not a version"),

@@ -1,7 +1,10 @@
 "use strict";
 const addCopyButton = (command) => {  // where the clipboard is refused, the command is selected
   const button = document.createElement("button");
-  const label = (text) => { button.textContent = text; };
+  const label = (text) => {
+    button.textContent = text;
+    button.setAttribute("aria-label", `${text}: ${command.textContent}`);
+  };
   button.type = "button";
   button.className = "copy";
   button.title = "copy the command";

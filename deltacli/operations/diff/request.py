@@ -28,7 +28,7 @@ class DiffRequest(VersionEnds):
     )
 
     def __post_init__(self) -> None:
-        """Raise UsageError for ends that are given twice, and for a comparison of a version with itself."""
+        """Raise UsageError for ends that are given twice, and for a comparison of the newest version with itself."""
         super().__post_init__()
         if isinstance(self.key, str):
             raise UsageError(f"{parameter('diff.key')} is a text, expected a list of columns")
@@ -36,8 +36,10 @@ class DiffRequest(VersionEnds):
         if self.rows != bool(self.key):
             names = parameter("diff.rows", True), parameter("diff.key", "COLUMNS")
             raise UsageError(f"{names[0]} and {names[1]} belong together")
-        if self.other is None and self.begin == self.end:
-            raise UsageError("the version is compared with itself", facts={"expected": "two versions, or two tables"})
+        if self.other is None and self.begin == self.end == (None, None):
+            raise UsageError(
+                "the newest version is compared with itself", facts={"expected": "two versions, or two tables"}
+            )
 
     @property
     def begin(self) -> tuple[int | None, int | None]:
