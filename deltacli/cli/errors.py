@@ -89,6 +89,8 @@ def report_error(error: DeltacliError, arguments: Sequence[str], table: str | No
         error.facts[name] = before_consent(_whole(name, value, arguments, table), arguments)
     if not hint and is_command(fix := error.facts.get("fix", "")):
         hint = fix
+    if not hint and "." in error.code and error.exit_code != UsageError.exit_code and error.code != "consent.denied":
+        hint = f"deltacli help {error.code}"  # which says what to do
     if error.code == "usage.where":  # the help of the hint has them
         from deltacli.delta.predicate.refusals import POSSIBLE
 
@@ -251,6 +253,8 @@ def _of_code(error: DeltacliError, arguments: Sequence[str], table: str | None) 
     """
     if error.code in _EXPLAINED:
         return f"deltacli help {_EXPLAINED[error.code]}"
+    if isinstance(error, NotATable) and table and os.path.exists(table):
+        return f"ls {quoted_table(table if os.path.isdir(table) else os.path.dirname(table) or '.')}"
     path, area = path_of(arguments), error.code.partition(".")[0]
     if error.code == "recover.source-missing":
         return _near_path(arguments, error.message.removeprefix("there is no directory "))
@@ -383,7 +387,7 @@ def _of_nearest_version(error: VersionAbsent, arguments: Sequence[str]) -> str |
 
 def _respelled(arguments: Sequence[str], table: str) -> str | None:
     """Return the command with the URI that a missing local path looks like; None for another path."""
-    found = re.match(r"(s3|gs|abfss?|az|dbfs):/+(?!/)", table)
+    found = re.match(r"(s3|gs|abfss?|az|dbfs)(?::/+(?!/)|//)", table)
     if found is None or table.startswith(f"{found[1]}://"):
         return None
     rest = table[found.end() :]

@@ -142,9 +142,12 @@ def _meant(error: Exception, message: str, arguments: Sequence[str]) -> Meant | 
     options = _options_of(error)
     if path == ("schema", "diff") and len(rest) == 3 and "".join(rest[1:]).isdecimal():
         return Meant("'diff'", again(["diff", *rest]))
+    if message == "got unexpected extra argument(s) ()":
+        said = "an argument is empty: a variable of the script may be unset"
+        return Meant(None, again([word for word in arguments if word]), instead=said)
     if extra := re.fullmatch(r"got unexpected extra argument\(s\) \((\S+)\)", message):
         return _for_extra(extra[1], options, arguments)
-    if missing := re.fullmatch(r"missing (?:argument|option) (\S+)", message):
+    if missing := re.fullmatch(r"missing (?:argument|option) (.+)", message):
         return _for_missing(missing[1], path, rest)
     if message.startswith("no such option: "):
         return _option_for(message.removeprefix("no such option: "), options, arguments)
@@ -167,10 +170,10 @@ def _for_missing(what: str, path: Sequence[str], rest: Sequence[str]) -> Meant |
         return Meant(None, again_with([*path, *rest], "--from", "0"))
     if path == ("share", "ls") and what == "SHARES" and (profiles := sorted(glob("*.share"))):
         return Meant(None, again([*path, profiles[0], *rest]))
-    if not rest or not what.isupper() or not what.isalpha():
+    if not rest or not re.fullmatch("[A-Z]+( [A-Z]+)?", what):
         return None
     is_first = all(word.startswith("-") for word in rest)
-    return Meant(None, again([*path, what, *rest] if is_first else [*path, *rest, what]))
+    return Meant(None, again([*path, what, *rest] if is_first else [*path, *rest, *what.split()]))
 
 
 def _for_extra(word: str, options: Sequence[str], arguments: Sequence[str]) -> Meant | None:
@@ -197,13 +200,19 @@ _UNITS = {"second": "s", "minute": "m", "hour": "h", "day": "d", "week": "w"}
 
 def _value_for(message: str, arguments: Sequence[str]) -> Meant | None:
     """Return the value of an option that was meant: the nearest of several, or none for the newest version."""
-    found = re.fullmatch(r"invalid value for '(--[a-z-]+)': '(.*)' is not (?:one of (.*)|a whole number)", message)
+    found = re.fullmatch(
+        r"invalid value for '(--[a-z-]+|VERSION)': '(.*)' is not (?:one of (.*)|a whole number)", message
+    )
     if found is None:
         return None
     option, given, choices = found.groups()
     if choices is None:
         is_newest = option == "--version" and given in _NEWEST
-        return Meant(None, again(without_value(arguments, option, given))) if is_newest else None
+        if is_newest:
+            return Meant(None, again(without_value(arguments, option, given)))
+        tables = [word for word in arguments[len(path_of(arguments)) :] if not word.startswith("-") and word != given]
+        is_version = option in ("--version", "VERSION") and len(tables) == 1
+        return Meant(None, f"deltacli history {quoted(tables[0])}") if is_version else None
     near = nearest_name(given, re.findall(r"'([^']+)'", choices), alike=_ALIKE)
     if near is None:
         return None
@@ -335,7 +344,9 @@ def _option_for(name: str, options: Sequence[str], arguments: Sequence[str]) -> 
         near = known
     else:
         plain = {option.lstrip("-"): option for option in options}
+        begun = [one for one in options if one.startswith(name) and name[3:]]
         near = plain.get(nearest_name(name.lstrip("-"), plain, alike=_ALIKE) or "")
+        near = begun[0] if len(begun) == 1 else near
     if near is None:
         return _of_another_command(name, arguments) if name.startswith("--") and name not in _CONSENT else None
     words = _with_option(name, near, arguments)

@@ -337,6 +337,20 @@ def test_a_wrong_command_line_is_exit_2_and_shows_the_usage(
         ("vacuum trips trips/day=2026-01-01 --dry-run", "vacuum trips --dry-run"),
         ("vacuum --dry-run", "vacuum TABLE --dry-run"),
         ("log backup trips", "log backup trips DEST"),
+        ("widen-type trips", "widen-type trips COLUMN TYPE"),
+        ("restore trips --version three", "history trips"),
+        ("log cat trips latest", "history trips"),
+        ("log compact trips --from 3 --to 1", "log compact trips --from 1 --to 3"),
+        ("repair trips --accept", "repair trips --accept-loss"),
+        ("repair trips --undo nope", "help repair.backup-missing"),
+        ("alter trips constraint positive trip>0", "alter trips constraint add positive 'trip>0'"),
+        ("alter trips constraint drop nope", "properties trips"),
+        ("properties trips set", "properties trips set KEY=VALUE"),
+        (
+            "properties trips set delta.enableDeletionVectors=yes",
+            "properties trips set delta.enableDeletionVectors=true",
+        ),
+        ("history s3//bucket/tbl", "history s3://bucket/tbl"),
         ("log restore trips .", "undelete trips --from COPY --dry-run"),
         ("history trips --last 5", "history trips --limit 5"),
         ("restore trips --to 3", "restore trips --version 3"),
@@ -762,7 +776,17 @@ def test_a_hint_with_several_ways_is_no_command(sample: Path) -> None:
 def test_a_table_is_named_once(capsys: pytest.CaptureFixture[str]) -> None:
     report_error(StorageFailed("ftp://h/t cannot be read"), ["snapshot", "ftp://h/t"], "ftp://h/t")
 
-    assert "error: ftp://h/t cannot be read\n" == capsys.readouterr().err
+    assert "error: ftp://h/t cannot be read\nhint: deltacli help storage.failed\n" == capsys.readouterr().err
+
+
+def test_what_is_no_table_is_answered_with_what_is_there_and_an_empty_word_with_its_cause(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "x.parquet").touch()
+    said = [deltacli(*words, cwd=tmp_path).err.splitlines() for words in (["read", "empty"], ["read", "x.parquet"])]
+    empty = deltacli("history", "t", "", cwd=tmp_path).err
+
+    assert ["hint: ls empty", "hint: ls ."] == [lines[-1] for lines in said]
+    assert "error: an argument is empty: a variable of the script may be unset\nhint: deltacli history t\n" == empty
 
 
 @pytest.mark.parametrize("line", ["read trips --output no/dir/x.csv", "validate trips --trend no/dir/x"])

@@ -57,7 +57,7 @@ def test_an_error_names_the_table_whatever_options_stand_before_it(tmp_path: Pat
     [
         ("log caat t 3", "deltacli log cat t 3"),
         ("log cat t 3 --flies", "deltacli log cat --help"),
-        ("-q log cat t three", "deltacli log cat --help"),
+        ("-q log cat t three", "deltacli history t"),
         ("log cat t", "deltacli log cat --help"),
         ("--bad log cat t 3", "deltacli log cat --help"),
     ],

@@ -92,9 +92,11 @@ def test_library_logs_and_traces_do_not_reach_stderr(talking: Callable[..., Resu
     done = talking("history", "talking://store/t")
 
     assert (3, "") == (done.code, done.out)
-    assert ["error: talking://store/t: no such file or directory", "  path  talking://store/t"] == (
-        done.err.splitlines()
-    )
+    assert [
+        "error: talking://store/t: no such file or directory",
+        "  path  talking://store/t",
+        "hint: deltacli help table.path-missing",
+    ] == done.err.splitlines()
 
 
 def test_with_vv_library_logs_use_the_log_format_and_contain_no_secrets(talking: Callable[..., Result]) -> None:

@@ -118,7 +118,8 @@ def _change(
 
 
 def _without_key(change: PropertyChange) -> UsageError:
-    return UsageError(f"{change}: missing argument KEY", hint="deltacli properties --help")
+    what = "KEY=VALUE" if change is PropertyChange.SET else "KEY"
+    return UsageError(f"{change}: missing argument {what}", hint=again([*invocation.arguments, what]))
 
 
 def _chosen(run: Run, properties: Sequence[ShownProperty], keys: Sequence[str]) -> list[ShownProperty]:

@@ -82,7 +82,8 @@ def drop_constraint(draft: Draft, change: DropConstraint, _: Settings) -> Change
     if known is None:
         names = [key[len(CONSTRAINT_PREFIX) :] for key in draft.configuration if _is_constraint(key)]
         listed = f"; it has {', '.join(sorted(names))}" if names else ""
-        forbid("alter.constraint-missing", f"the table has no constraint {change.name}{listed}")
+        message = f"the table has no constraint {change.name}{listed}"
+        forbid("alter.constraint-missing", message, command("properties") or "")
     name = known[len(CONSTRAINT_PREFIX) :]
     effect = Effect(change, f"constraint {name}", str(draft.configuration[known]), None)
     return draft.with_properties({known: None}), effect

@@ -289,10 +289,16 @@ def _constraint(words: Sequence[str], _: Details) -> tuple[Change, ...]:
             return (AddConstraint(name, expression),)
         case ["drop", name]:
             return (DropConstraint(name),)
+        case ["add", name]:
+            meant = ["add", name, "CONDITION"]
+        case [name, expression]:
+            meant = ["add", name, expression]
+        case _:
+            meant = []
     raise UsageError(
         "constraint: add or drop, a name, and a condition to add",
         facts={"expected": "constraint add NAME EXPRESSION, or constraint drop NAME", "found": " ".join(words)},
-        hint=command("alter", table=None, help=True),
+        hint=command("alter", "constraint", *meant) if meant else command("alter", table=None, help=True),
     )
 
 

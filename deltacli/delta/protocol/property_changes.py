@@ -236,12 +236,18 @@ def _normal(config: TableConfiguration, key: str, value: str) -> str:
         fault = _bad(f"{key} cannot be {value[:200]!r}", expected_of(key))
         if kind_of(key) is PropertyKind.INTERVAL and value.isdecimal():
             fault.hint = command("properties set", {key: f"{value}d"})
+        elif kind_of(key) is PropertyKind.BOOLEAN and value.lower() in _TRUTHS:
+            fault.hint = command("properties set", {key: _TRUTHS[value.lower()]})
         raise fault
     if key == "delta.dataSkippingStatsColumns":
         _require_columns(config, key, value)
     return normal
 
 
+_TRUTHS = {
+    **dict.fromkeys(("1", "on", "enabled", "y", "yes"), "true"),
+    **dict.fromkeys(("0", "off", "disabled", "n", "no"), "false"),
+}
 _UNITS = {**{unit[0]: f"{unit}s" for unit in UNITS_MS}, "ms": "milliseconds"}
 _DURATION = pattern(rf"\s*([0-9]{{1,15}})\s*({'|'.join(DURATIONS_MS)})\s*")
 

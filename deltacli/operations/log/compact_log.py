@@ -77,7 +77,8 @@ def compact_log(table: TableHandle, first: int, last: int, *, dry_run: bool = Fa
     if first >= last:
         raise UsageError(
             f"{parameter('log compact.first', first)} {parameter('log compact.last', last)}: "
-            "a compaction needs at least two commits"
+            "a compaction needs at least two commits",
+            hint=command("log compact", first=last, last=first) if last < first else None,
         )
     try:
         snapshot = read_snapshot(table, version=last)

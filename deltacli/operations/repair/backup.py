@@ -178,7 +178,8 @@ def _manifest(table: TableHandle, store: Storage, uri: str) -> tuple[int | None,
         ]
         version, committed, of_table, kind = (found[name] for name in ("version", "committedVersions", "table", "kind"))
     except FileMissing:
-        raise Unreadable(f"{uri} has no {MANIFEST}", code="repair.backup-missing") from None
+        said = f"{uri} is not the backup of a repair: it has no {MANIFEST}"
+        raise Unreadable(said, code="repair.backup-missing") from None
     except (ValueError, KeyError, TypeError) as fault:
         raise Unreadable(f"{MANIFEST} of {uri} cannot be read", code="repair.backup-damaged") from fault
     if kind != KIND or any(".." in one.path.split("/") or one.path.startswith("/") for one in files):

@@ -103,5 +103,7 @@ def _read_prices(file: str) -> PriceTable:
     try:
         data = Path(file).read_bytes()
     except OSError as fault:
-        raise UsageError(f"--prices {file}: {fault.strerror or fault}", code="usage.prices") from None
+        raise UsageError(
+            f"--prices {file} cannot be read: {(fault.strerror or str(fault)).lower()}", code="usage.prices"
+        ) from None
     return parse_prices(data, file)
