@@ -349,6 +349,14 @@ def test_a_page_of_each_table_is_written_and_linked(tmp_path: Path) -> None:
     done = deltacli(*arguments, "--write-pages", cwd=tmp_path)
     alone = deltacli("fleet", "status", "--write-pages", cwd=tmp_path)
 
+    absent = deltacli(*arguments[:-1], "nowhere", cwd=tmp_path)
+    on_stdout = deltacli("fleet", "status", "--html", "-", cwd=tmp_path)
+    both = deltacli("fleet", "status", "--html", "-", "--output", "x.json", cwd=tmp_path)
+
+    assert "--pages nowhere: no such file or directory" in absent.err
+    assert "hint: add --write-pages, which writes them" in absent.err
+    assert [("<!DOCTYPE html>", "</html>")] * 2 == [(one.out[:15], one.out.rstrip()[-7:]) for one in (on_stdout, both)]
+    assert "tables" in json.loads((tmp_path / "x.json").read_text())
     page = (tmp_path / "site" / "index.html").read_text()
     data = json.loads(re.findall(r"<script[^>]*>(.*?)</script>", page, re.DOTALL)[0])
     links = {Path(one["t"]).name: one.get("l") for one in data["tables"]}

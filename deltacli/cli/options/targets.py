@@ -27,6 +27,13 @@ def require_target(output: str, option: str) -> None:
     )
 
 
+def has_stdout(output: str | None, *files: str | None) -> bool:
+    """Return True if the result is written to stdout or to a file of its own: not if one of the other files of a
+    command is stdout, with which it would be mixed.
+    """
+    return output not in (None, "-") or "-" not in files
+
+
 def directory_of(output: str | None) -> str | None:
     """Return the directory of Parquet files that `--output` names: an existing one, one with a slash at the end, or a
     URI; None for a file.

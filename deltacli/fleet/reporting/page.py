@@ -63,7 +63,8 @@ def linked_pages(status: FleetStatus, directory: str, start: str) -> dict[str, s
         found = find_pages(directory)
     except OSError as fault:
         where, facts = parameter("fleet status.pages", directory), {"expected": "a directory of pages of tables"}
-        raise UsageError(f"{where}: {fault.strerror}", facts=facts) from fault
+        writing = f"add {parameter('fleet status.write_pages', True)}, which writes them"
+        raise UsageError(f"{where}: {(fault.strerror or '').lower()}", facts=facts, hint=writing) from fault
     uris = {table.shown_name: table_uri(table.shown_name) for table in status.tables}
     paths = {name: os.path.relpath(os.path.abspath(found[uri]), start) for name, uri in uris.items() if uri in found}
     return {name: f"./{quote(os.fsencode(path))}" for name, path in paths.items()}

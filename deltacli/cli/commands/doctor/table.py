@@ -9,7 +9,7 @@ import typer
 
 from deltacli.cli.options.common_options import TableArgument
 from deltacli.cli.options.run import Run
-from deltacli.cli.options.targets import require_target
+from deltacli.cli.options.targets import has_stdout, require_target
 from deltacli.cli.terminal.output import open_sink
 from deltacli.errors import EXIT_FINDINGS
 from deltacli.operations.doctor.table.request import DoctorRequest
@@ -82,7 +82,8 @@ def table(run: Run, table: TableArgument, *, request: DoctorRequest, how: Doctor
 
         with open_sink(how.html) as sink:
             sink.write(table_page(report, table).encode())
-    run.write(table_result(report, table))
+    if has_stdout(run.output, how.html):
+        run.write(table_result(report, table))
     if how.html not in (None, "-"):
         run.note(f"wrote {how.html}")
     if report.facts.gap is not None:

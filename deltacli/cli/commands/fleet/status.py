@@ -18,7 +18,7 @@ from deltacli.cli.options.fleet import (
     fleet_command,
 )
 from deltacli.cli.options.run import Run
-from deltacli.cli.options.targets import require_target
+from deltacli.cli.options.targets import has_stdout, require_target
 from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.cli.terminal.output import open_sink
 from deltacli.errors import DeltacliError, UsageError
@@ -129,9 +129,10 @@ def status(
     finally:
         gc.enable()
     _write_files(run, known, str(found.path), files)
-    run.write(status_result(str(found.path), known, run.clock(), run_command=run_command, most=most))
+    if has_stdout(run.output, files.html, files.metrics):
+        run.write(status_result(str(found.path), known, run.clock(), run_command=run_command, most=most))
+        note_the_cut(run, known.rows if run.terminal.is_drawn else len(known.tables), most)
     _note_files(run, files.html, files.metrics)
-    note_the_cut(run, known.rows if run.terminal.is_drawn else len(known.tables), most)
     if known.exit_code:
         raise typer.Exit(known.exit_code)
 
