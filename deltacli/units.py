@@ -114,7 +114,9 @@ def parse_duration(text: str, where: str) -> int:
 
 def _near_duration(text: str) -> str | None:
     """Return the duration that a text with the name of a unit means: 3d for `3 days` and `3dya`; None for others."""
-    found = re.fullmatch(r"\s*([0-9]{1,15})\s*([a-z]{2,})\s*", text.lower())
+    found = re.fullmatch(r"\s*([0-9]{1,15})\s*([a-z]{2,}|y)\s*", text.lower())
+    if found and found[2].removesuffix("s") in ("y", "year"):
+        return f"{365 * int(found[1])}d"
     unit = None if found is None else nearest_name(found[2].removesuffix("s"), (*UNITS_MS, *_SHORT_UNITS))
     return f"{found[1]}{unit[0]}" if found and unit else None
 

@@ -119,6 +119,7 @@ def _in_our_words(message: str) -> str:
     for theirs, ours in (
         (r"is not a valid int(eger)?\b", "is not a whole number"),
         (r"is not a valid float\b", "is not a number"),
+        (r"(\S+) is not in the range x>=(\d+)$", r"\1 is less than \2"),
         (r"^missing (argument|option) '([^']*)'", r"missing \1 \2"),
         (
             r"invalid value for '--format': ('\w*') is not one of 'table'$",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import Field, fields, is_dataclass
 from typing import Annotated, Any, Generic, TypeVar, get_args, get_origin, get_type_hints
@@ -175,9 +176,10 @@ def _read_share(text: str, option: str) -> float:
     try:
         return parse_share(text)
     except ValueError as fault:
-        raise UsageError(
-            f"{option} {fault}", code="usage.sample", facts={"expected": "more than 0%, up to 100%"}
-        ) from fault
+        wrong = UsageError(f"{option} {fault}", code="usage.sample", facts={"expected": "more than 0%, up to 100%"})
+        if re.fullmatch(r"[1-9][0-9]?|100", text):
+            wrong.facts["did you mean"], wrong.written = f"{text}%", text
+        raise wrong from fault
 
 
 def _read_rate(text: str, option: str) -> float:

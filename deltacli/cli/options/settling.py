@@ -275,11 +275,13 @@ def _format_of_name(output: str, formats: type[StrEnum], given: str | None) -> F
         )
     if named is None or (len(formats) == 1 and named in (JSON, NDJSON)):
         return None
-    if given not in (None, named.name) and not (given == "sarif" and named is JSON):  # which SARIF is, too
+    if given is not None and given != named.name and not (given == "sarif" and named is JSON):  # which SARIF is, too
+        from deltacli.cli.terminal.shell import again, without_value
+
         raise UsageError(
             f"--format {given} contradicts --output {output}, whose name chooses {named.name}",
             code="usage.output",
-            hint="omit --format, or choose another name",
+            hint=again([word for word in without_value(invocation.arguments, "--format", given) if word != "--json"]),
         )
     if named.name not in list(formats):
         endings = [FORMATS[name].endings[0] for name in formats if FORMATS[name].endings]

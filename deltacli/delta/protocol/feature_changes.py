@@ -139,6 +139,9 @@ def _uses(config: TableConfiguration) -> Iterator[tuple[str, str]]:
 def _require_known(name: str) -> None:
     if name in FEATURES:
         return
+    if "," in name and all(part in FEATURES for part in name.split(",")):
+        message = f"{name!r} is a list: features are separated by spaces"
+        raise UsageError(message, code="usage.feature", hint=command("features add", *name.split(",")))
     nearest = nearest_name(name, FEATURES, ignores_case=True)
     raise UsageError(
         f"there is no feature {name!r}" + (f"; did you mean {nearest}?" if nearest else ""),
