@@ -21,6 +21,7 @@ from tests.cli.support import ROOT, Result
 from tests.sharing.configuration.files import write_shares
 from tests.support.actions import add, deletion_vector, metadata, protocol
 from tests.support.builder import TableBuilder
+from tools.screens import run_on_terminal
 
 Run = Callable[..., Result]
 
@@ -93,6 +94,15 @@ def test_a_recipient_gets_a_token_that_is_shown_once_and_stored_as_a_hash(home: 
     for result in (added, created, listed, share("recipient", "list", "--json")):
         assert valid(result.document, result.document["kind"])
     assert SHARES == (home / "shares.yaml").read_text()
+
+
+def test_a_recipient_without_grants_gets_one_before_a_token(home: Path) -> None:
+    shown = [
+        run_on_terminal(f"deltacli share recipient {words}", home)[1] for words in ("add acme", "grant acme sales")
+    ]
+
+    assert "next: deltacli share recipient grant acme sales" in shown[0]
+    assert "next: deltacli share token create acme --profile acme.share" in shown[1]
 
 
 def test_a_profile_is_written_privately_and_its_token_is_nowhere_else(home: Path, share: Run) -> None:

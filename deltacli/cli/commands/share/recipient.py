@@ -59,7 +59,11 @@ def add(
     file = recipients_file_of(configuration)
     now_ms = run.clock()
     _apply(run, file, recipient, "add", lambda all_: add_recipient(all_, recipient, grants, now_ms, comment=comment))
-    run.say_next(f"deltacli share token create {quoted(recipient)} --profile {quoted(f'{recipient}.share')}")
+    shares = configuration.catalog.shares
+    if not grants and shares:  # without one, a token gives access to nothing
+        run.say_next(f"deltacli share recipient grant {quoted(recipient)} {quoted(shares[0].name)}")
+    else:
+        _say_how_to_create_a_token(run, recipient)
 
 
 def list(run: Run, recipient: OneRecipientArgument = None, config: ConfigurationOption = SHARES) -> None:
@@ -127,7 +131,9 @@ def grant(run: Run, recipient: RecipientArgument, grants: GrantsArgument, config
     configuration = read_shares(config, lists_wildcards=True)
     added = [parse_grant(text, configuration.catalog) for text in grants]
     file = recipients_file_of(configuration)
-    _apply(run, file, recipient, "grant", lambda all_: grant_to(all_, recipient, added))
+    after = _apply(run, file, recipient, "grant", lambda all_: grant_to(all_, recipient, added))
+    if not after.tokens:
+        _say_how_to_create_a_token(run, recipient)
 
 
 def revoke(
@@ -168,11 +174,18 @@ def revoke(
         _apply(run, file, recipient, "revoke", change, dry_run=False)
 
 
-def _apply(run: Run, file: Path, recipient: str, action: str, change: Change, *, dry_run: bool | None = None) -> None:
-    """Change the file and show the recipient as it is now."""
+def _apply(
+    run: Run, file: Path, recipient: str, action: str, change: Change, *, dry_run: bool | None = None
+) -> Recipient:
+    """Change the file, and show and return the recipient as it is now."""
     after = _change(file, change, may_create=action == "add").find(recipient)
     assert after is not None
     _show(run, file, [after], action, dry_run=dry_run)
+    return after
+
+
+def _say_how_to_create_a_token(run: Run, recipient: str) -> None:
+    run.say_next(f"deltacli share token create {quoted(recipient)} --profile {quoted(f'{recipient}.share')}")
 
 
 def _change(file: Path, change: Change, *, may_create: bool = False) -> Recipients:
