@@ -19,6 +19,8 @@ from deltacli.fleet.policy_file.reading import read_fleet_file
 from deltacli.fleet.status import read_status
 from deltacli.storage import open_storage
 from deltacli.units import DAY_MS, format_timestamp
+from tests.cli.support import deltacli
+from tests.docs.test_schemas import faults
 from tests.fleet.lake import NOW_MS, write_lake
 from tests.fleet.test_status import step, write_run
 from tests.support.builder import TableBuilder
@@ -140,6 +142,23 @@ def test_a_plan_leaves_out_estimates_before_it_cuts_the_names_of_tables(tmp_path
     plan_result(planned, {}).draw(sink, Terminal(True, 80, colour=False))
 
     assert names[0] in sink.getvalue().decode()
+
+
+def test_a_limit_holds_for_documents_lines_and_csv(fleet: Path) -> None:
+    write_run(1, *(facts(f"{fleet}/{name}") for name in "abc"), step(f"{fleet}/a", "validate", "done"))
+    asked = ("fleet", "status", "--limit", "2", "--format")
+
+    document = deltacli(*asked, "json", cwd=fleet)
+    lines = deltacli(*asked, "ndjson", cwd=fleet)
+    rows = deltacli(*asked, "csv", cwd=fleet)
+    whole = deltacli("fleet", "status", "--json", cwd=fleet).document
+
+    assert [] == faults(document.document, "deltacli.fleet-status")
+    assert (2, False) == (len(document.document["tables"]), document.document["complete"])
+    assert (3, True) == (len(whole["tables"]), whole["complete"])
+    assert '{"type":"end","complete":false,"count":3}' == lines.out.splitlines()[-1]
+    assert 3 == len(rows.out.splitlines())
+    assert "showing 2 of 3 rows" in rows.err
 
 
 def test_a_plan_exits_with_1_for_due_steps_and_with_5_for_what_cannot_be_read(

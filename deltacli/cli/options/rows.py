@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deltacli.cli.formats import PARQUET, TABLE
+from deltacli.cli.formats import PARQUET, Content
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.shell import again_with, again_without_limit
@@ -93,6 +93,6 @@ def note_what_is_missing(run: Run, written: Written, limit: int) -> None:
 
 
 def note_the_cut(run: Run, rows: int, most: int) -> None:
-    """Note how many rows a limit leaves out of a table for people; a limit of 0 leaves out none."""
-    if most and rows > most and run.format is TABLE:
+    """Note how many rows a limit leaves out: none if it is 0, nor in formats of findings."""
+    if most and rows > most and run.format.content is not Content.FINDINGS:
         run.note(f"showing {most:,} of {rows:,} rows; to show all: {again_without_limit(invocation.arguments)}")

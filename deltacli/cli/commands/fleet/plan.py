@@ -84,7 +84,7 @@ def plan(
     result = plan_result(planned, exact)
     result.most = most
     run.write(result)
-    note_the_cut(run, len(result.rows), most)
+    note_the_cut(run, len(result.items if run.format.errors_are_json else result.rows), most)
     if planned.due:
         run.say_next(fleet_command("run", file, choice.state, choice.only))
     if code := planned.exit_code or (EXIT_FINDINGS if exit_code and planned.due else EXIT_OK):

@@ -78,7 +78,7 @@ def run(
     result = run_result(report, look)
     result.most = most
     run.write(result)
-    note_the_cut(run, len(result.rows), most)
+    note_the_cut(run, len(result.items if run.format.errors_are_json else result.rows), most)
     if report.left:
         run.say_next(again_with(invocation.arguments, "--resume"), also_in_pipe=True)
     elif report.exit_code:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, overload
 
 from deltacli.cli.render.columns import Column, Row
-from deltacli.cli.render.json import SCHEMA_VERSION
+from deltacli.cli.render.json import SCHEMA_VERSION, EncodedItems, dumps
 from deltacli.cli.render.sections import Section
 from deltacli.cli.render.text_form import write_sections, write_whole_table
-from deltacli.cli.results import Document, Listing
+from deltacli.cli.results import Document, Emit, Grid, Listing, RowGrid, emit_lines
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.fleet.names import short_name
 from deltacli.fleet.policy_file.model import Entry, FleetFile, Group, Problem
@@ -57,7 +57,24 @@ class FleetListing(Listing[Row]):
     on_screen: Callable[[], tuple[Sequence[Column[Any]], Sequence[Any]]] | None = None  # Any: rows of a screen
 
     def document(self) -> Document:
-        return Document({**self.fields, self.items_name: list(self.items)})
+        is_whole = self.fields["complete"] and not self.is_cut(len(self.items))
+        return Document({**self.fields, "complete": is_whole, self.items_name: list(self._first(self.items))})
+
+    def lines(self, emit: Emit) -> bool:
+        emit_lines(emit, self._first(self.items), self.line)
+        if self.last is not None:
+            emit(EncodedItems(1, memoryview(dumps(self.last) + b"\n")))
+        return not self.is_cut(len(self.items))
+
+    def grid(self) -> Grid:
+        return RowGrid(self.columns, self._first(self.rows))
+
+    def is_cut(self, count: int) -> bool:
+        """Return True if some of so many rows or items are left out."""
+        return 0 < self.most < count
+
+    def _first(self, all_of_them: Sequence[Any]) -> Sequence[Any]:  # Any: rows or items
+        return all_of_them[: self.most] if self.is_cut(len(all_of_them)) else all_of_them
 
     def shown(self, terminal: Terminal) -> tuple[Sequence[Column[Any]], Sequence[Any]]:
         """Return the columns and all rows."""
@@ -68,7 +85,7 @@ class FleetListing(Listing[Row]):
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
         columns, rows = self.shown(terminal)
         if rows:
-            write_whole_table(sink, terminal, columns, rows[: self.most] if self.most else rows)
+            write_whole_table(sink, terminal, columns, self._first(rows))
             sink.write(b"\n")
         self.draw_more(sink, terminal)
         write_sections(sink, terminal, self.sections(terminal))
