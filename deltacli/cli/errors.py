@@ -287,6 +287,8 @@ def _with_meant(error: DeltacliError, arguments: Sequence[str]) -> str | None:
     if not is_misspelled or (error.hint or "").startswith("deltacli help "):
         return None
     message, _, asked = error.message.partition("; did you mean ")
+    if re.match(r"[^:]+:\d+: ", message):  # misspelled in a line of a file
+        return None
     near = error.facts.get("did you mean") or asked.removesuffix("?").strip("'")
     said = [word.strip("':;") for word in message.split()]
     if not near or " " in near:

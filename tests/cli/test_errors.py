@@ -737,6 +737,15 @@ def test_a_v2_checkpoint_names_the_command_that_adds_its_feature(sample: Path) -
     assert "  to add it  deltacli features trips add v2Checkpoint" in result.err.splitlines()
 
 
+def test_a_key_misspelled_in_a_policy_file_is_not_replaced_in_the_command(tmp_path: Path) -> None:
+    (tmp_path / "fleet.toml").write_text("[fleet]\njobs = 7\n")
+
+    done = deltacli("fleet", "status", cwd=tmp_path)
+
+    assert "unknown key; did you mean 'lease'?" in done.err
+    assert "hint: deltacli fleet check fleet.toml" == done.err.splitlines()[-1]
+
+
 def test_a_misspelled_policy_file_is_answered_with_the_one_that_exists(tmp_path: Path) -> None:
     (tmp_path / "fleet.toml").touch()
 

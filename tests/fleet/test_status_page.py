@@ -12,6 +12,8 @@ from urllib.request import url2pathname
 
 import pytest
 
+from deltacli.cli.app import run as run_cli
+from deltacli.cli.options.run import Run
 from deltacli.fleet.alerts import StepStatus
 from deltacli.fleet.policy_file.reading import read_fleet_file
 from deltacli.fleet.reporting.html import command_line, words
@@ -366,3 +368,18 @@ def test_a_page_of_each_table_is_written_and_linked(tmp_path: Path) -> None:
     assert (None, without.code, 2) == (links["bad"], done.code, alone.code)
     again = "deltacli fleet status fleet.toml --html site/index.html --pages site --write-pages"
     assert (True, False) == (f"<code>{again}</code>" in before, again in page)
+
+
+def test_pages_are_written_at_the_rate_of_the_policy_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    TableBuilder().commits(2).write(tmp_path / "t")
+    (tmp_path / "fleet.toml").write_text(f"calls-per-second = 7\n{POLICY}")
+    monkeypatch.chdir(tmp_path)
+    run_cli(["fleet", "run", "--yes", "-q"])
+    rates: list[float | None] = []
+    throttled = Run.throttled
+    monkeypatch.setattr(Run, "throttled", lambda self, rate: rates.append(rate) or throttled(self, rate))
+
+    run_cli(["fleet", "status", "--html", "site/index.html", "--pages", "site", "--write-pages", "-q"])
+
+    assert [7] == rates
+    assert 2 == len([*(tmp_path / "site").iterdir()])

@@ -27,6 +27,7 @@ from deltacli.operations.doctor.table.request import DoctorRequest
 from deltacli.units import plural
 
 if TYPE_CHECKING:
+    from deltacli.fleet.policy_file.model import FleetFile
     from deltacli.fleet.status import FleetStatus
 
 FORMATS = FindingFormat
@@ -128,7 +129,7 @@ def status(
         )
     finally:
         gc.enable()
-    _write_files(run, known, str(found.path), files)
+    _write_files(run, known, found, files)
     if has_stdout(run.output, files.html, files.metrics):
         run.write(status_result(str(found.path), known, run.clock(), run_command=run_command, most=most))
         note_the_cut(run, known.rows if run.terminal.is_drawn else len(known.tables), most)
@@ -143,7 +144,7 @@ def _note_files(run: Run, *files: str | None) -> None:
             run.note(f"wrote {file}")
 
 
-def _write_files(run: Run, known: FleetStatus, path: str, files: StatusFiles) -> None:
+def _write_files(run: Run, known: FleetStatus, found: FleetFile, files: StatusFiles) -> None:
     if files.metrics is not None:
         from deltacli.fleet.metrics import fleet_metrics
 
@@ -153,14 +154,14 @@ def _write_files(run: Run, known: FleetStatus, path: str, files: StatusFiles) ->
         from deltacli.fleet.reporting.page import linked_pages, status_page
 
         if files.write_pages and files.pages is not None:
-            _write_pages(run, known, path, files.pages)
+            _write_pages(run, known, found, files.pages)
         start = os.getcwd() if files.html == "-" else os.path.dirname(os.path.abspath(files.html))
         linked = {} if files.pages is None else linked_pages(known, files.pages, start)
         with open_sink(files.html) as sink:
-            sink.write(status_page(known, path, run.clock(), linked).encode())
+            sink.write(status_page(known, str(found.path), run.clock(), linked).encode())
 
 
-def _write_pages(run: Run, known: FleetStatus, path: str, directory: str) -> None:
+def _write_pages(run: Run, known: FleetStatus, found: FleetFile, directory: str) -> None:
     """Write the page of each table, and note the tables that cannot be examined. Raises UsageError."""
     from deltacli.fleet.names import short_name, table_file_name
     from deltacli.fleet.reporting.table_page import table_page
@@ -171,11 +172,12 @@ def _write_pages(run: Run, known: FleetStatus, path: str, directory: str) -> Non
     except OSError as fault:
         raise UsageError(f"--pages {directory} cannot be created: {fault.strerror or fault}") from fault
     count = 0
+    throttled = run.throttled(found.settings.calls_per_second)
     with run.progress.step("writing pages", unit="tables", total=len(known.tables)) as step:
         for table in known.tables:
-            name = short_name(table.shown_name, path)
+            name = short_name(table.shown_name, str(found.path))
             try:
-                page = table_page(examine_table(run.open_table(table.name), DoctorRequest()), name)
+                page = table_page(examine_table(throttled.open_table(table.name), DoctorRequest()), name)
             except DeltacliError as fault:
                 run.note(f"no page of {name}: {fault.message}")
             else:
