@@ -377,7 +377,12 @@ def test_pages_are_written_at_the_rate_of_the_policy_file(tmp_path: Path, monkey
     run_cli(["fleet", "run", "--yes", "-q"])
     rates: list[float | None] = []
     throttled = Run.throttled
-    monkeypatch.setattr(Run, "throttled", lambda self, rate: rates.append(rate) or throttled(self, rate))
+
+    def noting(self: Run, rate: float | None) -> Run:
+        rates.append(rate)
+        return throttled(self, rate)
+
+    monkeypatch.setattr(Run, "throttled", noting)
 
     run_cli(["fleet", "status", "--html", "site/index.html", "--pages", "site", "--write-pages", "-q"])
 
