@@ -143,11 +143,14 @@ def _brief(step: StepStatus) -> str:
 
 
 def _weight_of(step: StepStatus) -> Weight:
+    """Return how bad the outcome of a step is. What a validation found of a table that it could not read counts less
+    than that: files may be missing because the log was read in part.
+    """
+    if step.is_unreadable:
+        return Weight.UNREADABLE
     rules = {str(found.get("rule")) for found in step.findings if found.get("severity") == "error"}
     if not LOSING.isdisjoint(rules):
         return Weight.ROWS_LOST
-    if step.is_unreadable:
-        return Weight.UNREADABLE
     if step.state != "findings":
         return Weight.REFUSED if step.state == "refused" else Weight.FAILED
     return Weight.FINDINGS if UNREADABLE.isdisjoint(rules) else Weight.UNREADABLE

@@ -113,9 +113,9 @@ class TableStatus:
         return next((alert.weight for alert in self.found), Weight.NONE)
 
     @property
-    def is_unreadable(self) -> bool:
-        """Return True if the newest run, or the last attempt at a step, could not read the table."""
-        return self.problem is not None or any(step.is_unreadable for step in self.steps.values())
+    def weights(self) -> set[Weight]:
+        """Return how bad its alerts are: `Weight.NONE` alone for a table without alerts."""
+        return {alert.weight for alert in self.found} or {Weight.NONE}
 
     @property
     def exceeded(self) -> list[Judgement]:
@@ -147,10 +147,13 @@ class TableStatus:
 
     def as_json(self) -> dict[str, Json]:
         """Return the table for documents."""
+        weights = self.weights
         found: dict[str, Any] = {
             "table": self.shown_name,
             "group": self.group,
             "seenMs": self.seen_ms,
+            "losesRows": Weight.ROWS_LOST in weights,
+            "unreadable": Weight.UNREADABLE in weights,
         }  # Any
         if self.problem is not None:
             found["problem"] = {"code": self.problem.code, "message": self.problem.message}
@@ -212,8 +215,8 @@ class FleetStatus:
 
     @cached_property
     def weights(self) -> Counter[Weight]:
-        """Return how many tables have a worst alert of each weight."""
-        return Counter(table.weight for table in self.tables)
+        """Return how many tables have an alert of each weight, and under `Weight.NONE` those without alerts."""
+        return Counter(weight for table in self.tables for weight in table.weights)
 
     @property
     def alerted(self) -> int:
@@ -227,7 +230,7 @@ class FleetStatus:
 
     @property
     def headline(self) -> str:
-        """Return how many tables have alerts, and how many of them are the worst."""
+        """Return how many tables have alerts, lose rows, and cannot be read, as the summary has them."""
         tables = plural(len(self.tables), "table")
         if not self.alerted:
             return f"{tables} without alerts" if self.tables or self.newest else "no run yet"
@@ -260,7 +263,7 @@ class FleetStatus:
             "tables": len(self.tables),
             "alerts": self.alerted,
             "losingRows": self.weights[Weight.ROWS_LOST],
-            "unreadable": sum(table.is_unreadable for table in self.tables),
+            "unreadable": self.weights[Weight.UNREADABLE],
             "runs": self.runs,
             "unknown": sum(map(len, self.unknown.values())),
         }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Callable
 from pathlib import Path
@@ -265,6 +266,31 @@ def test_a_table_with_an_unknown_reader_feature_counts_as_unreadable(
     said = "validate failed: version 0 needs the reader feature catalogOwned, which deltacli cannot read"
     assert ([0, 5], 1, [said]) == (codes, code, document["tables"][0]["alerts"])
     assert (1, 3) == (document["summary"]["unreadable"], document["tables"][0]["steps"][0]["exit"])
+
+
+def test_headline_document_and_page_count_the_same_tables(status: Status) -> None:
+    """A validation that stopped at a protocol from the future saw no data file; a table can have both faults."""
+    lost = {"findings": [{"rule": "data.file-missing", "severity": "error", "message": "x"}]}
+    broken = {"findings": [{"rule": "sidecar.missing", "severity": "error", "message": "x"}]}
+    write_run(
+        1,
+        step("/a", "validate", "failed", exit=3, message="version 0 needs reader version 99", details=lost),
+        step("/b", "validate", "findings", message="1 data file is missing", details=lost),
+        step("/c", "validate", "findings", message="1 finding: sidecar.missing", details=broken),
+        ("table-unreadable", {"table": "/b", "code": "log.gap", "message": "commit 3 is missing"}),
+    )
+
+    document = status("--html", "page.html")[1]
+
+    page = Path("page.html").read_text()
+    tables = {one["table"]: (one["losesRows"], one["unreadable"]) for one in document["tables"]}
+    assert {"/a": (False, True), "/b": (True, True), "/c": (False, True)} == tables
+    assert (1, 3) == (document["summary"]["losingRows"], document["summary"]["unreadable"])
+    assert '<h1 class="bad">3 of 3 tables have alerts, 1 loses rows, 3 cannot be read</h1>' in page
+    cards = re.findall(r'<span class="dim">tables that ([^<]*)</span><b class="bad">(\d)</b>', page)
+    assert [("cannot be read", "3"), ("lose rows", "1")] == cards
+    data = json.loads(page.partition('id="data">')[2].partition("</script>")[0])
+    assert ["/b"] == [one["t"] for one in data["tables"] if one.get("losesRows")]
 
 
 def test_a_table_that_is_gone_has_no_alerts(status: Status) -> None:

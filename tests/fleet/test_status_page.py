@@ -218,7 +218,10 @@ def test_the_page_works_in_a_browser(browser: Page, tmp_path: Path, width: int, 
     broken = browser.evaluate(
         "[...document.querySelectorAll('.option')].filter((o) => o.getClientRects().length > 1).length"
     )
-    browser.evaluate("document.getElementById('only').click()")
+    browser.evaluate(
+        "(() => { const only = document.getElementById('only'); only.value = 'alerts';"
+        " only.dispatchEvent(new Event('change')); })()"
+    )
     shown = browser.evaluate("document.getElementById('shown').textContent")
     browser.call("Page.printToPDF")
 

@@ -99,6 +99,7 @@
     { title: "change of the log", wide: true, key: (one) => (one.p.length ? one.p[one.p.length - 1][1] - one.p[0][1] : 0), cell: trend },
   ];
   const WORST = 3;
+  const MARKS = [["losesRows", "loses rows"], ["unreadable", "cannot be read"]];
 
   function name(one) {
     const cell = make("td", "name");
@@ -119,6 +120,7 @@
   function alert(one) {
     const cell = make("td", "alert");
     if (!one.b.length) return cell;
+    for (const [mark, title] of MARKS) if (one[mark]) cell.append(make("span", "mark bad", title), " ");
     cell.append(make("span", one.w <= WORST ? "bad" : "", joined(one.b[0])));
     if (one.b.length > 1) cell.append(make("span", "dim", ` +${one.b.length - 1}`));
     const first = one.n.find(([, isCommand]) => isCommand);
@@ -193,14 +195,14 @@
   }
   function redraw() {
     const text = find.value.trim().toLowerCase();
-    chosen = order.filter((one) => (!only.checked || one.a.length) && (!group.value || one.g === group.value)
+    chosen = order.filter((one) => (!only.value || (only.value === "alerts" ? one.a.length : one[only.value])) && (!group.value || one.g === group.value)
       && (!text || one.t.toLowerCase().includes(text) || one.a.concat(one.b).some((alert) => alert.toLowerCase().includes(text))));
     body.replaceChildren();
     shown = 0;
     grow(CHUNK);
   }
   function reveal(one) {
-    [find.value, group.value, only.checked] = ["", "", false];
+    [find.value, group.value, only.value] = ["", "", ""];
     redraw();
     grow(Math.max(0, chosen.indexOf(one) + 1 - shown));
     const row = document.getElementById(`row-${one.k}`);
@@ -267,7 +269,7 @@
     link.href = "#only";
     link.addEventListener("click", (event) => {
       event.preventDefault();
-      [find.value, group.value, only.checked] = ["", "", true];
+      [find.value, group.value, only.value] = ["", "", "alerts"];
       redraw();
       only.scrollIntoView();
       only.focus({ preventScroll: true });

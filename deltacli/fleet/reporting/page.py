@@ -22,6 +22,7 @@ from deltacli.typing import Json
 from deltacli.units import format_moment
 
 _NUMBERS = ("liveFiles", "liveBytes", "rows", "logBytes", "tombstones", "findings")
+_MARKS = {"losesRows": Weight.ROWS_LOST, "unreadable": Weight.UNREADABLE}
 _MOST_CAUSES = 20
 _MOST_NAMES = 100
 """Tables of a cause that are listed; the rows below have all of them."""
@@ -42,7 +43,9 @@ def status_page(status: FleetStatus, file: str, now_ms: int, pages: Mapping[str,
 <div class="tools">
 <input type="search" id="find" placeholder="Find a table or an alert" aria-label="Find a table or an alert">
 <select id="group" aria-label="Group"><option value="">all groups</option></select>
-<label><input type="checkbox" id="only"> with alerts only</label>
+<select id="only" aria-label="Alerts"><option value="">with and without alerts</option>
+<option value="alerts">with alerts</option><option value="losesRows">that lose rows</option>
+<option value="unreadable">that cannot be read</option></select>
 <span class="dim" id="shown"></span>
 </div>
 <div class="scroll"><table><thead><tr id="headings"></tr></thead><tbody id="rows"></tbody></table></div>
@@ -93,7 +96,7 @@ def _first_run(status: FleetStatus) -> str:
 
 
 def _cards(status: FleetStatus) -> Iterable[str]:
-    summary = status.summary() | {"unreadable": status.weights[Weight.UNREADABLE]}  # as the headline has it
+    summary = status.summary()
     for name, title in (
         ("tables", "tables"),
         ("alerts", "tables with alerts"),
@@ -183,7 +186,8 @@ def _table(table: TableStatus, file: str, page: str | None, since_ms: int) -> di
     """Return the data of a table. `since_ms` is when the newest run began, if it has ended: facts are noted when they
     change.
     """
-    found = table.found
+    found, weights = table.found, table.weights
+    marks = {mark: 1 for mark, weight in _MARKS.items() if weight in weights}
     steps = {
         kind: [step.state, step.timestamp_ms, without_secrets(step.message), step.is_alert]
         for kind, step in table.steps.items()
@@ -200,6 +204,7 @@ def _table(table: TableStatus, file: str, page: str | None, since_ms: int) -> di
         "s": steps,
         "v": {name: table.numbers[name] for name in _NUMBERS if name in table.numbers},
         "p": log,
+        **marks,
         **({"u": 1} if len(log) == 1 and log[0][0] < since_ms and table.problem is None else {}),
         **({} if page is None else {"l": page}),
     }
