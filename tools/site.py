@@ -21,16 +21,27 @@ LINKED = re.compile(
 ID = re.compile(r"[a-z0-9]+\.[a-z0-9-]+")
 RULE = re.compile(r"^### `([a-z0-9.-]+)`$", re.MULTILINE)
 
+CODE = re.compile(r"(`+)(?!`).*?(?<!`)\1(?!`)")
+"""A code span."""
+
 BOOSTS = {"decisions/": 0.1}
 """The weight of the pages of a folder in the search, if it is not 1."""
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:  # Any: objects of mkdocs
-    """Set the weight of the page in the search, and return it with code blocks that name their language only."""
+    """Set the weight of the page in the search, and return it with code blocks that name their language only, and with
+    bars in the code of tables as the parser reads them: GitHub needs them escaped, and it would show the escape.
+    """
     for folder, boost in BOOSTS.items():
         if page.file.src_uri.startswith(folder):
             page.meta["search"] = {"boost": boost}
-    return RUN.sub(r"```\1", markdown)
+    rows = (bars_unescaped(line) if line.startswith("|") else line for line in RUN.sub(r"```\1", markdown).split("\n"))
+    return "\n".join(rows)
+
+
+def bars_unescaped(row: str) -> str:
+    """Return the row of a table without backslashes before the bars of its code."""
+    return CODE.sub(lambda code: code[0].replace("\\|", "|"), row)
 
 
 def on_post_build(config: Any, **_: Any) -> None:  # Any: objects of mkdocs

@@ -33,11 +33,19 @@ _deltacli_of_table() {
 }
 """
 
+_TAIL = """\
+if [[ $funcstack[1] == _deltacli ]]; then  # loaded from the function path
+    _deltacli "$@"
+else
+    compdef _deltacli deltacli
+fi
+"""
+
 
 def render_zsh(root: Command) -> str:
     """Return the completion file for zsh."""
     functions = [_group(command) if command.children else _leaf(command) for command in root.walk()]
-    return "\n".join([_HEAD, *functions, '_deltacli "$@"\n'])
+    return "\n".join([_HEAD, *functions, _TAIL])
 
 
 def _leaf(command: Command) -> str:

@@ -305,6 +305,7 @@ def path_in(arguments: Iterable[str]) -> Path:
 def move_shared_options(argv: Sequence[str]) -> list[str]:
     """Move shared options before the command or its group behind it, because they are accepted in both places."""
     moved: list[str] = []
+    joined: list[str] = []
     path: Path = ()
     position = 0
     while position < len(argv) and not is_command(path):
@@ -316,7 +317,11 @@ def move_shared_options(argv: Sequence[str]) -> list[str]:
         elif name in TAKES_VALUE:
             taken = 2 if TAKES_VALUE[name] and "=" not in word else 1
             moved += argv[position : position + taken]
+            joined.append("=".join(argv[position : position + taken]))
             position += taken
+        elif moved and word == "help":  # the help of a command has no use for them, the list of rules has
+            asked = argv[position + 1 :]
+            return [word, *asked, *([] if leads_on(tuple(asked)) else joined)]
         elif moved and word in ASK_FOR_HELP:
             return [*path, word]
         else:  # an unknown word or option: the error is about it, not about the options before it

@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from deltacli.cli.command_tree import COMMANDS, GROUPS
-from deltacli.cli.help_page import fold_topic, names_in, options
+from deltacli.cli.help_page import fold_topic, names_in, options, show_generated_help
 from deltacli.errors import UsageError
 from deltacli.typing import Json
 
@@ -26,7 +26,7 @@ def explain(words: Sequence[str], run: Callable[[Sequence[str]], int]) -> int:
 
     Raises UsageError for a word that nothing has.
     """
-    asked = words[1:] if words[0] == "help" and words[1:] else [word for word in words if not word.startswith("-")]
+    asked = words[1:2] if words[0] == "help" and words[1:] else [word for word in words if not word.startswith("-")]
     name = "-".join(asked)
     option = name if name.startswith("-") else f"--{name}"
     rules, topics, meanings = _rules_called(name), _topics(), _meanings_of(option)
@@ -34,7 +34,7 @@ def explain(words: Sequence[str], run: Callable[[Sequence[str]], int]) -> int:
         if family := _family(_AREAS.get(name, name.removesuffix(".*")), topics):
             sys.stdout.write(fold_topic(*family) + "\n")
             return 0
-        raise _unknown(" ".join(asked), name, topics)
+        return _explain_unknown(" ".join(asked), name, topics, run)
     ended = 0
     for command, found in rules.items():
         chosen = [word for rule in found for word in ("--select", rule)]
@@ -120,19 +120,27 @@ _AREAS = {"sharing": "share"}
 _NOT_MEANT = ("exit code", "what to do", "in Spark")
 
 
-def _unknown(word: str, name: str, topics: Collection[str]) -> UsageError:
+def _explain_unknown(word: str, name: str, topics: Collection[str], run: Callable[[Sequence[str]], int]) -> int:
+    """Explain a word that differs in case only. Raises UsageError for others, with words that are similar."""
     rules = (rule for rules in _rules().values() for rule in rules)
     spelled = (option for _, spelling, _ in options() for option in names_in(spelling))
     words = {one.lower(): one for one in (*COMMANDS, *GROUPS, *topics, *rules, *spelled)}
     asked = {word.lower(), name.lower()}
-    alike = [near for one in asked for near in get_close_matches(one, words, _MOST)]
+    for one in asked & words.keys() - {word, name}:
+        same = words[one]
+        return (
+            0 if show_generated_help(same.split()) else explain(["help", same] if same.startswith("-") else [same], run)
+        )
+    alike = [near for one in asked for near in get_close_matches(one, words, _MOST, _ALIKE)]
     having = sorted((one for one in words if any(part in one for part in asked if part[3:])), key=len)
     begun = [one for one in having if one.startswith(tuple(asked))]
     near = [words[one] for one in dict.fromkeys([*begun, *alike, *having])][:_MOST]
     meant = f"; did you mean {', '.join(map(repr, near))}?".replace(", ", " or ") if near else ""
     message = f"{word!r} is not a command, an option, a rule, a code, a property, a feature or a topic{meant}"
-    return UsageError(message, hint=f"deltacli help {near[0] if near else 'topics'}")
+    raise UsageError(message, hint=f"deltacli help {near[0] if near else 'topics'}")
 
 
 _MOST = 3
 """Words that are offered instead of an unknown one."""
+_ALIKE = 0.75
+"""How similar they are at least, as difflib measures it."""

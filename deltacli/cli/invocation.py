@@ -39,5 +39,6 @@ def help_as_option(arguments: Sequence[str]) -> list[str]:
         return ["--help"]
     if arguments[0] != "help":
         return list(arguments)
-    is_of_option = len(arguments) == 2 and arguments[1].startswith("-") and arguments[1] not in ASK_FOR_HELP
-    return [*arguments[0 if is_of_option else 1 :], "--help"]
+    words = [part for word in arguments[1:] for part in word.split()]
+    is_of_option = words[:1] != [] and words[0].startswith("-") and words[0] not in ASK_FOR_HELP
+    return [*arguments[: 1 if is_of_option else 0], *words, "--help"]

@@ -299,11 +299,20 @@ def _command_for(group: str, word: str, rest: Sequence[str]) -> Meant | None:
         first, *options = name.split()
         is_whole = first in _OF_TABLE_ONLY and len(rest) == 1 and not rest[0].startswith("-")
         return Meant(repr(name), again([first, *rest, *options]) if is_whole else f"deltacli {first} --help")
+    return _alike_command(group, word, rest)
+
+
+def _alike_command(group: str, word: str, rest: Sequence[str]) -> Meant | None:
+    """Return the command of a group with exactly this name, else the nearest one."""
+    inner = [name for name in (*COMMANDS, *GROUPS) if not group and name.split()[1:] == [word]]
     near = nearest_name(word, _commands_of(group), alike=_ALIKE_COMMANDS)
-    if near is None:
+    found = inner or ([near] if near else [])
+    if not found:
         return None
-    is_group = not group and near in GROUPS and not (rest and leads_on((near, rest[0])))
-    return Meant(repr(near), f"deltacli {near} --help" if is_group else again([*group.split(), near, *rest]))
+    path = [*group.split(), *found[0].split()]
+    is_whole = not group and found[0] in GROUPS and not (rest and leads_on((*path, rest[0])))
+    hint = f"deltacli {found[0]} --help" if is_whole else again([*path, *rest])
+    return Meant(" or ".join(map(repr, found)), hint)
 
 
 def _commands_of(group: str) -> Iterable[str]:

@@ -412,6 +412,11 @@ def test_a_hint_is_the_command_that_was_typed_corrected(line: str, hint: str, ta
             "diff trips 2026-02-30 7",
             "error: V1: '2026-02-30' is not a timestamp: no such day, February 2026 has 28 days",
         ),
+        ("expire trips", "no such command 'expire'; did you mean 'log expire'?"),
+        ("storage trips", "no such command 'storage'; did you mean 'doctor storage'?"),
+        ("plan trips", "no such command 'plan'; did you mean 'fleet plan'?"),
+        ("init trips", "no such command 'init'; did you mean 'fleet init' or 'share init'?"),
+        ("token list", "no such command 'token'; did you mean 'share token'?"),
         ("compact trips", "no such command 'compact'; did you mean 'optimize' or 'log compact'?"),
     ],
 )

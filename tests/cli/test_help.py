@@ -305,6 +305,40 @@ def test_help_on_an_unknown_word_names_the_nearest() -> None:
     assert "hint: deltacli help --where\n" in deltacli("help", "--wher").err
 
 
+def test_help_on_an_unknown_word_names_nothing_that_is_far_from_it() -> None:
+    for word in ("docker", "install"):
+        assert "did you mean" not in deltacli("help", word).err
+    assert "--no-listing" not in deltacli("help", "nothing").err
+
+
+@pytest.mark.parametrize(
+    ("words", "same"),
+    [
+        (["log expire"], ["log", "expire"]),
+        (["VACUUM"], ["vacuum"]),
+        (["LOG", "Expire"], ["log", "expire"]),
+        (["LOG.GAP"], ["log.gap"]),
+        (["Delta.AppendOnly"], ["delta.appendOnly"]),
+        (["--Where"], ["--where"]),
+    ],
+    ids=" ".join,
+)
+def test_help_takes_words_in_quotes_and_in_another_case(words: list[str], same: list[str]) -> None:
+    shown = deltacli("help", *words)
+
+    assert (0, "") == (shown.code, shown.err)
+    assert deltacli("help", *same).out == shown.out
+
+
+@pytest.mark.parametrize("given", [["--color", "never"], ["--no-pager"], ["-q"]], ids=" ".join)
+@pytest.mark.parametrize("words", [["--where"], ["log"], ["log", "expire"], ["log.gap"], []], ids=" ".join)
+def test_global_options_before_help_change_nothing(given: list[str], words: list[str]) -> None:
+    shown = deltacli(*given, "help", *words)
+
+    assert (0, "") == (shown.code, shown.err)
+    assert deltacli("help", *words).out == shown.out
+
+
 def test_help_is_found_behind_global_options_and_names_the_kinds_of_its_words() -> None:
     assert deltacli("help", "config").out == deltacli("--no-pager", "help", "config").out
     shown = deltacli("help").out.split("\nHelp:\n")[1]

@@ -34,6 +34,12 @@ def test_a_position_is_among_the_columns_beside_it(table: Path) -> None:
     )
 
 
+def test_types_of_a_new_column(table: Path) -> None:
+    types = table_words("altered", str(table), "add", "x")
+
+    assert {"string", "boolean", "int", "decimal(18,2)", "date", "timestamp", "binary"} <= set(types)
+
+
 def test_points_and_names_of_a_paimon_table(tmp_path: Path) -> None:
     for name in ("schema/schema-0", "schema/schema-1", "tag/tag-v1", "branch/branch-dev", "tag/tag-a b"):
         (tmp_path / name).mkdir(parents=True)

@@ -127,10 +127,11 @@ def bash(home: Path, *, package: bool = False, files: Path = FILES) -> Iterator[
 
 
 @contextlib.contextmanager
-def zsh(home: Path, *, files: Path = FILES) -> Iterator[Shell]:
-    """Yield a zsh that found the completion in its function path."""
+def zsh(home: Path, *, files: Path = FILES, is_sourced: bool = False) -> Iterator[Shell]:
+    """Yield a zsh that found the completion in its function path, or has sourced it."""
     need("zsh", "zsh")
-    (home / ".zshrc").write_text(f"fpath=('{files}' $fpath)\n{_ZSH}{_PRINTS}\n")
+    before, after = ("", f"source <(cat '{files}/_deltacli')\n") if is_sourced else (f"fpath=('{files}' $fpath)\n", "")
+    (home / ".zshrc").write_text(f"{before}{_ZSH}{after}{_PRINTS}\n")
     with _running(home, "zsh", "-d", "-i") as shell:
         yield shell
 

@@ -132,6 +132,11 @@ def listed(shell: str, line: str, home: Path, files: Path) -> str:
         return found.listing(line)
 
 
+def test_zsh_sources_the_script(home: Path) -> None:
+    with zsh(home, is_sourced=True) as found:
+        assert ["expire"] == found.matches("deltacli log exp")
+
+
 HOSTILE = 'It\'s [a] "b" `echo c` $(echo d) $HOME; e:f\\g | 100%'
 """A help text with everything that means something to a shell."""
 

@@ -55,6 +55,14 @@ def test_the_search_finds_a_rule_by_a_part_of_its_id(tmp_path: Path) -> None:
     assert ["<p>x</p> log gap gap", "<p>y</p>"] == [entry["text"] for entry in json.loads(index.read_text())["docs"]]
 
 
+def test_bars_in_the_code_of_tables_are_not_escaped_for_the_parser_of_the_site() -> None:
+    page = SimpleNamespace(file=SimpleNamespace(src_uri="commands/vacuum.md"), meta={})
+
+    shown = on_page_markdown("| `--mode full\\|lite` | a \\| b `` c\\|` `` |\n`x\\|y`", page)
+
+    assert "| `--mode full|lite` | a \\| b `` c|` `` |\n`x\\|y`" == shown
+
+
 def test_code_blocks_that_tests_run_are_highlighted_and_decisions_come_last_in_the_search() -> None:
     page = SimpleNamespace(file=SimpleNamespace(src_uri="decisions/0001-x.md"), meta={})
 

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 
 _MOST = 1_000
 _TYPES = ("smallint", "int", "bigint", "double", "timestamp_ntz")
+_ADDED = (
+    *("string", "boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "decimal(18,2)", "date"),
+    *("timestamp", "timestamp_ntz", "binary"),
+)
 _WITHOUT_COLUMN = ("name", "table-comment", "set", "unset")
 _PRECISIONS = (10, 12, 18, 20, 28, 38)
 """Of the decimals to which a column can be widened: those that other systems use."""
@@ -78,7 +82,7 @@ def _altered(table: str, words: Sequence[str]) -> Iterator[str]:
         case ["type", column]:
             yield from _types(table, column)
         case ["add", _]:
-            yield from _TYPES
+            yield from _ADDED
         case [verb] | [("drop" | "nullable" | "not-null") as verb, *_] if verb not in _WITHOUT_COLUMN:
             yield from _columns(table, nested=True)
 
