@@ -21,7 +21,7 @@ from deltacli.storage.base import (
     is_flat_level,
 )
 from deltacli.storage.bounds import NOTHING, Allowed, path_external
-from deltacli.storage.local import LocalStorage, has_link, leads_outside, link_targets, require_inside
+from deltacli.storage.local import LocalStorage, has_link, is_taken, leads_outside, link_targets, require_inside
 from deltacli.storage.outcomes import Created, Creation, Deleted, Deletion, Existed, Failed, Missing, Unknown
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ __all__ = [
     "has_link",
     "is_flat_level",
     "is_inside",
+    "is_taken",
     "leads_outside",
     "link_targets",
     "open_storage",

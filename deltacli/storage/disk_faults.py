@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shlex
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -48,3 +49,11 @@ def _visible(place: str) -> str:
     while not os.path.lexists(place) and os.path.dirname(place) != place:
         place = os.path.dirname(place)
     return place
+
+
+def is_no_file(place: str) -> bool:
+    """Return whether a name is taken by something else than a file or a link to one, such as a directory."""
+    try:
+        return not (os.path.isfile(place) or stat.S_ISREG(os.lstat(place).st_mode))
+    except (OSError, ValueError):
+        return False

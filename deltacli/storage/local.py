@@ -14,7 +14,7 @@ from urllib.parse import quote, unquote_to_bytes
 from deltacli.errors import DeltacliError, FileMissing, PathExternal, PermissionRefused, StorageFailed
 from deltacli.storage.base import Capabilities, Draft, FileStat, PathKind, ShouldDescend, Storage, WalkEntry
 from deltacli.storage.bounds import NOTHING, Allowed, LocalBounds
-from deltacli.storage.disk_faults import disk_fault, reason_of
+from deltacli.storage.disk_faults import disk_fault, is_no_file, reason_of
 from deltacli.storage.outcomes import Creation, Deleted, Deletion, Failed, Missing
 
 _LOCAL = Capabilities(cheap_listing=True, parallel_reads=1, atomic_create=True, has_directories=True)
@@ -349,6 +349,11 @@ def will_read(storage: Storage, path: str) -> None:
                 os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_WILLNEED)
             finally:
                 os.close(descriptor)
+
+
+def is_taken(storage: Storage, path: str) -> bool:
+    """Return whether a name of a local disk is taken by something else than a file, which no listing has."""
+    return isinstance(storage, LocalStorage) and is_no_file(storage._at(path))
 
 
 def has_link(storage: Storage, directory: str, below: str) -> bool:

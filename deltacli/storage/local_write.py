@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import shlex
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
@@ -16,6 +17,7 @@ from typing import Any, Self
 
 from deltacli.errors import StorageFailed
 from deltacli.storage.base import no_atomic_create
+from deltacli.storage.disk_faults import is_no_file
 from deltacli.storage.drafts import LockedDraft
 from deltacli.storage.outcomes import Created, Creation, Existed, Unknown
 
@@ -126,6 +128,10 @@ def _link(temporary: str, place: str) -> Creation:
     try:
         _claim(temporary, place)
     except FileExistsError:
+        if is_no_file(place):
+            raise StorageFailed(
+                f"{place} cannot be written: it exists, but is not a file", hint=f"ls -ld {shlex.quote(place)}"
+            ) from None
         # NFS: the answer to a successful link may get lost, and the repeated request finds the link it made itself.
         match _is_same(temporary, place):
             case None:

@@ -17,6 +17,7 @@ import pytest
 
 from tests.cli.support import ROOT, make_sample
 from tests.support.clusters import free_port
+from tests.support.waiting import wait_until
 from tools.screens import SHOWN_ROOT, run_on_terminal
 
 TASKS = ROOT / "docs" / "tasks"
@@ -42,6 +43,9 @@ class Newcomer:
         if command.startswith("deltacli share serve "):
             return self._shown(self._serve(command))
         code, shown = run_on_terminal(command, self.home, width=80)
+        if expected and not code:  # a server applies a change within a second
+            wait_until(lambda: run_on_terminal(command, self.home, width=80)[0], line)
+            code, shown = run_on_terminal(command, self.home, width=80)
         assert code == expected, f"{line}: exit code {code}\n{shown}"
         if (shares := self.home / "shares.yaml").exists():
             shares.write_text(shares.read_text().replace(f"port: {PORT}", f"port: {self.port}"))

@@ -155,3 +155,18 @@ def test_an_existing_file_that_cannot_be_read_may_be_ours(tmp_path: Path, monkey
 
     assert isinstance(outcome, Unknown)
     assert b"ours" == (tmp_path / "log" / "0").read_bytes()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [Path.mkdir, lambda place: place.symlink_to("nothing"), os.mkfifo],
+    ids=["a directory", "a link to nothing", "a pipe"],
+)
+def test_a_name_that_is_taken_by_no_file_is_no_conflict(make: Callable[[Path], object], tmp_path: Path) -> None:
+    """A writer that took it for a file of another one would try it for ever."""
+    make(tmp_path / "name")
+
+    with pytest.raises(StorageFailed, match="name cannot be written: it exists, but is not a file"):
+        LocalStorage(str(tmp_path)).put_if_absent("name", b"x")
+
+    assert ["name"] == os.listdir(tmp_path)

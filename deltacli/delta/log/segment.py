@@ -251,6 +251,16 @@ def _absent(listing: LogListing, version: int) -> VersionAbsent:
     return absent
 
 
+def not_a_file(listing: LogListing) -> LogIncomplete:
+    """Return the error for a newest commit whose name is taken by something that cannot be read."""
+    version = listing.newest_version + 1
+    return LogIncomplete(
+        f"version {version} cannot be read: {commit_name(version)} is not a file",
+        facts=_readable_facts(listing),
+        hint=hint_readable(listing),
+    )
+
+
 def _start_missing(listing: LogListing, wanted: int) -> LogIncomplete:
     first = min(listing.commits)
     return LogIncomplete(

@@ -9,8 +9,8 @@ from itertools import islice
 from typing import NamedTuple
 
 from deltacli.delta.checkpoint.last_checkpoint_content import BadHint, Hint, read_hint
-from deltacli.delta.log.log_path import AFTER_VERSIONED_NAMES, HINT_NAME, LOG_DIRECTORY, version_prefix
-from deltacli.delta.log.segment import LogFile, LogListing, make_log_file, read_listing
+from deltacli.delta.log.log_path import AFTER_VERSIONED_NAMES, HINT_NAME, LOG_DIRECTORY, commit_name, version_prefix
+from deltacli.delta.log.segment import LogFile, LogListing, make_log_file, not_a_file, read_listing
 from deltacli.errors import (
     DeltacliError,
     FileMissing,
@@ -23,7 +23,7 @@ from deltacli.errors import (
 )
 from deltacli.hints import command, command_of_paimon, parameter
 from deltacli.progress import SILENT, Progress, reported
-from deltacli.storage import LocalStorage, PathKind, Storage
+from deltacli.storage import LocalStorage, PathKind, Storage, is_taken
 
 _FIRST_VERSIONED_NAME = "0"
 _FILES_A_REPORT = 100
@@ -60,7 +60,17 @@ def find_log(storage: Storage, version: int | None = None, *, progress: Progress
         problems = ("hint.checkpoint-missing",)
         if start and not any(instance.version > hint.version for instance in listing.checkpoints):
             listing = list_log(storage, progress=progress)
+    if version is None and taken_name(storage, listing) is not None:
+        raise not_a_file(listing)
     return Log(listing, problems)
+
+
+def taken_name(storage: Storage, listing: LogListing) -> str | None:
+    """Return the name of the commit after the newest one where it is a directory, or a link to nothing: the version
+    before would be taken for the newest one.
+    """
+    name = commit_name(listing.newest_version + 1)
+    return name if is_taken(storage, f"{LOG_DIRECTORY}/{name}") else None
 
 
 def require_delta(storage: Storage) -> None:

@@ -13,6 +13,7 @@ from deltacli.delta.paths.path_decoding import decode
 from deltacli.delta.rules.framework.views import StoredFile
 from deltacli.engine.base import Engine
 from deltacli.errors import FileMissing, NotATable
+from deltacli.operations.table.find_log import taken_name
 from deltacli.progress import Progress, reported
 from deltacli.storage import FileStat, PathKind, Storage, leads_outside
 from deltacli.work.files.listing import (
@@ -70,12 +71,15 @@ def list_log_whole(storage: Storage, progress: Progress) -> WholeLog:
         directories = tuple(storage.list_directories(LOG_DIRECTORY))
     except FileMissing:
         return WholeLog((), (), (), (), read_listing(()), has_hint=False, exists=False)
+    listing = read_listing(files)
+    if (name := taken_name(storage, listing)) is not None and name not in directories:
+        directories += (name,)  # a link to nothing
     return WholeLog(
         files,
         directories,
         _stored(storage, SIDECAR_DIRECTORY, directories),
         _stored(storage, _STAGED_DIRECTORY, directories),
-        read_listing(files),
+        listing,
         has_hint=any(file.name == HINT_NAME for file in files),
         exists=True,
     )

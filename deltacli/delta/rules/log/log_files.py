@@ -254,6 +254,7 @@ def checkpoint_without_its_commit(view: ListingView) -> Iterator[Finding]:
     NAME_UNKNOWN,
     TEMP_LEFTOVER,
     SUBDIR_UNKNOWN,
+    GAP,
 )
 def odd_names(view: ListingView) -> Iterator[Finding]:
     """Spec: Delta Log Entries; Protocol Evolution (unrecognized files are ignored)."""
@@ -279,7 +280,12 @@ def odd_names(view: ListingView) -> Iterator[Finding]:
     if hadoop:
         message = f"Hadoop left {plural(len(hadoop), 'checksum file')} next to the files of the log"
         yield _leftover(view, hadoop[0], message)
+    after = view.listing.newest_version + 1
     for directory in sorted({name.strip("/").split("/")[0] for name in view.directories} - KNOWN_DIRECTORIES):
+        if directory == commit_name(after):
+            message = f"{directory} is not a file, so version {after} cannot be read, and no commit can be made"
+            yield GAP.at(view.place(directory, after), message, seen="a directory or a link to nothing")
+            continue
         message = f"the directory {directory} is not defined by the protocol and is ignored"
         yield SUBDIR_UNKNOWN.at(view.place(directory), message)
 
