@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 from hashlib import sha256
+from urllib.parse import unquote_to_bytes
 
 from deltacli.storage.local import local_uri
 
@@ -24,6 +25,14 @@ def table_file_name(table: str) -> str:
 def table_uri(table: str) -> str:
     """Return the URI of a table, as its store has it."""
     return table.rstrip("/") if "://" in table else local_uri(os.path.abspath(table))
+
+
+def plain_name(uri: str) -> str:
+    """Return the path of a local table, and the URI of any other. Paths that are not printable stay URIs."""
+    if not uri.startswith("file://"):
+        return uri
+    path = os.fsdecode(unquote_to_bytes(uri.removeprefix("file://")))
+    return path if path.isprintable() else uri
 
 
 def short_name(table: str, file: str) -> str:

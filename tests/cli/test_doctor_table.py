@@ -17,6 +17,7 @@ from deltacli.hints import Spelling, spelled
 from tests.cli.support import Result, deltacli
 from tests.docs.test_schemas import faults, line_faults
 from tests.support import corpus
+from tests.support.builder import TableBuilder
 from tests.support.sick_tables import SICK, Sick, SickTable, healthy
 
 Json = dict[str, Any]  # Any: JSON values
@@ -217,10 +218,23 @@ def test_a_table_that_lost_files_is_told_so_first_and_nothing_else_is_advised(tm
         (one["code"], one["severity"], one["command"]) for one in advice
     ]
     doctor(tmp_path, "--html", "page.html")
-    assert f"deltacli repair file://{tmp_path}/tbl " in re.sub("<[^>]*>", "", (tmp_path / "page.html").read_text())
+    page = (tmp_path / "page.html").read_text()
+    assert f"deltacli repair {tmp_path}/tbl " in re.sub("<[^>]*>", "", page)
+    assert "<title>./tbl: 2 live files lost</title>" in page
+    assert '<h1 class="bad">./tbl: 2 live files lost</h1>' in page
     assert {"lostFiles": 2} == advice[0]["now"]
     assert absent in advice[0]["message"]
     assert cut in advice[0]["message"]
+
+
+def test_the_page_of_a_table_with_a_gap_has_the_gap_in_its_title(tmp_path: Path) -> None:
+    TableBuilder().commits(4).write(tmp_path / "tbl")
+    (tmp_path / "tbl" / "_delta_log" / "00000000000000000002.json").unlink()
+
+    deltacli("doctor", "table", "./tbl", "--html", "page.html", cwd=tmp_path)
+
+    expected = r'<h1 class="bad">./tbl: version \d cannot be rebuilt: commit 2 is missing</h1>'
+    assert re.search(expected, (tmp_path / "page.html").read_text())
 
 
 @pytest.mark.skipif(not corpus.tables(), reason=corpus.absence())

@@ -15,6 +15,7 @@ import pytest
 from deltacli.cli.app import run as run_cli
 from deltacli.cli.options.run import Run
 from deltacli.fleet.alerts import StepStatus
+from deltacli.fleet.names import plain_name
 from deltacli.fleet.policy_file.reading import read_fleet_file
 from deltacli.fleet.reporting.html import command_line, words
 from deltacli.fleet.reporting.page import status_page
@@ -368,9 +369,18 @@ def test_a_page_of_each_table_is_written_and_linked(tmp_path: Path) -> None:
     assert "no page of lake/bad: " in done.err
     assert "wrote 1 page to site\n" in done.err
     assert (tmp_path / "site" / links["good"]).is_file()
+    assert '<a href="./index.html">All tables</a>' in (tmp_path / "site" / links["good"]).read_text()
+    faults = {Path(one["t"]).name: one.get("f") for one in data["tables"]}
+    assert faults == {"good": None, "bad": re.findall("no page of lake/bad: (.*)", done.err)[0]}
     assert (None, without.code, 2) == (links["bad"], done.code, alone.code)
     again = "deltacli fleet status fleet.toml --html site/index.html --pages site --write-pages"
     assert (True, False) == (f"<code>{again}</code>" in before, again in page)
+
+
+def test_the_name_of_a_local_table_is_its_path_where_it_can_be_pasted() -> None:
+    names = ["file:///a%20b/%25%C3%A9", "file:///a%0Ab", "file:///a%FF", "s3://lake/a%20b"]
+
+    assert ["/a b/%é", *names[1:]] == [plain_name(name) for name in names]
 
 
 def test_pages_are_written_at_the_rate_of_the_policy_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ from base64 import b64encode
 from hashlib import sha256
 from html import escape, unescape
 from importlib.resources import files
+from urllib.parse import quote
 
 from deltacli.patterns import pattern
 from deltacli.units import with_units
@@ -56,6 +57,11 @@ def find_pages(directory: str) -> dict[str, str]:
         if match := re.search(f'<meta name="{_ABOUT}" content="([^"]*)">', head):
             found[unescape(match[1])] = entry.path
     return found
+
+
+def address(path: str, start: str) -> str:
+    """Return the address of a file in a page that is in the directory `start`."""
+    return f"./{quote(os.fsencode(os.path.relpath(os.path.abspath(path), os.path.abspath(start))))}"
 
 
 def part(name: str) -> str:

@@ -113,8 +113,10 @@
       const link = make("a", "page", "page");
       link.href = one.l;
       link.title = `the page of ${one.m}`;
+      link.setAttribute("aria-label", link.title);
       cell.append(" ", link);
     }
+    if (one.f) cell.append(make("span", "fault dim", `page not written: ${one.f}`));
     return cell;
   }
   function alert(one) {

@@ -5,16 +5,14 @@ The data are a JSON block, which the script of the page draws by text nodes only
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
-from urllib.parse import quote
 
 from deltacli.documents import dumps
 from deltacli.errors import UsageError
 from deltacli.fleet.alerts import Cause, Weight, find_causes
 from deltacli.fleet.names import short_name, table_uri
-from deltacli.fleet.reporting.html import card, find_pages, framed, part, text, words
+from deltacli.fleet.reporting.html import address, card, find_pages, framed, part, text, words
 from deltacli.fleet.status import FleetStatus, TableStatus
 from deltacli.hints import command, is_command, parameter
 from deltacli.storage.secrets import without_secrets
@@ -28,8 +26,19 @@ _MOST_NAMES = 100
 """Tables of a cause that are listed; the rows below have all of them."""
 
 
-def status_page(status: FleetStatus, file: str, now_ms: int, pages: Mapping[str, str] = MappingProxyType({})) -> str:
-    """Return the page. `pages`: tables by their shown names -> addresses of their own pages, relative to this one."""
+_NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+def status_page(
+    status: FleetStatus,
+    file: str,
+    now_ms: int,
+    pages: Mapping[str, str] = _NOTHING,
+    faults: Mapping[str, str] = _NOTHING,
+) -> str:
+    """Return the page. `pages`: tables by their shown names -> addresses of their own pages, relative to this one.
+    `faults`: tables whose page could not be written -> why.
+    """
     causes = find_causes((table.shown_name, table.found) for table in status.tables)
     body = f"""<header>
 <h1 class="{"bad" if status.alerted else "good"}">{text(status.headline)}</h1>
@@ -50,9 +59,9 @@ def status_page(status: FleetStatus, file: str, now_ms: int, pages: Mapping[str,
 </div>
 <div class="scroll"><table><thead><tr id="headings"></tr></thead><tbody id="rows"></tbody></table></div>
 <p class="dim" id="more">More rows follow when you scroll.</p>
-{"" if pages else _without_pages(file)}
+{"" if pages or faults else _without_pages(file)}
 <noscript><p class="bad">The tables are drawn by the script of this page, which is turned off.</p></noscript>
-<script type="application/json" id="data">{_data(status, causes, file, pages)}</script>
+<script type="application/json" id="data">{_data(status, causes, file, pages, faults)}</script>
 """
     return framed(status.headline, body, style=part("page.css"), script=part("copy.js") + part("page.js"))
 
@@ -69,8 +78,7 @@ def linked_pages(status: FleetStatus, directory: str, start: str) -> dict[str, s
         writing = f"add {parameter('fleet status.write_pages', True)}, which writes them"
         raise UsageError(f"{where}: {(fault.strerror or '').lower()}", facts=facts, hint=writing) from fault
     uris = {table.shown_name: table_uri(table.shown_name) for table in status.tables}
-    paths = {name: os.path.relpath(os.path.abspath(found[uri]), start) for name, uri in uris.items() if uri in found}
-    return {name: f"./{quote(os.fsencode(path))}" for name, path in paths.items()}
+    return {name: address(found[uri], start) for name, uri in uris.items() if uri in found}
 
 
 def _without_pages(file: str) -> str:
@@ -166,7 +174,9 @@ def _remedy(advice: str) -> str:
     return f"<{kind}>{text(without_secrets(advice))}</{kind}>"
 
 
-def _data(status: FleetStatus, causes: Sequence[Cause], file: str, pages: Mapping[str, str]) -> str:
+def _data(
+    status: FleetStatus, causes: Sequence[Cause], file: str, pages: Mapping[str, str], faults: Mapping[str, str]
+) -> str:
     """Return the data of the script, without any character that could end its block. `causes` are, for each alert that
     is shown, the place of its first table and the places of those that it names.
     """
@@ -177,12 +187,16 @@ def _data(status: FleetStatus, causes: Sequence[Cause], file: str, pages: Mappin
     trends = {name: [list(point) for point in points] for name, points in status.trends.items()}
     newest = status.newest
     since_ms = newest.started_ms if newest is not None and newest.finished_ms is not None else 0
-    tables = [_table(table, file, pages.get(table.shown_name), since_ms) for table in status.tables]
+    tables = [
+        _table(table, file, since_ms)
+        | {key: of[table.shown_name] for key, of in (("l", pages), ("f", faults)) if table.shown_name in of}
+        for table in status.tables
+    ]
     data = dumps({"trends": trends, "tables": tables, "causes": first}).decode()
     return data.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
-def _table(table: TableStatus, file: str, page: str | None, since_ms: int) -> dict[str, Json]:
+def _table(table: TableStatus, file: str, since_ms: int) -> dict[str, Json]:
     """Return the data of a table. `since_ms` is when the newest run began, if it has ended: facts are noted when they
     change.
     """
@@ -206,5 +220,4 @@ def _table(table: TableStatus, file: str, page: str | None, since_ms: int) -> di
         "p": log,
         **marks,
         **({"u": 1} if len(log) == 1 and log[0][0] < since_ms and table.problem is None else {}),
-        **({} if page is None else {"l": page}),
     }

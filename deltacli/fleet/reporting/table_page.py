@@ -11,8 +11,10 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from deltacli.delta.schema.types import simple_name
+from deltacli.fleet.names import plain_name
 from deltacli.fleet.reporting.html import card, command_line, framed, part, text, words
 from deltacli.fleet.reporting.plots import COLOURS, Area, Drawn, Series, area_map, bar, line, stacked
+from deltacli.operations.doctor.table.advice import LOST_FILES
 from deltacli.operations.doctor.table.wording import dollars, growth, numbers, saves
 from deltacli.release import VERSION
 from deltacli.storage.secrets import without_secrets
@@ -29,14 +31,19 @@ _COLUMNS = 200
 _NONE = '<p class="dim">None.</p>'
 
 
-def table_page(report: TableReport, name: str) -> str:
-    """Return the page of a table, which its user calls `name`. Commands have its URI: a page is read anywhere."""
-    found, shown = report.as_json(without_secrets(report.uri)), without_secrets(name)
+def table_page(report: TableReport, name: str, index: str | None = None) -> str:
+    """Return the page of a table, which its user calls `name`. Commands have its full path or URI: a page is read
+    anywhere. `index` is the address of the page of all tables, relative to this one.
+    """
+    where = plain_name(without_secrets(report.uri))
+    found = report.as_json(where)
     areas = _map(found["partitions"], found["files"]["sizeBytes"])
-    title = f"{shown}: {plural(len(found['advice']), 'piece')} of advice"
-    body = f"""<header>
-<h1>{text(title)}</h1>
-<p class="dim name">{text(without_secrets(report.uri))}</p>
+    said, kind = _headline(report, found["advice"])
+    title = f"{without_secrets(name)}: {said}"
+    back = "" if index is None else f'<nav><a href="{text(index)}">All tables</a></nav>\n'
+    body = f"""{back}<header>
+<h1 class="{kind}">{text(title)}</h1>
+<p class="dim name">{text(where)}</p>
 <p class="dim">Version {found["snapshotVersion"]}. Examined {text(format_moment(found["nowMs"]))} UTC.</p>
 </header>
 <main>
@@ -58,6 +65,16 @@ def table_page(report: TableReport, name: str) -> str:
 """
     style = f"{part('page.css')}{part('table_page.css')}{areas.rules}\n"
     return framed(title, body, style=style, script=part("copy.js"), table=without_secrets(report.uri))
+
+
+def _headline(report: TableReport, advice: Sequence[JsonObject]) -> tuple[str, str]:
+    """Return what is most important about a table, and its class: `bad` or nothing."""
+    if report.facts.gap is not None:
+        return report.facts.gap.message, "bad"
+    for one in advice:
+        if one["code"] == LOST_FILES:
+            return f"{plural(one['now']['lostFiles'], 'live file')} lost", "bad"
+    return f"{plural(len(advice), 'piece')} of advice", ""
 
 
 def _cards(found: JsonObject) -> Iterator[str]:

@@ -24,6 +24,7 @@ from deltacli.cli.terminal.output import open_sink
 from deltacli.errors import DeltacliError, UsageError
 from deltacli.fleet.request import FleetChoice
 from deltacli.operations.doctor.table.request import DoctorRequest
+from deltacli.storage.secrets import without_secrets
 from deltacli.units import plural
 
 if TYPE_CHECKING:
@@ -153,17 +154,21 @@ def _write_files(run: Run, known: FleetStatus, found: FleetFile, files: StatusFi
     if files.html is not None:
         from deltacli.fleet.reporting.page import linked_pages, status_page
 
+        faults = {}
         if files.write_pages and files.pages is not None:
-            _write_pages(run, known, found, files.pages)
+            faults = _write_pages(run, known, found, files.pages, files.html)
         start = os.getcwd() if files.html == "-" else os.path.dirname(os.path.abspath(files.html))
         linked = {} if files.pages is None else linked_pages(known, files.pages, start)
         with open_sink(files.html) as sink:
-            sink.write(status_page(known, str(found.path), run.clock(), linked).encode())
+            sink.write(status_page(known, str(found.path), run.clock(), linked, faults).encode())
 
 
-def _write_pages(run: Run, known: FleetStatus, found: FleetFile, directory: str) -> None:
-    """Write the page of each table, and note the tables that cannot be examined. Raises UsageError."""
+def _write_pages(run: Run, known: FleetStatus, found: FleetFile, directory: str, html: str) -> dict[str, str]:
+    """Write the page of each table, which links to the page `html` of all. Return the tables that cannot be examined,
+    by their shown names, each with the reason, and note them. Raises UsageError.
+    """
     from deltacli.fleet.names import short_name, table_file_name
+    from deltacli.fleet.reporting.html import address
     from deltacli.fleet.reporting.table_page import table_page
     from deltacli.operations.doctor.table.examine import examine_table
 
@@ -171,21 +176,23 @@ def _write_pages(run: Run, known: FleetStatus, found: FleetFile, directory: str)
         os.makedirs(directory, exist_ok=True)
     except OSError as fault:
         raise UsageError(f"--pages {directory} cannot be created: {fault.strerror or fault}") from fault
-    count = 0
+    faults: dict[str, str] = {}
+    index = None if html == "-" else address(html, directory)
     throttled = run.throttled(found.settings.calls_per_second)
     with run.progress.step("writing pages", unit="tables", total=len(known.tables)) as step:
         for table in known.tables:
             name = short_name(table.shown_name, str(found.path))
             try:
-                page = table_page(examine_table(throttled.open_table(table.name), DoctorRequest()), name)
+                page = table_page(examine_table(throttled.open_table(table.name), DoctorRequest()), name, index)
             except DeltacliError as fault:
+                faults[table.shown_name] = without_secrets(fault.message)
                 run.note(f"no page of {name}: {fault.message}")
             else:
                 with open_sink(os.path.join(directory, f"{table_file_name(table.shown_name)}.html")) as sink:
                     sink.write(page.encode())
-                count += 1
             step.advance()
-    run.note(f"wrote {plural(count, 'page')} to {directory}")
+    run.note(f"wrote {plural(len(known.tables) - len(faults), 'page')} to {directory}")
+    return faults
 
 
 def _serve(run: Run, file: str, choice: FleetChoice, address: str, *, is_remote: bool) -> None:
