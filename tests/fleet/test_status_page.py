@@ -14,10 +14,10 @@ import pytest
 
 from deltacli.cli.app import run as run_cli
 from deltacli.cli.options.run import Run
-from deltacli.fleet.alerts import StepStatus
+from deltacli.fleet.alerts import StepStatus, Unread
 from deltacli.fleet.names import plain_name
 from deltacli.fleet.policy_file.reading import read_fleet_file
-from deltacli.fleet.reporting.html import command_line, words
+from deltacli.fleet.reporting.html import command_line, text, words
 from deltacli.fleet.reporting.page import status_page
 from deltacli.fleet.reporting.plots import Area, area_map, line
 from deltacli.fleet.reporting.table_page import _map, _series
@@ -145,6 +145,25 @@ def test_the_cards_count_what_the_headline_counts(tmp_path: Path) -> None:
     assert f"validate: {message} (" in page
 
 
+def test_without_its_script_the_page_lists_tables_and_links_and_has_no_controls(tmp_path: Path) -> None:
+    status = status_of(tmp_path, 202)
+    status.tables.sort(key=lambda table: table.shown_name)
+    status.tables[1].numbers |= {"liveFiles": 1_234, "liveBytes": 4_096}
+    status.tables[1].problem = Unread("run-1", "log.gap", "commit 3 is missing")
+
+    page = status_page(status, "f", 1, {"/lake/00001": "./one.html"}, {"/lake/00002": "<gone>"})
+
+    rows = page.partition('<tbody id="rows">')[2].partition("</tbody>")[0].split("</tr>")[:-1]
+    assert (200, True) == (len(rows), text(HOSTILE) in rows[0])
+    assert '<a class="page" href="./one.html" aria-label="the page of /lake/00001">page</a>' in rows[1]
+    assert '<span class="mark bad">cannot be read</span> commit 3 is missing' in rows[1]
+    assert '<td class="number" data-label="files">1,234</td><td class="number" data-label="data">4.0\xa0KiB' in rows[1]
+    assert '<span class="fault dim">page not written: &lt;gone&gt;</span>' in rows[2]
+    assert "These are the first 200 of 202 tables.</p></noscript>" in page
+    hidden = re.findall(r'id="(\w+)" hidden', page)
+    assert (["trends", "tools", "more"], 0) == (hidden, page.partition('id="tools"')[0].count("<select"))
+
+
 def test_the_page_begins_with_numbers_and_has_short_names_the_worst_first(tmp_path: Path) -> None:
     status = status_of(tmp_path, 4)
     found = {"rule": "data.file-missing", "severity": "error"}
@@ -190,7 +209,7 @@ def look(page: Page, address: str, width: int, scheme: str) -> None:
 
 @pytest.mark.soak
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1_280, 420])
+@pytest.mark.parametrize("width", [1_280, 800, 420])
 def test_the_page_works_in_a_browser(browser: Page, tmp_path: Path, width: int, scheme: str) -> None:
     address = written(tmp_path, 250)
 
@@ -236,6 +255,23 @@ def test_the_page_works_in_a_browser(browser: Page, tmp_path: Path, width: int, 
     assert (True, sorted(bytes_, reverse=True)) == (len(bytes_) >= 100, bytes_)
     assert re.fullmatch(r"1\d\d of 250 tables", shown)
     assert ([address], []) == (browser.requests, browser.complaints)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("width", [1_280, 800, 420])
+def test_group_files_data_and_log_are_shown_at_each_width(browser: Page, tmp_path: Path, width: int) -> None:
+    status = status_of(tmp_path, 3)
+    status.tables[0].numbers |= {"liveFiles": 1_234_567, "liveBytes": 4_096 << 30}
+    (tmp_path / "status.html").write_text(status_page(status, "f", 1_800_100_000_000))
+
+    look(browser, (tmp_path / "status.html").as_uri(), width, "light")
+    seen = browser.evaluate(
+        "[...document.querySelectorAll('#rows tr:first-child td[data-label]')].filter((td) => td.offsetParent"
+        " && td.getBoundingClientRect().right <= innerWidth).map((td) => [td.dataset.label, td.textContent])"
+    )
+
+    assert [["group", "g"], ["files", "1,234,567"], ["data", "4.0\xa0TiB"]] == seen[:3]
+    assert ["log"] == [label for label, _ in seen[3:]]
 
 
 @pytest.mark.soak

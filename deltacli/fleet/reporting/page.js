@@ -22,6 +22,12 @@
     return made;
   };
 
+  const labelled = (className, title, text) => {  // the title is shown beside the text on narrow screens
+    const cell = make("td", className, text);
+    cell.dataset.label = title;
+    return cell;
+  };
+
   const whole = (command) => {  // a line must not end within an option
     const parts = command.textContent.split(/ (--?[\w-]+)/);
     command.replaceChildren(...parts.flatMap((part, number) => (number % 2 ? [" ", make("span", "option", part)] : [part])));
@@ -91,15 +97,14 @@
   const COLUMNS = [
     { title: "table", key: (one) => one.m, cell: name },
     { title: "alert", key: (one) => one.w, cell: alert },
-    { title: "group", key: (one) => one.g, wide: true, cell: (one) => make("td", "wide", one.g) },
+    { title: "group", key: (one) => one.g, cell: (one) => labelled("", "group", one.g) },
     ...NUMBERS.filter(([number]) => IN_ROW.includes(number)).map(([number, title, shown]) => ({
-      title, number: true, wide: number !== "logBytes", key: (one) => one.v[number] ?? -1,
-      cell: (one) => make("td", number === "logBytes" ? "number" : "number wide", number in one.v ? shown(one.v[number]) : ""),
+      title, number: true, key: (one) => one.v[number] ?? -1,
+      cell: (one) => labelled("number", title, number in one.v ? shown(one.v[number]) : ""),
     })),
     { title: "change of the log", wide: true, key: (one) => (one.p.length ? one.p[one.p.length - 1][1] - one.p[0][1] : 0), cell: trend },
   ];
   const WORST = 3;
-  const MARKS = [["losesRows", "loses rows"], ["unreadable", "cannot be read"]];
 
   function name(one) {
     const cell = make("td", "name");
@@ -122,7 +127,7 @@
   function alert(one) {
     const cell = make("td", "alert");
     if (!one.b.length) return cell;
-    for (const [mark, title] of MARKS) if (one[mark]) cell.append(make("span", "mark bad", title), " ");
+    for (const [mark, title] of data.marks) if (one[mark]) cell.append(make("span", "mark bad", title), " ");
     cell.append(make("span", one.w <= WORST ? "bad" : "", joined(one.b[0])));
     if (one.b.length > 1) cell.append(make("span", "dim", ` +${one.b.length - 1}`));
     const first = one.n.find(([, isCommand]) => isCommand);
@@ -225,7 +230,9 @@
     redraw();
   }
 
+  for (const scripted of ["trends", "tools"]) document.getElementById(scripted).hidden = false;
   const headings = document.getElementById("headings");
+  headings.replaceChildren();
   COLUMNS.forEach((column, place) => {
     const heading = make("th", [column.number ? "number" : "", column.wide ? "wide" : ""].join(" ").trim());
     heading.scope = "col";

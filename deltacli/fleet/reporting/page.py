@@ -17,10 +17,13 @@ from deltacli.fleet.status import FleetStatus, TableStatus
 from deltacli.hints import command, is_command, parameter
 from deltacli.storage.secrets import without_secrets
 from deltacli.typing import Json
-from deltacli.units import format_moment
+from deltacli.units import format_count, format_moment, format_size
 
 _NUMBERS = ("liveFiles", "liveBytes", "rows", "logBytes", "tombstones", "findings")
-_MARKS = {"losesRows": Weight.ROWS_LOST, "unreadable": Weight.UNREADABLE}
+_MARKS = {"losesRows": (Weight.ROWS_LOST, "loses rows"), "unreadable": (Weight.UNREADABLE, "cannot be read")}
+_IN_ROW = {"liveFiles": ("files", format_count), "liveBytes": ("data", format_size), "logBytes": ("log", format_size)}
+_FIRST_ROWS = 200
+"""Tables that are listed without the script, which replaces their rows."""
 _MOST_CAUSES = 20
 _MOST_NAMES = 100
 """Tables of a cause that are listed; the rows below have all of them."""
@@ -46,10 +49,12 @@ def status_page(
 <p class="dim">{text(_run(status))}. Written {text(format_moment(now_ms))} UTC.</p>
 </header>
 <div class="cards">{"".join(_cards(status))}</div>
-{_alerts(causes, file)}<h2>All tables, run by run</h2>
+{_alerts(causes, file)}<section id="trends" hidden>
+<h2>All tables, run by run</h2>
 {_first_run(status)}<div class="cards" id="plots"></div>
+</section>
 <h2>Tables</h2>
-<div class="tools">
+{_without_script(len(status.tables))}<div class="tools" id="tools" hidden>
 <input type="search" id="find" placeholder="Find a table or an alert" aria-label="Find a table or an alert">
 <select id="group" aria-label="Group"><option value="">all groups</option></select>
 <select id="only" aria-label="Alerts"><option value="">with and without alerts</option>
@@ -57,10 +62,11 @@ def status_page(
 <option value="unreadable">that cannot be read</option></select>
 <span class="dim" id="shown"></span>
 </div>
-<div class="scroll"><table><thead><tr id="headings"></tr></thead><tbody id="rows"></tbody></table></div>
-<p class="dim" id="more">More rows follow when you scroll.</p>
+<div class="scroll"><table><thead><tr id="headings">{_headings()}</tr></thead>
+<tbody id="rows">{"".join(_row(table, file, pages, faults) for table in status.tables[:_FIRST_ROWS])}</tbody>
+</table></div>
+<p class="dim" id="more" hidden>More rows follow when you scroll.</p>
 {"" if pages or faults else _without_pages(file)}
-<noscript><p class="bad">The tables are drawn by the script of this page, which is turned off.</p></noscript>
 <script type="application/json" id="data">{_data(status, causes, file, pages, faults)}</script>
 """
     return framed(status.headline, body, style=part("page.css"), script=part("copy.js") + part("page.js"))
@@ -86,6 +92,37 @@ def _without_pages(file: str) -> str:
     where = {"html": "site/index.html", "pages": "site", "write_pages": True}
     writing = command("fleet status", file, table=None, **where)
     return f'<p class="dim">A page for each table, linked here: <code>{text(writing)}</code></p>\n'
+
+
+def _without_script(tables: int) -> str:
+    """Return what is missing where the script is turned off."""
+    left = f" These are the first {_FIRST_ROWS} of {tables:,} tables." if tables > _FIRST_ROWS else ""
+    return f"<noscript><p>Search, sorting and plots need the script of this page, which is off.{left}</p></noscript>\n"
+
+
+def _headings() -> str:
+    numbers = "".join(f'<th scope="col" class="number">{title}</th>' for title, _ in _IN_ROW.values())
+    return f'<th scope="col">table</th><th scope="col">alert</th><th scope="col">group</th>{numbers}'
+
+
+def _row(table: TableStatus, file: str, pages: Mapping[str, str], faults: Mapping[str, str]) -> str:
+    """Return the row of a table, as the script draws it but for what is opened, copied and plotted."""
+    name, shown, weights = table.shown_name, text(short_name(table.shown_name, file)), table.weights
+    link = f' <a class="page" href="{text(pages.get(name, ""))}" aria-label="the page of {shown}">page</a>'
+    why = f'<span class="fault dim">page not written: {text(faults.get(name, ""))}</span>'
+    marks = [f'<span class="mark bad">{title}</span> ' for weight, title in _MARKS.values() if weight in weights]
+    alerts = "<br>".join(words(alert.brief) for alert in table.found)
+    numbers = [
+        f'<td class="number" data-label="{title}">{words(shown_as(table.numbers[number]))}</td>'
+        if number in table.numbers
+        else "<td></td>"
+        for number, (title, shown_as) in _IN_ROW.items()
+    ]
+    return (
+        f'<tr><td class="name">{shown}{link if name in pages else ""}{why if name in faults else ""}</td>'
+        f'<td class="alert">{"".join(marks)}{alerts}</td>'
+        f'<td data-label="group">{text(table.group)}</td>{"".join(numbers)}</tr>\n'
+    )
 
 
 def _run(status: FleetStatus) -> str:
@@ -192,7 +229,8 @@ def _data(
         | {key: of[table.shown_name] for key, of in (("l", pages), ("f", faults)) if table.shown_name in of}
         for table in status.tables
     ]
-    data = dumps({"trends": trends, "tables": tables, "causes": first}).decode()
+    marks = [[mark, title] for mark, (_, title) in _MARKS.items()]
+    data = dumps({"trends": trends, "tables": tables, "causes": first, "marks": marks}).decode()
     return data.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
@@ -201,7 +239,7 @@ def _table(table: TableStatus, file: str, since_ms: int) -> dict[str, Json]:
     change.
     """
     found, weights = table.found, table.weights
-    marks = {mark: 1 for mark, weight in _MARKS.items() if weight in weights}
+    marks = {mark: 1 for mark, (weight, _) in _MARKS.items() if weight in weights}
     steps = {
         kind: [step.state, step.timestamp_ms, without_secrets(step.message), step.is_alert]
         for kind, step in table.steps.items()
