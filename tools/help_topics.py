@@ -226,7 +226,12 @@ def exit_code_rows() -> list[str]:
     """Return the table of exit codes."""
     rows = [f"| {code} | {text} | {TO_DO[code]} |" for code, text in EXIT_CODES.items()]
     signals = "signal N (130: interrupted, 141: the reader closed the pipe, 143: terminated)"
-    return ["| code | meaning | what to do |", "|---|---|---|", *rows, f"| 128+N | {signals} | see Signals |"]
+    return [
+        "| code | meaning | what to do |",
+        "|---|---|---|",
+        *rows,
+        f"| 128+N | {signals} | see `deltacli help signals` |",
+    ]
 
 
 def _exit_codes() -> Iterator[tuple[str, Json]]:

@@ -32,8 +32,8 @@ def completion(run: Run, shell: ShellArgument = None) -> None:
     \b
     The script completes commands, options and values without starting deltacli,
     which it asks only for the versions and columns of a local table. An
-    installed package also has it in share/ below its prefix, where most shells
-    find it without configuration.
+    installed package also has it in share/ below its prefix, where shells find
+    it if the prefix is /usr or /usr/local.
 
     \b
     Examples:
