@@ -90,20 +90,20 @@ LONGEST_MS = 365_000 * DAY_MS
 """What is subtracted from a time is one afterwards."""
 
 
-def parse_duration(text: str, where: str) -> int:
+def parse_duration(text: str, where: str, unit: str = "d") -> int:
     """Return the milliseconds of a duration: `30d`, `168h`, `90m`, `2w`, `1500ms`.
 
-    Raises UsageError, which names the option or key in `where`.
+    Raises UsageError, which names the option or key in `where`, and suggests `unit` for a number without one.
     """
     match = re.fullmatch(rf"\s*([0-9]{{1,15}})\s*({'|'.join(DURATIONS_MS)})\s*", text.lower())
     if match is None:
         is_number = re.fullmatch(r"[1-9][0-9]{0,14}", text) is not None
         unknown = UsageError(
-            f"{where}: {text!r} is not a duration" + (f": add a unit, such as {text}d" if is_number else ""),
+            f"{where}: {text!r} is not a duration" + (f": add a unit, such as {text}{unit}" if is_number else ""),
             code="usage.duration",
             facts={"expected": f"a number and one of {', '.join(DURATIONS_MS)}, as in 30d or 168h"},
         )
-        if near := f"{text}d" if is_number else _near_duration(text):
+        if near := f"{text}{unit}" if is_number else _near_duration(text):
             unknown.facts["did you mean"], unknown.written = near, text
         raise unknown
     duration = int(match[1]) * DURATIONS_MS[match[2]]

@@ -322,7 +322,7 @@ def move_shared_options(argv: Sequence[str]) -> list[str]:
         elif moved and word == "help":  # the help of a command has no use for them, the list of rules has
             asked = argv[position + 1 :]
             return [word, *asked, *([] if leads_on(tuple(asked)) else joined)]
-        elif moved and word in ASK_FOR_HELP:
+        elif moved and (word in ASK_FOR_HELP or (not path and word in ("-V", "--version"))):
             return [*path, word]
         else:  # an unknown word or option: the error is about it, not about the options before it
             return [*path, *argv[position:], *([] if argv[-1] in ASK_FOR_HELP else moved)]

@@ -32,7 +32,7 @@ from deltacli.errors import (
     UsageError,
     VersionAbsent,
 )
-from deltacli.hints import TABLE, is_command, is_shared, is_whole, nearest_name
+from deltacli.hints import TABLE, CommandLine, is_command, is_shared, is_whole, nearest_name
 
 _BY_ROLLBACK = {"instead": "an engine returns to a snapshot or tag: sys.rollback_to"}
 
@@ -84,9 +84,10 @@ def report_error(error: DeltacliError, arguments: Sequence[str], table: str | No
     if isinstance(error, PaimonTable):
         _name_what_works(error, arguments, table)
     if hint and error.code != "consent.missing":
-        hint = before_consent(hint, arguments)
+        hint = before_consent(_as_asked(hint, error, arguments), arguments)
     for name, value in error.facts.items():
-        error.facts[name] = before_consent(_whole(name, value, arguments, table), arguments)
+        whole = _whole(name, value, arguments, table)
+        error.facts[name] = before_consent(_as_asked(whole, error, arguments) if name == "fix" else whole, arguments)
     if not hint and is_command(fix := error.facts.get("fix", "")):
         hint = fix
     if not hint and "." in error.code and error.exit_code != UsageError.exit_code and error.code != "consent.denied":
@@ -113,6 +114,19 @@ def report_error(error: DeltacliError, arguments: Sequence[str], table: str | No
         if hint:
             say(visible(f"hint: {hint}"))
     report_details(error, arguments)
+
+
+def _as_asked(advice: str, error: DeltacliError, arguments: Sequence[str]) -> str:
+    """Return a command that is the current one with other words: with `--dry-run` and `--json` where that has them and
+    the error is not about them.
+    """
+    line, comment, remark = advice.partition("   #")
+    path = path_of(line.split()[1:]) if is_command(line) else ()
+    if not path or path != path_of(arguments) or " --help" in line or error.code == "usage.output":
+        return advice
+    wanted = [flag for flag in ("--dry-run", "--json") if flag in arguments and flag not in error.message]
+    flags = [flag for flag in wanted if not re.search(rf" {flag}(?= |\Z)", line)]
+    return CommandLine(" ".join([line, *flags]) + comment + remark) if flags else advice
 
 
 def _whole(name: str, value: str, arguments: Sequence[str], table: str | None) -> str:

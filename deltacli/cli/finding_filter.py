@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Container, Sequence
@@ -197,9 +198,23 @@ def read_baseline_file(name: str) -> Baseline:
         raise UsageError(
             f"the baseline {name} cannot be read: {(fault.strerror or str(fault)).lower()}",
             code="usage.baseline",
-            hint=_writing(name, invocation.arguments),
+            facts={"to accept all findings": _writing(name, invocation.arguments)},
+            hint=_near(name, invocation.arguments),
         ) from fault
     return read_baseline(data, name)
+
+
+def _near(name: str, arguments: Sequence[str]) -> str:
+    """Return the command line with the file whose name is nearly that of a baseline, else a list of its directory."""
+    directory, base = os.path.split(name)
+    try:
+        near = nearest_name(base, [one for one in os.listdir(directory or ".") if one != base], alike=_ALIKE)
+    except OSError:
+        directory, near = "", None
+    if near is None:
+        return f"ls {quoted_table(directory or '.')}"
+    meant = os.path.join(directory, near)
+    return again([word.replace(name, meant) if word in (name, f"--baseline={name}") else word for word in arguments])
 
 
 def _writing(name: str, arguments: Sequence[str]) -> str:

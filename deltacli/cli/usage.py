@@ -336,8 +336,11 @@ def _option_for(name: str, options: Sequence[str], arguments: Sequence[str]) -> 
     if name in _CONSENT and not {"--yes", name} & {*options} and is_command(path_of(arguments)):
         kept = [word for word in arguments if word != name]
         return Meant(None, again(kept), f"{path} needs no confirmation")
+    if (path, name) == ("history", "--version") and all(word.startswith("-") for word in arguments[1:]):
+        return Meant(None, "deltacli --version", "deltacli --version prints the version of the program")
     if arguments[0] == "history" and nearest_name(name.lstrip("-"), ["version"], alike=_ALIKE_VERSION):
-        meant = again(["snapshot", *_with_option(name, "--version", arguments[1:])])
+        value = ["N"] if arguments[-1] == name else []
+        meant = again(["snapshot", *_with_option(name, "--version", arguments[1:]), *value])
         return Meant(None if name == "--version" else "--version of 'snapshot'", meant)
     if name == "--dry-run" and list(arguments[:2]) == ["fleet", "run"]:
         return Meant(None, again(["fleet", "plan", *(word for word in arguments[2:] if word not in (name, "--yes"))]))
@@ -414,14 +417,14 @@ def _with_unit(option: str, unit: str, name: str, arguments: Sequence[str]) -> l
 
 
 def _of_another_command(option: str, arguments: Sequence[str]) -> Meant | None:
-    """Return the help of the command that has an option, of the same group where one there has it. Commands of `share`
-    are about something else than a table. None that asks before it changes or deletes something is suggested.
+    """Return the help of the command that has an option, of the same group where one there has it. Commands of `fleet`
+    and `share` are about something else than a table. None that asks before a change is suggested.
     """
     from deltacli.cli.help_page import commands_with
 
     group = arguments[:1]
     having = {*commands_with(option)} - {*commands_with("--yes")}
-    having = {one for one in having if not one.startswith("share ") or group == ["share"]}
+    having = {one for one in having if one.split()[:1] == group or not {one.split()[0], *group} & {"fleet", "share"}}
     found = sorted(having, key=lambda command: (command.split()[:1] != group, command))
     if not found or (len(found) > _FEW and found[0].split()[:1] != group):
         return None

@@ -125,7 +125,7 @@ def test_a_gap_is_reported_with_the_missing_commits_and_the_last_good_version(ta
     assert_error(result, 3, "commit 12 is missing", "needed             00000000000000000012.json")
     back = f"   # or bring the files back: deltacli undelete {table} --from COPY"
     assert f"hint: deltacli snapshot {table} --version 11{back}" == result.err.splitlines()[-1]
-    assert f"deltacli snapshot {table} --version 11" == deltacli("snapshot", table, "--json").error["command"]
+    assert f"deltacli snapshot {table} --version 11 --json" == deltacli("snapshot", table, "--json").error["command"]
     assert [[12, 12]] == deltacli("history", table, "--json").document["gaps"]
 
 
@@ -375,6 +375,14 @@ def test_a_wrong_command_line_is_exit_2_and_shows_the_usage(
         ("alter trips add column price int", "alter trips add price int"),
         ("alter trips rename trip to id", "alter trips rename trip id"),
         ("read trips --output out.xlsx", "read trips --output out.csv"),
+        ("validate trips --output j.xml", "validate trips --output j.xml --format junit"),
+        ("read trips --retry-budget 5", "read trips --retry-budget 5s"),
+        ("history --version", "--version"),
+        ("history trips --version", "snapshot trips --version N"),
+        ("fleet plan fleet.toml --group demo", "fleet plan --help"),
+        ("validate trips --baseline flet.toml", "validate trips --baseline fleet.toml"),
+        ("alter trips constraint add c tripp>0 --dry-run", "alter trips constraint add c 'trip>0' --dry-run"),
+        ("alter trips drop trip --dry-run", "alter trips mapping name --upgrade-protocol --dry-run"),
         ("trips", "snapshot trips"),
         ("s3://bucket/tbl", "snapshot s3://bucket/tbl"),
         ("help --dry", "help --dry-run"),

@@ -22,6 +22,7 @@ from tests.cli.support import ROOT, deltacli
         ("-q history log", "history -q log"),
         ("-q log", "log"),
         ("-v", "--help"),
+        ("--no-pager --config x.toml --version", "--version"),
         ("log --unknown cat t", "log --unknown cat t"),
         ("-q histroy t", "histroy t -q"),
         ("--format log history t", "history --format log t"),

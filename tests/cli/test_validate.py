@@ -199,7 +199,7 @@ def test_where_every_path_is_missing_each_is_named(lake: Path, validate: Run) ->
         (("t", "--max-findings", "-1"), ("negative",)),
         (("t", "--level", "rows"), ("rows",)),
         (("t", "--format", "xml"), ("xml",)),
-        (("t", "--baseline", "none.json"), ("none.json", "no such file", "--write-baseline none.json")),
+        (("t", "--baseline", "none.json"), ("none.json", "no such file", "--write-baseline none.json", "hint: ls .")),
         (("--list-rules", "--format", "sarif"), ("--list-rules", "csv")),
         (("t", "--write-baseline", "t/_delta_log/x"), ("inside the log",)),
     ],

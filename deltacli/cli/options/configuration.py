@@ -180,4 +180,4 @@ def retry_budget_of(option: str | None, key: object, configuration: str) -> int 
         (Variable.RETRY_BUDGET.read(), Variable.RETRY_BUDGET),
         (key, f"retry_budget {configuration}"),
     )
-    return next((parse_duration(str(value), where) for value, where in places if value not in (None, "")), None)
+    return next((parse_duration(str(value), where, "s") for value, where in places if value not in (None, "")), None)

@@ -267,11 +267,16 @@ def _format_of_name(output: str, formats: type[StrEnum], given: str | None) -> F
     if given is None and len(formats) > 1 and output.lower().endswith(FOREIGN_ENDINGS):
         from deltacli.cli.terminal.shell import again_with
 
+        stem, _, ending = output.rpartition(".")
+        as_junit = ending.lower() == "xml" and "junit" in list(formats)
         raise UsageError(
-            f"--output {output}: deltacli cannot write .{output.rpartition('.')[2]}",
+            f"--output {output}: "
+            + ("name the format of an XML file" if as_junit else f"deltacli cannot write .{ending}"),
             code="usage.output",
             facts={"formats": ", ".join(formats)},
-            hint=again_with(invocation.arguments, "--output", f"{output.rpartition('.')[0]}.{CSV.name}"),
+            hint=again_with(invocation.arguments, "--format", "junit")
+            if as_junit
+            else again_with(invocation.arguments, "--output", f"{stem}.{CSV.name}"),
         )
     if named is None or (len(formats) == 1 and named in (JSON, NDJSON)):
         return None

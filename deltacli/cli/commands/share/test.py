@@ -90,7 +90,7 @@ class TestOptions:
 
     @property
     def pause_seconds(self) -> float:
-        return parse_duration(self.pause, "--pause") / 1_000
+        return parse_duration(self.pause, "--pause", "s") / 1_000
 
 
 class ConformanceChecker:

@@ -22,7 +22,7 @@ from deltacli.cli.render.validate.verdict import judge
 from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, line_of
 from deltacli.cli.terminal.term import Terminal, encoded
 from deltacli.delta.rules.framework.base import Finding
-from deltacli.delta.rules.framework.repairs import repair_command, repair_to_try
+from deltacli.delta.rules.framework.repairs import command_of
 from deltacli.typing import Json, JsonObject
 from deltacli.units import plural
 
@@ -130,8 +130,8 @@ def finding_line(uri: str, finding: Finding, *, is_readable: bool = True) -> Enc
 def finding_json(finding: Finding, uri: str, *, is_readable: bool) -> JsonObject:
     """Return a finding as in documents, with the command that repairs the table of this URI, if there is one."""
     document = finding.as_json()
-    line = repair_command(finding.rule, uri, is_readable=is_readable)
-    document["fix"] = {**finding.rule.fix.as_json(uri), "command": line or None}
+    line = command_of(finding.rule, uri, is_readable=is_readable)
+    document["fix"] = {**finding.rule.fix.as_json(uri), "command": line}
     return document
 
 
@@ -165,10 +165,7 @@ def _repair(table: CheckedTable, finding: Finding) -> str:
 
 
 def _command(table: CheckedTable, finding: Finding) -> str | None:
-    """Return the command that repairs a finding; where none does surely, the one that shows what could be done."""
-    is_readable = table.validation.is_readable
-    found = repair_command(finding.rule, table.name, is_readable=is_readable)
-    return found or repair_to_try(finding.rule, table.name, is_readable=is_readable) or None
+    return command_of(finding.rule, table.name, is_readable=table.validation.is_readable)
 
 
 _COLUMNS: list[Column[tuple[CheckedTable, Finding]]] = [

@@ -12,7 +12,7 @@ from deltacli.delta.log.log_path import Place
 from deltacli.delta.rules.files.data_types import NESTED_LAYOUT, match_of
 from deltacli.delta.rules.files.file_match import is_three_levels
 from deltacli.delta.rules.files.storage import FILE_MISSING, file_missing
-from deltacli.delta.rules.framework.base import Area, Finding, Level, ReadFault
+from deltacli.delta.rules.framework.base import Area, Finding, Level, ReadFault, by_repair
 from deltacli.delta.rules.framework.file_views import (
     VANISHED,
     AllFootersView,
@@ -26,13 +26,12 @@ from deltacli.units import plural
 
 AREA = Area("data_files", Level.FOOTERS)
 
-_RESTORE = "restore the object from a backup or an older version of it; else commit a remove of the file"
 NOT_PARQUET = AREA.error(
     "data.not-parquet",
     "A data file is not a Parquet file, or cannot be read to its end.",
     spec="Format Specification",
     broken="readers of the newest version fail at this file",
-    repair=_RESTORE,
+    repair=by_repair("it", level="footers"),
     loss="the rows of the file, if there is no backup",
     example="a file of 1,000 zeros, named part-00001.parquet",
 )

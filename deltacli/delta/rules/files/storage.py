@@ -15,7 +15,7 @@ from deltacli.delta.log.log_path import Place
 from deltacli.delta.paths.locate_paths import are_absolute, is_hidden, locate, locate_all, text_of
 from deltacli.delta.paths.path_decoding import decode
 from deltacli.delta.protocol.intervals import deleted_file_retention_ms
-from deltacli.delta.rules.framework.base import LOST_BY_VACUUM, Area, Finding, Level, from_a_copy
+from deltacli.delta.rules.framework.base import LOST_BY_VACUUM, Area, Finding, Level, by_repair
 from deltacli.delta.rules.framework.view_files import newest_removals, place_of
 from deltacli.delta.rules.framework.views import StateView, StorageView
 from deltacli.delta.rules.log.log_times import is_copied
@@ -34,7 +34,7 @@ FILE_MISSING = AREA.error(
     "A live file is missing.",
     spec="Add File and Remove File",
     broken="readers of the newest version fail, or lose the rows of the file",
-    repair=from_a_copy("commit a remove of the file only if no copy of it is left; to bring it back from a copy"),
+    repair=by_repair("it"),
     loss="the rows of the file, if there is no backup",
     example="an add of part-00001.parquet, and no part-00001.parquet",
 )
@@ -52,7 +52,7 @@ SIZE_MISMATCH = AREA.error(
     "The size of a live file differs from the size in its add.",
     spec="Add File and Remove File",
     broken="the file was overwritten or cut off; readers look for its footer in the wrong place",
-    repair=from_a_copy("only if its content is complete, correct the size in the log; else bring it back from a copy"),
+    repair=by_repair("it"),
     loss="the rows of the file, if it was cut off",
     example='{"add":{"path":"part-00001.parquet","size":1001,…}} and a file of 1000 bytes',
 )

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.log_path import Place
 from deltacli.delta.paths.path_decoding import canonical, decode
-from deltacli.delta.rules.framework.base import LOST_BY_VACUUM, Area, Finding, Level, from_a_copy
+from deltacli.delta.rules.framework.base import LOST_BY_VACUUM, Area, Finding, Level, by_repair
 from deltacli.delta.rules.framework.view_files import place_of
 from deltacli.delta.rules.framework.views import StorageView
 from deltacli.delta.vectors.z85 import VECTOR_FILE, vector_file
@@ -32,8 +32,8 @@ FILE_MISSING = AREA.error(
     "The file of a deletion vector does not exist.",
     spec=_VECTORS,
     broken="the data file cannot be read, or its deleted rows come back",
-    repair=from_a_copy("commit the add without the vector, or bring the file back from a copy"),
-    loss="the deletions",
+    repair=by_repair("the vector"),
+    loss="the rows of the file, if no copy has the vector",
     example='"deletionVector":{"storageType":"u",…} and no deletion_vector_….bin',
 )
 ORPHAN = AREA.info(

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from deltacli.delta.log.log_path import Place
-from deltacli.hints import Worded, command, is_shared, spelling
+from deltacli.hints import Worded, command, is_shared, parameter, spelling
 
 View = TypeVar("View")
 
@@ -81,6 +81,17 @@ LOST_BY_DROPPING = "time travel to the versions before, where the engine truncat
 def from_a_copy(sentence: str, **options: str) -> Worded:
     """Return a repair by files that a copy, or the store itself, still has."""
     return Worded(f"{sentence}: {{}}", partial(command, "undelete", **options, sources=["COPY"]))
+
+
+def by_repair(what: str, **options: str) -> Worded:
+    """Return a repair that brings `what` back from a copy, or gives up rows, after a dry run that shows which."""
+
+    def spelled() -> str:
+        source, loss = parameter("repair.sources", "COPY"), parameter("repair.accept_loss")
+        shown = command("repair", **options, dry_run=True)
+        return f"bring {what} back with {source}, or give up the rows of the file with {loss}; look first: {shown}"
+
+    return Worded("{}", spelled)
 
 
 class Rule(NamedTuple):

@@ -53,6 +53,14 @@ def repair_to_try(rule: Rule, table: str, *, is_readable: bool = True) -> str:
     return repair_command(rule, table, is_readable=is_readable, **options)
 
 
+def command_of(rule: Rule, table: str, *, is_readable: bool = True) -> str | None:
+    """Return the command that repairs what a rule reports, else the one that shows what a repair would do; None where
+    there is none.
+    """
+    found = repair_command(rule, table, is_readable=is_readable)
+    return found or repair_to_try(rule, table, is_readable=is_readable) or None
+
+
 def recover_command(table: str) -> str:
     """Return the command that shows what of lost files would come back, and what would be given up."""
     kept = {"sources": ["versions"]} if may_keep(table) else {}
