@@ -28,6 +28,8 @@ from deltacli.hints import (
     Worded,
     command,
     in_backticks,
+    nearest_name,
+    nearest_type,
     parameter,
     spelled,
     sql_name,
@@ -208,3 +210,8 @@ def test_what_lower_layers_name_are_parameters_of_the_api() -> None:
 )
 def test_the_name_of_a_column_in_sql(name: str, literal: str, in_sql: str) -> None:
     assert (literal, in_sql) == (in_backticks(name), sql_name(name))
+
+
+def test_letters_in_another_order_are_a_near_name() -> None:
+    assert ("int", "decimal(5,2)") == (nearest_type("itn", ["int", "date"]), nearest_type("decimla(5,2)", ["decimal"]))
+    assert (".csv", None) == (nearest_name(".cvs", [".csv"], alike=0.8), nearest_name("ba", ["ab"], alike=0.8))

@@ -934,3 +934,14 @@ def test_help_finds_a_rule_by_its_last_part_and_no_code_by_it() -> None:
     assert {"data.file-missing", "dv.file-missing", "cdc.file-missing"} <= set(found.out.split())
     assert "restore.file-missing is a code" in code.out
     assert "restore.file-missing" not in found.out
+
+
+def test_a_path_that_is_no_text_is_reported_with_its_line_and_type(sample: Path, tmp_path: Path) -> None:
+    shutil.copytree(sample, table := tmp_path / "table")
+    first = '{"commitInfo":{"operation":"WRITE"}}\n'
+    (table / "_delta_log" / f"{15:020d}.json").write_text(first + '{"add":{"path":5}}\n')
+
+    done = deltacli("snapshot", table)
+
+    assert 3 == done.code
+    assert "json: path is a number, expected a string\n  found  5\n  line   2\n  byte   37\n" in done.err

@@ -91,6 +91,7 @@ def test_rows_stay_are_verified_and_a_second_run_has_nothing_to_do(place: Path) 
     ("arguments", "said"),
     [
         (("--where", "id = 1"), "not a partition column"),
+        (("--where", "id = 1"), "\n  example            p = "),
         (("--where", "p ="), "p ="),
         (("--min-files", "1"), "--min-files"),
         (("--target-size", "much"), "--target-size"),

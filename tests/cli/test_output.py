@@ -60,6 +60,19 @@ def test_an_ending_that_chooses_no_format_is_noted(sample: Path, tmp_path: Path)
     assert f"note: .xyz chooses no format, so {tmp_path}/out.xyz is text; endings that do: .json, " in odd.err
 
 
+@pytest.mark.parametrize(
+    ("ending", "meant"), [(".cvs", ".csv"), (".jsn", ".json"), (".parqet", ".parquet"), (".mkd", ".md")]
+)
+def test_an_ending_that_is_almost_one_of_a_format_is_refused(
+    sample: Path, tmp_path: Path, ending: str, meant: str
+) -> None:
+    odd = deltacli("read", sample, "--limit", "2", "--output", tmp_path / f"rows{ending}")
+    text = deltacli("read", sample, "--limit", "2", "--output", tmp_path / f"rows{ending}", "--format", "table")
+
+    assert (2, "", 0) == (odd.code, odd.out, text.code)
+    assert odd.err.splitlines()[-1] == f"hint: deltacli read {sample} --limit 2 --output {tmp_path}/rows{meant}"
+
+
 def test_standard_output_has_other_names(sample: Path) -> None:
     command = [sys.executable, "-m", "deltacli", "history", str(sample), "--json", "--output", "/dev/stdout"]
 

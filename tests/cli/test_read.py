@@ -305,6 +305,14 @@ def test_a_column_with_a_comma_in_its_name_is_quoted_with_backticks(text: str, n
     assert names == split_columns(text, "--columns")
 
 
+@pytest.mark.parametrize("columns", ["trip,,day", "trip,day,", ",trip, day", "trip, ,day"])
+def test_an_empty_name_of_a_column_is_a_usage_error(sample: Path, columns: str) -> None:
+    done = deltacli("read", sample, "--columns", columns, "--limit", "1")
+
+    assert (2, "") == (done.code, done.out)
+    assert done.err.startswith("error: --columns: a name is empty\n  did you mean  trip,day\nhint: deltacli read ")
+
+
 def test_rows_are_counted_from_the_log_or_from_one_column(sample: Path) -> None:
     whole = deltacli("read", sample, "--count", "--json").document
     some = deltacli(

@@ -165,6 +165,11 @@ def split_columns(columns: str, option: str) -> list[str]:
     names = [_unquoted(name) for found in _NAME.findall(columns) if (name := found.strip())]
     if not names:
         raise UsageError(f"{option} is empty", code="usage.column", hint="deltacli snapshot {table} --schema")
+    if not all(_NAME.sub(lambda found: found[0].strip(), columns).split(",")):
+        near = ",".join(found.strip() for found in _NAME.findall(columns) if found.strip())
+        empty = UsageError(f"{option}: a name is empty", code="usage.column", facts={"did you mean": near})
+        empty.written = columns
+        raise empty
     return names
 
 

@@ -45,6 +45,7 @@ from deltacli.cli.options.targets import directory_of, require_directory, requir
 from deltacli.cli.terminal.term import colours_stderr, detect_terminal
 from deltacli.clock import Clock, fixed_clock, system_clock
 from deltacli.errors import UsageError
+from deltacli.hints import nearest_name
 from deltacli.progress import SILENT, Progress
 from deltacli.request_fields import Option
 from deltacli.typing import JsonObject, Toml
@@ -199,14 +200,26 @@ def make_run(
 
 
 def _note_unknown_ending(run: Run, formats: type[StrEnum]) -> None:
-    """Note that the name of the output file chooses no format, where its ending is not that of a text."""
-    _, ending = os.path.splitext(run.output or "")
+    """Note that the name of the output file chooses no format, where its ending is not that of a text.
+
+    Raises UsageError for an ending that is almost one of a format.
+    """
+    name, ending = os.path.splitext(run.output or "")
     if ending and ending.lower() not in _OF_TEXTS:
         known = [name for row in FORMATS.values() if row.name in list(formats) for name in row.endings]
+        if near := nearest_name(ending, known, ignores_case=True, alike=_ALIKE_ENDINGS):
+            unknown = UsageError(
+                f"--output {run.output}: {ending} chooses no format",
+                code="usage.output",
+                facts={"did you mean": name + near, "for text": "--format table"},
+            )
+            unknown.written = run.output
+            raise unknown
         run.note(f"note: {ending} chooses no format, so {run.output} is text; endings that do: {', '.join(known)}")
 
 
 _OF_TEXTS = (".log", ".out", ".text", ".txt")
+_ALIKE_ENDINGS = 0.8
 
 
 def _clock_of(now: str | None) -> Clock:

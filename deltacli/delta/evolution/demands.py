@@ -81,7 +81,7 @@ def drop_constraint(draft: Draft, change: DropConstraint, _: Settings) -> Change
     known = _key_of(draft, change.name.strip())
     if known is None:
         names = [key[len(CONSTRAINT_PREFIX) :] for key in draft.configuration if _is_constraint(key)]
-        listed = f"; it has {', '.join(sorted(names))}" if names else ""
+        listed = f"; it has {', '.join(sorted(names))}" if names else ", and no others"
         message = f"the table has no constraint {change.name}{listed}"
         forbid("alter.constraint-missing", message, command("properties") or "")
     name = known[len(CONSTRAINT_PREFIX) :]

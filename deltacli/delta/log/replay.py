@@ -14,8 +14,8 @@ from functools import reduce
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.delta.log.action_fields import wrong_type
-from deltacli.delta.log.commit_lines import Action
+from deltacli.delta.log.action_fields import shown, wrong_type
+from deltacli.delta.log.commit_lines import Action, json_type, stream_actions
 from deltacli.delta.paths.path_decoding import canonical, canonical_column, decode_column
 from deltacli.delta.vectors.descriptor import fault_of, unique_id
 from deltacli.errors import CommitCorrupt
@@ -40,8 +40,11 @@ def file_key(action: Action, source: str = "") -> str:
     path = action.get("path")
     if type(path) is not str:
         raise CommitCorrupt(
-            f"{source}: a file action has no path" if path is None else f"{source}: path has the wrong type",
+            f"{source}: a file action has no path"
+            if path is None
+            else f"{source}: path is {json_type(path)}, expected a string",
             code="action.missing-required" if path is None else "action.wrong-type",
+            facts={} if path is None else {"found": shown(path)[:120]},
             hint=command("history"),
         )
     vector = action.get("deletionVector")
@@ -50,6 +53,20 @@ def file_key(action: Action, source: str = "") -> str:
     if fault := fault_of(vector):
         raise CommitCorrupt(f"{source}: {fault.text}", code=fault.code, facts={"path": path}, hint=command("history"))
     return _encodable(f"{canonical(path)}{_VECTOR_MARK}{unique_id(vector)}", source)
+
+
+def place_without_key(content: bytes, source: str) -> dict[str, str]:
+    """Return, as facts, the line of a commit with the first file action without a key, and the byte where it begins."""
+    offset = 0
+    for number, line in enumerate(content.split(b"\n"), 1):
+        try:
+            for kind, action in stream_actions([line], source):
+                if kind in ("add", "remove"):
+                    file_key(action, source)
+        except CommitCorrupt:
+            return {"line": str(number), "byte": str(offset)}
+        offset += len(line) + 1
+    return {}
 
 
 def _encodable(key: str, source: str) -> str:

@@ -13,6 +13,7 @@ from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.schema.names import NameIndex, places_of
 from deltacli.delta.schema.to_arrow import arrow_type
+from deltacli.delta.schema.types import StructField
 from deltacli.errors import DataUnreadable
 from deltacli.hints import command
 from deltacli.typing import ArrowArray, ArrowScalar
@@ -48,7 +49,7 @@ def partition_columns(
         texts = pc.map_lookup(keys.spelled(kind.names), query_key=pa.scalar(field.name), occurrence="first")
         wrong = pc.and_(pc.is_null(values), pc.greater(pc.fill_null(pc.binary_length(texts), 0), 0))
         if pc.any(wrong).as_py():
-            raise _unparsable(actions, field, texts, pc.indices_nonzero(wrong)[0].as_py())
+            raise _unparsable(actions, columns[field.name], texts, pc.indices_nonzero(wrong)[0].as_py())
         arrays[field.name] = values
     return arrays
 
@@ -160,9 +161,11 @@ def _texts(texts: Sequence[str]) -> Any:
     return pa.array(texts, pa.string())
 
 
-def _unparsable(actions: Any, field: Any, texts: Any, row: int) -> DataUnreadable:
+def _unparsable(actions: Any, column: StructField | None, texts: Any, row: int) -> DataUnreadable:
+    assert column is not None
+    kind = getattr(column.data_type, "name", "value")
     return DataUnreadable(
-        f"a value of partition column {field.name} is not a {field.type}: {texts[row].as_py()[:80]}",
+        f"a value of partition column {column.name} is not a {kind}: {texts[row].as_py()[:80]}",
         code="partition.unparsable",
         facts={"file": actions.column("path")[row].as_py(), "value": texts[row].as_py()[:200]},
         hint=command("validate", select=["partition.*"]),

@@ -85,7 +85,10 @@ def require_droppable(config: TableConfiguration, name: str) -> Removal:
         )
     if name not in config.features:
         raise Refused(
-            f"the table does not support the feature {name}", code="features.not-present", hint=command("features")
+            f"the table does not support the feature {name}",
+            code="features.not-present",
+            facts={"features": ", ".join(sorted(config.features)) or "none"},
+            hint=command("features"),
         )
     removal = REMOVALS.get(name)
     if removal is None:

@@ -17,6 +17,7 @@ from deltacli.delta.log.replay import (
     TouchedFiles,
     decided_keys,
     key_column,
+    place_without_key,
     reconcile_commit,
     survivors_of_stream,
     texts_of,
@@ -99,8 +100,12 @@ def read_tail(
     for index, (file, content) in enumerate(contents):
         if content is not None:
             actions = read_actions(content, file.name)
-            tail.seen |= decided_keys(actions, tail.decided, file.name)
-            held.append(file, reconcile_commit(actions, tail.seen, file.name))
+            try:
+                tail.seen |= decided_keys(actions, tail.decided, file.name)
+                held.append(file, reconcile_commit(actions, tail.seen, file.name))
+            except CommitCorrupt as corrupt:
+                corrupt.facts = {**corrupt.facts, **place_without_key(content, file.name)}
+                raise
             small = [(kind, action) for kind, action in actions if kind not in ("add", "remove")]
             info_is_first = bool(actions) and actions[0][0] == "commitInfo"
         else:
