@@ -258,8 +258,9 @@ def _report_bug(error: Exception, arguments: Sequence[str]) -> None:
         say_document(DeltacliError.code, EXIT_BUG, f"{type(error).__name__}: {error}", table=_table_of(arguments))
     else:
         say(visible(f"error: this is a bug in deltacli {__version__}: {type(error).__name__}: {error}"))
-        say("hint: run it again with -vv and report the traceback, with private names removed")
     report_details(error, arguments)
+    if not wants_json(arguments):
+        say("hint: run it again with -vv and report the traceback, with private names removed")
 
 
 def _table_of(arguments: Sequence[str]) -> str | None:

@@ -240,7 +240,7 @@ EXITS: Mapping[int, Mapping[str, str]] = {
         "fleet run": "a step was refused, failed or not started",
         "fleet status": "the newest run was interrupted; fleet run --resume",
         "log expire": "some log files could not be deleted; run it again",
-        "optimize": "some files are left as they were; run it again",
+        "optimize": "files that cannot be read are left; repair them first",
         "repair": "a step failed or was refused; the others are made",
         "restore": "committed, but files are gone or could not be checked",
         "share init": "the file is written; a directory could not be read",

@@ -111,9 +111,9 @@ def report_error(error: DeltacliError, arguments: Sequence[str], table: str | No
         say(visible(f"error: {message}" if is_named else f"error: {table}: {message}"))
         for name, value in error.facts.items():
             say(visible(f"  {name:<{width}}  {value}"))
-        if hint:
-            say(visible(f"hint: {hint}"))
     report_details(error, arguments)
+    if hint and not wants_json(arguments):
+        say(visible(f"hint: {hint}"))  # the last line, whatever is above it
 
 
 def _as_asked(advice: str, error: DeltacliError, arguments: Sequence[str]) -> str:

@@ -945,3 +945,11 @@ def test_a_path_that_is_no_text_is_reported_with_its_line_and_type(sample: Path,
 
     assert 3 == done.code
     assert "json: path is a number, expected a string\n  found  5\n  line   2\n  byte   37\n" in done.err
+
+
+@pytest.mark.parametrize("flag", ["-v", "-vv"])
+def test_the_hint_is_the_last_line_also_below_causes_and_tracebacks(tmp_path: Path, flag: str) -> None:
+    lines = deltacli("history", tmp_path / "nope", flag).err.splitlines()
+
+    assert 2 < len(lines)
+    assert f"hint: ls {tmp_path}" == lines[-1]

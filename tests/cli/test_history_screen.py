@@ -35,3 +35,26 @@ def test_what_has_no_room_is_named_with_the_command_that_shows_it(trips: Path) -
 
     command = f"deltacli history {trips} --no-pager --columns version,operationMetrics,engineInfo"
     assert f"no room for files, rows, engine; to show more: {command}" in " ".join(as_pasted(seen).split())
+
+
+@pytest.mark.parametrize(
+    ("command", "following"),
+    [
+        ("features", "explain {}"),
+        ("properties", "features {}"),
+        ("doctor access", "doctor storage {}"),
+    ],
+)
+def test_the_last_line_is_the_next_command(trips: Path, command: str, following: str) -> None:
+    with Session(*command.split(), trips, "--no-pager", "--color", "never", size=(160, 60)) as session:
+        _, seen = session.finish()
+
+    assert f"next: deltacli {following.format(trips)}" == as_pasted(seen).splitlines()[-1].strip()
+
+
+def test_columns_of_properties_without_room_have_a_command(trips: Path) -> None:
+    with Session("properties", trips, "--no-pager", "--color", "never", size=(60, 40)) as session:
+        _, seen = session.finish()
+
+    command = f"deltacli properties {trips} --no-pager --color never --format csv"
+    assert f"no room for default, meaning to show all columns: {command}" in " ".join(as_pasted(seen).split())

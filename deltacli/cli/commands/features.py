@@ -86,7 +86,7 @@ def features(
     if change is None:
         if dry_run or yes or commit_metadata:
             raise UsageError("--commit-metadata, --dry-run and --yes require add or drop")
-        _show(run, opened)
+        _show(run, table, opened)
         return
     added_keys = parse_commit_metadata(commit_metadata or [])
     if not names or (change is FeatureChange.DROP and len(names) > 1):
@@ -103,12 +103,13 @@ def features(
     _add(run, table, opened, names, added_keys, dry_run=dry_run, yes=yes)
 
 
-def _show(run: Run, opened: Table) -> None:
+def _show(run: Run, spelling: str, opened: Table) -> None:
     from deltacli.cli.render.properties_and_features import features_result
     from deltacli.operations.change.table_features import list_features
 
     snapshot = opened.snapshot()
     run.write(features_result(opened.uri, snapshot.version, snapshot.protocol, list_features(snapshot)))
+    run.say_next(f"deltacli explain {quoted_table(spelling)}")
 
 
 def _add(

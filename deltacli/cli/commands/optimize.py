@@ -81,7 +81,11 @@ def optimize(run: Run, table: TableArgument, *, asked: Asked[OptimizeRequest], h
         if not (how.dry_run or how.check):
             require_complete(OptimizeOutcome(plan))
         return
-    require_confirmation(run, _question(plan), yes=how.yes, show_plan=lambda: _show(run, plan))
+    facts: dict[str, str] = {}
+    if plan.damaged:
+        facts["unreadable"] = f"{plural(len(plan.damaged), 'file')}, left alone"
+        facts["repair first"] = f"deltacli repair {quoted_table(table)} --dry-run"
+    require_confirmation(run, _question(plan), yes=how.yes, show_plan=lambda: _show(run, plan), facts=facts)
     _execute(run, table, plan)
 
 

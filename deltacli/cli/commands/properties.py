@@ -16,7 +16,7 @@ from deltacli.cli.invocation import invocation
 from deltacli.cli.options.common_options import CommitMetadataOption, DryRunOption, TableArgument, YesOption
 from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.interrupts import telling_commit
-from deltacli.cli.terminal.shell import again, again_with_flags, again_without, quoted_table
+from deltacli.cli.terminal.shell import again, again_with, again_with_flags, again_without, quoted_table
 from deltacli.errors import DeltacliError, Refused, UsageError
 
 if TYPE_CHECKING:
@@ -81,13 +81,13 @@ def properties(
             raise UsageError("--force, --commit-metadata, --dry-run and --yes require set or unset")
         if change is not None and not items:
             raise _without_key(change)
-        _show(run, opened, None if change is None else items or [])
+        _show(run, table, opened, None if change is None else items or [])
         return
     edits = _edits(change, items or [], force=force, commit_metadata=parse_commit_metadata(commit_metadata or []))
     _change(run, table, opened, change, edits, dry_run=dry_run, yes=yes)
 
 
-def _show(run: Run, table: Table, keys: Sequence[str] | None) -> None:
+def _show(run: Run, spelling: str, table: Table, keys: Sequence[str] | None) -> None:
     """Write the properties with these keys, or all."""
     from deltacli.cli.render.properties_and_features import properties_result
     from deltacli.operations.change.table_properties import show_properties
@@ -96,7 +96,12 @@ def _show(run: Run, table: Table, keys: Sequence[str] | None) -> None:
     found = show_properties(snapshot)
     if keys is not None:
         found = _chosen(run, found, keys)
-    run.write(properties_result(table.uri, snapshot.version, found))
+    result = properties_result(table.uri, snapshot.version, found)
+    run.write(result)
+    if result.no_room:
+        run.note(f"to show all columns: {again_with(invocation.arguments, '--format', 'csv')}")
+    is_sound = all(one.is_valid and one.is_known is not False for one in found)
+    run.say_next(f"deltacli {'features' if is_sound else 'validate'} {quoted_table(spelling)}")
 
 
 def _change(

@@ -14,13 +14,15 @@ from deltacli.cli.terminal.term import Style, Terminal, cells, encoded, shorten,
 
 def write_whole_table(
     sink: BinaryIO, terminal: Terminal, columns: Sequence[Column[Row]], rows: Sequence[Row], **options: Any
-) -> None:
+) -> str:
     """Write a table as `write_table` does; on a terminal that is too narrow, name the columns that are left out below
-    it.
+    it. Return that remark, else an empty text.
     """
     shown = write_table(sink, terminal, columns, rows, **options)
-    if terminal.width is not None and (remark := left_out(columns, rows, shown)):
+    remark = "" if terminal.width is None else left_out(columns, rows, shown)
+    if remark and terminal.width is not None:
         sink.write(encoded(terminal.paint(shorten(remark, terminal.width), Style.QUIET) + "\n"))
+    return remark
 
 
 def write_sections(sink: BinaryIO, terminal: Terminal, sections: Sequence[Section]) -> None:

@@ -146,11 +146,13 @@ def require_complete(outcome: OptimizeOutcome) -> None:
     """Raise PartlyDone where files could not be read, with the command that says what is wrong with them."""
     damaged = [one for one in outcome.refused if not one.code.startswith("optimize.")]
     if damaged:
-        first = damaged[0]
+        first, repair = damaged[0], command("repair", dry_run=True)
+        are = "was left alone; it needs" if len(damaged) == 1 else "were left alone; they need"
+        facts = {"first": first.path, "why": first.reason, "so far": outcome.summary}
         raise PartlyDone(
-            f"{plural(len(damaged), 'file')} could not be read and {'was' if len(damaged) == 1 else 'were'} left alone",
+            f"{plural(len(damaged), 'file')} could not be read and {are} a repair before another run",
             code=first.code,
-            facts={"first": first.path, "why": first.reason, "so far": outcome.summary},
+            facts={**facts, "repair": repair} if repair else facts,
             hint=command("validate", level="data"),
         )
 

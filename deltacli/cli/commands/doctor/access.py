@@ -9,7 +9,7 @@ import typer
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.common_options import TableArgument
 from deltacli.cli.options.run import Run
-from deltacli.cli.terminal.shell import again_with
+from deltacli.cli.terminal.shell import again_with, quoted_table
 from deltacli.errors import EXIT_FINDINGS, CredentialsMissing
 
 if TYPE_CHECKING:
@@ -46,6 +46,10 @@ def access(
     run.write(access_result(report))
     if not yes and any(permit.state == "unknown" for permit in report.permits.values()):
         run.say_next(again_with(invocation.arguments, "--yes"))
+    elif not report.has_failed:
+        run.say_next(f"deltacli doctor storage {quoted_table(table)}")
+    elif report.findings:
+        run.say_next(f"deltacli help {report.findings[0].code}")
     if report.has_failed:
         raise typer.Exit(EXIT_FINDINGS)
 

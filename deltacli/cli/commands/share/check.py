@@ -59,5 +59,7 @@ def check(run: Run, config: ConfigurationOption = SHARES, level: LevelOption = C
     has_files = level is CheckLevel.STORAGE
     report = check_configuration(configuration, recipients, run.clock(), has_files=has_files, progress=run.progress)
     run.write(check_result(report))
+    problems = sorted(report.all_problems, key=lambda problem: not problem.is_error)
+    run.say_next(f"deltacli help {problems[0].code}" if problems else "deltacli share serve")
     if report.has_errors:
         raise typer.Exit(EXIT_FINDINGS)

@@ -61,7 +61,7 @@ def _sections(found: TableReach) -> Iterator[Section]:
     if not found.is_complete:
         yield Section("incomplete", ["the log has gaps or damage, or files could not be looked for"])
     if found.next is not None:
-        yield Section("next", list(_cleanup(found.next)))
+        yield Section("next cleanup", list(_cleanup(found.next)))
     if found.retention is not None:
         name = format_duration(found.retention.log_retention_ms)
         yield Section(f"with {name}", list(_cleanup(found.retention)))
