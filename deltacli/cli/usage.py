@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from glob import glob
 from itertools import pairwise
 from typing import NamedTuple
@@ -76,7 +76,12 @@ _OF_OTHER_OPTIONS = {
 """Option of other programs -> the one that does it here, in commands that have it."""
 
 _ROWS = frozenset({"-n", "--head", "--last", "--lines", "--max-rows", "--number", "--rows"})
-_OF_TABLE_ONLY = frozenset({"history", "read", "snapshot", "validate"})
+_BEHIND_TABLE: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("history", "read", "snapshot", "validate"), ()),
+    **dict.fromkeys(("optimize", "undelete", "vacuum"), ("--dry-run",)),
+    "restore": ("--version", "VERSION", "--dry-run"),
+}
+"""Command -> what follows its table in a hint."""
 _ALIKE, _ALIKE_COMMANDS, _ALIKE_VERSION = 0.75, 0.65, 0.8
 
 
@@ -297,8 +302,10 @@ def _command_for(group: str, word: str, rest: Sequence[str]) -> Meant | None:
             return _command_for(group, rest[0], rest[1:])
         name = OF_OTHERS[word]
         first, *options = name.split()
-        is_whole = first in _OF_TABLE_ONLY and len(rest) == 1 and not rest[0].startswith("-")
-        return Meant(repr(name), again([first, *rest, *options]) if is_whole else f"deltacli {first} --help")
+        more = _BEHIND_TABLE.get(first)
+        is_whole = more is not None and len(rest) == 1 and not rest[0].startswith("-")
+        hint = again([first, *rest, *options, *(more or ())]) if is_whole else f"deltacli {first} --help"
+        return Meant(repr(name), hint)
     return _alike_command(group, word, rest)
 
 
@@ -328,8 +335,8 @@ def _options_of(error: Exception) -> list[str]:
 
 def _option_for(name: str, options: Sequence[str], arguments: Sequence[str]) -> Meant | None:
     """Return the option that was meant by an unknown one, or the command that has it."""
-    if (behind := _behind_command(name, arguments)) is not None:
-        return behind
+    if (found := _behind_command(name, arguments) or _command_instead(name, arguments)) is not None:
+        return found
     path = " ".join(path_of(arguments))
     if name[2:] in _ACTIONS.get(path, ()) and list(arguments[2:3]) == [name]:  # properties TABLE --set K=V
         return Meant(repr(name[2:]), again([*arguments[:2], name[2:], *arguments[3:]]))
@@ -371,6 +378,28 @@ def _option_for(name: str, options: Sequence[str], arguments: Sequence[str]) -> 
 _ACTIONS = {"alter": ("add", "drop", "rename"), "features": ("add", "drop"), "properties": ("get", "set", "unset")}
 """Command -> actions behind its table that other programs have as options."""
 _CONSENT = frozenset({"-y", "--force", "--yes"})
+
+
+_TIMES = (
+    "history",
+    ("--format", "csv", "--columns", "version,timestamp,operation"),
+    "history has --limit and no filter",
+)
+_LACKING = {
+    ("validate", "--fix"): ("repair", ("--dry-run",), "repair does it"),
+    ("validate", "--repair"): ("repair", ("--dry-run",), "repair does it"),
+    **dict.fromkeys((("history", f"--{word}") for word in ("since", "until", "operation")), _TIMES),
+}
+"""Command and option that it does not have -> the command that helps, its options, and what is said."""
+
+
+def _command_instead(name: str, arguments: Sequence[str]) -> Meant | None:
+    """Return the command on the same table that does what an option of other programs does."""
+    lacking = _LACKING.get((arguments[0], name))
+    if lacking is None or not arguments[1:] or arguments[1].startswith("-"):
+        return None
+    command, options, fact = lacking
+    return Meant(None, again([command, arguments[1], *options]), fact)
 
 
 def _behind_command(name: str, arguments: Sequence[str]) -> Meant | None:

@@ -314,7 +314,7 @@ def test_a_wrong_command_line_is_exit_2_and_shows_the_usage(
         ("fleet plan fleet.toml --only lakee", "fleet plan fleet.toml --only lake"),
         ("vacuum trips 7d", "vacuum trips --retention 7d"),
         ("history trips --verison 3", "snapshot trips --version 3"),
-        ("compaction trips", "optimize --help"),
+        ("compaction trips", "optimize trips --dry-run"),
         ("table trips", "snapshot trips"),
         ("trips log cat 3", "log cat trips 3"),
         ("properties trips delta.appendOnly=true", "properties trips set delta.appendOnly=true"),
@@ -358,6 +358,8 @@ def test_a_wrong_command_line_is_exit_2_and_shows_the_usage(
         ),
         ("history s3//bucket/tbl", "history s3://bucket/tbl"),
         ("log restore trips .", "undelete trips --from COPY --dry-run"),
+        ("validate trips --fix --level storage", "repair trips --dry-run"),
+        ("history trips --operation WRITE", "history trips --format csv --columns version,timestamp,operation"),
         ("history trips --last 5", "history trips --limit 5"),
         ("restore trips --to 3", "restore trips --version 3"),
         ("restore trips --to=2026-01-02", "restore trips --timestamp=2026-01-02"),
@@ -425,6 +427,8 @@ def test_a_hint_is_the_command_that_was_typed_corrected(line: str, hint: str, ta
         ("plan trips", "no such command 'plan'; did you mean 'fleet plan'?"),
         ("init trips", "no such command 'init'; did you mean 'fleet init' or 'share init'?"),
         ("token list", "no such command 'token'; did you mean 'share token'?"),
+        ("validate trips --fix", "no such option: --fix; repair does it"),
+        ("history trips --since 1d", "no such option: --since; history has --limit and no filter"),
         ("compact trips", "no such command 'compact'; did you mean 'optimize' or 'log compact'?"),
     ],
 )
@@ -856,9 +860,9 @@ def test_a_hint_keeps_the_other_values_of_a_repeatable_option() -> None:
 @pytest.mark.parametrize(
     ("typed", "meant"),
     [
-        ("undo t", "restore --help"),
+        ("undo t", "restore t --version VERSION --dry-run"),
         ("rollback t --version 1", "restore --help"),
-        ("undrop t", "undelete --help"),
+        ("undrop t", "undelete t --dry-run"),
         ("compact t", "optimize t --dry-run"),
         ("fsck t", "validate t"),
         ("properties get t delta.appendOnly", "properties t get delta.appendOnly"),

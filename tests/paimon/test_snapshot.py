@@ -9,6 +9,7 @@ import pytest
 
 from deltacli.paimon.ddl import create_table
 from deltacli.paimon.schema import read_schema
+from tests.cli.support import deltacli
 from tests.paimon.answers import Capture, ask, document, lines, rows
 from tests.support.builder import TableBuilder
 from tests.support.paimon_builder import ID, NAME, PRICE, PaimonBuilder, field
@@ -150,6 +151,21 @@ def test_options_of_paimon_are_refused_on_a_delta_table(tmp_path: Path, capsys: 
 
     assert [2, 2, 2] == [code for code, _, _ in answers]
     assert "error: --tag works on Paimon tables only" == answers[0][2].splitlines()[0]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "history nope --branch dev",
+        "snapshot nope --schema-id 1",
+        "vacuum nope --schemas",
+        "alter nope drop a --with-options",
+    ],
+)
+def test_a_missing_path_is_reported_before_its_format(line: str, tmp_path: Path) -> None:
+    done = deltacli(*line.split(), cwd=tmp_path)
+
+    assert (3, "error: nope: no such file or directory") == (done.code, done.err.splitlines()[0])
 
 
 def test_every_point_of_the_corpus_can_be_shown(corpus: Path, capsys: Capture) -> None:

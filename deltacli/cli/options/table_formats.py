@@ -333,9 +333,13 @@ def ask(
     may_be_delta = run.table_format is not TableFormat.PAIMON
     if may_be_delta and run.table_format is None and OF_PAIMON in options.values():
         from deltacli.operations.paimon.table_files import is_paimon
+        from deltacli.operations.table.find_log import missing_log
         from deltacli.storage import PathKind
 
-        may_be_delta = not (storage.kind_of("") is PathKind.DIRECTORY and is_paimon(storage))
+        kind = storage.kind_of("")
+        if kind is PathKind.MISSING:
+            raise missing_log(storage)
+        may_be_delta = not (kind is PathKind.DIRECTORY and is_paimon(storage))
     if may_be_delta:
         _refuse(options, OF_PAIMON)
         try:
