@@ -106,7 +106,7 @@ def report_error(error: DeltacliError, arguments: Sequence[str], table: str | No
         if hint and hint == error.facts.get("fix"):
             del error.facts["fix"]
         width = max((len(name) for name in error.facts), default=0)
-        is_of_words = error.exit_code == UsageError.exit_code and error.code != PaimonTable.code
+        is_of_words = error.exit_code == UsageError.exit_code and error.code not in _OF_TABLES
         is_named = not table or is_of_words or message.startswith((f"{table} ", f"{table}: "))
         say(visible(f"error: {message}" if is_named else f"error: {table}: {message}"))
         for name, value in error.facts.items():
@@ -127,6 +127,10 @@ def _as_asked(advice: str, error: DeltacliError, arguments: Sequence[str]) -> st
     wanted = [flag for flag in ("--dry-run", "--json") if flag in arguments and flag not in error.message]
     flags = [flag for flag in wanted if not re.search(rf" {flag}(?= |\Z)", line)]
     return CommandLine(" ".join([line, *flags]) + comment + remark) if flags else advice
+
+
+_OF_TABLES = frozenset({PaimonTable.code, "usage.missing-extra"})
+"""Codes of usage errors that are about a table."""
 
 
 def _whole(name: str, value: str, arguments: Sequence[str], table: str | None) -> str:

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from deltacli.storage import Storage
 
 _MISSING_EXTRA = "usage.missing-extra"
+_NAMED_LACKS = 3
 _OF_ONE_LINE = (".crc", "_last_checkpoint")
 
 
@@ -223,7 +224,8 @@ class Checker:
     def _note_lacks(self) -> None:
         """Name the tables that could not be checked for lack of a package."""
         for names in self._lacks.values():
-            self._run.note(f"note: not checked for lack of the package: {', '.join(names)}")
+            more = f" and {len(names) - _NAMED_LACKS} more" if len(names) > _NAMED_LACKS else ""
+            self._run.note(f"note: not checked for lack of the package: {', '.join(names[:_NAMED_LACKS])}{more}")
 
     def _check(self, target: Target, tell: Callable[[Finding], None] | None) -> None:
         from deltacli.cli.options.table_formats import handle_of

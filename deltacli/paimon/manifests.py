@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from deltacli.errors import Unreadable, UsageError
+from deltacli.hints import command
 from deltacli.typing import ArrowTable
 
 _AVRO, _ORC, _PARQUET = b"Obj\x01", b"ORC", b"PAR1"
@@ -127,6 +128,7 @@ def _avro_rows(data: bytes, columns: Sequence[str]) -> Iterator[Row]:
         raise UsageError(
             "the manifests of this table are Avro files, which need the package fastavro",
             code="usage.missing-extra",
+            facts={"works without it": shown} if (shown := command("snapshot")) else {},
             hint="pip install 'deltacli[paimon]'",
         ) from None
     from io import BytesIO

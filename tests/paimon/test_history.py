@@ -144,7 +144,12 @@ def test_without_fastavro_only_manifests_are_out_of_reach(
     found = document(capsys, "history", table.root, "--no-refs")
     other = shutil.copytree(table.root, f"{table.root}-2")
     _, _, said = ask(capsys, "validate", table.root, other)
+    many = [shutil.copytree(table.root, f"{table.root}-{number}") for number in (3, 4, 5)]
+    _, _, cut = ask(capsys, "validate", table.root, other, *many)
 
+    assert cut.endswith(f"note: not checked for lack of the package: {table.root}, {other}, {many[0]} and 2 more\n")
+    assert err.startswith(f"error: {table.root}: the manifests of this table are Avro files")
+    assert f"\n  works without it  deltacli snapshot {table.root}\n" in err
     assert 1 == said.count("need the package fastavro")
     assert f"note: not checked for lack of the package: {table.root}, {other}\n" in said
     assert (2, True) == (code, "pip install 'deltacli[paimon]'" in err)
@@ -183,7 +188,7 @@ def test_commands_for_delta_tables_name_those_that_work(command: str, table: Pai
         f"error: {table.root}: this is a Paimon table, and this command works on Delta tables only"
         == err.splitlines()[0]
     )
-    assert f"hint: deltacli history {table.root}" == err.splitlines()[-1]
+    assert f"hint: deltacli snapshot {table.root}" == err.splitlines()[-1]
 
 
 def test_a_diff_names_the_table_that_is_a_paimon_table(tmp_path: Path, table: PaimonBuilder, capsys: Capture) -> None:

@@ -202,7 +202,7 @@ def _paimon_table(storage: Storage) -> PaimonTable:
     return PaimonTable(
         "this is a Paimon table, and this command works on Delta tables only",
         facts={"path": storage.uri},
-        hint=command_of_paimon("history"),
+        hint=command_of_paimon("snapshot"),
     )
 
 
