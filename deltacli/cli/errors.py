@@ -256,6 +256,8 @@ def _hint(error: DeltacliError, arguments: Sequence[str], table: str | None) -> 
     if isinstance(error, VersionAbsent) and error.hint.endswith((f" --version {error.nearest}", TABLE)):
         return _of_nearest_version(error, arguments) or with_files(fill_hint(error.hint, table), arguments)
     hint = fill_hint(error.hint, table)
+    if table and error.code.startswith("commit.") and " snapshot " in hint and _changes(arguments):
+        hint = f"deltacli validate {quoted_table(table)}"  # a readable version is of use to readers only
     if isinstance(error, PermissionRefused) and table and _is_below(error.hint, table):
         hint = f"deltacli doctor access {quoted_table(table)}"
     if table is not None and is_shared(table):  # of which a lower level does not ask for files
@@ -282,9 +284,18 @@ def _of_code(error: DeltacliError, arguments: Sequence[str], table: str | None) 
         return None if isinstance(error, PaimonTable) or not path else f"deltacli {' '.join(path)} --help"
     if table is None or path[:1] in (("validate",), ("schema",)) or area not in (*_OF_LOG, *_OF_DATA):
         return None
+    if area == "checkpoint" and not _changes(arguments):  # no older start was found
+        return with_files(f"deltacli reach {quoted_table(table)}", arguments)
     return with_files(
         f"deltacli validate {quoted_table(table)}" + (" --level data" if area in _OF_DATA else ""), arguments
     )
+
+
+def _changes(arguments: Sequence[str]) -> bool:
+    """Return whether a command line is one of a command that changes tables."""
+    from deltacli.cli.help_page import commands_with
+
+    return " ".join(path_of(arguments)) in commands_with("--dry-run")
 
 
 def _table_near(error: NotATable, table: str) -> str | None:

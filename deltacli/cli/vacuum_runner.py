@@ -11,7 +11,7 @@ from deltacli.cli.options.common_options import BranchOption, DryRunOption, YesO
 from deltacli.cli.options.run import Run
 from deltacli.cli.options.targets import require_target
 from deltacli.cli.terminal.interrupts import Interrupted
-from deltacli.cli.terminal.shell import again, again_with, again_without, quoted, quoted_table
+from deltacli.cli.terminal.shell import again, again_with, again_without, quoted, quoted_table, without_option
 from deltacli.errors import DeltacliError, PartlyDone, Refused
 from deltacli.operations.vacuum.plan import VacuumOutcome
 from deltacli.operations.vacuum.request import VacuumRequest
@@ -253,9 +253,13 @@ class VacuumCommand(NamedTuple):
 
 def _refused(plan: VacuumPlan, way_out: str | None) -> Refused:
     """Return the first objection to a plan with the option that overrides it; further ones become facts."""
-    first = plan.refusals[0]
+    first, arguments = plan.refusals[0], invocation.arguments
     hint = _hint_past(first.override, way_out) if first.override else first.hint
-    return Refused.by(plan.refusals, {"guard": first.code}, hint)
+    facts = {"guard": first.code}
+    if first.code == "vacuum.retention" and way_out is None and hint is not None:
+        facts["if no reader is older"] = hint
+        hint = again(without_option(arguments, "--retention"))
+    return Refused.by(plan.refusals, facts, hint)
 
 
 def _hint_past(override: str, way_out: str | None) -> str:

@@ -708,7 +708,7 @@ def test_a_next_command_names_the_files_of_the_command_line(line: str, advice: s
         ("vacuum trips --max-delete 10% --yes", "deltacli vacuum trips --dry-run --max-delete 36%"),
         (
             "vacuum trips --retention 0d --yes",
-            "deltacli vacuum trips --retention 0d --dry-run --allow-retention-below 3d",
+            "deltacli vacuum trips --dry-run",
         ),
         ("alter trips add tip", "deltacli alter trips add tip TYPE"),
         ("alter trips rename trip", "deltacli alter trips rename trip NAME"),
@@ -833,9 +833,20 @@ def test_damage_without_a_hint_of_its_own_is_answered_with_validate() -> None:
     of_log = CheckpointUnreadable("", code="checkpoint.unreadable")
 
     assert "deltacli validate t --level data" == _hint(of_data, ["read", "t"], "t")
-    assert "deltacli validate t" == _hint(of_log, ["read", "t"], "t")
+    assert "deltacli validate t" == _hint(of_log, ["optimize", "t"], "t")
+    assert "deltacli reach t" == _hint(of_log, ["read", "t"], "t")
     assert _hint(of_log, ["validate", "t"], "t") is None
     assert _hint(Refused("", code="consent.denied"), ["vacuum", "t"], "t") is None
+
+
+def test_a_readable_version_is_no_hint_for_a_command_that_changes_the_table(table: Path) -> None:
+    newest = commit(table, 14)
+    newest.write_text(newest.read_text()[:-9])
+
+    read, vacuum = deltacli("read", table, "--json").error, deltacli("vacuum", table, "--dry-run", "--json").error
+
+    assert f"deltacli snapshot {table} --version 13" == read["command"]
+    assert f"deltacli validate {table}" == vacuum["command"]
 
 
 def test_a_refused_profile_and_a_missing_source_are_answered_with_what_to_look_at(

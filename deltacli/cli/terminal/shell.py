@@ -22,6 +22,7 @@ __all__ = [
     "fill_hint",
     "quoted",
     "quoted_table",
+    "without_option",
     "without_value",
 ]
 
@@ -143,6 +144,12 @@ def again_with(
     end = kept.index("--") if "--" in kept else len(kept)
     added = [option] if value is None else [option, quoted(value)]
     return CommandLine(" ".join(["deltacli", *map(quoted, kept[:end]), *added, *map(quoted, kept[end:])]))
+
+
+def without_option(arguments: Sequence[str], option: str) -> list[str]:
+    """Return a command line without an option and its value."""
+    pairs = zip(["", *arguments], arguments, strict=False)
+    return [word for last, word in pairs if option not in (last, word) and not word.startswith(f"{option}=")]
 
 
 def without_value(arguments: Sequence[str], option: str, value: str) -> list[str]:

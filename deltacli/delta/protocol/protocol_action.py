@@ -77,7 +77,7 @@ def require_readable(protocol: Protocol, version: int) -> None:
             f"version {version} needs the reader {listed}, which deltacli cannot read",
             code="protocol.unknown-feature",
             facts={"readerFeatures": ", ".join(protocol.reader_features or ())},
-            hint=command("history"),
+            hint=command("explain"),
         )
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from deltacli.errors import DeltacliError, NotATable
-from deltacli.hints import parameter
+from deltacli.hints import command, parameter
 from deltacli.operations.recover.plan import Refusal
 from deltacli.operations.repair.plan import RepairPlan, Step, StepState
 from deltacli.operations.table.find_log import list_log
@@ -77,7 +77,12 @@ def _refusals(plan: RepairPlan, data: FilesPlan) -> Iterator[Refusal]:
             "repair.too-much-missing",
             f"{data.lost:,} of {plural(data.live, 'live file')} cannot be read{whole_ones}: the wrong directory may be "
             f"mounted, or a prefix be missing",
-            {"limit": f"{limit:.0%}", "to give them up nevertheless": parameter("repair.max_missing", "100%")},
+            {
+                "limit": f"{limit:.0%}",
+                "first": "look whether the right directory is mounted",
+                "to list what is missing": command("validate", level="storage"),
+                "to give them up nevertheless": parameter("repair.max_missing", "100%"),
+            },
         )
     if loss.files and not plan.request.accept_loss:
         rows = "an unknown number of rows" if loss.rows is None else plural(loss.rows, "row")

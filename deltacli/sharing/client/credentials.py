@@ -129,7 +129,7 @@ def require_usable(profile: Profile, clock: Clock) -> tuple[str, Origin, list[st
                 f"the profile {profile.path} cannot be used: {problem.message}",
                 code=CODE,
                 facts={"problem": problem.code},
-                hint=command("share profile show", profile.path),
+                hint=command("share profile check", profile.path),
             )
     endpoint, origin = require_endpoint(profile.endpoint)
     return endpoint, origin, [f"{profile.path}: {problem.message}" for problem in problems]

@@ -49,6 +49,8 @@ def test_a_missing_mount_is_not_taken_for_loss(root: Path) -> None:
     assert ["repair.too-much-missing"] == codes(root, max_missing=0.1)
     assert ["repair.too-much-missing"] == codes(root, max_missing=0.9), "all of a directory"
     assert [] == codes(root, max_missing=1.0)
+    (stop,) = plan_repair(open_damaged(root), request(level="storage", max_missing=0.1)).refusals
+    assert ["limit", "first", "to list what is missing", "to give them up nevertheless"] == list(stop.facts)
 
 
 def test_nothing_is_given_up_without_consent_and_the_rest_is_done(root: Path) -> None:
