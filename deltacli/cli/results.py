@@ -191,8 +191,6 @@ class Listing(Result, Generic[Row]):
     lists: bool = True
     drawn: Callable[[Canvas], None] | None = None
     """Draws the result on a terminal; None: as its sections, or as a table of its rows."""
-    no_room: str = ""
-    """The remark on columns that the screen had no room for, once it is drawn."""
 
     def document(self) -> Document:
         return Document({**self.fields, self.items_name: self.items})
@@ -224,7 +222,7 @@ class Listing(Result, Generic[Row]):
         from deltacli.cli.render.text_form import write_whole_table
 
         shown = [column for column in self.columns if column.on_screen or not terminal.is_drawn]
-        self.no_room = write_whole_table(sink, terminal, shown, self.rows)
+        write_whole_table(sink, terminal, shown, self.rows)
 
 
 def field_grid(fields: Iterable[tuple[str, object]]) -> Grid:

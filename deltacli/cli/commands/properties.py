@@ -16,7 +16,7 @@ from deltacli.cli.invocation import invocation
 from deltacli.cli.options.common_options import CommitMetadataOption, DryRunOption, TableArgument, YesOption
 from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.interrupts import telling_commit
-from deltacli.cli.terminal.shell import again, again_with, again_with_flags, again_without, quoted_table
+from deltacli.cli.terminal.shell import again, again_with_flags, again_without, quoted_table
 from deltacli.errors import DeltacliError, Refused, UsageError
 
 if TYPE_CHECKING:
@@ -96,10 +96,7 @@ def _show(run: Run, spelling: str, table: Table, keys: Sequence[str] | None) -> 
     found = show_properties(snapshot)
     if keys is not None:
         found = _chosen(run, found, keys)
-    result = properties_result(table.uri, snapshot.version, found)
-    run.write(result)
-    if result.no_room:
-        run.note(f"to show all columns: {again_with(invocation.arguments, '--format', 'csv')}")
+    run.write(properties_result(table.uri, snapshot.version, found))
     is_sound = all(one.is_valid and one.is_known is not False for one in found)
     run.say_next(f"deltacli {'features' if is_sound else 'validate'} {quoted_table(spelling)}")
 

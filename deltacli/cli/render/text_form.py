@@ -6,23 +6,27 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, BinaryIO
 
+from deltacli.cli.invocation import invocation
 from deltacli.cli.render.columns import DRAWN_ROWS, GAP, Column, Row, exact_line, fit, left_out, pad
 from deltacli.cli.render.sections import Section, without_repetition
 from deltacli.cli.terminal.output import errors_follow, keep_heading
-from deltacli.cli.terminal.term import Style, Terminal, cells, encoded, shorten, visible
+from deltacli.cli.terminal.shell import again_with
+from deltacli.cli.terminal.term import Style, Terminal, cells, encoded, folded_command, shorten, visible
 
 
 def write_whole_table(
     sink: BinaryIO, terminal: Terminal, columns: Sequence[Column[Row]], rows: Sequence[Row], **options: Any
-) -> str:
+) -> None:
     """Write a table as `write_table` does; on a terminal that is too narrow, name the columns that are left out below
-    it. Return that remark, else an empty text.
+    it, and the command that shows them.
     """
     shown = write_table(sink, terminal, columns, rows, **options)
-    remark = "" if terminal.width is None else left_out(columns, rows, shown)
-    if remark and terminal.width is not None:
-        sink.write(encoded(terminal.paint(shorten(remark, terminal.width), Style.QUIET) + "\n"))
-    return remark
+    if terminal.width is not None and (remark := left_out(columns, rows, shown)):
+        command = again_with(invocation.arguments, "--format", "csv")
+        lines = [f"{remark}; to show all: {command}"]
+        if cells(lines[0]) > terminal.width:
+            lines = [shorten(f"{remark}; to show all:", terminal.width), *folded_command(command, terminal.width)]
+        sink.write(encoded("".join(terminal.paint(line, Style.QUIET) + "\n" for line in lines)))
 
 
 def write_sections(sink: BinaryIO, terminal: Terminal, sections: Sequence[Section]) -> None:
