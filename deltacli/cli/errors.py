@@ -233,7 +233,7 @@ _REPEATABLE = frozenset({"--allow-external", "--spark-conf", "--storage-option"}
 def _hint(error: DeltacliError, arguments: Sequence[str], table: str | None) -> str | None:
     """Return the next command; for a file outside the table, the same command with `--allow-external`."""
     if isinstance(error, PathExternal) and error.prefix is not None and arguments:
-        return again_with(arguments, "--allow-external", error.prefix, is_repeatable=True)
+        return _of_external(error, error.prefix, arguments, table)
     of_shares = error.code in ("share.address", "share.not-found")
     if of_shares and not error.hint:
         return _of_shares(arguments)
@@ -265,6 +265,15 @@ def _hint(error: DeltacliError, arguments: Sequence[str], table: str | None) -> 
     hint = with_files(hint, arguments)
     is_repeated = hint.replace(" --config ", " -c ") == again(arguments).replace(" --config ", " -c ")
     return None if is_repeated and error.exit_code == UsageError.exit_code else hint
+
+
+def _of_external(error: DeltacliError, prefix: str, arguments: Sequence[str], table: str | None) -> str:
+    """Return the command that opens a prefix; for one of the operating system, the one that names the commits."""
+    allowed = again_with(arguments, "--allow-external", prefix, is_repeatable=True)
+    if table is None or not re.match(r"/(?:bin|boot|etc|lib|proc|sbin|sys|usr)(?:/|\Z)", prefix):
+        return allowed
+    error.facts["if you trust the table"] = allowed
+    return f"deltacli validate {quoted_table(table)}"
 
 
 def _of_code(error: DeltacliError, arguments: Sequence[str], table: str | None) -> str | None:

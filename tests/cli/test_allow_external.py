@@ -89,7 +89,7 @@ def test_the_command_of_the_hint_opens_a_linked_directory(tmp_path: Path) -> Non
     assert 0 == deltacli(*shlex.split(hint)[1:]).code
 
 
-@pytest.mark.parametrize(("target", "hint"), [("/etc", "read {} --allow-external /etc"), ("/", "help path.external")])
+@pytest.mark.parametrize(("target", "hint"), [("/etc", "validate {}"), ("/", "help path.external")])
 def test_the_hint_for_a_linked_directory_does_not_name_its_parents(target: str, hint: str, tmp_path: Path) -> None:
     root = write_table(tmp_path / "t", add("sub dir/hostname"))
     (root / "sub dir").symlink_to(target)
@@ -98,6 +98,7 @@ def test_the_hint_for_a_linked_directory_does_not_name_its_parents(target: str, 
 
     hints = [line for line in refused.err.splitlines() if line.startswith("hint: ")]
     assert [f"hint: deltacli {hint.format(root)}"] == hints
+    assert (f"deltacli read {root} --allow-external /etc\n" in refused.err) == (target == "/etc")
 
 
 def test_one_suggested_command_opens_a_clone_with_partitions(tmp_path: Path) -> None:
