@@ -30,11 +30,12 @@ def outcome(place: Path) -> object:
 
 
 @pytest.mark.parametrize("kind", ["pipe", "directory", "device", "circle", "dangling"])
-def test_a_commit_that_is_not_a_regular_file_is_ignored_without_waiting(kind: str, tmp_path: Path) -> None:
+def test_a_newest_commit_that_is_not_a_regular_file_is_an_error_without_waiting(kind: str, tmp_path: Path) -> None:
     place = TableBuilder().commits(3).write(tmp_path)
     put(kind, place / commit_path(3))
 
-    assert (2, 2) == outcome(place)
+    assert "log.gap" == outcome(place)
+    assert 2 == open_at(LocalStorage(str(place))).snapshot(version=2).counts()[0].count
     assert [2, 1, 0] == [item.version for item in open_at(LocalStorage(str(place))).history().items]
 
 
