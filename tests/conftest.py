@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -73,6 +74,14 @@ def in_a_shell() -> Iterator[None]:
     """Tests read messages as a shell shows them; those of the Python API choose its own."""
     with spelled(ShellSpelling()):
         yield
+
+
+@pytest.fixture(autouse=True)
+def no_command_line_is_left() -> Iterator[None]:
+    """What a test runs in its own process settles how the next messages are written: not those of other tests."""
+    yield
+    if (module := sys.modules.get("deltacli.cli.invocation")) is not None:
+        module.invocation.begin(())
 
 
 @pytest.fixture

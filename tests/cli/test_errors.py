@@ -806,8 +806,7 @@ def test_a_hint_with_several_ways_is_no_command(sample: Path) -> None:
     assert "hint: add --engine spark, or omit --master\n" in told
 
 
-def test_a_table_is_named_once(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(invocation, "log_is_json", None)
+def test_a_table_is_named_once(capsys: pytest.CaptureFixture[str]) -> None:
     report_error(StorageFailed("ftp://h/t cannot be read"), ["snapshot", "ftp://h/t"], "ftp://h/t")
 
     assert "error: ftp://h/t cannot be read\nhint: deltacli help storage.failed\n" == capsys.readouterr().err

@@ -391,11 +391,11 @@ def test_a_table_of_a_catalog_is_refused(table: Path) -> None:
 def test_errors_and_findings_name_the_command_with_the_table(table: Path) -> None:
     lose_a_file(table)
     found = deltacli("validate", table, "--level", "storage")
-    assert f"deltacli undelete {table} --from COPY" in " ".join(found.out.split())
-    assert "undelete TABLE" not in found.out
+    assert f"look first: deltacli repair {table} --dry-run" in " ".join(found.out.split())
+    assert "repair TABLE" not in found.out
     document = deltacli("validate", table, "--level", "storage", "--json").document
     repairs = {one["rule"]: one["fix"]["repair"] for one in document["tables"][0]["findings"]}
-    assert f"deltacli undelete file://{table} --from COPY" in repairs["data.file-missing"]
+    assert f"deltacli repair file://{table} --dry-run" in repairs["data.file-missing"]
     lose_a_commit(table)
     hint = next(line for line in deltacli("snapshot", table).err.splitlines() if line.startswith("hint: "))
     back = f"   # or bring the files back: deltacli undelete {table} --from COPY"

@@ -324,7 +324,7 @@ def test_python_hints_at_the_function_that_opens_paimon_tables(root: Path) -> No
     with spelled(Spelling()), pytest.raises(UsageError) as raised:
         deltacli.open_table(root).history()
 
-    assert f"open_paimon({str(root)!r}).history()" == raised.value.hint
+    assert f"open_paimon({str(root)!r}).snapshot()" == raised.value.hint
     assert ["path"] == list(raised.value.facts)
 
 
