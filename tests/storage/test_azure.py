@@ -277,7 +277,8 @@ def test_files_of_an_account_without_batches_are_deleted_within_the_budget(
 
     azure.settle()
     assert (Deleted(), outcome) == (plain, type(busy))
-    assert (1, len(clock.waits) + 1) == (azure.asked("POST", "comp=batch"), azure.asked("DELETE", "/busy"))
+    assert 1 == azure.asked("POST", "comp=batch")
+    assert azure.asked("DELETE", "/busy") - len(clock.waits) in (0, 1)  # the other file, too, may wait for a busy host
     assert clock.now <= 60
     if isinstance(busy, Failed):
         assert "ServerBusy" in busy.reason
