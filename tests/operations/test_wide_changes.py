@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -43,11 +44,14 @@ def calls_of(change: Callable[[Table, int], None], columns: int, count: int) -> 
         calls += event in ("call", "c_call")
 
     before = sys.getprofile()
+    gc.collect()
+    gc.disable()  # or the finalizers of what other tests left are counted
     sys.setprofile(note)
     try:
         change(table, count)
     finally:
         sys.setprofile(before)
+        gc.enable()
     return calls
 
 
