@@ -139,18 +139,20 @@ def _brief(step: StepStatus) -> str:
     if step.code == "fleet.consent":
         return f"{step.kind} lacks consent = true in the policy"
     said = step.kind if step.state == "findings" else f"{step.kind} {step.state}"
-    return f"{said}: {step.message.partition('; to accept: ')[0]}"
+    lost = sorted(LOSING & _rules_of(step)) if step.is_unreadable else []  # else the message has them
+    return ", ".join([f"{said}: {step.message.partition('; to accept: ')[0]}", *lost])
+
+
+def _rules_of(step: StepStatus) -> set[str]:
+    return {str(found.get("rule")) for found in step.findings if found.get("severity") == "error"}
 
 
 def _weight_of(step: StepStatus) -> Weight:
-    """Return how bad the outcome of a step is. What a validation found of a table that it could not read counts less
-    than that: files may be missing because the log was read in part.
-    """
-    if step.is_unreadable:
-        return Weight.UNREADABLE
-    rules = {str(found.get("rule")) for found in step.findings if found.get("severity") == "error"}
+    rules = _rules_of(step)
     if not LOSING.isdisjoint(rules):
         return Weight.ROWS_LOST
+    if step.is_unreadable:
+        return Weight.UNREADABLE
     if step.state != "findings":
         return Weight.REFUSED if step.state == "refused" else Weight.FAILED
     return Weight.FINDINGS if UNREADABLE.isdisjoint(rules) else Weight.UNREADABLE

@@ -114,8 +114,13 @@ class TableStatus:
 
     @property
     def weights(self) -> set[Weight]:
-        """Return how bad its alerts are: `Weight.NONE` alone for a table without alerts."""
-        return {alert.weight for alert in self.found} or {Weight.NONE}
+        """Return how bad its alerts are: `Weight.NONE` alone for a table without alerts. A table that loses rows may
+        be one that cannot be read, too.
+        """
+        found = {alert.weight for alert in self.found}
+        if any(step.is_unreadable for step in self.steps.values()):
+            found.add(Weight.UNREADABLE)
+        return found or {Weight.NONE}
 
     @property
     def exceeded(self) -> list[Judgement]:
