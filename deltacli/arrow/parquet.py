@@ -114,7 +114,7 @@ def _open(source: Any, settings: dict[str, Any], *, keeps_memory: bool) -> Any:
 
 
 _WRITTEN = {"version": "2.6", "data_page_version": "1.0", "use_dictionary": True, "write_statistics": True}
-"""What `pyarrow.parquet.ParquetWriter` writes unless told otherwise."""
+"""Defaults of `pyarrow.parquet.ParquetWriter`."""
 
 
 def open_writer(sink: Any, schema: pyarrow.Schema, **settings: Any) -> Any:

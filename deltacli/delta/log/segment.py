@@ -252,12 +252,12 @@ def _absent(listing: LogListing, version: int) -> VersionAbsent:
 
 
 def not_a_file(listing: LogListing) -> LogIncomplete:
-    """Return the error for a newest commit whose name is taken by something that cannot be read."""
+    """Return the error for a newest commit whose name is taken by a directory, a device or a link to nothing."""
     version = listing.newest_version + 1
     return LogIncomplete(
         f"version {version} cannot be read: {commit_name(version)} is not a file",
-        facts=_readable_facts(listing),
-        hint=hint_readable(listing),
+        facts={"to repair it": "move it out of the log, then bring the commit back", **_readable_facts(listing)},
+        hint=_hint_bring_back(listing),
     )
 
 

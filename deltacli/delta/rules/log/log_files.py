@@ -284,7 +284,8 @@ def odd_names(view: ListingView) -> Iterator[Finding]:
     for directory in sorted({name.strip("/").split("/")[0] for name in view.directories} - KNOWN_DIRECTORIES):
         if directory == commit_name(after):
             message = f"{directory} is not a file, so version {after} cannot be read, and no commit can be made"
-            yield GAP.at(view.place(directory, after), message, seen="a directory or a link to nothing")
+            seen, expected = "a directory or a link to nothing", "a file; move this out of the log first"
+            yield GAP.at(view.place(directory, after), message, seen=seen, expected=expected)
             continue
         message = f"the directory {directory} is not defined by the protocol and is ignored"
         yield SUBDIR_UNKNOWN.at(view.place(directory), message)
