@@ -25,6 +25,9 @@ def test_no_command_takes_an_older_version_for_the_newest(make: Callable[[Path],
             done.code,
             done.err[done.err.index("version") :].splitlines()[0],
         )
+    known = deltacli("history", table)
+    assert (0, version - 1) == (known.code, int(known.out.splitlines()[1].split()[0]))
+    assert f"version {version} is missing from the log: deltacli validate" in known.err
     found = deltacli("validate", table, "--select", "log.gap")
 
     assert 1 == found.code

@@ -269,7 +269,7 @@ def test_a_table_with_an_unknown_reader_feature_counts_as_unreadable(
 
 
 def test_headline_document_and_page_count_the_same_tables(status: Status) -> None:
-    """A table can have both faults, also by one validation, which found a file missing and a protocol from the future."""
+    """A table can have both faults, also by one validation: a missing file and a protocol from the future."""
     lost = {"findings": [{"rule": "data.file-missing", "severity": "error", "message": "x"}]}
     broken = {"findings": [{"rule": "sidecar.missing", "severity": "error", "message": "x"}]}
     write_run(

@@ -17,7 +17,7 @@ from deltacli.delta.log.commit_times import CommitTime, TimestampSource, file_ti
 from deltacli.delta.log.segment import LogFile, LogListing
 from deltacli.engine.base import Engine
 from deltacli.errors import CommitCorrupt, FileMissing
-from deltacli.operations.table.find_log import list_log
+from deltacli.operations.table.find_log import list_log, taken_name
 from deltacli.progress import SILENT, Progress, weighed
 from deltacli.short_repr import short_repr
 from deltacli.storage import Storage
@@ -127,7 +127,8 @@ class History:
     """Commits newest first. `total` is their number in the log; fewer items mean that a limit cut the list.
 
     `lost` are versions that have a commit file but cannot be rebuilt, because earlier files are missing; `missing` are
-    versions without a commit file that no checkpoint replaces, and every gap between commit files.
+    versions without a commit file that no checkpoint replaces, and every gap between commit files, or after them if
+    the name of the next one is taken by something else.
     """
 
     table: str
@@ -172,6 +173,8 @@ def _read_commits(storage: Storage, engine: Engine, *, limit: int, counts: bool,
     history_items = engine.run(read, files, at_once=storage.capabilities.parallel_reads)
     items = _told(history_items, files, progress, counts=counts)
     gaps = gaps_of(listing)
+    if taken_name(storage, listing) is not None:
+        gaps += ((listing.newest_version + 1,) * 2,)
     lost = tuple(ranges_of(listing.commits.keys() - set(listing.reconstructable)))
     first = min(listing.commits, default=0)
     head = ((0, first - 1),) if lost and first and lost[0][0] == first else ()
