@@ -17,7 +17,7 @@ from pathlib import Path
 
 from deltacli.clock import system_clock
 from deltacli.documents import dumps
-from deltacli.fleet.running.journal_files import new_run_id
+from deltacli.fleet.running.journal import new_run_id
 from deltacli.fleet.running.session import summarize
 from deltacli.units import DAY_MS
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from deltacli.fleet.policy_file.keys import (
+from deltacli.fleet.policy_file.model import (
     GROUP_KEYS,
     POLICY_KEYS,
     SECTION_KEYS,

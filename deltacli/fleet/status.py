@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,17 +13,24 @@ import orjson
 
 from deltacli.documents import dumps
 from deltacli.errors import EXIT_FINDINGS, EXIT_OK, PartlyDone
-from deltacli.fleet.alerts import LOSING, Alert, StepStatus, Unread, Weight, alerts_of, without_shorter
-from deltacli.fleet.policy_file.keys import StepPolicy
-from deltacli.fleet.policy_file.model import FleetFile
-from deltacli.fleet.running.journal import RunRecord, read_record
-from deltacli.fleet.running.journal_files import SUFFIX, JournalFiles, Record, Summary, read_summary
-from deltacli.fleet.running.leases import process_is_alive
-from deltacli.fleet.thresholds import Judgement, State, judge_thresholds
+from deltacli.fleet.alerts import (
+    LOSING,
+    Alert,
+    Judgement,
+    State,
+    StepStatus,
+    Unread,
+    Weight,
+    alerts_of,
+    judge_thresholds,
+    without_shorter,
+)
+from deltacli.fleet.policy_file.model import FleetFile, StepPolicy
+from deltacli.fleet.running.journal import JournalFiles, Record, RunRecord, Summary, read_summary
 from deltacli.hints import command
 from deltacli.storage.secrets import all_without_secrets
 from deltacli.typing import Json, JsonObject
-from deltacli.units import format_timestamp, plural
+from deltacli.units import plural
 
 POINTS = 30
 """Number of values that a trend keeps."""
@@ -171,50 +177,13 @@ class TableStatus:
         }
 
 
-@dataclass(slots=True)
-class RunStatus:
-    """The newest run. `left` are due steps that it did not start; None as long as it has no end."""
-
-    run: str
-    started_ms: int
-    finished_ms: int | None = None
-    exit_code: int | None = None
-    left: int | None = None
-    host: str = ""
-    process: str = ""
-
-    @property
-    def is_active(self) -> bool:
-        """Return True if the run is still working, as far as this machine can tell."""
-        return self.finished_ms is None and self.host == socket.gethostname() and process_is_alive(self.process)
-
-    @property
-    def state(self) -> str:
-        """Return `complete`, `active`, or `interrupted` where it left something."""
-        if self.finished_ms is not None and not self.left:
-            return "complete"
-        return "active" if self.is_active else "interrupted"
-
-    def as_json(self) -> dict[str, Json]:
-        """Return the run for documents. What is not known yet is null."""
-        return {
-            "run": self.run,
-            "state": self.state,
-            "startedMs": self.started_ms,
-            "started": format_timestamp(self.started_ms),
-            "finishedMs": self.finished_ms,
-            "exit": self.exit_code,
-            "left": self.left,
-        }
-
-
 @dataclass
 class FleetStatus:
     """The tables, those with the worst alerts and the most lost files first, and the newest run."""
 
     tables: list[TableStatus]
     runs: int
-    newest: RunStatus | None
+    newest: RunRecord | None
     trends: dict[str, deque[Point]] = field(default_factory=dict)
     """Number -> its sum over all tables at the end of each run."""
 
@@ -282,9 +251,8 @@ def read_status(
     """
     summary = read_summary(state)
     reader = StatusReader(summary)
-    for name, line in JournalFiles(state, summary).added():
-        if (record := read_record(line)) is not None:
-            reader.take(name.removesuffix(SUFFIX), record)
+    for run, record in JournalFiles(state, summary).added():
+        reader.take(run, record)
     status = reader.result(frozenset(only))
     policies = {group.name: group.policy for group in file.groups}
     for table in status.tables:
@@ -306,11 +274,11 @@ class StatusReader:
         self._tables = {
             state["table"]: _table_of(state, trends) for state, trends in summary.tables if "group" in state
         }
-        self._runs: dict[str, RunStatus] = {}
+        self._runs: dict[str, RunRecord] = {}
         self._earlier: int = of_runs.get("runs", 0)
         """Runs of the summary, but for the newest one."""
         if newest := of_runs.get("newest"):
-            self._runs[newest["run"]] = RunStatus(*(newest[name] for name in RunRecord.KEPT))
+            self._runs[newest["run"]] = RunRecord(*(newest[name] for name in RunRecord.KEPT))
             self._earlier -= 1
         self._newest_of: dict[str, str] = dict(of_runs.get("newestOf", {}))
         self._sums: dict[str, dict[str, int]] = {group: dict(sums) for group, sums in of_runs.get("sums", {}).items()}
@@ -343,9 +311,7 @@ class StatusReader:
             case "run-started" | "run-resumed":
                 self._begin(run, record)
             case "run-finished" if run in self._runs:
-                found = self._runs[run]
-                found.finished_ms, found.exit_code = record["timestampMs"], record.get("exit")
-                found.left = record.get("left", 0)
+                self._runs[run].take(record)
                 self._note_totals(record["timestampMs"])
             case "table-gone" if "table" in record:
                 self._forget(record["table"])
@@ -353,9 +319,7 @@ class StatusReader:
                 self._take_table(run, record)
 
     def _begin(self, run: str, record: Record) -> None:
-        found = self._runs.setdefault(run, RunStatus(run, record["timestampMs"]))
-        found.finished_ms = found.exit_code = found.left = None
-        found.host, found.process = str(record.get("host", "")), str(record.get("process", ""))
+        self._runs.setdefault(run, RunRecord(run)).take(record)
         for group in record.get("groups", ()):
             self._newest_of[group] = max(run, self._newest_of.get(group, run))
 

@@ -9,8 +9,7 @@ import pytest
 
 from deltacli.errors import NoSpace
 from deltacli.fleet.planning.due import LastRun
-from deltacli.fleet.running.journal import Journal, JournalWriter
-from deltacli.fleet.running.journal_files import new_run_id
+from deltacli.fleet.running.journal import Journal, JournalWriter, new_run_id
 
 
 def test_a_torn_line_is_skipped_and_ended_by_the_next_writer(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 from deltacli.cli.app import run
 from deltacli.errors import UsageError
 from deltacli.fleet.policy_file.checking import check_fleet_file
-from deltacli.fleet.policy_file.keys import CheckpointPolicy, VacuumPolicy
+from deltacli.fleet.policy_file.model import CheckpointPolicy, VacuumPolicy
 from deltacli.fleet.policy_file.reading import read_fleet_file, require_fleet_file
 from deltacli.fleet.policy_file.toml_lines import key_lines
 from deltacli.units import DAY_MS

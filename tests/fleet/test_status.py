@@ -15,7 +15,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from deltacli.cli.app import run
 from deltacli.fleet.alerts import StepStatus, advice_for
-from deltacli.fleet.policy_file.keys import VacuumPolicy
+from deltacli.fleet.policy_file.model import VacuumPolicy
 from deltacli.fleet.running.journal import JournalWriter
 from deltacli.units import DAY_MS
 from tests.cli.test_documents import validate

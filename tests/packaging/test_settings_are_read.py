@@ -14,7 +14,7 @@ import pytest
 
 import deltacli
 from deltacli.cli.options.configuration import _KEYS, Variable
-from deltacli.fleet.policy_file import keys, model
+from deltacli.fleet.policy_file import model
 from deltacli.sharing.client import limits
 from deltacli.sharing.configuration import profiles, settings
 
@@ -23,11 +23,10 @@ PLACES = {
     settings: ("sharing/configuration/settings.py", "sharing/configuration/shares_yaml.py"),
     profiles: ("sharing/configuration/profiles.py",),
     limits: ("sharing/client/limits.py",),
-    keys: ("fleet/policy_file/",),
     model: ("fleet/policy_file/",),
 }
 """The modules whose classes have the settings -> the modules that only read files."""
-LEAST = {settings: 40, profiles: 5, limits: 10, keys: 30, model: 20}
+LEAST = {settings: 40, profiles: 5, limits: 10, model: 50}
 
 
 @dataclass

@@ -11,10 +11,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.errors import EXIT_BUG, EXIT_OK, DeltacliError, PartlyDone, UsageError
 from deltacli.fleet.planning.discovery import Discovery, FoundTable, Opener, discover
-from deltacli.fleet.planning.due import FAR, NEAR, NO_PAST, Past, PlannedStep, expiry_cutoff_ms, plan_steps
-from deltacli.fleet.planning.facts import TableFacts, read_facts
-from deltacli.fleet.policy_file.keys import ExpirePolicy, VacuumPolicy
-from deltacli.fleet.policy_file.model import FleetFile, Group, Policy
+from deltacli.fleet.planning.due import (
+    FAR,
+    NEAR,
+    NO_PAST,
+    Past,
+    PlannedStep,
+    TableFacts,
+    expiry_cutoff_ms,
+    plan_steps,
+    read_facts,
+)
+from deltacli.fleet.policy_file.model import ExpirePolicy, FleetFile, Group, Policy, VacuumPolicy
 from deltacli.hints import nearest_name, parameter
 from deltacli.progress import SILENT, Progress
 from deltacli.storage.secrets import without_secrets

@@ -1,22 +1,263 @@
-"""A policy file as values: groups of tables, each with its resolved policy."""
+"""A policy file as values: the settings of its sections, its keys, and groups of tables, each with its resolved policy.
+
+The settings of a section are a class, whose fields declare what its keys mean and their defaults. The reader and the
+JSON Schema are made from them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import Field, dataclass, field, fields
+from enum import StrEnum
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from deltacli.fleet.policy_file.keys import (
-    ALERT_KEYS,
-    STEP_KEYS,
-    AlertPolicy,
-    Key,
-    RunSettings,
-    StepPolicy,
-    Webhook,
-)
+from deltacli.delta.rules.framework.base import Severity
+from deltacli.operations.optimize.request import OptimizeRequest
+from deltacli.operations.vacuum.request import VacuumRequest
+from deltacli.operations.validate.request import ValidateRequest
+from deltacli.request_fields import Kind, Option, option
 from deltacli.typing import Json
+from deltacli.units import DAY_MS, UNITS_MS, Window, format_duration
+
+
+class Key(NamedTuple):
+    """A key. `default` is text for people; a key without one has no value where it is missing. `of`: the field of the
+    value, where it is not named like the key.
+    """
+
+    name: str
+    kind: Kind
+    meaning: str
+    default: str | None = None
+    choices: tuple[str, ...] = ()
+    of: str | None = None
+
+    @property
+    def field(self) -> str:
+        return self.of or self.name.replace("-", "_")
+
+    def shown(self, value: Any) -> Json:  # Any: a value of the kind
+        """Return a value as in a file."""
+        if self.kind in _WRITERS:
+            return _WRITERS[self.kind](value)
+        return list(value) if isinstance(value, tuple) else value
+
+    @property
+    def expected(self) -> str:
+        """Return what the value may be."""
+        return ", ".join(self.choices) if self.choices else self.kind.value
+
+
+_WRITERS: Mapping[Kind, Callable[[Any], str]] = {  # Any: a value of the kind
+    Kind.CHOICE: str,
+    Kind.DURATION: format_duration,
+    Kind.FLAG: lambda flag: str(flag).lower(),
+    Kind.SHARE: lambda share: f"{100 * share:g}%",
+    Kind.WINDOW: str,
+}
+
+
+def _keys(settings: type[Any], *names: str) -> tuple[Key, ...]:  # Any: a dataclass
+    """Return the keys for some fields of a section, by default all."""
+    declared = {one.name: one for one in fields(settings)}
+    return tuple(_key(declared[name]) for name in names or declared)
+
+
+def _key(one: Field[Any]) -> Key:
+    option: Option = one.metadata["option"]
+    kind = Kind.TEXTS if option.kind is Kind.PATTERNS else option.kind or Kind.TEXT
+    default = None if one.default in (None, ()) else _WRITERS.get(kind, str)(one.default)
+    name = one.name.removesuffix("_ms").replace("_", "-")
+    return Key(name, kind, option.policy or option.meaning, default, tuple(option.choices or ()), one.name)
+
+
+def _every(default: int) -> Any:  # Any: a field
+    return option("Minimum time between two runs of the step on a table.", kind=Kind.DURATION, default=default)
+
+
+def _consent() -> Any:  # Any: a field
+    return option("Allow the step, which deletes files, to run without a question.", kind=Kind.FLAG, default=False)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointPolicy:
+    """Write a checkpoint when the log is this far behind."""
+
+    commits: int = option("Write a checkpoint from so many commits since the last one.", kind=Kind.COUNT, default=100)
+    log_bytes: int | None = option(
+        "Write a checkpoint from so many bytes of commits since the last one.", kind=Kind.SIZE
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ExpirePolicy:
+    """Delete log files that no kept version needs."""
+
+    every: int = _every(DAY_MS)
+    retention_ms: int | None = None
+    allow_retention_below_ms: int | None = None
+    consent: bool = _consent()
+
+
+@dataclass(frozen=True, kw_only=True)
+class VacuumPolicy(VacuumRequest):
+    """Delete data files that no retained version needs."""
+
+    every: int = _every(7 * DAY_MS)
+    consent: bool = _consent()
+
+
+@dataclass(frozen=True, kw_only=True)
+class OptimizePolicy(OptimizeRequest):
+    """Compact small files."""
+
+    every: int = _every(DAY_MS)
+    small_files: float | None = option(
+        "Share of data files below half of the target from which files are rewritten.", kind=Kind.SHARE
+    )
+    window: Window | None = option("Time of the day, in UTC, in which files are rewritten.", kind=Kind.WINDOW)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ValidatePolicy(ValidateRequest):
+    """Check tables against the rules."""
+
+    every: int = _every(7 * DAY_MS)
+    baselines: str | None = option("Directory with a file of accepted findings per table.")
+    fail_on: str = option(
+        "Severity from which findings fail the step.", kind=Kind.CHOICE, default=Severity.ERROR, choices=Severity
+    )
+
+    def require_files(self) -> None:
+        """Accept a sample at a level that opens no files: a policy may inherit one of the two."""
+
+
+@dataclass(frozen=True, slots=True)
+class AlertPolicy:
+    """The thresholds of tables, None where there is none. Shares are parts of 1."""
+
+    log_bytes: int | None = option("Alert from so many bytes of log.", kind=Kind.SIZE)
+    checkpoint_age: int | None = option(
+        "Alert when newer commits exist and the last checkpoint is older.", kind=Kind.DURATION
+    )
+    small_files: float | None = option("Alert from this share of data files below 16 MiB.", kind=Kind.SHARE)
+    tombstones: float | None = option(
+        "Alert from this share of tombstones among all file actions of the table.", kind=Kind.SHARE
+    )
+    least_files: int = option("Minimum number of data files for the alerts on shares.", kind=Kind.COUNT, default=20)
+    failed_rules: int | None = option("Alert from so many rules with errors or warnings.", kind=Kind.COUNT)
+
+
+class SentRuns(StrEnum):
+    ALWAYS = "always"
+    ALERTS = "alerts"
+
+
+@dataclass(frozen=True, slots=True)
+class Webhook:
+    """Where the summary of each run is sent. Durations are milliseconds; the secret is read when it is needed."""
+
+    url: str
+    secret_env: str | None = option("Environment variable with the secret of the signature.")
+    secret_file: str | None = option("File with the secret of the signature.")
+    when: str = option(
+        "Runs to send: all, or those that do not exit with 0.",
+        kind=Kind.CHOICE,
+        default=SentRuns.ALWAYS,
+        choices=SentRuns,
+    )
+    retry_budget: int = option(
+        "Time within which a failed request is repeated.", kind=Kind.DURATION, default=30 * UNITS_MS["second"]
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RunSettings:
+    """How the tables of a file are worked on. `leases` None: below `state`."""
+
+    state: str = option("Directory of the journal and the leases.", default="fleet-state")
+    leases: str | None = option("Directory of the leases, a path or URI, where several machines share tables.")
+    lease: int = option(
+        "Time after which the lease of a run that stopped renewing it expires.",
+        kind=Kind.DURATION,
+        default=UNITS_MS["hour"],
+    )
+    jobs: int = option("Tables that are worked on at once.", kind=Kind.COUNT, default=4)
+    calls_per_second: int | None = option("Maximum rate of requests to each remote store.", kind=Kind.COUNT)
+
+
+STEP_TYPES: Mapping[str, type[Any]] = {
+    "checkpoint": CheckpointPolicy,
+    "log-expire": ExpirePolicy,
+    "vacuum": VacuumPolicy,
+    "validate": ValidatePolicy,
+    "optimize": OptimizePolicy,
+}
+"""Step -> the class of its settings. Durations are milliseconds, sizes bytes."""
+
+StepPolicy = CheckpointPolicy | ExpirePolicy | VacuumPolicy | ValidatePolicy | OptimizePolicy
+
+
+GROUP_KEYS = (
+    Key("policy", Kind.TEXT, "Name of the policy of these tables."),
+    Key("globs", Kind.TEXTS, "Patterns of directories: *, ?, […] within a name, ** for any directories."),
+    Key("prefixes", Kind.TEXTS, "Directories: every table at or below them."),
+    Key("tables", Kind.TEXTS, "Tables: paths or URIs."),
+    Key("lists", Kind.TEXTS, "Files with one path or URI of a table per line; # begins a comment."),
+    Key("exclude", Kind.TEXTS, "Patterns of directories that do not belong to the group, with all below them."),
+)
+
+STEP_KEYS: Mapping[str, tuple[Key, ...]] = {
+    "checkpoint": _keys(CheckpointPolicy),
+    "log-expire": (
+        *_keys(ExpirePolicy, "every"),
+        *_keys(VacuumRequest, "retention_ms", "allow_retention_below_ms"),
+        *_keys(ExpirePolicy, "consent"),
+    ),
+    "vacuum": (
+        *_keys(VacuumPolicy, "every", "retention_ms", "allow_retention_below_ms", "mode", "max_delete", "protect_from"),
+        *_keys(VacuumPolicy, "quarantine", "consent"),
+    ),
+    "validate": _keys(ValidatePolicy, "every", "level", "sample", "select", "ignore", "baselines", "fail_on"),
+    "optimize": _keys(OptimizePolicy, "every", "target_size", "max_bytes", "small_files", "window"),
+}
+"""Step -> its keys. A policy has a table per step; `false` in its place turns an inherited step off."""
+
+ALERT_KEYS = _keys(AlertPolicy)
+"""The thresholds of a policy. `false` in place of the table turns inherited ones off."""
+
+SECTION_KEYS: Mapping[str, tuple[Key, ...]] = {**STEP_KEYS, "alerts": ALERT_KEYS}
+"""The tables of a policy: its steps, and its thresholds."""
+
+DESTRUCTIVE = frozenset({"log-expire", "vacuum"})
+"""The steps that delete files."""
+
+_OF_RUNS_ONLY = frozenset({"every", "consent", "commits", "log_bytes", "baselines", "fail_on", "small_files", "window"})
+
+
+def parameters_of(kind: str, settings: StepPolicy | None) -> dict[str, Any]:  # Any: values of parameters
+    """Return the parameters with which a command does a step as its policy says, without those of a default."""
+    if settings is None:
+        return {}
+    defaults = {one.name: one.default for one in fields(settings)}
+    keys = [key for key in STEP_KEYS[kind] if key.field not in _OF_RUNS_ONLY]
+    given = {key: getattr(settings, key.field) for key in keys}
+    return {key.field: key.shown(value) for key, value in given.items() if value not in ((), None, defaults[key.field])}
+
+
+POLICY_KEYS = (Key("inherits", Kind.TEXT, "Name of the policy whose steps and keys this one starts from."),)
+
+TOP_KEYS = (
+    Key("exclude", Kind.TEXTS, "Patterns of directories that belong to no group, with all below them."),
+    *_keys(RunSettings),
+)
+
+WEBHOOK_KEYS = (
+    Key("url", Kind.TEXT, "Address to which the summary of each run is sent: https, or http on loopback."),
+    *_keys(Webhook, "secret_env", "secret_file", "when", "retry_budget"),
+)
+"""Keys of the table `webhook` at the top."""
 
 
 class Policy(NamedTuple):

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from deltacli.delta.protocol.intervals import DEFAULT_DELETED_FILE_RETENTION_MS, DEFAULT_LOG_RETENTION_MS
 from deltacli.errors import UsageError
-from deltacli.fleet.policy_file.keys import (
+from deltacli.fleet.policy_file.model import (
     GROUP_KEYS,
     POLICY_KEYS,
     SECTION_KEYS,
@@ -21,13 +21,17 @@ from deltacli.fleet.policy_file.keys import (
     TOP_KEYS,
     WEBHOOK_KEYS,
     AlertPolicy,
+    Entry,
     ExpirePolicy,
+    FleetFile,
+    Group,
     Key,
+    Policy,
+    Problem,
     RunSettings,
     VacuumPolicy,
     Webhook,
 )
-from deltacli.fleet.policy_file.model import Entry, FleetFile, Group, Policy, Problem
 from deltacli.fleet.policy_file.toml_lines import KeyPath, key_lines
 from deltacli.hints import command, nearest_name
 from deltacli.loopback import is_loopback

@@ -18,7 +18,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from deltacli.errors import UsageError
-from deltacli.fleet.policy_file.keys import Webhook
+from deltacli.fleet.policy_file.model import Webhook
 from deltacli.loopback import is_loopback
 from deltacli.release import VERSION
 from deltacli.storage.retry import PASSING_STATUS

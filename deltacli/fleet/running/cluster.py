@@ -19,10 +19,9 @@ from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.errors import DeltacliError, FileMissing, Refused
 from deltacli.fleet.planning.discovery import FoundTable
-from deltacli.fleet.planning.facts import TableFacts
+from deltacli.fleet.planning.due import TableFacts
 from deltacli.fleet.planning.plan import FactsPiece, PlanProblem, look, read_here
-from deltacli.fleet.policy_file.keys import DESTRUCTIVE, ValidatePolicy
-from deltacli.fleet.policy_file.model import Policy
+from deltacli.fleet.policy_file.model import DESTRUCTIVE, Policy, ValidatePolicy
 from deltacli.fleet.running.steps import StepOutcome, StepWork, attempt, carry_out
 from deltacli.operations.table.find_log import require_delta
 from deltacli.operations.table.handle import TableHandle

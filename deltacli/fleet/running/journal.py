@@ -1,25 +1,50 @@
-"""The journal: one file per run in the state directory, one line per event, only ever appended to.
+"""The journal: one file per run in the state directory, one line per event, only ever appended to. Old files are
+compressed in an archive, and a summary makes most of them unnecessary to read.
 
 A line is written by one call, and a reader skips what is not a whole line. So the journal is readable at every moment,
-also while runs write to it and after one was killed. `journal_files` reads the files.
+also while runs write to it and after one was killed. The summary names the files that it covers, with the bytes of
+each. So every line is read once: it is in the summary, or read after it. A run is in the archive before its file is
+deleted, so a crash between any two writes loses nothing. Without a summary, or with a damaged one, all files are read.
 """
 
 from __future__ import annotations
 
+import gzip
 import os
-from collections.abc import Collection, Iterable, Mapping
+import secrets
+import shutil
+import socket
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
-from typing import ClassVar
+from typing import Any, ClassVar, NamedTuple
+from zlib import crc32
+from zlib import error as compression_error
 
 from deltacli.clock import Clock, system_clock
 from deltacli.documents import dumps, loads
+from deltacli.errors import UsageError
 from deltacli.fleet.planning.due import LastRun, Past
-from deltacli.fleet.running.journal_files import JOURNAL, SUFFIX, JournalFiles, Record, Summary, read_summary
-from deltacli.storage.replacement import unwritable
-from deltacli.typing import JsonObject
+from deltacli.fleet.running.leases import process_is_alive
+from deltacli.storage.replacement import replacement, unwritable
+from deltacli.typing import Json, JsonObject
+from deltacli.units import DAY_MS, format_timestamp
 
+JOURNAL = "journal"
+ARCHIVE = "journal-archive"
+SUMMARY = "journal-summary.ndjson"
+SUFFIX = ".ndjson"
+_COMPRESSED = f"{SUFFIX}.gz"
+_FORMAT = 1
+ARCHIVE_AFTER_MS = 7 * DAY_MS
+"""Age from which the file of a run is archived."""
+MOST_BYTES = 64 << 20
+"""Bytes of journal from which younger files are archived, too, the oldest first."""
+
+Record = JsonObject
 Facts = tuple[int | None, ...]
 
 SUCCEEDED = frozenset({"done", "nothing", "findings"})
@@ -92,8 +117,10 @@ class RunRecord:
     started_ms: int = 0
     finished_ms: int | None = None
     exit_code: int | None = None
-    left: int = 0
-    """Due steps that were not started."""
+    left: int | None = None
+    """Due steps that were not started; None as long as the run has no end."""
+    host: str = field(default="", compare=False)
+    process: str = field(default="", compare=False)
     steps: dict[tuple[str, str], str] = field(default_factory=dict)
     """Table and step -> the state in which it ended; of the newest run only."""
 
@@ -101,6 +128,41 @@ class RunRecord:
     def is_complete(self) -> bool:
         """Return True if nothing is left of the run."""
         return self.finished_ms is not None and not self.left
+
+    @property
+    def is_active(self) -> bool:
+        """Return True if the run is still working, as far as this machine can tell."""
+        return self.finished_ms is None and self.host == socket.gethostname() and process_is_alive(self.process)
+
+    @property
+    def state(self) -> str:
+        """Return `complete`, `active`, or `interrupted` where it left something."""
+        if self.is_complete:
+            return "complete"
+        return "active" if self.is_active else "interrupted"
+
+    def take(self, record: Record) -> None:
+        """Take one event; those that are not about the whole run change nothing."""
+        match record["type"]:
+            case "run-started" | "run-resumed":
+                self.started_ms = self.started_ms or record["timestampMs"]
+                self.finished_ms = self.exit_code = self.left = None
+                self.host, self.process = str(record.get("host", "")), str(record.get("process", ""))
+            case "run-finished":
+                self.finished_ms, self.exit_code = record["timestampMs"], record.get("exit")
+                self.left = record.get("left", 0)
+
+    def as_json(self) -> dict[str, Json]:
+        """Return the run for documents. What is not known yet is null."""
+        return {
+            "run": self.run,
+            "state": self.state,
+            "startedMs": self.started_ms,
+            "started": format_timestamp(self.started_ms),
+            "finishedMs": self.finished_ms,
+            "exit": self.exit_code,
+            "left": self.left,
+        }
 
 
 class Journal:
@@ -143,9 +205,8 @@ class Journal:
     def refresh(self) -> None:
         """Read the lines that were added since the last time. Raises UsageError where the journal is not readable."""
         with self._lock:
-            for name, line in self._files.added():
-                if (record := read_record(line)) is not None:
-                    self.take(name.removesuffix(SUFFIX), record)
+            for run, record in self._files.added():
+                self.take(run, record)
 
     def past_of(self, table: str) -> Past:
         """Return the last successful run of each step of a table."""
@@ -172,14 +233,8 @@ class Journal:
                 if other.run < run:
                     other.steps.clear()  # only the newest run can be resumed
             found = self._runs[run] = RunRecord(run)
+        found.take(record)
         match record["type"]:
-            case "run-started":
-                found.started_ms = record["timestampMs"]
-            case "run-resumed":
-                found.finished_ms = None
-            case "run-finished":
-                found.finished_ms, found.exit_code = record["timestampMs"], record.get("exit")
-                found.left = record.get("left", 0)
             case "table-facts" if "table" in record:
                 self._facts[record["table"]] = str(record.get("group", "")), _key_facts(record.get("facts", {}))
             case "table-gone" if "table" in record:
@@ -222,3 +277,197 @@ def read_record(line: bytes) -> Record | None:
 
 def _has_texts(record: Record, *names: str) -> bool:
     return all(isinstance(record.get(name), str) for name in names)
+
+
+def new_run_id(now_ms: int, newest: str | None = None) -> str:
+    """Return the name of a run: names are in the order of their beginnings, also where the clock was set back, and no
+    two are equal.
+    """
+    last_ms = -1 if newest is None else _begin_of(newest)
+    moment = format_timestamp(max(now_ms, last_ms + 1)).replace("-", "").replace(":", "").replace(".", "")
+    return f"{moment}-{secrets.token_hex(4)}"
+
+
+def _begin_of(run: str) -> int:
+    """Return the time in the name of a run, or of its file; -1 if it has no time."""
+    try:
+        moment = datetime.strptime(run.partition("-")[0], "%Y%m%dT%H%M%S%fZ").replace(tzinfo=UTC)
+    except ValueError:
+        return -1
+    return round(moment.timestamp() * 1_000)
+
+
+class TableLines(NamedTuple):
+    """What a summary has about a table: its state, and its trends as they are in the file."""
+
+    state: Record
+    trends: bytes
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What the journal has about the runs in some files. `files` is the number of bytes of each that are covered;
+    `unfinished` are those of runs without an end, which are not archived.
+    """
+
+    files: Mapping[str, int] = field(default_factory=dict)
+    unfinished: tuple[str, ...] = ()
+    of_runs: Record = field(default_factory=dict)
+    tables: Iterable[TableLines] = ()
+
+    def write(self, state: Path) -> None:
+        """Replace the summary of a state directory atomically. Raises StorageFailed."""
+        head = {"fleetJournalSummary": _FORMAT, "files": self.files, "unfinished": self.unfinished, **self.of_runs}
+        with replacement(str(state / SUMMARY)) as file:
+            checksum = count = 0
+            for line in self._lines(head):
+                checksum = crc32(line, checksum)
+                count += 1
+                file.write(line)
+            file.write(dumps({"lines": count, "crc32": checksum}) + b"\n")
+
+    def _lines(self, head: Record) -> Iterator[bytes]:
+        yield dumps(head) + b"\n"
+        for table in self.tables:
+            yield dumps(table.state) + b"\n"
+            yield table.trends + b"\n"
+
+
+def read_summary(state: Path) -> Summary:
+    """Return the summary of a state directory; an empty one if it does not exist, is damaged, or does not
+    belong to the files.
+    """
+    try:
+        data = (state / SUMMARY).read_bytes()
+        end = data.rindex(b"\n", 0, -1) + 1
+        last = loads(data[end:])
+        if crc32(memoryview(data)[:end]) != last["crc32"]:
+            return Summary()
+        head, *lines = data[: end - 1].split(b"\n")
+        known = loads(head)
+        if known.pop("fleetJournalSummary") != _FORMAT or len(lines) != last["lines"] - 1:
+            return Summary()
+        files = {str(name): int(size) for name, size in known.pop("files").items()}
+        tables = [TableLines(loads(one), trends) for one, trends in zip(lines[::2], lines[1::2], strict=True)]
+        found = Summary(files, tuple(known.pop("unfinished")), known, tables)
+    except (OSError, ValueError, KeyError, TypeError):
+        return Summary()
+    return found if all(_size(state / JOURNAL / name, size) >= size for name, size in files.items()) else Summary()
+
+
+def _size(path: Path, otherwise: int) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return otherwise  # archived
+
+
+class JournalFiles:
+    """Reads what was added to the files of a journal, each line once. Raises UsageError where one cannot be read."""
+
+    def __init__(self, state: Path, summary: Summary) -> None:
+        self._directory, self._archive = state / JOURNAL, state / ARCHIVE
+        self.offsets = dict(summary.files)
+        self._unpacked = set(summary.files)
+        """Names whose archived file has nothing to add."""
+        self._archived: tuple[int, list[str]] = (-1, [])
+
+    def names(self) -> list[str]:
+        """Return the files of all runs, in the order of the runs."""
+        return sorted({*_names_in(self._directory, SUFFIX), *self._archived_names()})
+
+    def _archived_names(self) -> list[str]:
+        """Return the names of archived runs, which are listed again only when the directory has changed."""
+        try:
+            changed_ns = self._archive.stat().st_mtime_ns
+        except FileNotFoundError:
+            return []
+        if changed_ns != self._archived[0]:
+            names = [name.removesuffix(".gz") for name in _names_in(self._archive, _COMPRESSED)]
+            self._archived = changed_ns, names
+        return self._archived[1]
+
+    def added(self) -> Iterator[tuple[str, Record]]:
+        """Yield the events that were added since the last time, with their runs."""
+        try:
+            for name in self.names():
+                yield from ((name.removesuffix(SUFFIX), record) for record in self.records(name))
+        except (OSError, EOFError, compression_error) as fault:
+            reason = (getattr(fault, "strerror", None) or str(fault)).lower()
+            raise UsageError(f"the journal {self._directory} cannot be read: {reason}", code="fleet.state") from fault
+
+    def records(self, name: str) -> Iterator[Record]:
+        """Yield the events of a file that were not read before."""
+        return (record for line in self._lines(name) if (record := read_record(line)) is not None)
+
+    def _lines(self, name: str) -> Iterator[bytes]:
+        path = self._directory / name
+        try:
+            if path.stat().st_size > self.offsets.get(name, 0):
+                with path.open("rb") as file:
+                    yield from self._whole_lines(name, file)
+        except FileNotFoundError:
+            if name not in self._unpacked:
+                with gzip.open(self._archive / f"{name}.gz") as packed:
+                    yield from self._whole_lines(name, packed)
+                self._unpacked.add(name)
+
+    def _whole_lines(self, name: str, file: Any) -> Iterator[bytes]:  # Any: a file of bytes, compressed or not
+        offset = self.offsets.get(name, 0)
+        file.seek(offset)
+        for line in file:
+            if not line.endswith(b"\n"):
+                return  # being written, or torn
+            offset += len(line)
+            self.offsets[name] = offset
+            yield line
+
+
+def archive(state: Path, summary: Summary, newest: str, now_ms: int, *, most_bytes: int = MOST_BYTES) -> None:
+    """Compress the files that a written summary covers: those of old runs, and the oldest until at most so many bytes
+    are left. Runs that have not ended, and the newest one, are left alone. Raises StorageFailed.
+    """
+    directory = state / JOURNAL
+    sizes = {name: _size(directory / name, -1) for name in _names_in(directory, SUFFIX)}
+    left = sum(sizes.values())
+    for name in sorted(sizes):
+        is_old = now_ms - _begin_of(name) >= ARCHIVE_AFTER_MS
+        is_covered = summary.files.get(name) == sizes[name] and name not in summary.unfinished
+        if is_covered and name != newest and (is_old or left > most_bytes):
+            _archive_file(directory / name, state / ARCHIVE)
+            left -= sizes[name]
+
+
+def _archive_file(path: Path, directory: Path) -> None:
+    """Move a file into the archive: it is complete there before it is deleted here."""
+    try:
+        directory.mkdir(exist_ok=True)
+        with (
+            path.open("rb") as source,
+            replacement(str(directory / f"{path.name}.gz")) as sink,
+            gzip.GzipFile(fileobj=sink, mode="wb", compresslevel=5, mtime=0) as packed,
+        ):
+            shutil.copyfileobj(source, packed)
+        _sync(directory)
+        path.unlink(missing_ok=True)
+    except FileNotFoundError:
+        return  # another run has archived it
+    except OSError as fault:
+        raise unwritable(str(path), fault) from fault
+
+
+def _sync(directory: Path) -> None:
+    """Write the names in a directory to the disk, where the system can."""
+    with suppress(OSError):
+        descriptor = os.open(directory, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _names_in(directory: Path, suffix: str) -> list[str]:
+    try:
+        return [name for name in os.listdir(directory) if name.endswith(suffix) and not name.startswith(".")]
+    except FileNotFoundError:
+        return []

@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from deltacli.clock import Clock
 from deltacli.delta.log.log_path import commit_name
 from deltacli.errors import EXIT_FINDINGS, EXIT_OK, DeltacliError, PartlyDone, Refused
+from deltacli.fleet.alerts import Judgement
 from deltacli.fleet.planning.due import LastRun, Past, PlannedStep
 from deltacli.fleet.planning.plan import FleetPlan, PlanProblem, TablePlan, plan_table
-from deltacli.fleet.policy_file.keys import DESTRUCTIVE
+from deltacli.fleet.policy_file.model import DESTRUCTIVE
 from deltacli.fleet.request import FleetRunRequest
 from deltacli.fleet.running.journal import NOT_DONE, SUCCEEDED, Journal, JournalWriter
 from deltacli.fleet.running.leases import Holder, Leases
 from deltacli.fleet.running.steps import StepOutcome, StepWork, attempt
-from deltacli.fleet.thresholds import Judgement
 from deltacli.hints import parameter
 from deltacli.progress import SILENT, Progress
 from deltacli.storage.secrets import without_secrets
@@ -170,7 +170,6 @@ class FleetRunner:
     ticks: Callable[[], float] = time.monotonic
     began: float | None = None
     attempt: Callable[[StepWork], StepOutcome] = attempt
-    on_table: Callable[[TableReport], None] = lambda _: None
     _stopping: Event = field(default_factory=Event)
     _deadline: float | None = None
     _ended: dict[str, list[_Ended]] = field(default_factory=dict)
@@ -226,7 +225,6 @@ class FleetRunner:
         report.left += left
         if found.steps or found.problem is not None:
             report.tables.append(found)
-            self.on_table(found)
 
     def _table(self, planned: TablePlan) -> tuple[TableReport, int]:
         """Do the steps of a table; return its report and the number of steps that were not started."""

@@ -20,12 +20,15 @@ from deltacli.fleet.planning.discovery import Opener
 from deltacli.fleet.planning.plan import FleetPlan, choose_groups, plan_fleet
 from deltacli.fleet.policy_file.model import FleetFile
 from deltacli.fleet.request import FleetRunRequest
-from deltacli.fleet.running.journal import FINAL, Journal, JournalWriter, RunRecord, read_record
-from deltacli.fleet.running.journal_files import (
+from deltacli.fleet.running.journal import (
+    FINAL,
     MOST_BYTES,
     SUFFIX,
+    Journal,
     JournalFiles,
+    JournalWriter,
     Record,
+    RunRecord,
     Summary,
     TableLines,
     archive,
@@ -250,7 +253,7 @@ def summarize(state: Path, clock: Clock, *, most_bytes: int = MOST_BYTES) -> Non
     names = files.names()
     offsets, unfinished = dict(before.files), list(before.unfinished)
     for name in names:
-        records = [record for line in files.lines(name) if (record := read_record(line)) is not None]
+        records = list(files.records(name))
         if not records:
             continue
         run, is_newest = name.removesuffix(SUFFIX), name == names[-1]

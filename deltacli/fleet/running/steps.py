@@ -13,8 +13,7 @@ from deltacli.delta.rules.framework.risks import LOST
 from deltacli.errors import EXIT_BUG, EXIT_FINDINGS, EXIT_OK, DeltacliError, PartlyDone, Refused, UsageError
 from deltacli.fleet.alerts import LOSING
 from deltacli.fleet.names import table_file_name
-from deltacli.fleet.policy_file.keys import CheckpointPolicy, OptimizePolicy, VacuumPolicy, ValidatePolicy
-from deltacli.fleet.policy_file.model import Policy
+from deltacli.fleet.policy_file.model import CheckpointPolicy, OptimizePolicy, Policy, VacuumPolicy, ValidatePolicy
 from deltacli.hints import command
 from deltacli.memory_limit import exhausted_by, is_exhaustion
 from deltacli.storage.base import require_writable

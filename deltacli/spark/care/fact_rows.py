@@ -259,7 +259,7 @@ _ROWS_OF_TABLES = 1_024
 
 
 def _log_facts(table: TableHandle, _: Values, row: Values) -> Iterator[Values]:
-    from deltacli.fleet.planning.facts import read_facts
+    from deltacli.fleet.planning.due import read_facts
 
     facts = read_facts(table.storage, row["at"], row["cutoffMs"])
     yield {

@@ -147,7 +147,7 @@ def _note_files(run: Run, *files: str | None) -> None:
 
 def _write_files(run: Run, known: FleetStatus, found: FleetFile, files: StatusFiles) -> None:
     if files.metrics is not None:
-        from deltacli.fleet.metrics import fleet_metrics
+        from deltacli.fleet.reporting.metrics import fleet_metrics
 
         with open_sink(files.metrics) as sink:
             sink.write(fleet_metrics(known).encode())
@@ -197,9 +197,8 @@ def _write_pages(run: Run, known: FleetStatus, found: FleetFile, directory: str,
 
 def _serve(run: Run, file: str, choice: FleetChoice, address: str, *, is_remote: bool) -> None:
     """Answer requests until a signal. The policy file and the journal are read again for each answer."""
-    from deltacli.fleet.metrics import fleet_metrics
     from deltacli.fleet.policy_file.reading import require_fleet_file
-    from deltacli.fleet.reporting.metrics_server import MetricsServer, parse_address
+    from deltacli.fleet.reporting.metrics import MetricsServer, fleet_metrics, parse_address
     from deltacli.fleet.status import read_status
 
     def make() -> str:

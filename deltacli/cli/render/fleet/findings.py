@@ -9,10 +9,9 @@ from deltacli.delta.log.log_path import Place
 from deltacli.delta.rules.framework.base import Finding, Fix, Level, Rule, Severity
 from deltacli.delta.rules.framework.catalogue import CATALOGUE
 from deltacli.errors import DeltacliError
-from deltacli.fleet.alerts import StepStatus, advice_for
-from deltacli.fleet.policy_file.keys import ALERT_KEYS, STEP_KEYS
+from deltacli.fleet.alerts import State, StepStatus, advice_for
+from deltacli.fleet.policy_file.model import ALERT_KEYS, STEP_KEYS
 from deltacli.fleet.status import FleetStatus, TableStatus
-from deltacli.fleet.thresholds import State
 from deltacli.operations.validate.validate import Validation
 from deltacli.typing import JsonObject
 
