@@ -114,7 +114,7 @@ class Paimon(TableHandle):
         """
         from deltacli.operations.paimon.validate import validate_paimon_table
         from deltacli.operations.validate.request import ValidateRequest
-        from deltacli.paimon.rules.views import Profile
+        from deltacli.paimon.rules.catalogue import Profile
 
         if profile not in set(Profile):
             raise UsageError(f"unknown profile {profile!r}", facts={"expected": ", ".join(Profile)})

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
-from deltacli.paimon.immutable_options import is_true
+from deltacli.paimon.schema import is_true
 from deltacli.paimon.types import MAX_LENGTH, AtomicType, DataType, Root
 
 _INTEGERS = (Root.TINYINT, Root.SMALLINT, Root.INT, Root.BIGINT)

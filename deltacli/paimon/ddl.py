@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from deltacli.hints import in_backticks
+from deltacli.paimon.losses import ConversionLoss
 from deltacli.paimon.schema import Schema
 from deltacli.paimon.types import (
-    AtomicType,
     DataField,
     DataType,
     ListType,
-    MapType,
     Root,
-    RowType,
-    atomic_text,
+    spelled,
     walk_fields,
 )
 
 _NOT_IN_FLINK = frozenset({Root.VECTOR, Root.BLOB, Root.GEOMETRY, Root.GEOGRAPHY})
+_NOT_STATED = "Flink SQL cannot state it"
 
 
 def create_table(schema: Schema, name: str) -> str:
@@ -42,46 +40,26 @@ def create_table(schema: Schema, name: str) -> str:
 
 def _column(field: DataField) -> str:
     comment = f" COMMENT {_text(field.description)}" if field.description else ""
-    return f"{in_backticks(field.name)} {_type(field.type)}{comment}"
+    return f"{in_backticks(field.name)} {_flink(field.type)}{comment}"
 
 
-def _type(data_type: DataType) -> str:
-    ending = "" if data_type.nullable else " NOT NULL"
-    match data_type:
-        case AtomicType():
-            return atomic_text(data_type) + ending
-        case ListType(root, element, _, length):
-            part = "" if length is None else f", {length}"
-            return f"{root}<{_type(element)}{part}>{ending}"
-        case MapType(key, value):
-            return f"MAP<{_type(key)}, {_type(value)}>{ending}"
-        case RowType(fields):
-            return f"ROW<{', '.join(map(_nested, fields))}>{ending}"
+def _flink(data_type: DataType) -> str:
+    return spelled(data_type, lambda row: f"ROW<{', '.join(map(_nested, row.fields))}>")
 
 
 def _nested(field: DataField) -> str:
     comment = f" {_text(field.description)}" if field.description else ""
-    return f"{in_backticks(field.name)} {_type(field.type)}{comment}"
+    return f"{in_backticks(field.name)} {_flink(field.type)}{comment}"
 
 
-class LeftOut(NamedTuple):
-    """A part of a schema that Flink cannot state."""
-
-    column: str
-    what: str
-    before: str
-    after: str = ""
-    reason: str = "Flink SQL cannot state it"
-
-
-def left_out(schema: Schema) -> Iterator[LeftOut]:
+def left_out(schema: Schema) -> Iterator[ConversionLoss]:
     """Yield what the statement cannot state."""
     for path, field in walk_fields(schema.fields):
         name = ".".join(path)
         if field.default_value is not None:
-            yield LeftOut(name, "default value", field.default_value)
+            yield ConversionLoss(name, "default value", field.default_value, "", _NOT_STATED)
         if (root := _unknown_to_flink(field.type)) is not None:
-            yield LeftOut(name, "type", root.value)
+            yield ConversionLoss(name, "type", root.value, "", _NOT_STATED)
 
 
 def _left_out(schema: Schema) -> Iterator[str]:

@@ -10,8 +10,7 @@ from typing import Any
 
 from deltacli.hints import sql_name
 from deltacli.paimon.casts import Loss, judge_change
-from deltacli.paimon.immutable_options import is_true, why_option_is_refused
-from deltacli.paimon.schema import Schema
+from deltacli.paimon.schema import Schema, is_true, why_option_is_refused
 from deltacli.paimon.type_objects import parse_type
 from deltacli.paimon.types import (
     DataField,

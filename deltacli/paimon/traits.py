@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from deltacli.paimon.casts import Loss
-from deltacli.paimon.immutable_options import is_true
-from deltacli.paimon.schema import CURRENT_VERSION, Schema
+from deltacli.paimon.schema import CURRENT_VERSION, Schema, is_true
 from deltacli.paimon.schema_changes import ChangeKind, changes_between
-from deltacli.paimon.types import AtomicType, DataType, Root, RowType, parts_of
+from deltacli.paimon.types import AtomicType, DataType, Root, types_in
 
 UNREADABLE = "manifest.unreadable"
 UNREADABLE_SCHEMA = "schema.unreadable"
@@ -104,19 +103,16 @@ def _of_options(schema: Schema) -> Iterator[str]:
 
 
 def _of_files(schema: Schema, formats: Iterable[str]) -> Iterator[str]:
-    names = {name for field in schema.fields for name in _types(field.type)}
+    names = {_name(found) for field in schema.fields for found in types_in(field.type)}
     for one in formats:
         yield f"file.format={one}"
         yield from (f"{one}.{name}" for name in names)
 
 
-def _types(data_type: DataType) -> Iterator[str]:
+def _name(data_type: DataType) -> str:
     is_time = data_type.root in (Root.TIMESTAMP, Root.TIMESTAMP_LTZ)
     digits = data_type.arguments[0] if is_time and isinstance(data_type, AtomicType) else 0
-    yield data_type.root + ("(7..9)" if isinstance(digits, int) and digits > _MICROSECONDS else "")
-    within = data_type.fields if isinstance(data_type, RowType) else ()
-    for part in (*(field.type for field in within), *(part for _, part in parts_of(data_type))):
-        yield from _types(part)
+    return data_type.root + ("(7..9)" if isinstance(digits, int) and digits > _MICROSECONDS else "")
 
 
 def _changes(before: Schema, after: Schema) -> Iterator[str]:

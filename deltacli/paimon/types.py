@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, TypeAlias
@@ -107,6 +107,31 @@ def is_same_but_for_nullability(first: DataType, second: DataType) -> bool:
     return with_nullability(first, True) == with_nullability(second, True)
 
 
+def map_parts(
+    data_type: DataType, change: Callable[[DataType], DataType], change_field: Callable[[DataField], DataField]
+) -> DataType:
+    """Return a type whose direct parts, or the fields of a ROW, are changed in their order."""
+    match data_type:
+        case RowType(fields):
+            return replace(data_type, fields=tuple(map(change_field, fields)))
+        case ListType(_, element):
+            return replace(data_type, element=change(element))
+        case MapType(key, value):
+            return replace(data_type, key=change(key), value=change(value))
+        case AtomicType():
+            return data_type
+
+
+def numbered(data_type: DataType, next_id: Callable[[], int]) -> DataType:
+    """Return a type whose fields have new ids: depth first, those inside a field before its own."""
+
+    def renumbered(field: DataField) -> DataField:
+        inner = numbered(field.type, next_id)
+        return replace(field, type=inner, id=next_id())
+
+    return map_parts(data_type, lambda part: numbered(part, next_id), renumbered)
+
+
 def type_json(data_type: DataType) -> Json:
     """Return a type as in a schema file: a string, or an object for types with parts."""
     match data_type:
@@ -133,35 +158,29 @@ def field_json(field: DataField) -> dict[str, Json]:
 
 def type_text(data_type: DataType) -> str:
     """Return a type as in SQL: `ARRAY<INT NOT NULL>`, `ROW<a INT, b STRING> NOT NULL`."""
-    return _plain_text(data_type) + _suffix(data_type)
+    return spelled(
+        data_type,
+        lambda row: f"ROW<{', '.join(f'{sql_name(field.name)} {type_text(field.type)}' for field in row.fields)}>",
+    )
 
 
 def simple_text(data_type: DataType) -> str:
     """Return a type in one or two words: `ROW` without its fields, `ARRAY<ROW>`."""
+    return spelled(data_type, lambda _: "ROW")
+
+
+def spelled(data_type: DataType, row: Callable[[RowType], str]) -> str:
+    """Return a type as in a dialect of SQL, which writes a ROW in this way."""
     match data_type:
+        case AtomicType():
+            text = atomic_text(data_type)
+        case ListType(root, element, _, length):
+            text = f"{root}<{spelled(element, row)}{'' if length is None else f', {length}'}>"
+        case MapType(key, value):
+            text = f"MAP<{spelled(key, row)}, {spelled(value, row)}>"
         case RowType():
-            return "ROW" + _suffix(data_type)
-        case ListType(root, element, _, length):
-            part = "" if length is None else f", {length}"
-            return f"{root}<{simple_text(element)}{part}>{_suffix(data_type)}"
-        case MapType(key, value):
-            return f"MAP<{simple_text(key)}, {simple_text(value)}>{_suffix(data_type)}"
-        case AtomicType():
-            return type_text(data_type)
-
-
-def _plain_text(data_type: DataType) -> str:
-    match data_type:
-        case AtomicType():
-            return atomic_text(data_type)
-        case ListType(root, element, _, length):
-            part = "" if length is None else f", {length}"
-            return f"{root}<{type_text(element)}{part}>"
-        case MapType(key, value):
-            return f"MAP<{type_text(key)}, {type_text(value)}>"
-        case RowType(fields):
-            inner = ", ".join(f"{sql_name(field.name)} {type_text(field.type)}" for field in fields)
-            return f"ROW<{inner}>"
+            text = row(data_type)
+    return text + _suffix(data_type)
 
 
 def atomic_text(data_type: AtomicType) -> str:
@@ -187,6 +206,14 @@ def parts_of(data_type: DataType) -> tuple[tuple[str, DataType], ...]:
             return (("key", key), ("value", value))
         case _:
             return ()
+
+
+def types_in(data_type: DataType) -> Iterator[DataType]:
+    """Yield a type and the types of all its parts and fields."""
+    yield data_type
+    within = data_type.fields if isinstance(data_type, RowType) else ()
+    for part in (*(field.type for field in within), *(part for _, part in parts_of(data_type))):
+        yield from types_in(part)
 
 
 def walk_fields(

@@ -8,8 +8,7 @@ from deltacli.cli.render.paimon.snapshot import schema_rows, tree_lines
 from deltacli.errors import Unreadable
 from deltacli.operations.schemas.described import read_ddl
 from deltacli.paimon.ddl import create_table
-from deltacli.paimon.rules.catalogue import PAIMON_CATALOGUE
-from deltacli.paimon.rules.views import SchemaFileView
+from deltacli.paimon.rules.catalogue import PAIMON_CATALOGUE, SchemaFileView
 from deltacli.paimon.schema import Schema, read_schema
 from deltacli.paimon.schema_changes import changes_between
 from deltacli.paimon.sql_types import parse_sql_type

@@ -12,7 +12,7 @@ import pyarrow.parquet
 import pytest
 
 from deltacli.errors import Unreadable
-from deltacli.paimon.manifests import ManifestFile, read_manifest, read_manifest_list
+from deltacli.paimon.snapshots import ManifestFile, read_manifest_list, read_state
 from tests.support.paimon_builder import ID, PaimonBuilder
 
 
@@ -49,7 +49,7 @@ def test_lists_of_manifests_are_read_in_every_format(avro: bytes) -> None:
     ],
 )
 def test_damaged_manifests_have_a_code(damage: Any, avro: bytes) -> None:
-    for read in (read_manifest_list, read_manifest):
+    for read in (read_manifest_list, read_state):
         with pytest.raises(Unreadable) as caught:
             read(damage(avro))
 

@@ -15,8 +15,7 @@ from deltacli.operations.table.handle import TableHandle
 from deltacli.paimon.casts import Loss, judge_cast
 from deltacli.paimon.evolution.command_words import changes_of
 from deltacli.paimon.evolution.requests import AddColumn, RenameColumn, SchemaChange, UpdateType
-from deltacli.paimon.immutable_options import is_true
-from deltacli.paimon.schema import Schema
+from deltacli.paimon.schema import Schema, is_true
 from deltacli.paimon.sql_types import parse_sql_type
 from deltacli.paimon.types import AtomicType, DataField, type_text, with_nullability
 from deltacli.storage import open_storage

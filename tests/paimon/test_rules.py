@@ -10,8 +10,7 @@ import pytest
 
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.validate.validate import Validation
-from deltacli.paimon.rules.catalogue import PAIMON_CATALOGUE
-from deltacli.paimon.rules.views import Profile
+from deltacli.paimon.rules.catalogue import PAIMON_CATALOGUE, Profile
 from tests.support.paimon_builder import ID, NAME, AsUser, PaimonBuilder, field
 from tests.support.paimon_corpus import branches, cases, manifest
 from tests.support.validating import validate_paimon

@@ -10,7 +10,7 @@ from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.validate.request import ValidateRequest
 from deltacli.operations.validate.validate import Validation
 from deltacli.operations.validate.validate import validate_table as validate_handle
-from deltacli.paimon.rules.views import Profile
+from deltacli.paimon.rules.catalogue import Profile
 from deltacli.storage import NOTHING, Allowed, Storage
 
 

@@ -286,7 +286,7 @@ class PaimonHandle(_Handle):
     ) -> Validation:
         """Check all branches of the table. Raises UsageError for a profile of Delta."""
         from deltacli.operations.paimon.validate import validate_paimon_table
-        from deltacli.paimon.rules.views import Profile
+        from deltacli.paimon.rules.catalogue import Profile
 
         if profile == PROFILE_OF_DELTA:
             raise only_for(OF_DELTA, f"--profile {profile}", {"expected": ", ".join(Profile)})

@@ -25,8 +25,7 @@ from deltacli.operations.table.handle import TableHandle
 from deltacli.paimon.evolution.evolve import EvolutionSettings, evolve
 from deltacli.paimon.evolution.requests import AddColumn, SchemaChange, change_json
 from deltacli.paimon.rules import fields
-from deltacli.paimon.rules.catalogue import PAIMON_CATALOGUE
-from deltacli.paimon.rules.views import SchemaFileView
+from deltacli.paimon.rules.catalogue import PAIMON_CATALOGUE, SchemaFileView
 from deltacli.paimon.schema import Schema
 from deltacli.paimon.schema_changes import Change, changes_between
 from deltacli.paimon.table_paths import MAIN_BRANCH

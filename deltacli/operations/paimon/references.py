@@ -21,8 +21,7 @@ from deltacli.operations.paimon.table_files import (
     read_tags,
 )
 from deltacli.paimon.json_text import BadJson, read_object
-from deltacli.paimon.manifests import ManifestFile, count_live, read_manifest_list, read_state
-from deltacli.paimon.snapshot_file import SnapshotFile
+from deltacli.paimon.snapshots import ManifestFile, SnapshotFile, count_live, read_manifest_list, read_state
 from deltacli.paimon.table_paths import MAIN_BRANCH, MANIFEST_DIRECTORY
 from deltacli.paimon.traits import UNREADABLE, traits_of_manifest
 from deltacli.paimon.type_objects import Odd

@@ -24,7 +24,7 @@ from deltacli.operations.table.handle import TableHandle
 from deltacli.paimon.ddl import create_table
 from deltacli.paimon.json_text import read_object
 from deltacli.paimon.schema import MAX_SCHEMA_BYTES, Schema, read_schema
-from deltacli.paimon.snapshot_file import SnapshotFile
+from deltacli.paimon.snapshots import SnapshotFile
 from deltacli.paimon.table_paths import MAIN_BRANCH, schema_path
 from deltacli.short_repr import short_repr
 from deltacli.storage import Storage

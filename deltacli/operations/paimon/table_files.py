@@ -10,7 +10,7 @@ from deltacli.engine.base import Engine
 from deltacli.errors import FileMissing, NotATable, PermissionRefused, Unreadable
 from deltacli.operations.table.find_log import is_paimon_directory
 from deltacli.paimon.schema import MAX_SCHEMA_BYTES, Schema, read_schema
-from deltacli.paimon.snapshot_file import MAX_SNAPSHOT_BYTES, SnapshotFile, read_snapshot
+from deltacli.paimon.snapshots import MAX_SNAPSHOT_BYTES, SnapshotFile, read_snapshot
 from deltacli.paimon.table_paths import (
     BRANCH_DIRECTORY,
     BRANCH_PREFIX,

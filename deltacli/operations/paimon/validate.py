@@ -29,8 +29,7 @@ from deltacli.operations.validate.findings import Collector, RuleChoice
 from deltacli.operations.validate.request import ValidateRequest
 from deltacli.operations.validate.validate import Validation
 from deltacli.paimon.rules.branches import BROKEN, SCHEMA_MISSING
-from deltacli.paimon.rules.catalogue import PAIMON_CATALOGUE
-from deltacli.paimon.rules.views import BranchView, EvolutionView, Profile, SchemaFileView
+from deltacli.paimon.rules.catalogue import PAIMON_CATALOGUE, BranchView, EvolutionView, Profile, SchemaFileView
 from deltacli.paimon.schema import Schema
 from deltacli.progress import Plan, planned
 

@@ -144,7 +144,7 @@ def _converted(source: DescribedSchema, target: str, now_ms: int) -> Conversion:
             text, value = _arrow(source, losses)
         case _:
             text = _create_delta_table(source) if is_delta else create_table(source.schema, source.name)
-            losses += _not_in_spark(source) if is_delta else [ConversionLoss(*left) for left in left_out(source.schema)]
+            losses += _not_in_spark(source) if is_delta else left_out(source.schema)
             value = text
     return Conversion(source, target, text, value, tuple(losses))
 

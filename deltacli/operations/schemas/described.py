@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from deltacli.delta.schema.types import StructType, parse_schema
 from deltacli.errors import Unreadable
@@ -19,7 +20,7 @@ from deltacli.paimon.losses import ConversionLoss
 from deltacli.paimon.schema import CURRENT_VERSION, MAX_SCHEMA_BYTES, Schema, read_schema
 from deltacli.paimon.sql_types import parse_sql_type, split_parts
 from deltacli.paimon.type_strings import BadType
-from deltacli.paimon.types import DataField, DataType, ListType, MapType, RowType, walk_fields
+from deltacli.paimon.types import DataField, DataType, ListType, MapType, RowType, numbered, walk_fields
 from deltacli.storage import Storage
 from deltacli.typing import Json, JsonObject
 
@@ -96,25 +97,8 @@ def with_ids(schema: Schema) -> Schema:
     columns = []
     for column in schema.fields:
         number = next(numbers)
-        columns.append(replace(column, id=number, type=_numbered(column.type, numbers)))
+        columns.append(replace(column, id=number, type=numbered(column.type, partial(next, numbers))))
     return replace(schema, fields=tuple(columns), highest_field_id=next(numbers) - 1)
-
-
-def _numbered(data_type: DataType, numbers: Iterator[int]) -> DataType:
-    match data_type:
-        case RowType(fields):
-            return replace(data_type, fields=tuple(_numbered_field(column, numbers) for column in fields))
-        case ListType(_, element):
-            return replace(data_type, element=_numbered(element, numbers))
-        case MapType(key, value):
-            return replace(data_type, key=_numbered(key, numbers), value=_numbered(value, numbers))
-        case _:
-            return data_type
-
-
-def _numbered_field(column: DataField, numbers: Iterator[int]) -> DataField:
-    data_type = _numbered(column.type, numbers)
-    return replace(column, type=data_type, id=next(numbers))
 
 
 def matched_by_name(before: Schema, after: Schema) -> tuple[Schema, Schema]:

@@ -13,23 +13,20 @@ from typing import Any
 from deltacli.errors import Refused, UsageError
 from deltacli.hints import DoubleQuoted, command
 from deltacli.paimon.casts import Loss, judge_cast, judge_change
-from deltacli.paimon.evolution.column_edits import (
+from deltacli.paimon.evolution.edits import (
     Fields,
+    HashOrder,
+    drop_from_options,
     edit_at,
     edit_field,
     edit_type,
     field_of,
-    moved,
-    numbered,
-    row_around,
-    with_required_keys,
-)
-from deltacli.paimon.evolution.option_columns import (
-    HashOrder,
-    drop_from_options,
     is_indexed,
+    moved,
     options_naming,
     rename_in_options,
+    row_around,
+    with_required_keys,
 )
 from deltacli.paimon.evolution.requests import (
     AddColumn,
@@ -49,11 +46,10 @@ from deltacli.paimon.evolution.requests import (
     UpdateTableComment,
     UpdateType,
 )
-from deltacli.paimon.immutable_options import ALWAYS_IMMUTABLE, IMMUTABLE, is_true, why_option_is_refused
-from deltacli.paimon.schema import CURRENT_VERSION, Schema
+from deltacli.paimon.schema import ALWAYS_IMMUTABLE, CURRENT_VERSION, IMMUTABLE, Schema, is_true, why_option_is_refused
 from deltacli.paimon.schema_changes import dotted
 from deltacli.paimon.table_paths import MAX_NUMBER
-from deltacli.paimon.types import DataField, DataType, Root, type_text, with_nullability
+from deltacli.paimon.types import DataField, DataType, Root, numbered, type_text, with_nullability
 
 _NULLS = "alter-column-null-to-not-null.disabled"
 

@@ -18,8 +18,6 @@ from deltacli.typing import Json, JsonObject
 Path = tuple[str, ...]
 """The names that lead to a column or a nested field; `element` and `value` lead into arrays and maps."""
 
-"""Maximum size of a file of changes: that of a schema file."""
-
 
 class MoveKind(StrEnum):
     FIRST = "FIRST"

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from deltacli.delta.log.log_path import Place
 from deltacli.delta.rules.framework.base import Area, Finding, ReadFault
-from deltacli.paimon.rules.views import BranchView
+from deltacli.paimon.rules.catalogue import BranchView
 from deltacli.paimon.table_paths import SCHEMA_DIRECTORY, branch_root, schema_path
 
 AREA = Area("References", spec="Update Schema")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from deltacli.delta.rules.framework.base import Area, Finding, Severity
 from deltacli.paimon.casts import EXPLICIT_DISABLED, Loss
-from deltacli.paimon.rules.views import EvolutionView
+from deltacli.paimon.rules.catalogue import EvolutionView
 from deltacli.paimon.schema_changes import Change, ChangeKind, changes_between, dotted, sentence
 from deltacli.paimon.types import walk_fields
 

@@ -14,10 +14,20 @@ from functools import partial
 
 from deltacli.delta.rules.framework.base import Area, Finding, Severity
 from deltacli.hints import Worded, command
-from deltacli.paimon.rules.views import SchemaFileView
+from deltacli.paimon.rules.catalogue import SchemaFileView
 from deltacli.paimon.schema import FIRST_SYSTEM_ID, Schema
 from deltacli.paimon.schema_changes import dotted
-from deltacli.paimon.types import AtomicType, DataType, ListType, MapType, Root, RowType, atomic_text, walk_fields
+from deltacli.paimon.types import (
+    AtomicType,
+    DataType,
+    ListType,
+    MapType,
+    Root,
+    RowType,
+    atomic_text,
+    types_in,
+    walk_fields,
+)
 
 AREA = Area("Fields and keys", spec="DataField")
 
@@ -259,15 +269,7 @@ def is_blob(data_type: DataType) -> bool:
 
 
 def _has_blob(data_type: DataType) -> bool:
-    match data_type:
-        case RowType(fields):
-            return any(_has_blob(field.type) for field in fields)
-        case ListType(_, element):
-            return _has_blob(element)
-        case MapType(key, value):
-            return _has_blob(key) or _has_blob(value)
-        case _:
-            return data_type.root is Root.BLOB
+    return any(part.root is Root.BLOB for part in types_in(data_type))
 
 
 _BOOLEANS = frozenset({"t", "true", "y", "yes", "1", "f", "false", "n", "no", "0"})

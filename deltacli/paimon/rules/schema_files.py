@@ -8,7 +8,7 @@ from functools import partial
 from deltacli.delta.rules.framework.base import Area, Finding, Fix, ReadFault, Rule, Severity
 from deltacli.errors import Unreadable
 from deltacli.hints import Worded, parameter
-from deltacli.paimon.rules.views import Profile, SchemaFileView
+from deltacli.paimon.rules.catalogue import Profile, SchemaFileView
 from deltacli.paimon.schema import CURRENT_VERSION
 from deltacli.paimon.type_objects import Odd
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from deltacli.delta.rules.framework.base import Area, Finding, Fix, Rule
+from deltacli.paimon.rules.catalogue import SchemaFileView
 from deltacli.paimon.rules.fields import NO_KEY_TYPES, is_blob
 from deltacli.paimon.rules.option_conflicts import BOOLEANS, CONFLICTS, TableFacts, function_key, is_number, split_names
-from deltacli.paimon.rules.views import SchemaFileView
 from deltacli.paimon.types import AtomicType, DataType, MapType, Root, walk_fields
 
 AREA = Area("Options", spec="Java: SchemaValidation")

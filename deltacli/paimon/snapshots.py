@@ -1,4 +1,5 @@
-"""Manifests and lists of manifests, as far as they name schemas. Written as Avro, ORC or Parquet.
+"""Snapshots, changelogs and tags: JSON files that name a schema and lists of manifests, which are read as far as they
+name schemas. Manifests are written as Avro, ORC or Parquet.
 
 Avro needs the package fastavro, the other two pyarrow. Both are imported only when such a file is read.
 """
@@ -8,12 +9,70 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from deltacli.errors import Unreadable, UsageError
 from deltacli.hints import command
-from deltacli.typing import ArrowTable
+from deltacli.paimon.json_text import BadJson, read_object
+from deltacli.typing import ArrowTable, JsonObject
+
+MAX_SNAPSHOT_BYTES = 64 << 20
+
+_LISTS = ("baseManifestList", "deltaManifestList", "changelogManifestList")
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotFile:
+    """One snapshot, changelog or tag. `content` is the whole file."""
+
+    id: int
+    schema_id: int
+    commit_kind: str
+    time_ms: int
+    content: JsonObject = field(compare=False)
+
+    @property
+    def manifest_lists(self) -> tuple[str, ...]:
+        """The names of all its manifest lists."""
+        return tuple(name for key in _LISTS if (name := _name_of(self.content.get(key))) is not None)
+
+    @property
+    def state_lists(self) -> tuple[str, ...]:
+        """The names of the manifest lists from which its live files follow, oldest first."""
+        return tuple(name for key in _LISTS[:2] if (name := _name_of(self.content.get(key))) is not None)
+
+
+def read_snapshot(data: bytes) -> SnapshotFile:
+    """Return a snapshot. Raises Unreadable (`paimon.bad-snapshot`)."""
+    try:
+        content = read_object(data).value
+    except BadJson as fault:
+        raise _bad_snapshot(str(fault)) from None
+    return SnapshotFile(
+        _number_of(content, "id"),
+        _number_of(content, "schemaId"),
+        str(content.get("commitKind") or ""),
+        _number_of(content, "timeMillis", 0),
+        content,
+    )
+
+
+def _number_of(content: JsonObject, key: str, default: int | None = None) -> int:
+    value = content.get(key, default)
+    if type(value) is not int:
+        raise _bad_snapshot(f"{key} is missing" if value is None else f"{key} is not a whole number")
+    return value
+
+
+def _name_of(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _bad_snapshot(reason: str) -> Unreadable:
+    return Unreadable(reason, code="paimon.bad-snapshot")
+
 
 _AVRO, _ORC, _PARQUET = b"Obj\x01", b"ORC", b"PAR1"
 _LIST_COLUMNS = ("_FILE_NAME", "_SCHEMA_ID")
@@ -30,35 +89,10 @@ class ManifestFile(NamedTuple):
     schema_id: int
 
 
-class ManifestEntry(NamedTuple):
-    """A data file that was added or deleted, and the schema it was written with."""
-
-    is_added: bool
-    partition: bytes
-    bucket: int
-    name: str
-    level: int
-    schema_id: int
-
-    @property
-    def key(self) -> tuple[bytes, int, str, int]:
-        """What identifies the file."""
-        return (self.partition, self.bucket, self.name, self.level)
-
-
 def read_manifest_list(data: bytes) -> tuple[ManifestFile, ...]:
     """Return the manifests of a list. Raises Unreadable (`paimon.bad-manifest`), and UsageError without fastavro."""
     rows = _rows(data, _LIST_COLUMNS)
     return tuple(ManifestFile(_text(row["_FILE_NAME"]), _number(row["_SCHEMA_ID"])) for row in rows)
-
-
-def read_manifest(data: bytes) -> tuple[ManifestEntry, ...]:
-    """Return the entries of a manifest. Raises what `read_manifest_list` raises."""
-    return tuple(_entries(data))
-
-
-def _entries(data: bytes) -> Iterator[ManifestEntry]:
-    return (_entry(row, row["_FILE"]) for row in _rows(data, _ENTRY_COLUMNS, {"_FILE": _FILE_COLUMNS}))
 
 
 class ManifestState(NamedTuple):
@@ -77,10 +111,15 @@ def read_state(data: bytes) -> tuple[ManifestState, frozenset[int]]:
     added: dict[int, array[int]] = {}
     deleted = array("q")
     named = set()
-    for entry in _entries(data):
-        named.add(entry.schema_id)
-        place = added.setdefault(entry.schema_id, array("q")) if entry.is_added else deleted
-        place.append(hash(entry.key))
+    for row in _rows(data, _ENTRY_COLUMNS, {"_FILE": _FILE_COLUMNS}):
+        file, partition = row["_FILE"], row["_PARTITION"]
+        if not isinstance(file, Mapping):
+            raise _bad_manifest("an entry has no file")
+        is_added, schema_id = _number(row["_KIND"]) == 0, _number(file.get("_SCHEMA_ID"))
+        key = partition if isinstance(partition, bytes) else b"", _number(row["_BUCKET"])
+        named.add(schema_id)
+        place = added.setdefault(schema_id, array("q")) if is_added else deleted
+        place.append(hash((*key, _text(file.get("_FILE_NAME")), _number(file.get("_LEVEL")))))
     return ManifestState(added, deleted), frozenset(named)
 
 
@@ -97,20 +136,6 @@ def count_live(states: Sequence[ManifestState]) -> Counter[int]:
 Row = Mapping[str, Any]  # Any: values of a file
 
 
-def _entry(row: Row, file: object) -> ManifestEntry:
-    if not isinstance(file, Mapping):
-        raise _bad("an entry has no file")
-    partition = row["_PARTITION"]
-    return ManifestEntry(
-        _number(row["_KIND"]) == 0,
-        partition if isinstance(partition, bytes) else b"",
-        _number(row["_BUCKET"]),
-        _text(file.get("_FILE_NAME")),
-        _number(file.get("_LEVEL")),
-        _number(file.get("_SCHEMA_ID")),
-    )
-
-
 def _rows(data: bytes, columns: Sequence[str], parts: Mapping[str, Sequence[str]] = _NO_PARTS) -> Iterator[Row]:
     """Yield rows with these columns, and these `parts` of a column."""
     if data.startswith(_AVRO):
@@ -118,7 +143,7 @@ def _rows(data: bytes, columns: Sequence[str], parts: Mapping[str, Sequence[str]
     elif data.startswith((_ORC, _PARQUET)):
         yield from _arrow_rows(data, columns, parts)
     else:
-        raise _bad("it is neither Avro, ORC nor Parquet")
+        raise _bad_manifest("it is neither Avro, ORC nor Parquet")
 
 
 def _avro_rows(data: bytes, columns: Sequence[str]) -> Iterator[Row]:
@@ -136,12 +161,12 @@ def _avro_rows(data: bytes, columns: Sequence[str]) -> Iterator[Row]:
     try:
         for row in fastavro.reader(BytesIO(data)):
             if not isinstance(row, dict) or any(column not in row for column in columns):
-                raise _bad("a column is missing")
+                raise _bad_manifest("a column is missing")
             yield row
     except Unreadable:
         raise
     except _faults_of_avro() as fault:
-        raise _bad(f"it cannot be read: {str(fault)[:200] or type(fault).__name__}") from fault
+        raise _bad_manifest(f"it cannot be read: {str(fault)[:200] or type(fault).__name__}") from fault
 
 
 def _faults_of_avro() -> tuple[type[Exception], ...]:
@@ -170,7 +195,7 @@ def _arrow_rows(data: bytes, columns: Sequence[str], parts: Mapping[str, Sequenc
         raise
     except (pyarrow.ArrowException, ValueError, LookupError, TypeError, AttributeError, OSError) as fault:
         reason = (str(fault).splitlines() or [type(fault).__name__])[0]
-        raise _bad(f"it cannot be read: {reason[:200]}") from fault
+        raise _bad_manifest(f"it cannot be read: {reason[:200]}") from fault
     for place in range(table.num_rows):
         yield {name: column[place] for name, column in values.items()}
 
@@ -203,15 +228,15 @@ def _python_values(column: Any, parts: Sequence[str] | None) -> list[Any]:  # An
 
 def _number(value: object) -> int:
     if type(value) is not int:
-        raise _bad("a number is missing")
+        raise _bad_manifest("a number is missing")
     return value
 
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise _bad("a file name is missing")
+        raise _bad_manifest("a file name is missing")
     return value
 
 
-def _bad(reason: str) -> Unreadable:
+def _bad_manifest(reason: str) -> Unreadable:
     return Unreadable(reason, code="paimon.bad-manifest")
