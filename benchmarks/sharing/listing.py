@@ -22,8 +22,8 @@ if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from deltacli.sharing.client.addresses import TableName
-from deltacli.sharing.client.opening import open_profile
 from deltacli.sharing.client.table_requests import Query, TableRequests
+from deltacli.sharing.client.tables.share_storage import open_profile
 from deltacli.sharing.client.tables.shared_version import read_version
 from deltacli.sharing.protocol.capabilities import ResponseFormat
 

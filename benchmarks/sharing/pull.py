@@ -26,8 +26,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from deltacli.sharing.client.addresses import TableName
-from deltacli.sharing.client.opening import open_profile
 from deltacli.sharing.client.table_requests import Query, TableRequests
+from deltacli.sharing.client.tables.share_storage import open_profile
 from deltacli.sharing.client.tables.shared_version import read_version
 from deltacli.sharing.protocol.capabilities import ResponseFormat
 

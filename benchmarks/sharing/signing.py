@@ -13,8 +13,8 @@ from collections.abc import Mapping
 
 from deltacli.sharing.signing.choose import AzureUrlSigner, GcsUrlSigner, S3UrlSigner
 from deltacli.sharing.signing.keys import ServerKeys
-from deltacli.sharing.signing.local import LocalUrlSigner
-from deltacli.sharing.signing.signed_urls import UrlSigner
+from deltacli.sharing.signing.tokens import LocalUrlSigner
+from deltacli.sharing.signing.v4 import UrlSigner
 from deltacli.storage.signing.values import (
     AccountKey,
     AzureSigning,

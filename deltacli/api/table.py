@@ -97,7 +97,7 @@ def _open_share(name: str, retry_budget: timedelta) -> Storage | None:
     """Return the store of a shared table, None for any other name. Raises UsageError."""
     if "#" not in name:
         return None
-    from deltacli.sharing.client.opening import open_share
+    from deltacli.sharing.client.tables.share_storage import open_share
     from deltacli.storage.retry import Retry
 
     return open_share(name, retry=Retry(retry_budget.total_seconds(), is_explicit=True))

@@ -6,8 +6,7 @@ import contextlib
 from functools import lru_cache
 
 from deltacli.sharing.signing.keys import ServerKey, ServerKeys
-from deltacli.sharing.signing.local import LocalUrlSigner, open_file_url
-from deltacli.sharing.signing.tokens import Bound, Seal, TokenRefused, to_text
+from deltacli.sharing.signing.tokens import Bound, LocalUrlSigner, Seal, TokenRefused, open_file_url, to_text
 
 TOKENS = (b"AQ", b"?sp=r&se=", b"&sig=", b"-_", b"==", b"/", b"%2F", b"\x00")
 _KEYS = ServerKeys((ServerKey(b"k" * 32, 0),))

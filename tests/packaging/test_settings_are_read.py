@@ -15,18 +15,18 @@ import pytest
 import deltacli
 from deltacli.cli.options.configuration import _KEYS, Variable
 from deltacli.fleet.policy_file import model
-from deltacli.sharing.client import limits
+from deltacli.sharing.client import guards
 from deltacli.sharing.configuration import profiles, settings
 
 ROOT = Path(deltacli.__file__).parent
 PLACES = {
     settings: ("sharing/configuration/settings.py", "sharing/configuration/shares_yaml.py"),
     profiles: ("sharing/configuration/profiles.py",),
-    limits: ("sharing/client/limits.py",),
+    guards: ("sharing/client/guards.py",),
     model: ("fleet/policy_file/",),
 }
 """The modules whose classes have the settings -> the modules that only read files."""
-LEAST = {settings: 40, profiles: 5, limits: 10, model: 50}
+LEAST = {settings: 40, profiles: 5, guards: 10, model: 50}
 
 
 @dataclass

@@ -21,7 +21,7 @@ import pytest
 
 from deltacli import open_table
 from deltacli.errors import DeltacliError
-from deltacli.sharing.directories import catalog_of
+from deltacli.sharing.configuration.starting import catalog_of
 from deltacli.sharing.model import SharedTable
 from tests.sharing.reading_client import plain_rows
 from tests.support import corpus

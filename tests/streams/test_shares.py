@@ -15,7 +15,7 @@ from deltacli import open_table
 from deltacli.errors import DeltacliError, UsageError
 from deltacli.operations.table.handle import TableHandle
 from deltacli.sharing.client.faults import UrlRefused
-from deltacli.sharing.client.tables.file_urls import FileUrl
+from deltacli.sharing.client.tables.shared_files import FileUrl
 from deltacli.sharing.protocol.capabilities import ResponseFormat
 from deltacli.spark.executor_rows import rows_of_pieces
 from deltacli.spark.shares.share_log import ShareLog

@@ -49,7 +49,7 @@ def open_shared(run: Run, table: str) -> ShareStorage:
 def open_shares(run: Run, profile: str) -> Transport:
     """Open a profile with the retry budget of the run. Raises UsageError."""
     from deltacli.cli.options.stores import Stores
-    from deltacli.sharing.client.opening import open_profile
+    from deltacli.sharing.client.tables.share_storage import open_profile
 
     note = None if run.quiet else run.note
     stores = Stores(run.storage_options, run.allowed, run.retry_budget_ms, note)

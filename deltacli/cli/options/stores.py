@@ -76,7 +76,7 @@ class Stores:
         from deltacli.cli.invocation import invocation
         from deltacli.cli.terminal.libraries import capture_logging
         from deltacli.sharing.client.faults import read_only
-        from deltacli.sharing.client.opening import open_share
+        from deltacli.sharing.client.tables.share_storage import open_share
 
         if writes or path_of(invocation.arguments) not in _READING:
             raise read_only(uri)

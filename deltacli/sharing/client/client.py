@@ -24,9 +24,8 @@ from deltacli.sharing.client.listing import (
     list_shares,
     list_tables,
 )
-from deltacli.sharing.client.opening import open_profile
 from deltacli.sharing.client.table_requests import Point, TableRequests
-from deltacli.sharing.client.tables.share_storage import ShareStorage
+from deltacli.sharing.client.tables.share_storage import ShareStorage, open_profile
 from deltacli.storage.retry import Retry
 
 if TYPE_CHECKING:

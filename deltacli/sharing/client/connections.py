@@ -17,7 +17,7 @@ import urllib3
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import ConnectTimeoutError, NameResolutionError, NewConnectionError
 
-from deltacli.sharing.client.limits import DEFAULTS
+from deltacli.sharing.client.guards import DEFAULTS
 
 _MOST_POOLS = 16
 _NO_RETRIES = urllib3.Retry(False, redirect=False)

@@ -1,4 +1,6 @@
-"""Where requests may go: https except on loopback, and never from a public server into private networks."""
+"""What an answer of a server is held to: where requests may go, which is https except on loopback, and never from a
+public server into private networks; how much of it the client accepts, and how long it waits.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +12,41 @@ from urllib.parse import SplitResult, urlsplit
 from deltacli.errors import UsageError
 from deltacli.loopback import is_loopback
 from deltacli.sharing.client.faults import UrlRefused, clean
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerLimits:
+    """Bytes, numbers and seconds. An answer above a limit is an error that names it."""
+
+    line_bytes: int = 32 << 20
+    """One line of an answer: an action with its statistics."""
+    document_bytes: int = 16 << 20
+    """A JSON document, such as a page of a list."""
+    answer_bytes: int = 64 << 30
+    """All lines of an answer."""
+    error_bytes: int = 64 << 10
+    """The body of an error; more is not read."""
+    pages: int = 100_000
+    """Pages of one list or query."""
+    files: int = 20_000_000
+    """Files of one version."""
+    items: int = 1_000_000
+    """Shares, schemas or tables of one list."""
+    connect_seconds: float = 10.0
+    read_seconds: float = 120.0
+    """Without a byte."""
+    head_seconds: float = 120.0
+    """For the status and the headers of an answer, all interim answers included; and for each part of the framing of
+    its body: a line with the size of a chunk, the trailers."""
+    pace_seconds: float = 60.0
+    pace_bytes: int = 1_024
+    """Least bytes that arrive in `pace_seconds`."""
+    redirects: int = 3
+    """All of them to the same origin."""
+
+
+DEFAULTS = AnswerLimits()
+
 
 _PORTS = {"http": 80, "https": 443}
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")

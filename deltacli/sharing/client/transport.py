@@ -34,6 +34,8 @@ from deltacli.sharing.client.faults import (
     unframed,
 )
 from deltacli.sharing.client.guards import (
+    DEFAULTS,
+    AnswerLimits,
     Origin,
     Reach,
     origin_of,
@@ -41,7 +43,6 @@ from deltacli.sharing.client.guards import (
     require_file_url,
     require_reach,
 )
-from deltacli.sharing.client.limits import DEFAULTS, AnswerLimits
 from deltacli.storage.remote_faults import is_unreachable
 from deltacli.storage.retry import PASSING_STATUS, Retry, tried
 from deltacli.typing import Json, JsonObject

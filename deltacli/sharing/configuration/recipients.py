@@ -1,15 +1,26 @@
-"""Recipients: who they are, which tokens are theirs, and what they may read."""
+"""Recipients: who they are, which tokens are theirs, and what they may read. Their file is JSON with hashes of tokens,
+changed by one writer at a time, read at any time.
+"""
 
 from __future__ import annotations
 
 import hmac
-from collections.abc import Iterable, Mapping, Sequence
+import json
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
-from typing import NamedTuple
+from pathlib import Path
+from typing import NamedTuple, NoReturn
 
+from deltacli.documents import dumps
+from deltacli.errors import UsageError
+from deltacli.hints import command, quoted
 from deltacli.sharing.configuration.bearer_tokens import digest_of
+from deltacli.sharing.configuration.fields import fault_in_name
+from deltacli.sharing.configuration.private_files import locked, write_private
 from deltacli.sharing.model import Grant
 from deltacli.typing import Json
 from deltacli.units import format_timestamp
@@ -171,3 +182,177 @@ def _folded(grant: Grant) -> Sequence[str | None]:
 
 def _both_forms(name: str, ms: int | None) -> list[tuple[str, int | str]]:
     return [] if ms is None else [(f"{name}Ms", ms), (name, format_timestamp(ms))]
+
+
+VERSION = 1
+CODE = "share.recipients"
+
+
+def read_recipients(path: Path) -> Recipients:
+    """Return the recipients of a file. Raises UsageError, which never has a hash, also where it does not exist."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError as fault:
+        raise UsageError(
+            f"the file of recipients {path} does not exist",
+            code=CODE,
+            hint=command("share recipient add", "NAME", config="shares.yaml"),
+        ) from fault
+    except (OSError, ValueError) as fault:
+        reason = (getattr(fault, "strerror", None) or "invalid path").lower()
+        raise UsageError(
+            f"the file of recipients {path} cannot be read: {reason}", code=CODE, hint=f"ls -l {quoted(str(path))}"
+        ) from fault
+    return parse_recipients(data, str(path))
+
+
+def parse_recipients(data: bytes, name: str) -> Recipients:
+    """Return the recipients of a text; `name` is that of its file in messages. Raises UsageError."""
+    try:
+        document = json.loads(data)
+    except (ValueError, RecursionError):
+        raise UsageError(
+            f"the file of recipients {name} is not JSON", code=CODE, hint=f"python3 -m json.tool {quoted(name)}"
+        ) from None
+    return _Reader(name).read(document)
+
+
+def encode_recipients(recipients: Recipients) -> bytes:
+    """Return the content of a file."""
+    items = [_encode(recipient) for recipient in recipients.items]
+    return dumps({"version": VERSION, "recipients": items}, indent=True) + b"\n"
+
+
+def change_recipients(
+    path: Path,
+    change: Callable[[Recipients], Recipients],
+    *,
+    may_create: bool = False,
+    pause: Callable[[float], None] = time.sleep,
+) -> Recipients:
+    """Apply a change to the newest content of a file, which no other writer changes meanwhile, and return the result.
+
+    Readers see the old or the new file, never a part. The file gets mode 0600. Raises what `change` raises, with the
+    file unchanged; UsageError for a file that is damaged, or missing unless it `may_create` one; StorageFailed where
+    it cannot be written, or another writer does not finish.
+    """
+    with locked(path, pause):
+        is_new = may_create and not os.path.lexists(path)
+        before = Recipients() if is_new else read_recipients(path)
+        after = change(before)
+        if after != before or is_new:
+            write_private(path, encode_recipients(after))
+        return after
+
+
+def _encode(recipient: Recipient) -> dict[str, Json]:
+    return {
+        "name": recipient.name,
+        **({"comment": recipient.comment} if recipient.comment is not None else {}),
+        "epoch": recipient.epoch,
+        "tokens": [_encode_token(token) for token in recipient.tokens],
+        "grants": [_encode_grant(grant) for grant in recipient.grants],
+    }
+
+
+def _encode_token(token: TokenRecord) -> dict[str, Json]:
+    times = {"expiresMs": token.expires_ms, "notBeforeMs": token.not_before_ms}
+    return {
+        "id": token.token_id,
+        "sha256": token.sha256.hex(),
+        "createdMs": token.created_ms,
+        **{name: value for name, value in times.items() if value is not None},
+    }
+
+
+def _encode_grant(grant: Grant) -> dict[str, str]:
+    parts = {"share": grant.share, "schema": grant.schema, "table": grant.table}
+    return {name: value for name, value in parts.items() if value is not None}
+
+
+class _Reader:
+    """Reads a document. Unknown keys are errors: a misspelt `expiresMs` must not become a token without an end."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def read(self, document: object) -> Recipients:
+        top = self._object(document, "the file", {"version", "recipients"})
+        if top.get("version") != VERSION:
+            self._fail(f"has version {top.get('version')!r}, and {VERSION} is expected")
+        items = tuple(self._recipient(item) for item in self._list(top.get("recipients"), "recipients"))
+        found = Recipients(items)
+        names = [one.name.casefold() for one in items]
+        digests = [token.sha256 for one in items for token in one.tokens]
+        if len(set(names)) < len(names):
+            self._fail("has two recipients of one name")
+        if len(set(digests)) < len(digests):
+            self._fail("has one token twice")
+        return found
+
+    def _recipient(self, value: object) -> Recipient:
+        item = self._object(value, "a recipient", {"name", "comment", "epoch", "tokens", "grants"})
+        name = self._text(item, "name", "a recipient")
+        if reason := fault_in_name(name, may_have_dots=True):
+            self._fail(f"has the recipient {name[:60]!r}: {reason}")
+        where = f"the recipient {name}"
+        tokens = tuple(self._token(token, where) for token in self._list(item.get("tokens"), f"tokens of {where}"))
+        if len({token.token_id for token in tokens}) < len(tokens):
+            self._fail(f"has two tokens of one id at {where}")
+        grants = tuple(self._grant(grant, where) for grant in self._list(item.get("grants"), f"grants of {where}"))
+        comment = self._text(item, "comment", where) if "comment" in item else None
+        return Recipient(name, tokens, grants, self._whole(item, "epoch", where), comment)
+
+    def _token(self, value: object, where: str) -> TokenRecord:
+        item = self._object(value, f"a token of {where}", {"id", "sha256", "createdMs", "expiresMs", "notBeforeMs"})
+        text = self._text(item, "sha256", where)
+        try:
+            digest = bytes.fromhex(text)
+        except ValueError:
+            digest = b""
+        if len(digest) != 32:
+            self._fail(f"has a token of {where} whose sha256 is not 64 hexadecimal digits")
+        expires = self._whole(item, "expiresMs", where) if "expiresMs" in item else None
+        begins = self._whole(item, "notBeforeMs", where) if "notBeforeMs" in item else None
+        return TokenRecord(
+            self._text(item, "id", where), digest, self._whole(item, "createdMs", where), expires, begins
+        )
+
+    def _grant(self, value: object, where: str) -> Grant:
+        item = self._object(value, f"a grant of {where}", {"share", "schema", "table"})
+        if "table" in item and "schema" not in item:
+            self._fail(f"has a grant of {where} with a table and without a schema")
+        share = self._text(item, "share", where)
+        schema = self._text(item, "schema", where) if "schema" in item else None
+        return Grant(share, schema, self._text(item, "table", where) if "table" in item else None)
+
+    def _object(self, value: object, what: str, known: set[str]) -> Mapping[str, object]:
+        if not isinstance(value, dict):
+            self._fail(f"has {what} that is not an object" if what != "the file" else "is not an object")
+        if unknown := sorted(set(value) - known):
+            self._fail(f"has {what} with the unknown key {unknown[0][:60]!r}")
+        return value
+
+    def _list(self, value: object, what: str) -> list[object]:
+        if not isinstance(value, list):
+            self._fail(f"lacks the list {what}")
+        return value
+
+    def _text(self, item: Mapping[str, object], key: str, where: str) -> str:
+        value = item.get(key)
+        if not isinstance(value, str) or not value or len(value) > 1_000 or not value.isprintable():
+            self._fail(f"has no valid {key} at {where}")
+        return value
+
+    def _whole(self, item: Mapping[str, object], key: str, where: str) -> int:
+        value = item.get(key)
+        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= 2**53:
+            self._fail(f"has no valid {key} at {where}")
+        return value
+
+    def _fail(self, message: str) -> NoReturn:
+        raise UsageError(
+            f"the file of recipients {self._name} {message}",
+            code=CODE,
+            hint=f"{command('share recipient list')}   # after it is corrected, or restored from a backup",
+        )

@@ -18,9 +18,9 @@ from deltacli.sharing.configuration.private_files import others_may_read
 from deltacli.sharing.configuration.recipients import Recipients, TokenState, spelled
 from deltacli.sharing.configuration.settings import Configuration, Settings
 from deltacli.sharing.model import SharedTable
-from deltacli.sharing.protocol.reading_needs import ReadingNeeds
+from deltacli.sharing.protocol.capabilities import ReadingNeeds
 from deltacli.sharing.signing.choose import Proxy, choose_access
-from deltacli.sharing.tables.shareable import unavailable_files
+from deltacli.sharing.tables.shared_snapshot import unavailable_files
 from deltacli.sharing.tables.snapshots import SharedSnapshots
 from deltacli.storage.secrets import without_secrets
 from deltacli.typing import Json

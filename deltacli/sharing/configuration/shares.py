@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.errors import FileMissing
-from deltacli.sharing.configuration.fields import Fields, fault_in_name
-from deltacli.sharing.configuration.yaml_tree import Node
+from deltacli.sharing.configuration.fields import Fields, Node, fault_in_name
 from deltacli.sharing.model import Catalog, Share, SharedSchema, SharedTable
 from deltacli.storage.base import PathKind
 from deltacli.storage.secrets import is_secret_name, remember_secrets

@@ -21,7 +21,6 @@ from deltacli.sharing.conformance.rules import (
     hints,
     line_form,
     lists,
-    paging,
     queries,
     table_lines,
     versions,
@@ -41,9 +40,12 @@ from deltacli.sharing.conformance.wire import (
 ITEM_NAMES = {"share": ("name",), "schema": ("name", "share"), "table": ("name", "schema", "share")}
 _MOST_LISTS = 20
 """Shares, and schemas of a share, whose lists are read."""
-_OF_THE_SERVER = (answers, lists)
+_OF_THE_SERVER = (answers.AREA, lists.AREA)
 """The areas whose rules are checked once for a server; those of `answers` also for every table."""
-_OF_TABLES = (versions, line_form, table_lines, formats, queries, paging, hints, changes, files)
+_OF_TABLES = (
+    *(versions.AREA, line_form.AREA, table_lines.AREA, formats.AREA, queries.AREA, queries.PAGES_AREA),
+    *(hints.AREA, changes.AREA, files.AREA),
+)
 _LEVELS = (Level.API, Level.FOOTERS, Level.DATA)
 """The levels of the command; each also checks what those before it do."""
 
@@ -91,7 +93,7 @@ class ConformanceRun:
             suite,
             "server",
             lambda: self._test_server(tester, suite, listed),
-            [rule for module in _OF_THE_SERVER for rule in module.AREA.rules],
+            [rule for area in _OF_THE_SERVER for rule in area.rules],
         )
         yield suite
         tables = [name for name in listed.tables if self.scope.admits(name)]
@@ -107,7 +109,7 @@ class ConformanceRun:
 
     def rules_of(self, suite: Suite) -> list[Rule]:
         """Return the rules that a suite checks where it can."""
-        return _table_rules() if suite.base else [rule for module in _OF_THE_SERVER for rule in module.AREA.rules]
+        return _table_rules() if suite.base else [rule for area in _OF_THE_SERVER for rule in area.rules]
 
     def _suite(self, name: str, uri: str, base: str) -> Suite:
         kinds = _LEVELS[: _LEVELS.index(self.scope.level) + 1]
@@ -223,8 +225,8 @@ class ConformanceRun:
             ("query", lambda: queries.check_queries(table), queries.AREA),
             ("query", lambda: versions.check_newest(table), versions.AREA),
             ("query", lambda: versions.check_history(table), versions.AREA),
-            ("query", lambda: paging.check_pages(table), paging.AREA),
-            ("query", lambda: paging.check_end(table), paging.AREA),
+            ("query", lambda: queries.check_pages(table), queries.PAGES_AREA),
+            ("query", lambda: queries.check_end(table), queries.PAGES_AREA),
             ("query", lambda: hints.check_hints(table), hints.AREA),
             ("changes", lambda: changes.check_changes(table), changes.AREA),
             ("query", lambda: changes.check_files_since(table), changes.AREA),
@@ -240,7 +242,7 @@ class ConformanceRun:
 
 def areas() -> list[Area]:
     """Return the areas in order."""
-    return [module.AREA for module in (*_OF_THE_SERVER, *_OF_TABLES)]
+    return [*_OF_THE_SERVER, *_OF_TABLES]
 
 
 @lru_cache(maxsize=1)
@@ -251,4 +253,4 @@ def conformance_rules() -> Mapping[str, Rule]:
 
 def _table_rules() -> list[Rule]:
     """Return the rules of the suite of a table."""
-    return [*answers.EVERYWHERE, *(rule for module in _OF_TABLES for rule in module.AREA.rules)]
+    return [*answers.EVERYWHERE, *(rule for area in _OF_TABLES for rule in area.rules)]

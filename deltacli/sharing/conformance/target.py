@@ -12,7 +12,7 @@ from deltacli.errors import UsageError
 from deltacli.hints import command, parameter
 from deltacli.sharing.client.addresses import CODE, require_name
 from deltacli.sharing.client.guards import Origin, origin_of
-from deltacli.sharing.client.opening import open_profile
+from deltacli.sharing.client.tables.share_storage import open_profile
 
 _SCHEMES = ("http://", "https://")
 Names = tuple[str | None, str | None, str | None]

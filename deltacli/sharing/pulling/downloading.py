@@ -11,28 +11,30 @@ from typing import TYPE_CHECKING
 
 from deltacli.errors import DataUnreadable, DeltacliError
 from deltacli.sharing.client.faults import AnswerBroken, AnswerInvalid, ServerUnavailable, invalid, other_size
-from deltacli.sharing.pulling.parts import CONTINUED_BYTES, Part, open_part
-from deltacli.sharing.pulling.ranges import (
+from deltacli.sharing.pulling.parts import (
     CONTENT_RANGE,
+    CONTINUED_BYTES,
     EXPIRED,
     LEAST_BYTES,
     LEAST_PROGRESS_BYTES,
     MOST_CUTS,
     PARALLEL_RANGES,
     Advance,
+    Part,
     RangedDownload,
     StoppedError,
     UrlOf,
     drop_journal,
     find_url,
     not_accepted,
+    open_part,
     read_journal,
     replaced,
 )
 from deltacli.sharing.pulling.verifying import WantedFile, decode, verify
 
 if TYPE_CHECKING:
-    from deltacli.sharing.client.tables.file_urls import FileUrl
+    from deltacli.sharing.client.tables.shared_files import FileUrl
     from deltacli.sharing.client.transport import Reply, Transport
 
 PARALLEL = 16

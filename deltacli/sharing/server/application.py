@@ -40,7 +40,7 @@ from deltacli.sharing.server.lists import Lists, find_table
 from deltacli.sharing.server.logs import NAME
 from deltacli.sharing.server.ports import Access, Guard
 from deltacli.sharing.server.table_answers import Answer, TableAnswers, read_wishes
-from deltacli.sharing.signing.local import SEGMENT
+from deltacli.sharing.signing.tokens import SEGMENT
 
 THREADS, WAITING_THREADS = 2, 20
 """How many answers make lines at a time: those that take processor time only, and those that wait for other machines.

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from deltacli.operations.read.separate_versions import Break
 from deltacli.sharing.model import SharedTable
-from deltacli.sharing.protocol.capabilities import ResponseFormat
+from deltacli.sharing.protocol.capabilities import ReadingNeeds, ResponseFormat, find_needs, handed_out_protocol
 from deltacli.sharing.protocol.lines import LineStyle, metadata_line, protocol_line
 from deltacli.sharing.protocol.parameters import ChangesRequest, QueryRequest
-from deltacli.sharing.protocol.reading_needs import ReadingNeeds, find_needs, handed_out_protocol
 from deltacli.sharing.protocol.wire_errors import invalid, unsupported
 from deltacli.sharing.server.pages import FileGroup, Page, PageTokens, assemble, digest_of, end_line
 from deltacli.sharing.server.ports import Access

@@ -25,9 +25,8 @@ from deltacli.sharing.server.guarding.refusals import url_revoked
 from deltacli.sharing.server.ports import Caller, Guard
 from deltacli.sharing.signing.choose import FileAccess, Proxy, choose_access
 from deltacli.sharing.signing.keys import Keys
-from deltacli.sharing.signing.local import FILE_KEY, LocalUrlSigner, open_file_url
-from deltacli.sharing.signing.signed_urls import SignedUrls, UrlSigner
-from deltacli.sharing.signing.tokens import TokenRefused
+from deltacli.sharing.signing.tokens import FILE_KEY, LocalUrlSigner, TokenRefused, open_file_url
+from deltacli.sharing.signing.v4 import SignedUrls, UrlSigner
 from deltacli.sharing.tables.snapshots import Place, SharedSnapshots, place_of
 from deltacli.storage import LocalStorage, Storage
 

@@ -20,7 +20,7 @@ from deltacli.sharing.protocol.lines import HASHES, IdHash, LineStyle, json_line
 from deltacli.sharing.server.logs import NAME
 from deltacli.sharing.server.ports import Access, TableUrlSigner, TokenSeal
 from deltacli.sharing.signing.tokens import Bound
-from deltacli.sharing.tables.shareable import places_of, vector_place, vectors_of
+from deltacli.sharing.tables.shared_snapshot import places_of, vector_place, vectors_of
 from deltacli.sharing.tables.single_flight import Steps
 from deltacli.storage import Storage
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from deltacli.sharing.model import Catalog, SharedTable
-from deltacli.sharing.signing.signed_urls import SignedUrls
 from deltacli.sharing.signing.tokens import Bound
+from deltacli.sharing.signing.v4 import SignedUrls
 
 if TYPE_CHECKING:
     from starlette.requests import Request

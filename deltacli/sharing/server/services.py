@@ -25,12 +25,11 @@ from deltacli.sharing.protocol.wire_errors import invalid
 from deltacli.sharing.server.application import Application
 from deltacli.sharing.server.change_answers import ChangeAnswers
 from deltacli.sharing.server.file_answers import FileAnswers, FileUrls
-from deltacli.sharing.server.guarding.audit import AuditFile, open_audit
 from deltacli.sharing.server.guarding.connections import Connections
+from deltacli.sharing.server.guarding.exchange import AuditFile, open_audit
 from deltacli.sharing.server.guarding.guard import RequestGuard
 from deltacli.sharing.server.guarding.metrics import CONTENT_TYPE, Metrics
-from deltacli.sharing.server.guarding.reloading import POLL_SECONDS, Reloaded, Reloader
-from deltacli.sharing.server.guarding.serving_state import ServingState
+from deltacli.sharing.server.guarding.serving_state import POLL_SECONDS, Reloaded, Reloader, ServingState
 from deltacli.sharing.server.lists import Lists
 from deltacli.sharing.server.logs import NAME
 from deltacli.sharing.server.ports import Guard

@@ -14,12 +14,15 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from deltacli.errors import CredentialsMissing, UsageError
-from deltacli.sharing.signing.signed_urls import SignedUrls, UrlSigner, encode_paths, encode_value
 from deltacli.sharing.signing.v4 import (
     Dialect,
     SignedRequest,
+    SignedUrls,
+    UrlSigner,
     day_key,
     day_scope,
+    encode_paths,
+    encode_value,
     hmac_signatures,
     hmac_states,
     period,

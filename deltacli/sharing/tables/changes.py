@@ -29,8 +29,7 @@ from deltacli.operations.read.separate_versions import Break, break_at
 from deltacli.operations.table.handle import TableHandle
 from deltacli.sharing.model import SharedTable
 from deltacli.sharing.protocol.wire_errors import unsupported
-from deltacli.sharing.tables.shareable import find_fault, spelled_alike
-from deltacli.sharing.tables.shared_snapshot import SharedSnapshot
+from deltacli.sharing.tables.shared_snapshot import SharedSnapshot, find_fault, spelled_alike
 from deltacli.sharing.tables.snapshots import SharedSnapshots, WholeLog
 from deltacli.work.commits.reading import is_large, stream_commit
 

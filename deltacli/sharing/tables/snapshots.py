@@ -26,8 +26,7 @@ from deltacli.operations.table.find_log import Log, find_log, list_log
 from deltacli.operations.table.rebuild import read_snapshot, rebuild
 from deltacli.sharing.model import SharedTable
 from deltacli.sharing.signing.choose import without_signing_options
-from deltacli.sharing.tables.shareable import find_fault, spelled_alike
-from deltacli.sharing.tables.shared_snapshot import SharedSnapshot, make_snapshot, make_state
+from deltacli.sharing.tables.shared_snapshot import SharedSnapshot, find_fault, make_snapshot, make_state, spelled_alike
 from deltacli.sharing.tables.single_flight import SingleFlight
 from deltacli.work.commits.reading import read_commit
 

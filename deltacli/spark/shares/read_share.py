@@ -11,7 +11,7 @@ from deltacli.engine.spark.grouping import spread_frame
 from deltacli.errors import UsageError
 from deltacli.operations.table.api_arguments import moment_ms
 from deltacli.sharing.client.addresses import CODE, FORM, parse_address
-from deltacli.sharing.client.opening import open_address
+from deltacli.sharing.client.tables.share_storage import open_address
 from deltacli.spark.carried import carried_package
 from deltacli.spark.session_settings import require_session
 from deltacli.spark.shares.share_options import ShareBatchOptions

@@ -18,8 +18,8 @@ from deltacli.operations.table.find_log import list_log
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.sharing.client.tables.change_log import SharedChanges
-from deltacli.sharing.client.tables.file_urls import FileUrl
 from deltacli.sharing.client.tables.share_storage import ChangeStorage, ShareStorage
+from deltacli.sharing.client.tables.shared_files import FileUrl
 from deltacli.sharing.client.tables.shared_version import SharedVersion
 from deltacli.sharing.protocol.capabilities import ResponseFormat
 from deltacli.spark.shares.share_options import ShareStreamOptions

@@ -28,10 +28,9 @@ from deltacli.operations.table.time_travel import find_snapshot
 from deltacli.sharing.client.addresses import ShareAddress, parse_table_name
 from deltacli.sharing.client.faults import AccessRefused
 from deltacli.sharing.client.guards import require_endpoint
-from deltacli.sharing.client.opening import open_address
 from deltacli.sharing.client.table_requests import Query, TableRequests
-from deltacli.sharing.client.tables.file_urls import FileUrl, StoredUrls
-from deltacli.sharing.client.tables.share_storage import ShareStorage
+from deltacli.sharing.client.tables.share_storage import ShareStorage, open_address
+from deltacli.sharing.client.tables.shared_files import FileUrl, StoredUrls
 from deltacli.sharing.client.tables.shared_log import LogFileBytes
 from deltacli.sharing.client.transport import Transport
 from deltacli.spark.executor_rows import SPEC, read_piece

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from deltacli.errors import Refused
-from deltacli.sharing.protocol.capabilities import Capabilities, ResponseFormat
-from deltacli.sharing.protocol.reading_needs import find_needs
+from deltacli.sharing.protocol.capabilities import Capabilities, ResponseFormat, find_needs
 from deltacli.sharing.protocol.wire_errors import WireError
 from deltacli.spark.streams.schema_changes import require_same_columns
 from tests.support.altering import MAPPED, Altering, add, change, drop, rename, table_of

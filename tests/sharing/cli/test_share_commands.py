@@ -15,7 +15,7 @@ from jsonschema import Draft202012Validator
 
 from deltacli.cli.app import run
 from deltacli.sharing.configuration.bearer_tokens import is_intact
-from deltacli.sharing.configuration.recipients_file import read_recipients
+from deltacli.sharing.configuration.recipients import read_recipients
 from deltacli.sharing.signing.keys import ServerKeys
 from tests.cli.support import ROOT, Result
 from tests.sharing.configuration.files import write_shares

@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from deltacli.sharing.client.addresses import parse_address
-from deltacli.sharing.client.limits import DEFAULTS, AnswerLimits
-from deltacli.sharing.client.opening import open_address
+from deltacli.sharing.client.guards import DEFAULTS, AnswerLimits
 from deltacli.sharing.client.table_requests import BOTH_FORMATS, Query
-from deltacli.sharing.client.tables.share_storage import ShareStorage
+from deltacli.sharing.client.tables.share_storage import ShareStorage, open_address
 from deltacli.sharing.model import SharedTable
 from deltacli.sharing.protocol.capabilities import ResponseFormat
 from deltacli.storage.retry import Retry

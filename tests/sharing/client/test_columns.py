@@ -16,8 +16,7 @@ from deltacli.sharing.client.answers import ActionLine, AnswerHead, parse_lines,
 from deltacli.sharing.client.faults import AnswerInvalid
 from deltacli.sharing.client.tables import shared_version
 from deltacli.sharing.client.tables.file_columns import FileColumns, read_files
-from deltacli.sharing.client.tables.file_lines import SharedFile, read_file
-from deltacli.sharing.client.tables.file_urls import StoredUrls
+from deltacli.sharing.client.tables.shared_files import SharedFile, StoredUrls, read_file
 from deltacli.sharing.protocol.capabilities import ResponseFormat
 from tests.sharing.client.serving import Asked, Sent, proxied
 from tests.sharing.pulling.origin import Origin

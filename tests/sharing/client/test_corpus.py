@@ -15,7 +15,7 @@ from deltacli import open_table
 from deltacli.api.table import Table
 from deltacli.errors import DeltacliError
 from deltacli.operations.table.find_log import list_log
-from deltacli.sharing.directories import catalog_of
+from deltacli.sharing.configuration.starting import catalog_of
 from deltacli.sharing.model import SharedTable
 from deltacli.sharing.protocol.capabilities import ResponseFormat
 from tests.sharing.client.serving import Proxy, proxied

@@ -23,7 +23,7 @@ from deltacli.sharing.client.faults import (
     ServerUnavailable,
     ShareAbsent,
 )
-from deltacli.sharing.client.limits import AnswerLimits
+from deltacli.sharing.client.guards import AnswerLimits
 from deltacli.sharing.client.listing import list_shares
 from deltacli.sharing.client.tables.share_storage import ShareStorage
 from deltacli.sharing.protocol.capabilities import ResponseFormat

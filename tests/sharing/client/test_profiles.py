@@ -15,7 +15,7 @@ from deltacli.errors import UsageError
 from deltacli.sharing.client.addresses import parse_address, split_profile
 from deltacli.sharing.client.faults import AccessRefused
 from deltacli.sharing.client.listing import list_shares
-from deltacli.sharing.client.opening import open_profile
+from deltacli.sharing.client.tables.share_storage import open_profile
 from deltacli.storage.retry import Retry
 from tests.sharing.client.serving import Asked, Proxy, Sent, proxied
 from tests.sharing.served import NOW_MS, TOKEN, shared

@@ -15,8 +15,7 @@ import pytest
 
 from deltacli.sharing.client.credentials import FixedCredentials
 from deltacli.sharing.client.faults import AnswerBroken, ServerUnavailable
-from deltacli.sharing.client.guards import origin_of
-from deltacli.sharing.client.limits import AnswerLimits
+from deltacli.sharing.client.guards import AnswerLimits, origin_of
 from deltacli.sharing.client.transport import Reply, Request, Transport
 from deltacli.sharing.conformance.wire import Budget, BudgetSpentError, Wire, WireRequest
 from deltacli.storage.retry import Retry

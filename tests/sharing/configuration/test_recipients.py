@@ -24,8 +24,13 @@ from deltacli.sharing.configuration.recipient_changes import (
     revoke_tokens,
     rotate_tokens,
 )
-from deltacli.sharing.configuration.recipients import Recipients, TokenState, spelled
-from deltacli.sharing.configuration.recipients_file import encode_recipients, parse_recipients
+from deltacli.sharing.configuration.recipients import (
+    Recipients,
+    TokenState,
+    encode_recipients,
+    parse_recipients,
+    spelled,
+)
 from deltacli.sharing.model import Catalog, Grant, SharedSchema, SharedTable
 from deltacli.sharing.model import Share as SharedShare
 

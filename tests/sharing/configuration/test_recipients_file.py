@@ -15,8 +15,8 @@ import pytest
 
 from deltacli.errors import StorageFailed, UsageError
 from deltacli.sharing.configuration.recipient_changes import add_recipient
-from deltacli.sharing.configuration.recipients import Recipients
-from deltacli.sharing.configuration.recipients_file import (
+from deltacli.sharing.configuration.recipients import (
+    Recipients,
     change_recipients,
     encode_recipients,
     parse_recipients,

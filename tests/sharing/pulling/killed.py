@@ -20,7 +20,7 @@ def main(address: str, target: str, number: int, range_bytes: int | None = None)
     """Pull, and die on the way."""
     if range_bytes is not None:
         set_range_bytes(range_bytes)
-    from deltacli.sharing.client.opening import open_share
+    from deltacli.sharing.client.tables.share_storage import open_share
     from deltacli.sharing.pulling.pull import Pull, PullRequest
 
     count, lock = 0, Lock()
@@ -48,10 +48,10 @@ def main(address: str, target: str, number: int, range_bytes: int | None = None)
 
 def set_range_bytes(count: int) -> None:
     """Make ranges small."""
-    from deltacli.sharing.pulling import downloading, ranges
+    from deltacli.sharing.pulling import downloading, parts
 
     for module, name, value in (
-        (ranges, "_RANGE_BYTES", count),
+        (parts, "_RANGE_BYTES", count),
         (downloading, "LEAST_BYTES", 3 * count),
     ):
         setattr(module, name, value)

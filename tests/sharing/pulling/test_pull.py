@@ -16,7 +16,7 @@ from deltacli import open_table
 from deltacli.clock import fixed_clock
 from deltacli.errors import DataUnreadable, Refused, UsageError
 from deltacli.sharing import Client
-from deltacli.sharing.client.tables import guarded_reader
+from deltacli.sharing.client.tables import downloads
 from deltacli.sharing.pulling.pull import Pull, PullRequest
 from tests.sharing.client.serving import Asked, Proxy, Sent, proxied
 from tests.sharing.pulling.origin import Origin, files_asked, pull, rows_of
@@ -117,7 +117,7 @@ def test_pages_that_unpack_to_more_than_a_share_may_send_are_not_decoded(
     size = (origin.path / "bomb").stat().st_size
     add = {"path": "bomb", "partitionValues": {}, "size": size, "modificationTime": 1, "dataChange": True}
     origin.commit({"add": add})
-    monkeypatch.setattr(guarded_reader, "MOST_BYTES", 1_000_000)
+    monkeypatch.setattr(downloads, "MOST_BYTES", 1_000_000)
 
     with pytest.raises(DataUnreadable, match="unpacks to more than is accepted"):
         pull(proxy, tmp_path / "local", decodes=True)

@@ -11,8 +11,7 @@ import pytest
 
 from deltacli.errors import StorageFailed
 from deltacli.sharing.configuration.recipient_changes import add_recipient, add_token
-from deltacli.sharing.configuration.recipients import Recipients
-from deltacli.sharing.configuration.recipients_file import change_recipients
+from deltacli.sharing.configuration.recipients import Recipients, change_recipients
 from deltacli.sharing.model import Grant
 from deltacli.sharing.server.services import Configured, Inheritance, Overrides
 from deltacli.sharing.server.serving import _tls_options

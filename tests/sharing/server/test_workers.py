@@ -16,8 +16,7 @@ from typing import Any, NoReturn
 import pytest
 
 from deltacli.errors import StorageFailed
-from deltacli.sharing.server.serving import Sockets
-from deltacli.sharing.server.workers import METRICS, LogChoice, _Workers
+from deltacli.sharing.server.serving import METRICS, LogChoice, Sockets, _Workers
 
 
 def never_made(begun: Connection, end: Connection) -> NoReturn:

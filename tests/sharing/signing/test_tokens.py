@@ -13,8 +13,16 @@ from urllib.parse import urlsplit
 import pytest
 
 from deltacli.sharing.signing.keys import ServerKeys
-from deltacli.sharing.signing.local import LocalUrlSigner, open_file_url
-from deltacli.sharing.signing.tokens import Bound, Seal, TokenRefused, from_text, hash_parameters, to_text
+from deltacli.sharing.signing.tokens import (
+    Bound,
+    LocalUrlSigner,
+    Seal,
+    TokenRefused,
+    from_text,
+    hash_parameters,
+    open_file_url,
+    to_text,
+)
 
 NOW_MS = 1_700_000_000_000
 HOUR_MS = 3_600_000

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from deltacli.delta.log.file_actions import action_schemas
-from deltacli.sharing.tables import shareable
+from deltacli.sharing.tables import shared_snapshot
 from deltacli.storage import Storage
 from deltacli.storage.base import Capabilities, WalkEntry
 
@@ -28,10 +28,10 @@ class Listed:
 
 
 def test_a_large_table_on_an_object_store_is_listed_not_asked_file_by_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shareable, "_MOST_SINGLE_LOOKS", 2)
+    monkeypatch.setattr(shared_snapshot, "_MOST_SINGLE_LOOKS", 2)
     actions = [{"path": path, "size": 1} for path in ("a/b", "c", "a/gone")]
     files = pa.Table.from_pylist(actions, schema=action_schemas().add)
 
-    found = shareable.unavailable_files(files, cast("Storage", Listed({"a/b": 1, "c": 2, "old": 3})))
+    found = shared_snapshot.unavailable_files(files, cast("Storage", Listed({"a/b": 1, "c": 2, "old": 3})))
 
     assert {"of another size than in the log": ["c"], "missing": ["a/gone"]} == found

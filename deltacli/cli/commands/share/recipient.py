@@ -76,7 +76,7 @@ def list(run: Run, recipient: OneRecipientArgument = None, config: Configuration
     """
     from deltacli.cli.render.sharing.results import recipients_result
     from deltacli.sharing.configuration.recipient_changes import find_recipient
-    from deltacli.sharing.configuration.recipients_file import read_recipients
+    from deltacli.sharing.configuration.recipients import read_recipients
 
     file = recipients_file_of(read_shares(config))
     known = read_recipients(file)
@@ -104,7 +104,7 @@ def remove(
     """
     from deltacli.cli.render.sharing.results import what_of
     from deltacli.sharing.configuration.recipient_changes import find_recipient, remove_recipient
-    from deltacli.sharing.configuration.recipients_file import read_recipients
+    from deltacli.sharing.configuration.recipients import read_recipients
 
     file = recipients_file_of(read_shares(config))
     found = find_recipient(read_recipients(file), recipient)
@@ -158,8 +158,7 @@ def revoke(
       deltacli share recipient revoke acme sales --yes
     """
     from deltacli.sharing.configuration.recipient_changes import find_recipient, parse_old_grant, revoke_from
-    from deltacli.sharing.configuration.recipients import Recipients
-    from deltacli.sharing.configuration.recipients_file import read_recipients
+    from deltacli.sharing.configuration.recipients import Recipients, read_recipients
 
     file = recipients_file_of(read_shares(config))
     found = find_recipient(read_recipients(file), recipient)
@@ -189,7 +188,7 @@ def _say_how_to_create_a_token(run: Run, recipient: str) -> None:
 
 
 def _change(file: Path, change: Change, *, may_create: bool = False) -> Recipients:
-    from deltacli.sharing.configuration.recipients_file import change_recipients
+    from deltacli.sharing.configuration.recipients import change_recipients
 
     return change_recipients(file, change, may_create=may_create)
 

@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from deltacli.sharing.configuration.settings import Configuration
     from deltacli.sharing.model import Catalog, SharedTable
     from deltacli.sharing.server.services import Overrides
-    from deltacli.sharing.server.serving import Sockets
-    from deltacli.sharing.server.workers import MakeService
+    from deltacli.sharing.server.serving import MakeService, Sockets
 
 EXIT_CODES = (0, 2, 3, 7, 70)
 FORMATS = TableFormat
@@ -143,7 +142,7 @@ def _refuse_with_directories(config: str | None, host: str | None, admin_port: i
 
 def _try_out(run: Run, directories: list[str], port: int, workers: int, profile: str | None) -> None:
     """Serve local tables on loopback, with one token."""
-    from deltacli.sharing.directories import catalog_of
+    from deltacli.sharing.configuration.starting import catalog_of
     from deltacli.sharing.server.services import TryOut
     from deltacli.sharing.server.serving import Sockets, address_of, bind
     from deltacli.sharing.signing.keys import ServerKeys
@@ -159,7 +158,7 @@ def _try_out(run: Run, directories: list[str], port: int, workers: int, profile:
 
 def _serve_configuration(run: Run, config: str, overrides: Overrides, workers: int) -> None:
     """Serve what a configuration shares."""
-    from deltacli.sharing.configuration.recipients_file import read_recipients
+    from deltacli.sharing.configuration.recipients import read_recipients
     from deltacli.sharing.server.services import Configured, Inheritance, open_sockets
     from deltacli.sharing.server.serving import address_of
     from deltacli.sharing.signing.keys import ServerKeys
@@ -185,7 +184,7 @@ def _serve(make: MakeService, following: Callable[[], MakeService], sockets: Soc
     """Answer requests until a signal. `following` returns the service of the next worker."""
     import logging
 
-    from deltacli.sharing.server.workers import LogChoice, serve, serve_by_workers
+    from deltacli.sharing.server.serving import LogChoice, serve, serve_by_workers
 
     level = logging.ERROR if run.quiet else logging.DEBUG if run.verbosity else logging.INFO
     log = LogChoice(run.log_is_json, level)

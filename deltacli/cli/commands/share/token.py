@@ -86,7 +86,7 @@ def list(run: Run, recipient: OneRecipientArgument = None, config: Configuration
       deltacli share token list acme --format csv
     """
     from deltacli.sharing.configuration.recipient_changes import find_recipient
-    from deltacli.sharing.configuration.recipients_file import read_recipients
+    from deltacli.sharing.configuration.recipients import read_recipients
 
     file = recipients_file_of(read_shares(config))
     known = read_recipients(file)
@@ -115,8 +115,7 @@ def revoke(
       deltacli share token revoke acme --all --dry-run
     """
     from deltacli.sharing.configuration.recipient_changes import find_recipient, revoke_tokens
-    from deltacli.sharing.configuration.recipients import Recipients
-    from deltacli.sharing.configuration.recipients_file import change_recipients, read_recipients
+    from deltacli.sharing.configuration.recipients import Recipients, change_recipients, read_recipients
 
     if bool(tokens) == all_tokens:
         raise UsageError("name the ids of tokens, or --all", hint=f"deltacli share token list {recipient}")
@@ -158,8 +157,7 @@ def rotate(
       deltacli share token rotate acme --overlap 0s --yes
     """
     from deltacli.sharing.configuration.recipient_changes import find_recipient, rotate_tokens
-    from deltacli.sharing.configuration.recipients import Recipients
-    from deltacli.sharing.configuration.recipients_file import read_recipients
+    from deltacli.sharing.configuration.recipients import Recipients, read_recipients
 
     configuration = read_shares(config)
     file = recipients_file_of(configuration)
@@ -183,7 +181,7 @@ def _create(
 ) -> None:
     """Store a new token, and show it or write its profile."""
     from deltacli.cli.render.sharing.results import tokens_result
-    from deltacli.sharing.configuration.recipients_file import change_recipients
+    from deltacli.sharing.configuration.recipients import change_recipients
 
     file = recipients_file_of(configuration)
     created: dict[str, CreatedToken] = {}

@@ -18,11 +18,9 @@ from deltacli.progress import SILENT, Progress
 from deltacli.sharing.client.answers import ActionLine, AnswerHead
 from deltacli.sharing.client.faults import invalid, too_much
 from deltacli.sharing.client.table_requests import ChangeQuery, Pages, Point, Query, TableRequests
-from deltacli.sharing.client.tables.file_lines import read_file
-from deltacli.sharing.client.tables.file_urls import FileUrl, StoredUrls
-from deltacli.sharing.client.tables.shared_log import LogFileBytes, RenewedUrls
+from deltacli.sharing.client.tables.shared_files import FileUrl, StoredUrls, read_file
+from deltacli.sharing.client.tables.shared_log import CheckpointOfAnswer, LogFileBytes, RenewedUrls, hidden_file
 from deltacli.sharing.client.tables.shared_version import NOT_FILES, HiddenFile, urls_again
-from deltacli.sharing.client.tables.synthetic_log import CheckpointOfAnswer, hidden_file
 from deltacli.sharing.protocol.capabilities import ResponseFormat
 from deltacli.storage.disk_faults import writing_faults
 

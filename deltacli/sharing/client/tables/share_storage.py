@@ -1,4 +1,5 @@
-"""A shared table as a read-only store: a log with one checkpoint, and data files that are ranges of URLs.
+"""A shared table as a read-only store: a log with one checkpoint, and data files that are ranges of URLs. It is opened
+from the address of the table, or from a profile file.
 
 Every operation that reads a table works on it. Nothing is asked before it is needed.
 
@@ -10,15 +11,18 @@ predicates for Filtering.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, timedelta
 from fractions import Fraction
+from pathlib import Path
 from threading import Lock
 from typing import Any, NoReturn
 
 import orjson
 
+from deltacli.clock import Clock, system_clock
 from deltacli.delta.predicate import parse_predicate
 from deltacli.delta.predicate.columns import Column
 from deltacli.delta.predicate.conditions import And, Compare, Condition, Contained, IsNull, Not, Or
@@ -27,20 +31,67 @@ from deltacli.delta.schema.kinds import Kind
 from deltacli.delta.schema.types import StructType, parse_schema
 from deltacli.errors import FileMissing, UsageError
 from deltacli.progress import SILENT, Progress
-from deltacli.sharing.client.addresses import ShareAddress
+from deltacli.sharing.client.addresses import ShareAddress, parse_address
+from deltacli.sharing.client.credentials import credentials_of, require_usable
 from deltacli.sharing.client.faults import read_only
+from deltacli.sharing.client.guards import DEFAULTS, AnswerLimits
 from deltacli.sharing.client.table_requests import NEWEST, Point, Query, TableRequests
 from deltacli.sharing.client.tables.change_log import read_changes, read_commits
-from deltacli.sharing.client.tables.downloads import RangeReader
-from deltacli.sharing.client.tables.file_urls import FileUrl
-from deltacli.sharing.client.tables.guarded_reader import GuardedReader
+from deltacli.sharing.client.tables.downloads import GuardedReader, RangeReader
+from deltacli.sharing.client.tables.shared_files import FileUrl
 from deltacli.sharing.client.tables.shared_log import LogFileBytes, SharedLog
 from deltacli.sharing.client.tables.shared_version import read_version, version_without_files
+from deltacli.sharing.client.transport import Transport
+from deltacli.sharing.configuration.profiles import read_profile
 from deltacli.sharing.hints.limits import LONGEST_SENT, MOST_VALUES_SENT
 from deltacli.storage.base import PARALLEL_READS, Capabilities, FileStat, PathKind, ShouldDescend, WalkEntry
 from deltacli.storage.object_reader import ObjectReader
 from deltacli.storage.read_only import ReadOnlyFiles
+from deltacli.storage.retry import Retry
 from deltacli.typing import BinaryFile, Json
+
+
+def open_profile(
+    path: str | os.PathLike[str],
+    *,
+    retry: Retry | None = None,
+    limits: AnswerLimits = DEFAULTS,
+    clock: Clock = system_clock,
+    note: Callable[[str], None] | None = None,
+) -> Transport:
+    """Return the connection of a profile file; nothing is sent yet. `note` gets warnings about the file.
+
+    Raises UsageError for a profile that cannot be used.
+    """
+    profile = read_profile(Path(os.path.expanduser(path)))
+    endpoint, origin, warnings = require_usable(profile, clock)
+    for warning in warnings if note is not None else ():
+        note(f"note: {warning}")  # type: ignore[misc]
+    transport = Transport(endpoint, origin, retry=retry, limits=limits, clock=clock)
+    transport.credentials = credentials_of(profile, transport.post_form, clock)
+    return transport
+
+
+def open_address(
+    address: ShareAddress,
+    *,
+    retry: Retry | None = None,
+    limits: AnswerLimits = DEFAULTS,
+    clock: Clock = system_clock,
+    note: Callable[[str], None] | None = None,
+) -> ShareStorage:
+    """Return the store of a shared table; nothing is sent yet. Raises UsageError for a profile that cannot be used."""
+    transport = open_profile(address.profile, retry=retry, limits=limits, clock=clock, note=note)
+    return ShareStorage(address, TableRequests(transport, address.name))
+
+
+def open_share(
+    text: str, *, retry: Retry | None = None, note: Callable[[str], None] | None = None
+) -> ShareStorage | None:
+    """Return the store of a shared table, None where the text is not an address of one. Raises UsageError."""
+    address = parse_address(text) if "#" in text else None
+    return None if address is None else open_address(address, retry=retry, note=note)
+
 
 LOG = "_delta_log"
 NO_COLUMNS = '{"type":"struct","fields":[]}'

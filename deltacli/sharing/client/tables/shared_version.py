@@ -18,10 +18,8 @@ from deltacli.sharing.client.answers import ActionLine, AnswerHead, LineGroup
 from deltacli.sharing.client.faults import FilesMovedOn, RequestRefused, invalid, too_much
 from deltacli.sharing.client.table_requests import Pages, Point, Query, TableRequests
 from deltacli.sharing.client.tables.file_columns import LEAST_BYTES, read_files
-from deltacli.sharing.client.tables.file_lines import SharedFile, read_file
-from deltacli.sharing.client.tables.file_urls import FileUrl, StoredUrls
-from deltacli.sharing.client.tables.shared_log import LogFileBytes, RenewedUrls
-from deltacli.sharing.client.tables.synthetic_log import CheckpointOfAnswer, hidden_file
+from deltacli.sharing.client.tables.shared_files import FileUrl, SharedFile, StoredUrls, read_file
+from deltacli.sharing.client.tables.shared_log import CheckpointOfAnswer, LogFileBytes, RenewedUrls, hidden_file
 
 NOT_FILES = ("protocol", "metaData")
 _NO_COLUMNS = '{"type":"struct","fields":[]}'

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from deltacli.delta.rules.framework.base import Area, Level, Rule
 from deltacli.sharing.conformance.lines import FileLine, Lines
-from deltacli.sharing.conformance.rules.paging import check_feed_pages
+from deltacli.sharing.conformance.rules.queries import check_feed_pages
 from deltacli.sharing.conformance.rules.shared_table import HEADERS, SharedTableTest
 from deltacli.sharing.conformance.rules.versions import NO_HISTORY, iso
 from deltacli.sharing.conformance.wire import WireAnswer

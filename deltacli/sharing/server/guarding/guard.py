@@ -19,8 +19,17 @@ from deltacli.errors import StorageFailed
 from deltacli.sharing.configuration.recipients import Recipient, TokenRecord, TokenState
 from deltacli.sharing.configuration.settings import Limits
 from deltacli.sharing.protocol.wire_errors import WireError
-from deltacli.sharing.server.guarding.audit import AuditTrail, NoAudit
-from deltacli.sharing.server.guarding.exchange import Application, Exchange, Message, Receive, Scope, Send, exchange_of
+from deltacli.sharing.server.guarding.exchange import (
+    Application,
+    AuditTrail,
+    Exchange,
+    Message,
+    NoAudit,
+    Receive,
+    Scope,
+    Send,
+    exchange_of,
+)
 from deltacli.sharing.server.guarding.metrics import Metrics
 from deltacli.sharing.server.guarding.refusals import (
     body_too_large,

@@ -12,7 +12,7 @@ import pytest
 
 from deltacli.errors import NoSpace, PermissionRefused, StorageFailed
 from deltacli.sharing.configuration.settings import Audit
-from deltacli.sharing.server.guarding.audit import AuditFile, NoAudit, open_audit
+from deltacli.sharing.server.guarding.exchange import AuditFile, NoAudit, open_audit
 from tests.support.waiting import join
 
 

@@ -24,8 +24,7 @@ from deltacli.sharing.configuration.recipient_changes import (
 from deltacli.sharing.configuration.settings import Audit, Limits
 from deltacli.sharing.model import Grant
 from deltacli.sharing.protocol.wire_errors import WireError
-from deltacli.sharing.server.guarding.audit import AuditFile
-from deltacli.sharing.server.guarding.exchange import note_route
+from deltacli.sharing.server.guarding.exchange import AuditFile, note_route
 from deltacli.sharing.server.guarding.guard import RequestGuard
 from deltacli.sharing.server.guarding.serving_state import ServingState
 from tests.sharing.server.guarding.asgi import NOW_MS, Answer, Client, make_scope, make_state
