@@ -23,7 +23,6 @@ from deltacli.operations.checkpoint.rows import StateRows
 from deltacli.operations.checkpoint.verify import CheckpointVerdict, verify_checkpoints
 from deltacli.operations.table.find_log import list_log
 from deltacli.storage import Storage
-from deltacli.storage.in_memory import MemoryStorage
 from deltacli.work.checkpoints.reading import open_checkpoint
 from deltacli.work.checkpoints.sidecars import SidecarPiece, WriteSidecars
 from deltacli.work.checkpoints.writing import Encoding, FileEncoder
@@ -34,6 +33,7 @@ from tests.support.builder import HINT, LOG
 from tests.support.checkpointing import FORMS, any_form_table, left_alone, log_names
 from tests.support.corpus_checkpoints import BEFORE_ALL_MS, copy_log, files_of, open_copy, tombstones_of
 from tests.support.faulty import Answer, Fault, FaultyStorage
+from tests.support.in_memory import MemoryStorage
 from tests.support.reading import NOW_MS, open_at, state_document
 from tests.support.shipping import ShippingEngine
 

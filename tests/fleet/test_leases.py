@@ -14,8 +14,8 @@ from deltacli.errors import StorageFailed
 from deltacli.fleet.names import table_digest
 from deltacli.fleet.running.leases import Holder, Lease, Leases, process_identity, process_is_alive
 from deltacli.storage import Creation
-from deltacli.storage.in_memory import MemoryStorage
 from tests.support.faulty import Fault, FaultyStorage
+from tests.support.in_memory import MemoryStorage
 
 HOUR_MS = 3_600_000
 

@@ -16,9 +16,9 @@ import pytest
 
 from deltacli.errors import CheckpointUnreadable, MemoryExhausted
 from deltacli.memory_limit import is_exhaustion, stop_if_exhausted
-from deltacli.storage.in_memory import MemoryStorage
 from tests.support.actions import add, birth
 from tests.support.builder import TableBuilder
+from tests.support.in_memory import MemoryStorage
 from tests.support.reading import open_at
 
 REFUSED = pa.ArrowMemoryError("malloc of size 4194304 failed")

@@ -12,9 +12,9 @@ from deltacli.operations.log.log_backup import BackupResult, execute_backup, pla
 from deltacli.operations.log.log_restore import RestorePlan, plan_restore
 from deltacli.operations.log.restore_execute import execute_restore
 from deltacli.storage import Storage
-from deltacli.storage.in_memory import MemoryStorage
 from tests.support.builder import LOG, TableBuilder
 from tests.support.checkpoints import CheckpointKind
+from tests.support.in_memory import MemoryStorage
 from tests.support.reading import NOW_MS, open_at, state_document
 
 ENGINE = EmbeddedEngine(1)

@@ -20,12 +20,12 @@ from deltacli.operations.checkpoint.execute import write_checkpoint
 from deltacli.operations.checkpoint.plan import CheckpointPlan, CheckpointRequest, plan_checkpoint
 from deltacli.operations.checkpoint.verify import CheckpointVerdict, verify_checkpoints
 from deltacli.storage import Created, Storage
-from deltacli.storage.in_memory import MemoryStorage
 from deltacli.work.checkpoints import sidecars as checkpoint_sidecars
 from deltacli.work.checkpoints import writing as checkpoint_writing
 from tests.support.builder import HINT, LOG, TableBuilder
 from tests.support.checkpointing import FORMS, Form, any_form_table, expired, left_alone, log_names, write
 from tests.support.faulty import Fault, FaultyStorage
+from tests.support.in_memory import MemoryStorage
 from tests.support.reading import NOW_MS, open_at, state_document
 
 form_of = pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)

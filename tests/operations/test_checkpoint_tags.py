@@ -11,10 +11,10 @@ import pytest
 
 from deltacli.delta.schema.to_arrow import table_schema
 from deltacli.storage import Storage
-from deltacli.storage.in_memory import MemoryStorage
 from tests.support.actions import Action, add, metadata, protocol
 from tests.support.builder import LOG, TableBuilder
 from tests.support.checkpointing import FORMS, Form, any_form_table
+from tests.support.in_memory import MemoryStorage
 from tests.support.reading import open_at
 
 SIDECARS = f"{LOG}/_sidecars"

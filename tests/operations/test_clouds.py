@@ -16,7 +16,6 @@ from deltacli.clock import fixed_clock
 from deltacli.errors import DeltacliError, OutcomeUnknown
 from deltacli.operations.read.snapshot import summarize
 from deltacli.storage import Creation
-from deltacli.storage.in_memory import MemoryStorage
 from tests.support.cloud import (
     Asked,
     CloudServer,
@@ -43,6 +42,7 @@ from tests.support.clouds import (
     rows,
     sample_at,
 )
+from tests.support.in_memory import MemoryStorage
 from tests.support.reading import document
 
 EMULATED = ("azurite",)

@@ -23,12 +23,12 @@ from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.version import Snapshot
 from deltacli.storage import Creation, PathKind
 from deltacli.storage.base import Draft
-from deltacli.storage.in_memory import MemoryStorage
 from tests.cli.support import ROOT
 from tests.support.actions import Line, add, commit_info, metadata, protocol, remove
 from tests.support.builder import LOG, TableBuilder, commit_path
 from tests.support.committing import Make, Rivals, commits, infos, run, table_of_commits, versions_of
 from tests.support.faulty import Fault, FaultyStorage
+from tests.support.in_memory import MemoryStorage
 from tests.support.reading import open_at
 from tests.support.waiting import SECONDS
 

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from deltacli.errors import ConflictLost, DeltacliError, OutcomeUnknown, StorageFailed
 from deltacli.operations.change.commit import Committed
 from deltacli.storage import Created, Creation, Existed, FileStat, Storage, Unknown, open_storage
-from deltacli.storage.in_memory import MemoryStorage
 from tests.support.actions import Line, add, commit_info, domain, metadata
 from tests.support.builder import commit_path
 from tests.support.committing import (
@@ -33,6 +32,7 @@ from tests.support.committing import (
 from tests.support.effort import examples
 from tests.support.fateful import Fateful
 from tests.support.faulty import Fault, FaultyStorage
+from tests.support.in_memory import MemoryStorage
 from tests.support.reading import open_at
 from tests.support.s3 import Fault as S3Fault
 from tests.support.s3 import S3Server, breaks, loses_reply, says

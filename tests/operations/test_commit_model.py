@@ -16,7 +16,6 @@ from deltacli.delta.log.commit_content import CommitRequest, OnConflict
 from deltacli.errors import ConflictLost, DeltacliError, OutcomeUnknown, StorageFailed
 from deltacli.operations.change.commit import Committed, Dropped, NothingToDo
 from deltacli.operations.table.version import Snapshot
-from deltacli.storage.in_memory import MemoryStorage
 from tests.support.actions import Action, Line, add, commit_info, deletion_vector, domain, metadata, protocol
 from tests.support.builder import EPOCH_MS, TableBuilder
 from tests.support.committing import STAMPED, infos, run, versions_of
@@ -35,6 +34,7 @@ from tests.support.file_commits import (
     rows_in,
     versions,
 )
+from tests.support.in_memory import MemoryStorage
 from tests.support.reading import open_at
 
 Draw = Callable[[list[Any]], Any]

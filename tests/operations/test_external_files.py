@@ -14,10 +14,10 @@ from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.errors import PathExternal, UsageError
 from deltacli.operations.validate.validate import Validation
 from deltacli.storage import LocalStorage, Storage, open_storage
-from deltacli.storage.in_memory import MemoryStorage
 from deltacli.work.rows.table_files import TableFiles, read_prefixes
 from tests.support.external import add, listening, put_commit, put_rows, write_table
 from tests.support.gcs import GcsServer
+from tests.support.in_memory import MemoryStorage
 from tests.support.validating import validate_table
 
 NOW_MS = 1_800_000_000_000

@@ -14,9 +14,9 @@ from deltacli.operations.log.compact_log import compact_log
 from deltacli.operations.log.expire import ExpiryRequest, execute_expiry, plan_expiry
 from deltacli.operations.log.version_checksum import check_or_write_checksum
 from deltacli.storage import Storage
-from deltacli.storage.in_memory import MemoryStorage
 from tests.support.builder import EPOCH_MS, LOG, TableBuilder
 from tests.support.faulty import Fault, FaultyStorage
+from tests.support.in_memory import MemoryStorage
 from tests.support.reading import state_document
 
 NOW_MS = EPOCH_MS + 60 * 86_400_000

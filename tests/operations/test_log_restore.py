@@ -25,7 +25,6 @@ from deltacli.operations.log.log_copy import at_once
 from deltacli.operations.log.log_restore import Action, RestorePlan, plan_restore
 from deltacli.operations.log.restore_execute import execute_restore
 from deltacli.storage import Creation, LocalStorage
-from deltacli.storage.in_memory import MemoryStorage
 from tests.operations.log_copies import ENGINE, back_up, builder_of, how_it_reads, log_of, restore, without
 from tests.storage import stores
 from tests.support import faulty
@@ -34,6 +33,7 @@ from tests.support.builder import LOG, TableBuilder, commit_path
 from tests.support.checkpoints import CheckpointKind
 from tests.support.damage import truncate
 from tests.support.faults import Countdown, Fault, FaultyStorage
+from tests.support.in_memory import MemoryStorage
 from tests.support.reading import open_at
 from tests.support.storage import FAR, RecordingStorage
 

@@ -7,9 +7,9 @@ from decimal import Decimal
 
 import pyarrow as pa
 
-from deltacli.storage.in_memory import MemoryStorage
 from tests.support.actions import add, metadata, protocol
 from tests.support.builder import TableBuilder
+from tests.support.in_memory import MemoryStorage
 from tests.support.reading import open_at
 from tests.support.rows import parquet_bytes
 from tests.support.widening import ENABLED, array, compact, field, map_of, struct

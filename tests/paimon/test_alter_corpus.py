@@ -16,8 +16,8 @@ from deltacli.paimon.schema import Schema, read_schema
 from deltacli.paimon.schema_changes import ChangeKind, changes_between
 from deltacli.paimon.table_paths import schema_path
 from deltacli.paimon.type_objects import parse_type
-from deltacli.storage.in_memory import MemoryStorage
 from tests.paimon.evolutions import request_of
+from tests.support.in_memory import MemoryStorage
 from tests.support.paimon_corpus import Branch, branches, cases
 
 NOW_MS = 1_800_000_000_000

@@ -30,9 +30,9 @@ from deltacli.paimon.schema import Schema, read_schema
 from deltacli.paimon.sql_types import parse_sql_type
 from deltacli.paimon.types import walk_fields
 from deltacli.storage import Storage
-from deltacli.storage.in_memory import MemoryStorage
 from tests.support.effort import examples
 from tests.support.faulty import Fault, FaultyStorage
+from tests.support.in_memory import MemoryStorage
 from tests.support.paimon_builder import ID, NAME, PaimonBuilder
 
 ADD = AddColumn(("price",), parse_sql_type("INT"))

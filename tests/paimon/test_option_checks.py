@@ -14,7 +14,7 @@ from deltacli.operations.paimon.alter import AlterRequest, execute_alter
 from deltacli.operations.table.handle import TableHandle
 from deltacli.paimon.evolution.requests import SetOption
 from deltacli.paimon.rules.option_conflicts import CONFLICTS
-from deltacli.storage.in_memory import MemoryStorage
+from tests.support.in_memory import MemoryStorage
 from tests.support.validating import validate_paimon
 
 COLUMNS: Mapping[str, Any] = {  # Any: JSON values

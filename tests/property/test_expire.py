@@ -15,11 +15,11 @@ from deltacli.errors import Refused, Unreadable
 from deltacli.operations.checkpoint.execute import write_checkpoint
 from deltacli.operations.checkpoint.plan import CheckpointRequest, plan_checkpoint
 from deltacli.operations.log.expire import ExpiryPlan, ExpiryRequest, execute_expiry, plan_expiry
-from deltacli.storage.in_memory import MemoryStorage
 from tests.support import strategies as some
 from tests.support.actions import add, commit_info, metadata, protocol, remove
 from tests.support.builder import EPOCH_MS, TableBuilder, commit_path
 from tests.support.effort import examples
+from tests.support.in_memory import MemoryStorage
 from tests.support.reading import state_document
 
 DAY_MS = 86_400_000

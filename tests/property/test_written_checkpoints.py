@@ -13,12 +13,12 @@ from deltacli.delta.checkpoint.last_checkpoint_content import Hint, read_hint
 from deltacli.errors import Refused
 from deltacli.operations.checkpoint.plan import CheckpointRequest
 from deltacli.operations.table.version import Snapshot
-from deltacli.storage.in_memory import MemoryStorage
 from tests.support import strategies
 from tests.support.actions import Action, metadata, protocol
 from tests.support.builder import EPOCH_MS, HINT, TableBuilder
 from tests.support.checkpointing import expired, left_alone, write
 from tests.support.effort import examples
+from tests.support.in_memory import MemoryStorage
 from tests.support.model import num_records
 from tests.support.reading import NOW_MS, STATE_FIELDS, open_at, state_document
 

@@ -12,11 +12,11 @@ import fsspec
 import pytest
 
 from deltacli.storage import LocalStorage, Storage, open_storage
-from deltacli.storage.in_memory import MemoryStorage
 from tests.support.azure import ACCOUNT, AzureServer
 from tests.support.azurite import PROGRAM, Azurite
 from tests.support.gcs import GcsServer
 from tests.support.gcs_api import GcsApi
+from tests.support.in_memory import MemoryStorage
 from tests.support.s3 import S3Server
 
 Files = Mapping[str, bytes]

@@ -10,8 +10,8 @@ import pytest
 
 from deltacli.errors import FileMissing
 from deltacli.storage import Deleted, Missing, PathKind, Storage, WalkEntry, folds_names
-from deltacli.storage.in_memory import MemoryStorage
 from tests.storage.stores import READABLE, WRITABLE, Place, params
+from tests.support.in_memory import MemoryStorage
 from tests.support.storage import FAR, RecordingStorage
 
 DEEP = "/".join(f"level={number}" for number in range(12))

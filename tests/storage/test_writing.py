@@ -14,9 +14,9 @@ import pytest
 
 from deltacli.errors import FileMissing
 from deltacli.storage import Created, Creation, Deleted, Existed, Missing, PathKind, Storage
-from deltacli.storage.in_memory import MemoryStorage
 from deltacli.storage.local import LocalStorage
 from tests.storage.stores import WRITABLE, Place, params
+from tests.support.in_memory import MemoryStorage
 from tests.support.racing import Onlooker, Race, payload
 
 ROUNDS = [40, pytest.param(200, marks=pytest.mark.soak)]

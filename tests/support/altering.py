@@ -10,10 +10,10 @@ from deltacli.delta.evolution.sql_types import parse_sql_type
 from deltacli.delta.schema.types import StructType, type_json
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.errors import DeltacliError
-from deltacli.storage.in_memory import MemoryStorage
 from tests.support.actions import Line, commit_info, domain, metadata, protocol
 from tests.support.builder import TableBuilder
 from tests.support.committing import infos
+from tests.support.in_memory import MemoryStorage
 from tests.support.reading import NOW_MS, open_at
 from tests.support.validating import validate_table
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from deltacli.storage.in_memory import MemoryStorage
 from tests.support.actions import Line, add, birth, commit_info, remove, to_bytes
 from tests.support.checkpoints import CheckpointFiles, CheckpointKind, Shape, write_checkpoint
+from tests.support.in_memory import MemoryStorage
 from tests.support.model import State
 
 LOG = "_delta_log"

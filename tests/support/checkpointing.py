@@ -10,9 +10,9 @@ from deltacli.api.table import Table
 from deltacli.operations.checkpoint.execute import CheckpointResult, write_checkpoint
 from deltacli.operations.checkpoint.plan import CheckpointRequest, plan_checkpoint
 from deltacli.storage import Storage
-from deltacli.storage.in_memory import MemoryStorage
 from tests.support.actions import Line, add, deletion_vector, domain, metadata, protocol, remove, txn
 from tests.support.builder import LOG, TableBuilder
+from tests.support.in_memory import MemoryStorage
 from tests.support.model import WEEK_MS, State
 from tests.support.reading import NOW_MS
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from deltacli.errors import StorageFailed
 from deltacli.storage import Creation, Draft, FileStat, Unknown
-from deltacli.storage.in_memory import MemoryStorage
 from tests.support.actions import Line, to_bytes
 from tests.support.builder import commit_path
 from tests.support.committing import Rivals, commits
+from tests.support.in_memory import MemoryStorage
 
 
 class Fateful(Rivals):

@@ -7,11 +7,11 @@ from typing import Any
 
 from deltacli.api.table import Table
 from deltacli.storage import Storage
-from deltacli.storage.in_memory import MemoryStorage
 from tests.support.actions import Line, add, commit_info, metadata, protocol
 from tests.support.builder import TableBuilder
 from tests.support.committing import commits
 from tests.support.file_racing import SCHEMA, parquet
+from tests.support.in_memory import MemoryStorage
 from tests.support.reading import open_at
 from tests.support.small_vectors import inline
 

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from deltacli.errors import FileMissing
 from deltacli.storage import Created, Creation, Deleted, Deletion, Existed
-from deltacli.storage.in_memory import MemoryStorage
 from deltacli.storage.versions import Keeping, ObjectVersion, VersionState
+from tests.support.in_memory import MemoryStorage
 
 
 class _Kept(NamedTuple):

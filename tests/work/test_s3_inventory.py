@@ -15,8 +15,8 @@ from pyarrow import orc, parquet
 
 from deltacli.errors import Unreadable
 from deltacli.storage import Storage, open_storage
-from deltacli.storage.in_memory import MemoryStorage
 from deltacli.work.inventory.inventory import Inventory, open_inventory
+from tests.support.in_memory import MemoryStorage
 from tests.work.test_inventory import MOMENT, TIME, Found, read
 
 CREATED = 1_700_100_000_000

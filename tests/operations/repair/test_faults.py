@@ -20,11 +20,11 @@ from deltacli.operations.repair.execute import RepairOutcome, execute_repair
 from deltacli.operations.repair.plan import StepState
 from deltacli.operations.repair.planning import plan_repair
 from deltacli.storage import Storage, open_storage
-from deltacli.storage.in_memory import MemoryStorage
 from deltacli.storage.retry import Retry
 from tests.rules.table_builder import NOW_MS
 from tests.support.damaged_tables import ADDED, CHECKPOINT, HINT, LAST, DamagedTable, tear
 from tests.support.faulty import Fault, FaultyStorage
+from tests.support.in_memory import MemoryStorage
 from tests.support.repairing import Rows, open_damaged, readable_rows, request
 from tests.support.s3 import S3Server, breaks, loses_reply
 

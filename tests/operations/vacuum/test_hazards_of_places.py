@@ -16,11 +16,11 @@ from deltacli.errors import Refused, UsageError
 from deltacli.operations.vacuum.execute import execute_vacuum
 from deltacli.operations.vacuum.plan import VacuumOutcome, VacuumPlan
 from deltacli.storage import LocalStorage, PathKind, Storage
-from deltacli.storage.in_memory import MemoryStorage
 from deltacli.storage.s3.store import open_s3
 from tests.support.actions import add, commit_info, metadata, protocol, remove, to_bytes
 from tests.support.builder import LOG, TableBuilder, commit_path
 from tests.support.damage import head_cleaned
+from tests.support.in_memory import MemoryStorage
 from tests.support.reading import NOW_MS
 from tests.support.s3 import S3Server
 from tests.support.small_vectors import vector_path

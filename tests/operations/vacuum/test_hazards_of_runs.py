@@ -13,11 +13,11 @@ from deltacli.errors import CommitCorrupt, DeltacliError, PartlyDone, Refused, U
 from deltacli.operations.vacuum.execute import execute_vacuum
 from deltacli.operations.vacuum.request import VacuumRequest
 from deltacli.storage import Creation, Deletion, Failed, FileStat, Storage
-from deltacli.storage.in_memory import MemoryStorage
 from tests.support.actions import Line, add, commit_info, metadata, protocol, remove
 from tests.support.builder import TableBuilder, commit_path
 from tests.support.committing import infos
 from tests.support.damage import truncate_commit, zero_byte_commit
+from tests.support.in_memory import MemoryStorage
 from tests.support.reading import NOW_MS
 from tests.support.small_vectors import vector_path
 from tests.support.storage import FAR, RecordingStorage

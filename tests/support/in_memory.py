@@ -1,4 +1,4 @@
-"""Files in the memory of this process, for tests and for temporary tables."""
+"""Files in the memory of this process: a store without faults and without waiting."""
 
 from __future__ import annotations
 
