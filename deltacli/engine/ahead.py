@@ -7,7 +7,7 @@ from queue import Empty, Full, Queue
 from threading import Event, Thread
 from typing import Generic, TypeVar
 
-from deltacli.collecting import is_collecting
+from deltacli.thread_pool import is_collecting
 
 Item = TypeVar("Item")
 

@@ -62,8 +62,7 @@ class EmbeddedEngine:
             for piece in remaining:
                 yield work(piece)
             return
-        from deltacli.thread_pool import ThreadPool
-        from deltacli.work.task_tracker import TaskTracker
+        from deltacli.thread_pool import TaskTracker, ThreadPool
 
         tracker = TaskTracker(work)
         with ThreadPool(threads) as pool:
@@ -216,7 +215,7 @@ def _work(task: Task[Piece, Result], context: TaskContext, piece: Piece) -> Resu
 
 def _result(future: Future[Result]) -> Result:
     """Wait for a piece, and return its result or raise its error."""
-    from deltacli.work.task_tracker import POLL_SECONDS
+    from deltacli.thread_pool import POLL_SECONDS
 
     while not future.done():
         with suppress(TimeoutError):

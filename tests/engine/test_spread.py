@@ -76,7 +76,7 @@ _LARGEST_PIECES = {
     "ReadRows": 64 << 10,  # one file: its partition values, the statistics that its rows are compared with, its vector
     "ReadVectors": 64 << 10,  # up to 128 descriptors; some have their vector inline
     "list_placed": 2 << 10,  # the path of a directory, and its path without links
-    "CheckTypes": 4 << 10,  # the paths of 16 files
+    "check_types": 4 << 10,  # the paths of 16 files
     "WriteRows": 16_000,  # several data files, with partition values and vectors
     "WriteActions": 1_200,  # several row groups
 }

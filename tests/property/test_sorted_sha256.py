@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deltacli.work.sorted_sha256 import SortedSha256
+from deltacli.work.checkpoints.state_digest import SortedSha256
 from tests.support.effort import examples
 
 LINES = st.lists(
@@ -61,7 +61,7 @@ def test_nothing_is_the_digest_of_nothing() -> None:
 def test_runs_of_several_blocks_are_merged_across_block_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = [f"{number * 7919 % 1000:04d}".encode() for number in range(1_000)] * 2
     expected = hashlib.sha256(b"\n".join(sorted(lines))).hexdigest()
-    monkeypatch.setattr("deltacli.work.sorted_sha256._ROWS_A_BLOCK", 37)
+    monkeypatch.setattr("deltacli.work.checkpoints.state_digest._ROWS_A_BLOCK", 37)
 
     with closing(SortedSha256(run_bytes=1_500)) as digest:
         for start in range(0, len(lines), 100):

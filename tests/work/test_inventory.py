@@ -15,7 +15,7 @@ from pyarrow import csv, orc, parquet
 
 from deltacli.errors import FileMissing, StorageFailed, Unreadable
 from deltacli.storage import open_storage
-from deltacli.work.inventory.columns import milliseconds
+from deltacli.work.inventory.files import milliseconds
 from deltacli.work.inventory.inventory import Inventory, open_inventory
 from tests.support.storage import RecordingStorage
 

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 import pytest
 
-from deltacli.work.checkpoints import state_digest_lines
+from deltacli.work.checkpoints import state_digest
 from tests.support.actions import add, deletion_vector, metadata, protocol, remove
 from tests.support.builder import TableBuilder
 from tests.support.reading import NOW_MS, open_at, state_document
@@ -25,6 +25,6 @@ def test_digests_do_not_depend_on_the_size_of_row_groups(most_rows: int, monkeyp
     storage = builder.in_memory()
     expected = builder.states[-1].document(now_ms=NOW_MS)
     open_at(storage).checkpoint()
-    monkeypatch.setattr(state_digest_lines, "MOST_ROWS", most_rows)
+    monkeypatch.setattr(state_digest, "MOST_ROWS", most_rows)
 
     assert expected == state_document(open_at(storage))

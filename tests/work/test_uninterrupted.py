@@ -10,8 +10,8 @@ from threading import Event, Thread
 import pytest
 
 from deltacli.cli.terminal.interrupts import Interrupted
-from deltacli.work import uninterrupted as module
-from deltacli.work.uninterrupted import Stop, uninterrupted
+from deltacli.work.files import deleting as module
+from deltacli.work.files.deleting import Stop, uninterrupted
 from tests.support.waiting import wait_until
 
 

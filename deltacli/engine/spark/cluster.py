@@ -17,8 +17,8 @@ from threading import Event, Lock, Thread
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from deltacli.engine.base import never
+from deltacli.thread_pool import POLL_SECONDS
 from deltacli.typing import SparkSession
-from deltacli.work.task_tracker import POLL_SECONDS
 
 
 class Stage(NamedTuple):

@@ -198,9 +198,9 @@ class _Drop:
                 self._purge()
             self._commit(self._tombstones)
         if plan.removal.rewrites_types(plan.name) and widened_columns(read_snapshot(self._table).config):
-            from deltacli.work.rewrite.older_types import FindOlderTypes
+            from deltacli.work.rewrite.dropped_columns import find_older_types
 
-            self._purge(FindOlderTypes())
+            self._purge(find_older_types)
             self._commit(self._without_type_changes)
         if plan.name == MAPPING and (version := remove_mapping(self._table, self._commit_metadata)) is not None:
             plan.versions.append(version)

@@ -31,8 +31,7 @@ def files_with_vectors(snapshot: Snapshot) -> int:
 
 def file_with_older_type(snapshot: Snapshot) -> str | None:
     """Return a live file that does not have the types of the table. Reads the footers of all."""
-    from deltacli.work.rewrite.dropped_columns import CONFIG
-    from deltacli.work.rewrite.older_types import FindOlderTypes
+    from deltacli.work.rewrite.dropped_columns import CONFIG, find_older_types
     from deltacli.work.rows.data_files import DataFile
 
     def files(adds: pyarrow.RecordBatch) -> list[DataFile]:
@@ -42,7 +41,7 @@ def file_with_older_type(snapshot: Snapshot) -> str | None:
     table = snapshot.table
     every = [file for part in snapshot.file_actions.map_actions("add", files, fields=["path", "size"]) for file in part]
     pieces = [every[begin : begin + _FILES_PER_PIECE] for begin in range(0, len(every), _FILES_PER_PIECE)]
-    answers = table.engine.spread(FindOlderTypes(), pieces, table.stores, shared={CONFIG: snapshot.config}, weigh=len)
+    answers = table.engine.spread(find_older_types, pieces, table.stores, shared={CONFIG: snapshot.config}, weigh=len)
     found = [is_older for part in answers for is_older in part]
     return next((file.path for file, is_older in zip(every, found, strict=True) if is_older), None)
 

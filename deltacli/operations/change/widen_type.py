@@ -29,7 +29,7 @@ from deltacli.operations.table.version import Snapshot
 from deltacli.request_fields import COMMIT_METADATA, OF_DELTA, option, shared
 from deltacli.short_repr import short_repr
 from deltacli.typing import Json
-from deltacli.work.rows.file_types import COLUMNS, CheckTypes, ColumnsOfFiles
+from deltacli.work.rows.data_files import COLUMNS, ColumnsOfFiles, check_types
 
 if TYPE_CHECKING:
     import pyarrow
@@ -288,7 +288,7 @@ def _file_refusals(snapshot: Snapshot, changes: Sequence[PlannedChange]) -> Iter
     way_out = f"{listed} lists all such files: rewrite them with an engine, or restore the version before them"
     with table.progress.step("checking data files", unit="files") as step:
         for found in table.engine.spread(
-            CheckTypes(), pieces, table.stores, shared=shared, weigh=len, at_once=reads if reads > 1 else None
+            check_types, pieces, table.stores, shared=shared, weigh=len, at_once=reads if reads > 1 else None
         ):
             step.advance(len(found))
             for message in found:

@@ -12,9 +12,16 @@ from deltacli.clock import Clock, system_clock
 from deltacli.operations.table.denials import Denials
 from deltacli.operations.vacuum.deleting import require_progress, valid_ms
 from deltacli.short_repr import short_repr
-from deltacli.work.files.deleting import MOST_AT_ONCE, BatchOutcome, DeleteBatch, DeletePiece, FileOutcome
+from deltacli.work.files.deleting import (
+    MOST_AT_ONCE,
+    BatchOutcome,
+    DeleteBatch,
+    DeletePiece,
+    FileOutcome,
+    Stop,
+    uninterrupted,
+)
 from deltacli.work.task import TaskContext
-from deltacli.work.uninterrupted import Stop, uninterrupted
 
 if TYPE_CHECKING:
     from deltacli.operations.table.handle import TableHandle

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.arrow.groups import grouped
+from deltacli.arrow.rows import grouped
 from deltacli.typing import ArrowArray
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from deltacli.operations.optimize.select import Rules, Selection, select, select
 from deltacli.operations.table.partition_condition import PartitionCondition
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.units import parse_size
-from deltacli.work.rewrite.dropped_columns import FindDroppedColumns
+from deltacli.work.rewrite.dropped_columns import find_dropped_columns
 
 if TYPE_CHECKING:
     from deltacli.operations.table.handle import TableHandle
@@ -48,7 +48,7 @@ def plan_optimize(table: TableHandle, request: OptimizeRequest, *, find: Find | 
     condition = None if request.where is None else PartitionCondition(snapshot.config, request.where)
     live = live_files(snapshot, condition)
     if request.purge:
-        live = with_named_files(snapshot, live, condition, find or FindDroppedColumns())
+        live = with_named_files(snapshot, live, condition, find or find_dropped_columns)
     return _plan(snapshot, request, live, condition, order)
 
 

@@ -25,7 +25,7 @@ from deltacli.typing import ArrowArray, Json, RecordBatch
 from deltacli.units import format_ranges
 from deltacli.work.commits.reading import stream_commit
 from deltacli.work.rewrite.pieces import SourceFile
-from deltacli.work.rewrite.row_digests import WANTED, DigestRows
+from deltacli.work.rewrite.sources import WANTED, digest_rows
 from deltacli.work.rewrite.spec import whole_rows
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class _Verification:
         try:
             with table.progress.step("verifying rows", unit="files", total=self._count) as step:
                 for answer in table.engine.spread(
-                    DigestRows(),
+                    digest_rows,
                     self._pieces(),
                     table.stores,
                     shared={WANTED: whole_rows(self._plan.snapshot.config)},

@@ -12,7 +12,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.arrow.groups import grouped
+from deltacli.arrow.rows import grouped
 from deltacli.delta.vacuum.keys import PathKeys
 from deltacli.errors import FileMissing, PathExternal
 from deltacli.operations.reach.replayed import Step

@@ -17,6 +17,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow.rows import first_rows
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.commit_times import MAX_TIME_MS, file_times, is_representable
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
@@ -40,7 +41,6 @@ from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.storage.base import Storage, StoreOfVersions
 from deltacli.storage.secrets import without_secrets
 from deltacli.work.commits.reading import stream_commit
-from deltacli.work.rows.batches import first_rows
 from deltacli.work.rows.data_files import DataFile, ReadSpec
 from deltacli.work.rows.table_files import TableFiles
 

@@ -13,6 +13,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow.rows import first_rows
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.partitions.values import partition_columns
 from deltacli.delta.schema.column_path import nearest_place
@@ -29,7 +30,6 @@ from deltacli.operations.table.api_hints import named_items
 from deltacli.progress import SILENT, Progress
 from deltacli.storage.secrets import without_secrets
 from deltacli.typing import ArrowArray
-from deltacli.work.rows.batches import first_rows
 from deltacli.work.rows.data_files import DataFile, ReadSpec, split_file
 from deltacli.work.rows.row_reader import read_rows
 from deltacli.work.rows.table_files import TableFiles

@@ -139,8 +139,7 @@ def summarize_with_digests(snapshot: Snapshot, now_ms: int) -> SnapshotSummary:
 
 def _count_and_digest(snapshot: Snapshot, now_ms: int) -> tuple[FileCounts, TombstoneCounts, StateDigests]:
     """Count a snapshot, and sort and hash it. Raises CheckpointUnreadable."""
-    from deltacli.work.checkpoints.state_digest_lines import MOST_ROWS, SortLines, state_lines
-    from deltacli.work.sorted_sha256 import SortedSha256
+    from deltacli.work.checkpoints.state_digest import MOST_ROWS, SortedSha256, SortLines, state_lines
 
     files, tombstones = FileCounts(), TombstoneCounts()
     cutoff = now_ms - deleted_file_retention_ms(snapshot.properties)

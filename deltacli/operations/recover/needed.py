@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from deltacli.arrow import compute as pc
-from deltacli.arrow.groups import grouped
+from deltacli.arrow.rows import grouped
 from deltacli.delta.log.file_actions import action_schemas
 from deltacli.delta.stats.record_counts import num_records_column
 from deltacli.delta.vacuum.keys import PathKeys

@@ -30,8 +30,7 @@ from deltacli.progress import SILENT
 from deltacli.typing import ArrowArray, RecordBatch
 from deltacli.units import plural
 from deltacli.work.file_facts import FileFacts, FilesInListing
-from deltacli.work.rows.row_answers import CHECKS, ReadRows, RowPiece, weight_of_rows
-from deltacli.work.rows.row_checks import ChecksOfTable, not_null_places
+from deltacli.work.rows.row_checks import CHECKS, ChecksOfTable, ReadRows, RowPiece, not_null_places, weight_of_rows
 from deltacli.work.vector_facts import VectorPiece, file_of_vector
 
 if TYPE_CHECKING:

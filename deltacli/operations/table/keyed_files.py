@@ -10,7 +10,7 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
-from deltacli.arrow.groups import grouped
+from deltacli.arrow.rows import grouped
 from deltacli.delta.encoding.fingerprints import fingerprints
 from deltacli.delta.log.action_fields import FIELDS
 from deltacli.delta.log.replay import key_column, spelled_keys

@@ -298,7 +298,7 @@ class FileActions(NamedTuple):
         yield None, (files, tombstones)
         if not self.pieces:
             return
-        from deltacli.work.checkpoints.counting import CountPiece
+        from deltacli.work.checkpoints.reading import CountPiece
 
         counts = self.spread_pieces(CountPiece(cutoff), self.pieces, "counting files")
         yield from zip(self.pieces, counts, strict=True)

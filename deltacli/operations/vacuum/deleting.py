@@ -28,11 +28,12 @@ from deltacli.work.files.deleting import (
     DeleteBatch,
     DeletePiece,
     FileOutcome,
+    Stop,
     are_missing,
     files_of_piece,
     outcome_without_file,
+    uninterrupted,
 )
-from deltacli.work.uninterrupted import Stop, uninterrupted
 
 if TYPE_CHECKING:
     import pyarrow

@@ -12,8 +12,7 @@ from deltacli.errors import DeltacliError, PermissionRefused
 from deltacli.operations.vacuum.plan import Amount, VacuumOutcome
 from deltacli.storage import Failed
 from deltacli.typing import ArrowArray
-from deltacli.work.files.deleting import BatchOutcome, DeleteBatch, DeletePiece, FileOutcome
-from deltacli.work.uninterrupted import Stop
+from deltacli.work.files.deleting import BatchOutcome, DeleteBatch, DeletePiece, FileOutcome, Stop
 
 if TYPE_CHECKING:
     import pyarrow

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
-from deltacli.arrow.groups import grouped
+from deltacli.arrow.rows import grouped
 from deltacli.delta.protocol.read_property import is_true
 from deltacli.delta.vacuum.keys import is_among
 from deltacli.operations.table.time_travel import committed_at

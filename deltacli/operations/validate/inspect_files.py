@@ -44,8 +44,7 @@ from deltacli.progress import Progress, WeighedStep, weighed
 from deltacli.units import plural
 from deltacli.work.change_facts import ChangeFacts, ReadChanges
 from deltacli.work.file_facts import FileFacts, FooterPiece
-from deltacli.work.rows.row_answers import CHECKS, ReadRows, RowPiece, weight_of_rows
-from deltacli.work.rows.row_checks import ChecksOfTable, RowChecks
+from deltacli.work.rows.row_checks import CHECKS, ChecksOfTable, ReadRows, RowChecks, RowPiece, weight_of_rows
 from deltacli.work.vector_facts import ReadFootersAndVectors, VectorPiece, VectorRead, weight_of_facts
 
 FILE_VIEWS = (

@@ -11,6 +11,7 @@ from deltacli.arrow import compute as pc
 from deltacli.arrow.parquet import ParquetReader
 from deltacli.delta.checkpoint.row_group_columns import SMALL_ACTIONS, CheckpointColumns, RowGroup
 from deltacli.delta.log.commit_lines import Action, read_actions
+from deltacli.delta.log.counts import FileCounts, TombstoneCounts, count_batch
 from deltacli.delta.log.file_actions import FileBatch, action_schemas
 from deltacli.delta.log.log_path import LOG_DIRECTORY, SIDECAR_DIRECTORY
 from deltacli.delta.log.replay import TouchedFiles
@@ -421,3 +422,22 @@ def _instants(column: ArrowArray, paths: Collection[_Path]) -> ArrowArray:
     fields = [_instants(column.field(index), _below(below, name)) for index, name in enumerate(names)]
     mask = pc.is_null(column) if column.null_count else None
     return pa.StructArray.from_arrays(fields, names=names, mask=mask)
+
+
+class CountPiece:
+    """Counts the file actions of a row group that newer commits have not decided (shared `touched`).
+
+    Tombstones with a time before `cutoff_ms` (epoch milliseconds) count as expired.
+    """
+
+    unit_seconds = 4e-7
+
+    def __init__(self, cutoff_ms: int) -> None:
+        self.cutoff_ms = cutoff_ms
+
+    def __call__(self, piece: CheckpointPiece, context: TaskContext) -> tuple[FileCounts, TombstoneCounts]:
+        """Return the counts. Raises CheckpointUnreadable."""
+        files, tombstones = FileCounts(), TombstoneCounts()
+        for batch in read_narrow(context.stores, piece, context.shared("touched"), with_paths=False):
+            files, tombstones = count_batch(batch, self.cutoff_ms, files, tombstones)
+        return files, tombstones

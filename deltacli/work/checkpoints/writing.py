@@ -20,8 +20,8 @@ from deltacli.errors import Refused, StorageFailed
 from deltacli.hints import command
 from deltacli.memory_limit import stop_if_exhausted
 from deltacli.storage.disk_faults import writing_faults
+from deltacli.thread_pool import POLL_SECONDS, TaskTracker
 from deltacli.typing import ArrowArray, BinaryFile, JsonObject
-from deltacli.work.task_tracker import POLL_SECONDS, TaskTracker
 
 if TYPE_CHECKING:
     import pyarrow

@@ -25,8 +25,19 @@ from deltacli.arrow import compute as pc
 from deltacli.errors import Unreadable
 from deltacli.storage import PathKind, Storage
 from deltacli.typing import Json, RecordBatch
-from deltacli.work.inventory.columns import CODE, BelowRoots, InventoryColumns, milliseconds, numbers, truths
-from deltacli.work.inventory.files import inventory_faults, read_csv, read_orc, read_parquet, split_place
+from deltacli.work.inventory.files import (
+    CODE,
+    BelowRoots,
+    InventoryColumns,
+    inventory_faults,
+    milliseconds,
+    numbers,
+    read_csv,
+    read_orc,
+    read_parquet,
+    split_place,
+    truths,
+)
 
 if TYPE_CHECKING:
     import pyarrow

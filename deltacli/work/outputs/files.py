@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from deltacli.arrow.rows import first_rows
 from deltacli.errors import FileMissing, StorageFailed
 from deltacli.storage import Created, Draft, Existed, Failed, Storage, Unknown
 from deltacli.storage.disk_faults import writing_faults
 from deltacli.work.outputs.parquet_stream import ParquetStream, require_sound
-from deltacli.work.rows.batches import first_rows
 from deltacli.work.task import TaskContext
 
 if TYPE_CHECKING:

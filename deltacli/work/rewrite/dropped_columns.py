@@ -1,13 +1,17 @@
-"""Find data files that still contain columns which the table does not have any more, from their footers."""
+"""Find data files that still have columns which the table does not have any more, or types from before a widening, from
+their footers. Spec: Type Widening.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.rules.actions.row_tracking import COLUMN_PROPERTIES
-from deltacli.delta.schema.types import ArrayType, DataType, MapType, StructType
+from deltacli.delta.schema.to_arrow import arrow_type
+from deltacli.delta.schema.type_changes import TYPE_CHANGES_KEY
+from deltacli.delta.schema.types import ArrayType, DataType, MapType, StructField, StructType
 from deltacli.errors import DataUnreadable
 from deltacli.typing import ArrowField, ArrowType
 from deltacli.work.rows.data_files import DataFile, open_data_file
@@ -17,44 +21,67 @@ CONFIG = "config"
 """The name of the shared `TableConfiguration`."""
 
 
-@dataclass(frozen=True, slots=True)
-class FindDroppedColumns:
-    """Opens files, and looks for columns and nested fields that the shared configuration does not have."""
-
-    def __call__(self, piece: Sequence[DataFile], context: TaskContext) -> list[bool]:
-        """Return for each file whether it has any, True also where it cannot be read. Raises PathExternal."""
-        config: TableConfiguration = context.shared(CONFIG)
-        return [_has_dropped(file, config, context) for file in piece]
+def find_dropped_columns(piece: Sequence[DataFile], context: TaskContext) -> list[bool]:
+    """Return for each file whether it has columns or nested fields that the shared configuration does not have, True
+    also where it cannot be read. A task. Raises PathExternal.
+    """
+    return [_has_any(_is_dropped, file, context) for file in piece]
 
 
-def _has_dropped(file: DataFile, config: TableConfiguration, context: TaskContext) -> bool:
+def find_older_types(piece: Sequence[DataFile], context: TaskContext) -> list[bool]:
+    """Return for each file whether a type differs of the columns whose types the shared configuration has changed, True
+    also where it cannot be read. A task. Raises PathExternal.
+    """
+    return [_has_any(_is_older, file, context) for file in piece]
+
+
+class _Leaf(NamedTuple):
+    """A type in a file, that of the same place of the table, and the innermost field there; None if there is none."""
+
+    stored: ArrowType
+    known: DataType | None
+    field: StructField | None
+
+
+def _has_any(is_wanted: Callable[[_Leaf], bool], file: DataFile, context: TaskContext) -> bool:
+    config: TableConfiguration = context.shared(CONFIG)
     own = {(config.properties.get(key) or "").lower() for key in COLUMN_PROPERTIES}
-    schema = config.schema or StructType(())
     try:
         with open_data_file(context.files, file) as opened:
             stored = [field for field in opened.schema if field.name.lower() not in own]
-            return _have_more(stored, schema, config)
+            return any(map(is_wanted, _leaves(stored, config.schema or StructType(()), config)))
     except DataUnreadable:
         return True
 
 
-def _have_more(stored: Sequence[ArrowField], known: StructType, config: TableConfiguration) -> bool:
-    """Return whether there is a stored field, at any depth, that a struct of the table does not have."""
-    types = {config.physical_name(field).lower(): field.data_type for field in known.fields}
-    return any(
-        field.name.lower() not in types or _holds_more(field.type, types[field.name.lower()], config)
-        for field in stored
-    )
+def _is_dropped(leaf: _Leaf) -> bool:
+    return leaf.field is None
 
 
-def _holds_more(stored: ArrowType, known: DataType, config: TableConfiguration) -> bool:
+def _is_older(leaf: _Leaf) -> bool:
+    if leaf.field is None or leaf.known is None or TYPE_CHANGES_KEY not in leaf.field.metadata:
+        return False
+    return not leaf.stored.equals(arrow_type(leaf.known))
+
+
+def _leaves(stored: Sequence[ArrowField], known: StructType, config: TableConfiguration) -> Iterator[_Leaf]:
+    by_name = {config.physical_name(field).lower(): field for field in known.fields}
+    for one in stored:
+        field = by_name.get(one.name.lower())
+        yield from _leaves_of(_Leaf(one.type, None if field is None else field.data_type, field), config)
+
+
+def _leaves_of(leaf: _Leaf, config: TableConfiguration) -> Iterator[_Leaf]:
     import pyarrow as pa
 
-    match known:
-        case StructType() if pa.types.is_struct(stored):
-            return _have_more(list(stored), known, config)
+    stored = leaf.stored
+    match leaf.known:
+        case StructType() as known if pa.types.is_struct(stored):
+            yield from _leaves(list(stored), known, config)
         case ArrayType(element, _) if pa.types.is_list(stored):
-            return _holds_more(stored.value_type, element, config)
+            yield from _leaves_of(leaf._replace(stored=stored.value_type, known=element), config)
         case MapType(key, value, _) if pa.types.is_map(stored):
-            return _holds_more(stored.key_type, key, config) or _holds_more(stored.item_type, value, config)
-    return False
+            yield from _leaves_of(leaf._replace(stored=stored.key_type, known=key), config)
+            yield from _leaves_of(leaf._replace(stored=stored.item_type, known=value), config)
+        case _:
+            yield leaf

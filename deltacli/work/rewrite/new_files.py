@@ -1,26 +1,36 @@
-"""Write rows to new data files: to a draft, which is read back before it gets its name."""
+"""Write rows to new data files: to a draft, which is read back before it gets its name, or to a temporary file, which
+only measures.
+"""
 
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from deltacli.arrow import compute as pc
 from deltacli.arrow.parquet import ParquetReader
 from deltacli.delta.encoding.row_digest import Digest, RowDigest
+from deltacli.delta.partitions.values import constants_of
+from deltacli.delta.schema.file_schema import keeps_partition_columns
 from deltacli.delta.stats.collect import StatisticsCollector
-from deltacli.errors import StorageFailed
+from deltacli.errors import DeltacliError, StorageFailed
 from deltacli.storage.disk_faults import writing_faults
-from deltacli.typing import ArrowField, ArrowType, RecordBatch
+from deltacli.tempfiles import forget, remember
+from deltacli.typing import ArrowArray, ArrowField, ArrowType, RecordBatch
 from deltacli.work.outputs.parquet_stream import ParquetStream
-from deltacli.work.rewrite.dictionaries import columns_with_dictionary
-from deltacli.work.rewrite.pieces import SourceFile
-from deltacli.work.rewrite.sources import rows_for_new_file
+from deltacli.work.rewrite.exactness import SPEC
+from deltacli.work.rewrite.pieces import RewritePiece, SourceFile
+from deltacli.work.rewrite.sources import SourceRefusedError, Sources, rows_for_new_file
 from deltacli.work.rewrite.spec import RewriteSpec
 from deltacli.work.rows.data_files import DataFile, OpenDataFile, data_faults
 from deltacli.work.rows.table_files import TableFiles
+from deltacli.work.task import TaskContext
 
 if TYPE_CHECKING:
     import pyarrow
@@ -31,6 +41,9 @@ _TOO_LARGE = 1.5
 _LEAST_GROUP = 1 << 20
 _ID = b"PARQUET:field_id"
 _ROWS_AT_ONCE = 1 << 13
+_ROWS = 16_384
+_MOST_DISTINCT = 0.9
+"""Of a sample in which more values are different, a row group has hundreds of thousands of different ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,3 +152,68 @@ def _parts(kind: ArrowType) -> list[ArrowField]:
     if pa.types.is_map(kind):
         return [kind.key_field, kind.item_field]
     return [kind.field(position) for position in range(kind.num_fields)]
+
+
+def columns_with_dictionary(sample: pyarrow.RecordBatch) -> list[str]:
+    """Return the leaves of a new file that are worth a dictionary, as Arrow's writer takes their paths: a sample of the
+    rows decides. Those within lists, maps and structs are all there.
+
+    A dictionary of values that hardly repeat is given up after its first megabyte, which takes twice the time of plain
+    encoding and makes the file larger.
+    """
+    return [
+        path
+        for field, values in zip(sample.schema, sample.columns, strict=True)
+        for path in _leaves(field.name, field.type)
+        if path != field.name or _repeats(values.slice(0, _ROWS))
+    ]
+
+
+def _repeats(values: ArrowArray) -> bool:
+    return bool(len(pc.unique(values)) <= max(len(values) - values.null_count, 1) * _MOST_DISTINCT)
+
+
+def _leaves(path: str, kind: Any) -> Iterator[str]:
+    """Yield the paths of the leaves of a column, as Parquet names their groups."""
+    import pyarrow as pa
+
+    if pa.types.is_map(kind):
+        yield from _leaves(f"{path}.key_value.key", kind.key_type)
+        yield from _leaves(f"{path}.key_value.value", kind.item_type)
+    elif pa.types.is_list(kind):
+        yield from _leaves(f"{path}.list.element", kind.value_type)
+    elif pa.types.is_struct(kind):
+        for field in kind:
+            yield from _leaves(f"{path}.{field.name}", field.type)
+    else:
+        yield path
+
+
+def measure_rewrite(piece: RewritePiece, context: TaskContext) -> int | None:
+    """Return the bytes of the file that the live rows of a piece's files would become, as the shared `RewriteSpec`
+    says; None where one of them cannot be read or kept exactly. A task; nothing of the table is written.
+    """
+    spec: RewriteSpec = context.shared(SPEC)
+    try:
+        return _measured(spec, piece, context)
+    except (DeltacliError, SourceRefusedError):
+        return None
+
+
+def _measured(spec: RewriteSpec, piece: RewritePiece, context: TaskContext) -> int | None:
+    constants = {}
+    if keeps_partition_columns(spec.config):
+        constants = constants_of(piece.partition_values.items(), spec.config, piece.sources[0].file.path)
+    sources = Sources(context.files, spec, constants)
+    rows = (table for table in sources.tables(piece.sources) if table.num_rows)
+    first = next(rows, None)
+    size = 0
+    if first is not None:
+        place = Path(tempfile.mkdtemp(prefix="deltacli-"))
+        remember(place)
+        try:
+            size = write_file(spec, str(place / "sample"), "a temporary file", chain([first], rows)).size_bytes
+        finally:
+            shutil.rmtree(place, ignore_errors=True)
+            forget(place)
+    return None if sources.refused else size

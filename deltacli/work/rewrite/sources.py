@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 from deltacli.arrow import compute as pc
+from deltacli.delta.encoding.multiset_digest import MultisetDigest
 from deltacli.delta.partitions.values import constants_of
 from deltacli.delta.schema.file_schema import keeps_partition_columns
 from deltacli.errors import DataUnreadable, DeltacliError, PathExternal
@@ -19,9 +20,9 @@ from deltacli.typing import ArrowScalar, BinaryFile, RecordBatch
 from deltacli.work.rewrite.exactness import SPEC, Exactness
 from deltacli.work.rewrite.pieces import RefusedFile, RewritePiece, SourceFile
 from deltacli.work.rewrite.spec import RewriteSpec
-from deltacli.work.rows.data_files import DataFile, OpenDataFile, open_data_file, read_small_file
+from deltacli.work.rows.data_files import DataFile, OpenDataFile, ReadSpec, open_data_file, read_small_file
 from deltacli.work.rows.deletion_vectors import read_vector
-from deltacli.work.rows.row_reader import PlainReader, find_beside, read_opened
+from deltacli.work.rows.row_reader import PlainReader, find_beside, read_opened, read_rows
 from deltacli.work.rows.table_files import TableFiles
 from deltacli.work.task import TaskContext
 
@@ -42,6 +43,10 @@ _AHEAD_FILES, _AHEAD_BYTES = 32, 16 << 20
 """The files, and about the bytes, that a disk is asked for before they are used; a store over a network is read."""
 _READS = 8
 """The files of such a store that are read at the same time for a piece."""
+WANTED = "wanted"
+"""The name of the shared `ReadSpec`, which `whole_rows` makes."""
+
+RowsDigest = tuple[int, ...]
 
 
 class SourceRefusedError(Exception):
@@ -314,3 +319,15 @@ def _naming(file: DataFile) -> Iterator[None]:
         yield
     except DataUnreadable as fault:
         raise DataUnreadable(f"{file.path}: {fault.message}", code=fault.code, facts=fault.facts) from fault
+
+
+def digest_rows(piece: Sequence[SourceFile], context: TaskContext) -> RowsDigest:
+    """Return the digest of all rows of some files, read by the rules of their table: partition values, live rows and,
+    with row tracking, the ids of rows. A task. Raises DataUnreadable, PathExternal and StorageFailed.
+    """
+    wanted: ReadSpec = context.shared(WANTED)
+    digest = MultisetDigest()
+    for source in piece:
+        for batch in read_rows(context.files, wanted, source.file):
+            digest.take(with_row_ids(batch, source) if wanted.row_numbers is not None else batch)
+    return digest.answer()

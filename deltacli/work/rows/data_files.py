@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow.parquet import ParquetReader
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.paths.path_decoding import decode
 from deltacli.delta.schema.file_columns import FileColumns
 from deltacli.delta.schema.types import StructField
@@ -19,6 +20,7 @@ from deltacli.storage import Storage
 from deltacli.typing import ArrowField, ArrowScalar, ArrowType, BinaryFile
 from deltacli.work.rows.deletion_vectors import Descriptor
 from deltacli.work.rows.table_files import TableFiles
+from deltacli.work.task import TaskContext
 
 if TYPE_CHECKING:
     import pyarrow
@@ -29,7 +31,8 @@ if TYPE_CHECKING:
 BUFFER_BYTES = 128 << 10
 """Buffer size for column chunks, so that a large chunk is never held in memory. A larger buffer is 10 % slower."""
 
-
+COLUMNS = "columns"
+"""The name of the shared `ColumnsOfFiles`."""
 _SMALL_BYTES = 8 << 20
 
 
@@ -223,3 +226,33 @@ def split_file(files: TableFiles, file: DataFile, parts: int) -> list[DataFile]:
     step = max(1, -(-len(groups) // parts))
     starts = groups[::step] or [0]
     return [replace(file, groups=tuple(groups[start : start + step]), metadata=metadata) for start in starts]
+
+
+@dataclass(frozen=True)
+class ColumnsOfFiles:
+    """Columns of a table, and the configuration by which they are found in files."""
+
+    config: TableConfiguration
+    columns: tuple[StructField, ...]
+
+
+def check_types(piece: Sequence[str], context: TaskContext) -> list[str | None]:
+    """Return for each path in the log what is wrong with the types of the file, None if those of the shared
+    `ColumnsOfFiles` can be read in those of the table. A task.
+
+    Raises DataUnreadable for a file that cannot be read, and PathExternal.
+    """
+    wanted: ColumnsOfFiles = context.shared(COLUMNS)
+    finder = FileColumns(wanted.config.mapping_mode, wanted.config.physical_name)
+    return [_mismatch(path, finder, wanted.columns, context) for path in piece]
+
+
+def _mismatch(path: str, finder: FileColumns, columns: Sequence[StructField], context: TaskContext) -> str | None:
+    try:
+        with open_data_file(context.files, DataFile(path, None)) as opened:
+            finder.find(opened.schema, columns)
+    except DataUnreadable as fault:
+        if fault.code != "data.type-mismatch":
+            raise
+        return fault.message
+    return None

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
-from deltacli.arrow.groups import grouped
+from deltacli.arrow.rows import grouped
 from deltacli.delta.encoding.multiset_digest import codes, combined, plain_floats, prints_of
 from deltacli.errors import DeltacliError
 from deltacli.typing import ArrowArray, ArrowScalar, ArrowTable, ArrowType, RecordBatch

@@ -28,7 +28,7 @@ from deltacli.operations.vacuum.request import VacuumRequest
 from deltacli.operations.vacuum.saved.plan_file import read_plan
 from deltacli.operations.vacuum.saved.progress_record import ProgressRecord
 from deltacli.storage import Creation, Deletion, Existed, Failed, LocalStorage, Unknown
-from deltacli.work.uninterrupted import Stop
+from deltacli.work.files.deleting import Stop
 from tests.cli.support import ROOT
 from tests.support.actions import Line, commit_info, metadata, protocol, to_bytes
 from tests.support.committing import infos

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.arrow.groups import grouped
+from deltacli.arrow.rows import grouped
 from deltacli.delta.footers.bounds import comparable_type, decode_bounds
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.rules.framework.file_views import FootersView, LeafRows

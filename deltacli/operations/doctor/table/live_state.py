@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.arrow.groups import grouped
+from deltacli.arrow.rows import grouped
 from deltacli.errors import DataUnreadable
 from deltacli.operations.optimize.live import LIVE_FIELDS, LiveFiles, LivePart, LiveReader, joined
 from deltacli.operations.read.file_sizes import CLASS_LIMITS, partition_name, partition_texts

@@ -9,7 +9,7 @@ from deltacli.arrow import compute as pc
 from deltacli.errors import DeltacliError
 from deltacli.operations.optimize.open_bins import open_groups
 from deltacli.work.rewrite.exactness import SPEC
-from deltacli.work.rewrite.measure import MeasureRewrite
+from deltacli.work.rewrite.new_files import measure_rewrite
 from deltacli.work.rewrite.pieces import RewritePiece
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def bytes_after(plan: OptimizePlan) -> int | None:
         samples = list(_samples(plan))
         table = plan.table
         pieces = [one.piece for one in samples]
-        found = list(table.engine.spread(MeasureRewrite(), pieces, table.stores, shared={SPEC: plan.spec}))
+        found = list(table.engine.spread(measure_rewrite, pieces, table.stores, shared={SPEC: plan.spec}))
     except DeltacliError:
         return None
     known = [(size, one.live_bytes) for size, one in zip(found, samples, strict=True) if size is not None]

@@ -1,12 +1,8 @@
-"""Groups of the rows of a table, as `Table.group_by` makes them, without importing Acero's module.
-
-That module loads datasets, all of Arrow's file systems and TLS, which takes 60 ms of a command that takes 250
-ms. If a pyarrow release defines the nodes of its engine elsewhere, it is imported instead.
-"""
+"""Groups of the rows of a table, and the first rows of a stream."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -16,6 +12,10 @@ if TYPE_CHECKING:
 def grouped(table: pyarrow.Table, keys: Sequence[str], wanted: Sequence[tuple[str, str]]) -> pyarrow.Table:
     """Return a row for each combination of the keys, in the order in which they occur first: the keys, then for each
     column and function (`sum`, `min`, `max`, `count`) a column like `size_sum`.
+
+    This is `Table.group_by` without importing Acero's module, which loads datasets, all of Arrow's file systems and
+    TLS: 60 ms of a command that takes 250 ms. If a pyarrow release defines the nodes of its engine elsewhere, it is
+    imported instead.
     """
     try:
         from pyarrow._acero import AggregateNodeOptions, Declaration, TableSourceNodeOptions
@@ -27,3 +27,17 @@ def grouped(table: pyarrow.Table, keys: Sequence[str], wanted: Sequence[tuple[st
         Declaration("aggregate", AggregateNodeOptions(functions, keys=list(keys))),
     ]
     return Declaration.from_sequence(nodes).to_table(use_threads=False)
+
+
+def first_rows(batches: Iterator[pyarrow.RecordBatch], limit: int | None) -> Iterator[pyarrow.RecordBatch]:
+    """Yield the rows up to a limit, all without one; stops reading when it is reached."""
+    if limit is None:
+        yield from batches
+        return
+    left = limit
+    while left > 0:
+        batch = next(batches, None)
+        if batch is None:
+            return
+        yield batch.slice(0, left)
+        left -= batch.num_rows
