@@ -12,13 +12,18 @@ import fcntl
 import os
 import re
 import stat
+import tempfile
+from collections.abc import Callable
 from contextlib import suppress
 from enum import Enum, auto
 from functools import cache
 from pathlib import Path
+from typing import Self
 from uuid import uuid4
 
 from deltacli import tempfiles
+from deltacli.errors import StorageFailed
+from deltacli.storage.base import Created, Creation
 
 OLD_NS = 24 * 3_600 * 1_000_000_000
 """Age after which an unchanged draft is abandoned, by the clock of the file system."""
@@ -27,6 +32,7 @@ _TAG_DIGITS = 12
 _NO_TAG = "0" * _TAG_DIGITS
 _TAIL = rf"[0-9a-f]{{32}}(?:\.(?P<tag>[0-9a-f]{{{_TAG_DIGITS}}}))?\.tmp"
 _BUSY = {errno.EAGAIN, errno.EACCES}
+_PREFIX = "deltacli-"
 
 
 class Lock(Enum):
@@ -149,3 +155,37 @@ def _kernel() -> str:
         return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
     except (OSError, ValueError):
         return ""  # not available on this system: only the age is used
+
+
+class ScratchDraft:
+    """A file in the directory for temporary files (`TMPDIR`), which is always removed at the end."""
+
+    def __init__(self, create: Callable[[str], Creation], replace: Callable[[str], None]) -> None:
+        """`create` and `replace` get the local path of what they send."""
+        self._create, self._replace = create, replace
+        self.place = ""
+        self._draft: LockedDraft | None = None
+
+    def __enter__(self) -> Self:
+        try:
+            directory = tempfile.gettempdir()
+            self._draft = LockedDraft(directory, _PREFIX, mode=0o600)
+            self.place = self._draft.place
+            sweep(directory, _PREFIX, self._draft.changed_ns)
+        except OSError as fault:
+            raise StorageFailed(
+                f"cannot create a temporary file: {(fault.strerror or str(fault)).lower()}",
+                hint="set TMPDIR to a directory with free space",
+            ) from fault
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._draft is not None:
+            self._draft.close()
+
+    def publish(self, *, replace: bool = False) -> Creation:
+        """Send the file."""
+        if not replace:
+            return self._create(self.place)
+        self._replace(self.place)
+        return Created()

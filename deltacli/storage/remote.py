@@ -28,7 +28,7 @@ from deltacli.storage.base import (
     WalkEntry,
     no_atomic_create,
 )
-from deltacli.storage.object_reader import ObjectReader
+from deltacli.storage.objects.contents import ObjectReader
 from deltacli.storage.read_only import ReadOnlyFiles
 from deltacli.storage.remote_faults import (
     Connect,

@@ -31,10 +31,9 @@ from deltacli.storage import (
     is_inside,
     open_storage,
 )
-from deltacli.storage.azure.address import read_address
 from deltacli.storage.azure.credentials import AzureCredentials, authorization
-from deltacli.storage.azure.options import read_options
-from deltacli.storage.objects.body import Body
+from deltacli.storage.azure.options import read_address, read_options
+from deltacli.storage.objects.contents import Body
 from deltacli.storage.objects.http import HttpFault
 from deltacli.storage.objects.store import ObjectStorage
 from deltacli.storage.retry import Retry, sending_while

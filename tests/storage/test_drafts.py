@@ -14,9 +14,8 @@ import pytest
 
 from deltacli.errors import NoSpace
 from deltacli.storage import Created, LocalStorage
-from deltacli.storage.drafts import OLD_NS, Lock, LockedDraft, is_abandoned, sweep
+from deltacli.storage.drafts import OLD_NS, Lock, LockedDraft, ScratchDraft, is_abandoned, sweep
 from deltacli.storage.replacement import replacement
-from deltacli.storage.scratch import ScratchDraft
 from tests.cli.support import ROOT
 
 _LOG = "_delta_log"
@@ -25,7 +24,7 @@ _KILLED = """
 import os, signal, sys, tempfile
 from deltacli.storage import LocalStorage
 from deltacli.storage.replacement import replacement
-from deltacli.storage.scratch import ScratchDraft
+from deltacli.storage.drafts import ScratchDraft
 root = sys.argv[1]
 drafts = {
     "log": lambda: LocalStorage(root).draft("_delta_log/1.json"),

@@ -25,7 +25,7 @@ from deltacli.storage import Created, Creation, Deleted, Existed, Failed, Missin
 from deltacli.storage.gcs import calls as gcs_calls
 from deltacli.storage.gcs.credentials import GcsCredentials
 from deltacli.storage.gcs.options import GcsOptions
-from deltacli.storage.objects.body import Body
+from deltacli.storage.objects.contents import Body
 from deltacli.storage.objects.http import HttpFault
 from deltacli.storage.objects.store import ObjectStorage
 from deltacli.storage.retry import Retry

@@ -13,7 +13,7 @@ import pytest
 from deltacli.errors import FileMissing, PermissionRefused, StorageFailed
 from deltacli.storage import Created, Creation, Deleted, Existed, Failed, Missing, Storage, Unknown, open_storage
 from deltacli.storage.gcs import calls as gcs_calls
-from deltacli.storage.objects.body import Body
+from deltacli.storage.objects.contents import Body
 from deltacli.storage.objects.http import HttpFault
 from deltacli.storage.objects.store import ObjectStorage
 from deltacli.storage.retry import Retry

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from deltacli.errors import UsageError
-from deltacli.storage.azure.address import read_address
+from deltacli.storage.azure.options import read_address
 from deltacli.storage.azure.options import read_options as azure_options
 from deltacli.storage.gcs.options import read_options as gcs_options
 from deltacli.storage.s3.faults import chain

@@ -11,11 +11,10 @@ from threading import Thread
 from typing import NamedTuple
 from uuid import uuid4
 
-from deltacli.storage.azure.address import Address
 from deltacli.storage.azure.calls import AzureCalls
 from deltacli.storage.azure.credentials import AzureCredentials
-from deltacli.storage.azure.options import read_options
-from deltacli.storage.objects.body import Body
+from deltacli.storage.azure.options import Address, read_options
+from deltacli.storage.objects.contents import Body
 from deltacli.storage.objects.http import Request
 from deltacli.storage.retry import Retry
 

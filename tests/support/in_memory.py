@@ -9,8 +9,20 @@ from threading import Lock
 from typing import Any
 
 from deltacli.errors import FileMissing
-from deltacli.storage.base import Capabilities, Draft, FileStat, PathKind, ShouldDescend, WalkEntry
-from deltacli.storage.outcomes import Created, Creation, Deleted, Deletion, Existed, Missing
+from deltacli.storage.base import (
+    Capabilities,
+    Created,
+    Creation,
+    Deleted,
+    Deletion,
+    Draft,
+    Existed,
+    FileStat,
+    Missing,
+    PathKind,
+    ShouldDescend,
+    WalkEntry,
+)
 
 
 class MemoryStorage:
@@ -53,7 +65,7 @@ class MemoryStorage:
             return Created()
 
     def draft(self, path: str) -> Draft:
-        from deltacli.storage.scratch import ScratchDraft
+        from deltacli.storage.drafts import ScratchDraft
 
         def content(place: str) -> bytes:
             with open(place, "rb") as file:

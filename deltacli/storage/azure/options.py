@@ -1,16 +1,23 @@
-"""Values of `--storage-option` for Azure: the names of adlfs, and those that other Delta tools use."""
+"""Addresses of containers, and values of `--storage-option` for Azure: the names of adlfs, and those that other Delta
+tools use.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
+from urllib.parse import unquote
 
 from deltacli.errors import UsageError
-from deltacli.storage.azure.address import Address
+from deltacli.hints import parameter
 from deltacli.storage.objects.options import certificates, endpoint, known_options, truth
 from deltacli.storage.secrets import remember_secrets
 
+_CONTAINER = re.compile(r"\$?[A-Za-z0-9][A-Za-z0-9-]{1,62}|\$root")
+_HOST = re.compile(r"(?P<account>[a-z0-9-]{1,63})\.(?:blob|dfs)\.(?P<suffix>[a-z0-9.-]+)", re.IGNORECASE)
 _NAMES: Mapping[str, tuple[str, ...]] = {
     "account_name": ("azure_storage_account_name", "azure_account_name"),
     "account_key": ("azure_storage_account_key", "azure_storage_key", "access_key", "azure_storage_access_key"),
@@ -38,6 +45,70 @@ _FROM_ENVIRONMENT = {
 }
 _SECRETS = ("account_key", "sas_token", "connection_string", "client_secret", "anon")
 _SUFFIX = "core.windows.net"
+
+
+class Address(NamedTuple):
+    """A directory of a container. `account` and `suffix` are '' where the URI does not name them."""
+
+    uri: str
+    container: str
+    root: str
+    account: str = ""
+    suffix: str = ""
+
+    def aliases(self, account: str, suffix: str) -> tuple[str, ...]:
+        """Return the other URIs of the directory, where these are its account and the suffix of its hosts."""
+        below = f"/{self.root}" if self.root else ""
+        found = [f"{scheme}://{self.container}{below}" for scheme in ("az", "abfss")]
+        if account and suffix:
+            for kind in ("dfs", "blob"):
+                host = f"{account}.{kind}.{suffix}"
+                found += [f"{scheme}://{self.container}@{host}{below}" for scheme in ("abfss", "wasbs", "az")]
+                found += [f"https://{host}/{self.container}{below}"]
+        return tuple(uri for uri in found if uri != self.uri)
+
+
+def read_address(uri: str) -> Address:
+    """Return the parts of a URI. Raises UsageError."""
+    uri = uri.rstrip("/")
+    scheme, _, rest = uri.partition("://")
+    authority, _, root = rest.partition("/")
+    if scheme.lower() == "https":
+        host, (container, _, root) = authority, unquote(root).partition("/")
+    else:
+        container, _, host = authority.rpartition("@") if "@" in authority else (authority, "", "")
+    if ":" in container or "@" in container:
+        raise UsageError(
+            "invalid character in the name of the container: pass credentials outside the URI",
+            code="usage.secret",
+            facts={"instead": "AZURE_STORAGE_ACCOUNT_KEY, or az login"},
+        )
+    if not _CONTAINER.fullmatch(container) and not host.endswith(".fabric.microsoft.com"):
+        raise UsageError(
+            f"invalid name of a container: {container!r}" if container else f"{uri} does not name a container",
+            code="usage.table",
+            facts={"expected": "3 to 63 lower-case letters, digits and hyphens"} if container else None,
+            hint="abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/PATH",
+        )
+    named = _HOST.fullmatch(host)
+    if host and not named:
+        raise UsageError(
+            f"the host of {uri} is not one of Azure",
+            code="usage.table",
+            facts={
+                "expected": "ACCOUNT.dfs.core.windows.net; for another endpoint "
+                f"{parameter('storage_options.endpoint_url', 'URL')}"
+            },
+        )
+    account, suffix = (named["account"].lower(), named["suffix"].lower()) if named else ("", "")
+    if scheme.lower() == "https":
+        uri = f"abfss://{container}@{account}.dfs.{suffix}/{root}".rstrip("/")
+    return Address(uri, container, root, account, suffix)
+
+
+def is_of_the_cloud(host: str) -> bool:
+    """Return whether an endpoint is one of Azure itself."""
+    return host.lower().endswith((".core.windows.net", ".core.chinacloudapi.cn", ".core.usgovcloudapi.net"))
 
 
 @dataclass(frozen=True)

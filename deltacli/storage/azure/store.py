@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from deltacli.storage.azure.address import read_address
-from deltacli.storage.azure.options import read_options
+from deltacli.storage.azure.options import read_address, read_options
 from deltacli.storage.objects.store import ObjectStorage
 from deltacli.storage.remote_faults import require_libraries
 from deltacli.storage.retry import Retry

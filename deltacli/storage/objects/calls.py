@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
 from deltacli.errors import StorageFailed, UsageError
-from deltacli.storage.objects.body import Body
+from deltacli.storage.base import Creation
+from deltacli.storage.objects.contents import Body
 from deltacli.storage.objects.faults import Dialect, passing
 from deltacli.storage.objects.http import HttpFault
 from deltacli.storage.objects.listing import Content, Entry, ListedPage
-from deltacli.storage.outcomes import Creation
 from deltacli.storage.retry import Retry
 
 Answer = TypeVar("Answer")

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 from deltacli.release import VERSION
 from deltacli.storage.base import PARALLEL_READS
-from deltacli.storage.objects.body import Body
+from deltacli.storage.objects.contents import Body
 from deltacli.storage.secrets import without_secrets
 from deltacli.storage.tally import Call, HostTally
 from deltacli.typing import Json

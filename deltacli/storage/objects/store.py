@@ -14,21 +14,25 @@ from deltacli.hints import command
 from deltacli.storage.base import (
     PARALLEL_READS,
     Capabilities,
+    Created,
+    Creation,
+    Deleted,
+    Deletion,
     Draft,
+    Failed,
     FileStat,
+    Missing,
     PathKind,
     ShouldDescend,
     WalkEntry,
     no_atomic_create,
 )
-from deltacli.storage.object_reader import ObjectReader
-from deltacli.storage.objects.body import Body
 from deltacli.storage.objects.calls import ABSENT, ObjectCalls, Source, ask
+from deltacli.storage.objects.contents import Body, ObjectReader
 from deltacli.storage.objects.creation import ConditionUnsupported, create, honours_condition
 from deltacli.storage.objects.faults import passing
 from deltacli.storage.objects.http import HttpFault
 from deltacli.storage.objects.listing import Content, Entry, ListedPage, in_byte_order, not_repeated
-from deltacli.storage.outcomes import Created, Creation, Deleted, Deletion, Failed, Missing
 from deltacli.storage.retry import DELETE_FIRST_WAIT, Retry, may_send, permission, sending_while
 from deltacli.thread_pool import ThreadPool
 from deltacli.typing import BinaryFile
@@ -220,7 +224,7 @@ class ObjectStorage:
         self._replace(path, Body(data))
 
     def draft(self, path: str) -> Draft:
-        from deltacli.storage.scratch import ScratchDraft
+        from deltacli.storage.drafts import ScratchDraft
 
         self._require_condition(path)
 
@@ -249,7 +253,7 @@ class ObjectStorage:
 
     def copy(self, source: Source, path: str, condition: str) -> Creation:
         """Copy an object or a version to a path. `condition`: ABSENT, or the tag of the object that may be replaced."""
-        from deltacli.storage.objects.copying import copy
+        from deltacli.storage.objects.creation import copy
 
         self._require_condition(path)
         return copy(self._calls, self._retry, source, self._key(path), self._place(path), condition)

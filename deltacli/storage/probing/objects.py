@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from deltacli.errors import StorageFailed, UsageError
-from deltacli.storage.objects.body import Body
+from deltacli.storage.base import Deletion
 from deltacli.storage.objects.calls import ABSENT
+from deltacli.storage.objects.contents import Body
 from deltacli.storage.objects.faults import passing
 from deltacli.storage.objects.http import Fate, HttpFault
 from deltacli.storage.objects.store import ObjectStorage
-from deltacli.storage.outcomes import Deletion
 from deltacli.storage.probing.subject import Identity, Permit, ProbedCalls, Reply, Said
 from deltacli.storage.retry import CREATE_FIRST_WAIT
 
@@ -53,9 +53,6 @@ class ObjectSubject:
 
     def tag(self, name: str) -> str:
         return self._ask(lambda: self._calls.calls.look(self._key(name)), name)[1]
-
-    def look_at(self, name: str) -> Said:
-        return self.read(name, 0, 0)
 
     def read(self, name: str, first: int | None = None, last: int | None = None, tag: str = "") -> Said:
         span = "" if first is None else f"bytes={first}-{last}"

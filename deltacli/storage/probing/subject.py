@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
+from deltacli.storage.base import Deletion
 from deltacli.storage.objects.calls import ObjectCalls
-from deltacli.storage.outcomes import Deletion
 
 _WRITING = ("create", "replace", "delete")
 
@@ -86,7 +86,7 @@ class Permit(NamedTuple):
 
 
 class Subject(Protocol):
-    """A store under a root. Names are relative to the root, and are those of scratch files except in `look_at`.
+    """A store under a root. Names are relative to the root, and are those of scratch files.
 
     Errors of the network raise StorageFailed. All methods but `create` and `replace` are repeated after passing faults.
     """
@@ -117,9 +117,6 @@ class Subject(Protocol):
 
     def replace(self, name: str, data: bytes, tag: str | None) -> Said:
         """Replace a file, on the condition that it has this tag; None: without a condition."""
-
-    def look_at(self, name: str) -> Said:
-        """Read the first byte of a file."""
 
     def read(self, name: str, first: int | None = None, last: int | None = None, tag: str = "") -> Said:
         """Read a file, or a range of it with both ends, as the store sends it; with a tag only if the file has it."""

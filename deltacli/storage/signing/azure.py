@@ -14,8 +14,7 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from deltacli.errors import CredentialsMissing
-from deltacli.storage.azure.address import read_address
-from deltacli.storage.azure.options import AzureOptions, read_options
+from deltacli.storage.azure.options import AzureOptions, read_address, read_options
 from deltacli.storage.azure.store import open_azure
 from deltacli.storage.retry import Retry
 from deltacli.storage.secrets import remember_secrets

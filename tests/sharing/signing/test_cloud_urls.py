@@ -28,7 +28,7 @@ from deltacli.sharing.signing.choose import (
     choose_access,
     without_signing_options,
 )
-from deltacli.storage.azure.address import read_address
+from deltacli.storage.azure.options import read_address
 from deltacli.storage.azure.options import read_options as read_azure_options
 from deltacli.storage.s3.options import read_options
 from deltacli.storage.signing.azure import DelegatedSource, _get_key, azure_source

@@ -45,7 +45,7 @@ from deltacli.sharing.client.transport import Transport
 from deltacli.sharing.configuration.profiles import read_profile
 from deltacli.sharing.hints.limits import LONGEST_SENT, MOST_VALUES_SENT
 from deltacli.storage.base import PARALLEL_READS, Capabilities, FileStat, PathKind, ShouldDescend, WalkEntry
-from deltacli.storage.object_reader import ObjectReader
+from deltacli.storage.objects.contents import ObjectReader
 from deltacli.storage.read_only import ReadOnlyFiles
 from deltacli.storage.retry import Retry
 from deltacli.typing import BinaryFile, Json

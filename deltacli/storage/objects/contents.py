@@ -1,13 +1,13 @@
-"""The body of a request: bytes, or a local file, in whole or in part."""
+"""Contents of objects: the body of a request, and an object as a seekable file."""
 
 from __future__ import annotations
 
 import hashlib
 import io
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 _BLOCK = 1 << 20
 
@@ -47,13 +47,11 @@ class Body:
             yield io.BufferedReader(_Part(file, self._offset, self.size))
 
 
-class _Part(io.RawIOBase):
-    """A number of bytes of a file from an offset on. Seekable, because botocore reads a body twice to sign it."""
+class _Seekable(io.RawIOBase):
+    """Bytes of a known size that are read from any position."""
 
-    def __init__(self, file: BinaryIO, offset: int, size: int) -> None:
-        self._file, self._offset, self._size = file, offset, size
-        self._place = 0
-        file.seek(offset)
+    def __init__(self, size: int) -> None:
+        self._size, self._position = size, 0
 
     def readable(self) -> bool:
         return True
@@ -62,13 +60,44 @@ class _Part(io.RawIOBase):
         return True
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        origin = {io.SEEK_SET: 0, io.SEEK_CUR: self._place, io.SEEK_END: self._size}[whence]
-        self._place = origin + offset
-        self._file.seek(self._offset + self._place)
-        return self._place
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
+        if base + offset < 0:
+            raise ValueError("a position before the start")
+        self._position = base + offset
+        return self._position
+
+
+class _Part(_Seekable):
+    """A number of bytes of a file from an offset on. Seekable, because botocore reads a body twice to sign it."""
+
+    def __init__(self, file: BinaryIO, offset: int, size: int) -> None:
+        super().__init__(size)
+        self._file, self._offset = file, offset
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]  # collections.abc.Buffer: Python 3.12
-        data = self._file.read(max(0, min(len(buffer), self._size - self._place)))
+        self._file.seek(self._offset + self._position)
+        data = self._file.read(max(0, min(len(buffer), self._size - self._position)))
         buffer[: len(data)] = data
-        self._place += len(data)
+        self._position += len(data)
+        return len(data)
+
+
+class ObjectReader(_Seekable):
+    """An object as a seekable file, with its end in memory if it was read before."""
+
+    def __init__(self, read: Callable[[int, int], bytes], size: int, tail: bytes, tag: str) -> None:
+        """`read` returns the bytes of a range: its offset, its length."""
+        super().__init__(size)
+        self._read, self._tail = read, tail
+        self.tag = tag
+
+    def readinto(self, buffer: Any) -> int:  # Any: collections.abc.Buffer comes with Python 3.12
+        view = memoryview(buffer).cast("B")
+        in_tail = self._position - (self._size - len(self._tail))
+        if in_tail >= 0:
+            data = self._tail[in_tail : in_tail + len(view)]
+        else:
+            data = self._read(self._position, len(view))
+        view[: len(data)] = data
+        self._position += len(data)
         return len(data)
