@@ -20,9 +20,8 @@ from deltacli.operations.read.scan import Selection
 from deltacli.operations.table.api_hints import named, named_items
 from deltacli.operations.table.version import Snapshot
 from deltacli.spark.conditions import spark_condition
-from deltacli.spark.deletion_vectors import MOST_DELETED_ROWS, deleted_count
 from deltacli.spark.live_files import Locations, SparkFile, find_live_files, odd_name, repeated_places
-from deltacli.spark.parquet_scan import PATH, ROW
+from deltacli.spark.parquet_scan import MOST_DELETED_ROWS, PATH, ROW, deleted_count
 from deltacli.spark.parquet_schema import FileShapes, NotNative, Shape, assumed_shape
 from deltacli.spark.partition_values import Values, choose_values
 from deltacli.spark.python_rows import rows_through_python

@@ -34,8 +34,7 @@ from deltacli.spark.source_options import (
     stream_options,
 )
 from deltacli.spark.spark_types import spark_schema
-from deltacli.spark.streams.batches import Limits, files_between, next_offset
-from deltacli.spark.streams.offsets import StreamOffset
+from deltacli.spark.streams.batches import Limits, StreamOffset, files_between, next_offset
 from deltacli.spark.streams.table_log import TableLog
 from deltacli.storage.location import StoreLocation
 from deltacli.storage.secrets import remember_secrets, without_secrets

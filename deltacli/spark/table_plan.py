@@ -22,9 +22,8 @@ from deltacli.engine.spark.grouping import local_frame
 from deltacli.hints import in_backticks
 from deltacli.operations.table.api_hints import named
 from deltacli.spark.conditions import scalar_literal, spark_condition
-from deltacli.spark.deletion_vectors import file_keys, without_deleted
 from deltacli.spark.live_files import Locations, SparkFile
-from deltacli.spark.parquet_scan import PATH, ROW, Scanner
+from deltacli.spark.parquet_scan import PATH, ROW, Scanner, file_keys, without_deleted
 from deltacli.spark.parquet_schema import Leaf, List, Map, Missing, Node, Part, Shape, Struct, has_missing
 from deltacli.spark.partition_values import Values, key_of
 from deltacli.spark.python_rows import rows_through_python

@@ -11,25 +11,18 @@ from urllib.parse import unquote
 from deltacli.errors import UsageError
 from deltacli.storage.base import (
     Capabilities,
-    Created,
-    Creation,
-    Deleted,
-    Deletion,
     Draft,
-    Existed,
-    Failed,
     FileStat,
-    Missing,
     PathKind,
     ShouldDescend,
     Storage,
-    Unknown,
     WalkEntry,
     folds_names,
     is_flat_level,
 )
 from deltacli.storage.bounds import NOTHING, Allowed, path_external
 from deltacli.storage.local import LocalStorage, has_link, is_taken, leads_outside, link_targets, require_inside
+from deltacli.storage.outcomes import Created, Creation, Deleted, Deletion, Existed, Failed, Missing, Unknown
 
 if TYPE_CHECKING:
     from deltacli.storage.retry import Retry

@@ -1,4 +1,4 @@
-"""The storage port: the operations of every back end, their guarantees and their outcomes."""
+"""The storage port: the operations of every back end and their guarantees."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, runtime_checkable
 
-from deltacli.errors import NoAtomicCreate, PermissionRefused, UsageError
+from deltacli.errors import NoAtomicCreate, UsageError
+from deltacli.storage.outcomes import Creation, Deletion
 from deltacli.typing import BinaryFile
 
 if TYPE_CHECKING:
@@ -265,53 +266,3 @@ def folds_names(storage: Storage) -> bool:
     if any(storage.kind_of(name) is not PathKind.DIRECTORY for name in spellings):
         return False
     return not set(spellings) <= set(storage.list_directories(""))
-
-
-class _Known:
-    """An outcome without facts: any two of one class are equal."""
-
-    __slots__ = ()
-
-    def __eq__(self, other: object) -> bool:
-        return type(other) is type(self)
-
-    def __hash__(self) -> int:
-        return hash(type(self))
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}()"
-
-
-class Created(_Known):
-    """The file was absent and now exists, complete and durable."""
-
-
-class Existed(_Known):
-    """The name already exists; nothing was changed."""
-
-
-class Unknown(NamedTuple):
-    """The file may exist, complete, or not at all: read it back to find out."""
-
-    cause: str
-
-
-Creation = Created | Existed | Unknown
-
-
-class Deleted(_Known):
-    """The file is deleted. Some stores also return this for a file that never existed."""
-
-
-class Missing(_Known):
-    """There was no such file, which counts as deleted."""
-
-
-class Failed(NamedTuple):
-    """The file exists, or may exist. `denied` is the error where permission is missing."""
-
-    reason: str
-    denied: PermissionRefused | None = None
-
-
-Deletion = Deleted | Missing | Failed

@@ -23,7 +23,7 @@ from uuid import uuid4
 
 from deltacli import tempfiles
 from deltacli.errors import StorageFailed
-from deltacli.storage.base import Created, Creation
+from deltacli.storage.outcomes import Created, Creation
 
 OLD_NS = 24 * 3_600 * 1_000_000_000
 """Age after which an unchanged draft is abandoned, by the clock of the file system."""

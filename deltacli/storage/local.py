@@ -12,22 +12,10 @@ from typing import Any, Self
 from urllib.parse import quote, unquote_to_bytes
 
 from deltacli.errors import DeltacliError, FileMissing, PathExternal, PermissionRefused, StorageFailed
-from deltacli.storage.base import (
-    Capabilities,
-    Creation,
-    Deleted,
-    Deletion,
-    Draft,
-    Failed,
-    FileStat,
-    Missing,
-    PathKind,
-    ShouldDescend,
-    Storage,
-    WalkEntry,
-)
+from deltacli.storage.base import Capabilities, Draft, FileStat, PathKind, ShouldDescend, Storage, WalkEntry
 from deltacli.storage.bounds import NOTHING, Allowed, LocalBounds
 from deltacli.storage.disk_faults import disk_fault, is_no_file, reason_of
+from deltacli.storage.outcomes import Creation, Deleted, Deletion, Failed, Missing
 
 _LOCAL = Capabilities(cheap_listing=True, parallel_reads=1, atomic_create=True, has_directories=True)
 _LONGEST_READ = 1 << 30  # Linux gives at most 2 GiB at a time

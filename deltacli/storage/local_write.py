@@ -16,9 +16,10 @@ from functools import cache
 from typing import Any, Self
 
 from deltacli.errors import StorageFailed
-from deltacli.storage.base import Created, Creation, Existed, Unknown, no_atomic_create
+from deltacli.storage.base import no_atomic_create
 from deltacli.storage.disk_faults import is_no_file
 from deltacli.storage.drafts import LockedDraft
+from deltacli.storage.outcomes import Created, Creation, Existed, Unknown
 
 DRAFT_PREFIX = "."
 _NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}

@@ -10,7 +10,7 @@ from deltacli.errors import Refused
 from deltacli.typing import BinaryFile
 
 if TYPE_CHECKING:
-    from deltacli.storage.base import Creation
+    from deltacli.storage.outcomes import Creation
 
 
 NO_VERSIONS = "storage.no-versions"

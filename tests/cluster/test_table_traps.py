@@ -159,7 +159,7 @@ def test_paths_that_spark_spells_otherwise_are_refused(
     root = built(
         tmp_path / "t", {"a.parquet": numbers(1)}, ID, features=["deletionVectors"], vectors={"a.parquet": inline([0])}
     )
-    monkeypatch.setattr("deltacli.spark.deletion_vectors.canonical", lambda path: f"elsewhere{path}")
+    monkeypatch.setattr("deltacli.spark.parquet_scan.canonical", lambda path: f"elsewhere{path}")
 
     with pytest.raises(Refused) as caught:
         read_table(session, root)

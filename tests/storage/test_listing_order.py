@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deltacli.storage.objects.listing import Entry, in_byte_order
+from deltacli.storage.objects.calls import Entry, in_byte_order
 
 NAMES = st.lists(st.text(st.sampled_from("a~é\ud7ff\ue000Ａ😀\U0010ffff"), max_size=4), unique=True)
 

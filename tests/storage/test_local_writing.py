@@ -12,7 +12,7 @@ import pytest
 
 from deltacli.errors import NoAtomicCreate, PermissionRefused, StorageFailed
 from deltacli.storage import Created, Existed, LocalStorage, Unknown, local_write
-from deltacli.storage.base import Failed
+from deltacli.storage.outcomes import Failed
 
 Patch = pytest.MonkeyPatch
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from deltacli.errors import PermissionRefused, StorageFailed
 from deltacli.storage import WalkEntry
 from deltacli.storage.base import PARALLEL_READS
-from deltacli.storage.objects.listing import Entry, ListedPage
+from deltacli.storage.objects.calls import Entry, ListedPage
 from deltacli.storage.objects.store import ObjectStorage
 from deltacli.storage.objects.walk import Lister, walk
 from deltacli.storage.s3.store import open_s3

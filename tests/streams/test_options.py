@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from deltacli.errors import UsageError
-from deltacli.spark.option_values import size_in_bytes
-from deltacli.spark.source_options import BatchOptions, StreamOptions, batch_options, stream_options
+from deltacli.spark.source_options import BatchOptions, StreamOptions, batch_options, size_in_bytes, stream_options
 
 SPARK = "4.3.0"
 

@@ -14,8 +14,7 @@ from deltacli import open_table
 from deltacli.errors import DeltacliError
 from deltacli.operations.read.scan import stream_files
 from deltacli.spark.source_options import StreamOptions
-from deltacli.spark.streams.batches import Limits, files_between, next_offset
-from deltacli.spark.streams.offsets import StreamOffset
+from deltacli.spark.streams.batches import Limits, StreamOffset, files_between, next_offset
 from deltacli.spark.streams.table_log import TableLog
 from tests.property.test_scan_model import Rows, counted, expected_changes
 from tests.support.effort import examples

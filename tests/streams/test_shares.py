@@ -28,8 +28,7 @@ from deltacli.spark.shares.share_options import (
 )
 from deltacli.spark.shares.share_plans import SharedFiles, _transport, read_shared, shared_partitions
 from deltacli.spark.source_options import StreamOptions
-from deltacli.spark.streams.batches import Limits, files_between, next_offset
-from deltacli.spark.streams.offsets import StreamOffset
+from deltacli.spark.streams.batches import Limits, StreamOffset, files_between, next_offset
 from tests.cluster.grown_tables import Grown
 from tests.sharing.client.serving import Asked, Proxy, Sent, proxied
 from tests.sharing.served import TOKEN, shared

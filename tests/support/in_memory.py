@@ -9,20 +9,8 @@ from threading import Lock
 from typing import Any
 
 from deltacli.errors import FileMissing
-from deltacli.storage.base import (
-    Capabilities,
-    Created,
-    Creation,
-    Deleted,
-    Deletion,
-    Draft,
-    Existed,
-    FileStat,
-    Missing,
-    PathKind,
-    ShouldDescend,
-    WalkEntry,
-)
+from deltacli.storage.base import Capabilities, Draft, FileStat, PathKind, ShouldDescend, WalkEntry
+from deltacli.storage.outcomes import Created, Creation, Deleted, Deletion, Existed, Missing
 
 
 class MemoryStorage:

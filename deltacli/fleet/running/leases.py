@@ -21,7 +21,7 @@ from deltacli.clock import Clock
 from deltacli.documents import dumps, loads
 from deltacli.errors import DeltacliError, FileMissing, StorageFailed
 from deltacli.fleet.names import table_digest
-from deltacli.storage.base import Unknown
+from deltacli.storage.outcomes import Unknown
 from deltacli.storage.secrets import without_secrets
 from deltacli.typing import JsonObject
 from deltacli.units import format_timestamp

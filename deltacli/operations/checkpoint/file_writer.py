@@ -33,17 +33,9 @@ from deltacli.operations.table.version import Snapshot
 from deltacli.progress import reported
 from deltacli.storage import Created, Draft, Existed, Storage, Unknown
 from deltacli.typing import ArrowArray
-from deltacli.work.checkpoints.publishing import (
-    OTHER_SIZE,
-    not_proven,
-    not_written,
-    publish_named,
-    require_content,
-    require_size,
-)
 from deltacli.work.checkpoints.reading import CheckpointPiece
-from deltacli.work.checkpoints.rows import FILE_KINDS
 from deltacli.work.checkpoints.sidecars import (
+    FILE_KINDS,
     SidecarPiece,
     SidecarWriter,
     WriteSidecars,
@@ -54,6 +46,7 @@ from deltacli.work.checkpoints.sidecars import (
 )
 from deltacli.work.checkpoints.writing import (
     BYTES_A_GROUP,
+    OTHER_SIZE,
     ROWS_PER_GROUP,
     EncodedFile,
     Encoding,
@@ -61,7 +54,12 @@ from deltacli.work.checkpoints.writing import (
     count_groups,
     digest_group,
     holds_rows_of,
+    not_proven,
+    not_written,
+    publish_named,
+    require_content,
     require_lines,
+    require_size,
     write_lines,
 )
 

@@ -13,7 +13,7 @@ from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.operations.table.version import Snapshot
 from deltacli.progress import Step
-from deltacli.work.checkpoints.rows import RowBatch, RowConverter
+from deltacli.work.checkpoints.sidecars import RowBatch, RowConverter
 
 
 class StateRows:

@@ -166,8 +166,7 @@ def _large_batches(
     progress: Progress,
 ) -> Iterator[FileBatch]:
     """A large commit in which no key occurs twice."""
-    from deltacli.work.commits.blocks import plan_blocks
-    from deltacli.work.commits.whole_blocks import read_whole_block
+    from deltacli.work.commits.blocks import plan_blocks, read_whole_block
 
     read = partial(read_whole_block, storage, touched=touched, partitions=partitions)
     plan = plan_blocks(file)

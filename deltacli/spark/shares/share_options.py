@@ -11,19 +11,20 @@ from deltacli.errors import UsageError
 from deltacli.sharing.client.addresses import CODE, FORM, ShareAddress, parse_address
 from deltacli.sharing.client.table_requests import BOTH_FORMATS
 from deltacli.sharing.protocol.capabilities import ResponseFormat
-from deltacli.spark.option_values import (
+from deltacli.spark.source_options import STREAM as TABLE_STREAM
+from deltacli.spark.source_options import (
     OptionReader,
+    StreamOptions,
     bad_option,
     fields_of,
     flag,
     given_options,
+    has_limits,
     moment,
     path_of,
     require_one,
     version_number,
 )
-from deltacli.spark.source_options import STREAM as TABLE_STREAM
-from deltacli.spark.source_options import StreamOptions, has_limits
 
 MOST_VERSIONS = 100
 """Versions per request, unless an option says otherwise."""

@@ -44,9 +44,8 @@ from deltacli.operations.table.find_log import list_log
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.time_travel import find_range
 from deltacli.operations.table.version import Snapshot
-from deltacli.spark.option_values import LATEST
-from deltacli.spark.source_options import StreamOptions
-from deltacli.spark.streams.offsets import StreamOffset
+from deltacli.spark.source_options import LATEST, StreamOptions
+from deltacli.spark.streams.batches import StreamOffset
 from deltacli.spark.streams.schema_changes import other_columns, require_readable_columns, require_same_columns
 from deltacli.units import format_ranges, format_timestamp
 from deltacli.work.rows.data_files import DataFile, ReadSpec

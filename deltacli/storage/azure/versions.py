@@ -12,11 +12,11 @@ from xml.etree import ElementTree
 
 from deltacli.errors import FileMissing, StorageFailed
 from deltacli.storage.azure.calls import LARGEST_PAGE, AzureCalls, entry_of, is_directory, listing_of
-from deltacli.storage.base import Created, Creation, Existed
+from deltacli.storage.objects.calls import Entry
 from deltacli.storage.objects.http import HttpFault, Request
-from deltacli.storage.objects.listing import Entry
 from deltacli.storage.objects.store import ObjectStorage
 from deltacli.storage.objects.versions import ObjectVersions, VersionPage, is_denied
+from deltacli.storage.outcomes import Created, Creation, Existed
 from deltacli.storage.tally import Call
 from deltacli.storage.versions import Keeping, ObjectVersion, VersionState
 

@@ -27,11 +27,10 @@ from deltacli.errors import StorageFailed
 from deltacli.storage.gcs.credentials import GcsCredentials
 from deltacli.storage.gcs.options import GcsOptions
 from deltacli.storage.objects import batch
-from deltacli.storage.objects.calls import ABSENT, Source
+from deltacli.storage.objects.calls import ABSENT, Content, Entry, ListedPage, Source, length_of
 from deltacli.storage.objects.contents import Body
 from deltacli.storage.objects.faults import Dialect, passing, translate
 from deltacli.storage.objects.http import LARGEST_LIST, Answer, Fate, HttpFault, Request, Transport, said_of
-from deltacli.storage.objects.listing import Content, Entry, ListedPage, length_of
 from deltacli.storage.retry import Retry
 from deltacli.storage.tally import GCS_PRICES, Call
 from deltacli.typing import JsonObject

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from deltacli.errors import FileMissing, PermissionRefused
-from deltacli.storage.base import Creation
 from deltacli.storage.gcs.calls import GcsCalls, milliseconds, object_path
 from deltacli.storage.objects.creation import create
 from deltacli.storage.objects.http import LARGEST_LIST, Answer, HttpFault, Request
 from deltacli.storage.objects.store import ObjectStorage
 from deltacli.storage.objects.versions import ObjectVersions, VersionPage
+from deltacli.storage.outcomes import Creation
 from deltacli.storage.tally import Call
 from deltacli.storage.versions import Keeping, ObjectVersion, VersionState
 from deltacli.typing import Json

@@ -11,11 +11,11 @@ from threading import Lock
 from uuid import uuid4
 
 from deltacli.errors import StorageFailed
-from deltacli.storage.base import Created, Creation, Existed, Unknown
 from deltacli.storage.objects.calls import ABSENT, ObjectCalls, Source, ask
 from deltacli.storage.objects.contents import Body
 from deltacli.storage.objects.faults import Sent, fate_of_create
 from deltacli.storage.objects.http import HttpFault
+from deltacli.storage.outcomes import Created, Creation, Existed, Unknown
 from deltacli.storage.retry import CREATE_FIRST_WAIT, Retry
 
 _ATTEMPTS = 3

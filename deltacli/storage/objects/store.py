@@ -14,25 +14,29 @@ from deltacli.hints import command
 from deltacli.storage.base import (
     PARALLEL_READS,
     Capabilities,
-    Created,
-    Creation,
-    Deleted,
-    Deletion,
     Draft,
-    Failed,
     FileStat,
-    Missing,
     PathKind,
     ShouldDescend,
     WalkEntry,
     no_atomic_create,
 )
-from deltacli.storage.objects.calls import ABSENT, ObjectCalls, Source, ask
+from deltacli.storage.objects.calls import (
+    ABSENT,
+    Content,
+    Entry,
+    ListedPage,
+    ObjectCalls,
+    Source,
+    ask,
+    in_byte_order,
+    not_repeated,
+)
 from deltacli.storage.objects.contents import Body, ObjectReader
 from deltacli.storage.objects.creation import ConditionUnsupported, create, honours_condition
 from deltacli.storage.objects.faults import passing
 from deltacli.storage.objects.http import HttpFault
-from deltacli.storage.objects.listing import Content, Entry, ListedPage, in_byte_order, not_repeated
+from deltacli.storage.outcomes import Created, Creation, Deleted, Deletion, Failed, Missing
 from deltacli.storage.retry import DELETE_FIRST_WAIT, Retry, may_send, permission, sending_while
 from deltacli.thread_pool import ThreadPool
 from deltacli.typing import BinaryFile

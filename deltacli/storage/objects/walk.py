@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from deltacli.errors import StorageFailed
 from deltacli.storage.base import PARALLEL_READS, ShouldDescend, WalkEntry, is_flat_level
-from deltacli.storage.objects.listing import Entry, ListedPage, not_repeated
+from deltacli.storage.objects.calls import Entry, ListedPage, not_repeated
 from deltacli.thread_pool import ThreadPool
 
 Ask = Callable[[str, str, str, str], ListedPage]

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from deltacli.errors import StorageFailed, UsageError
-from deltacli.storage.base import Deletion
 from deltacli.storage.objects.calls import ABSENT
 from deltacli.storage.objects.contents import Body
 from deltacli.storage.objects.faults import passing
 from deltacli.storage.objects.http import Fate, HttpFault
 from deltacli.storage.objects.store import ObjectStorage
+from deltacli.storage.outcomes import Deletion
 from deltacli.storage.probing.subject import Identity, Permit, ProbedCalls, Reply, Said
 from deltacli.storage.retry import CREATE_FIRST_WAIT
 

@@ -13,8 +13,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from deltacli.errors import FileMissing, NoAtomicCreate, PermissionRefused, StorageFailed
-from deltacli.storage.base import Created, Deletion, Existed, Storage
+from deltacli.storage.base import Storage
 from deltacli.storage.local import LocalStorage
+from deltacli.storage.outcomes import Created, Deletion, Existed
 from deltacli.storage.probing.subject import Granted, Identity, Permit, Reply, Said, Subject
 
 if TYPE_CHECKING:

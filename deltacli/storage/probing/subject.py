@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
-from deltacli.storage.base import Deletion
 from deltacli.storage.objects.calls import ObjectCalls
+from deltacli.storage.outcomes import Deletion
 
 _WRITING = ("create", "replace", "delete")
 

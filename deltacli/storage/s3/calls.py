@@ -17,11 +17,10 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from deltacli.errors import StorageFailed, UsageError
-from deltacli.storage.objects.calls import ABSENT, Source, Uploads
+from deltacli.storage.objects.calls import ABSENT, Content, Entry, ListedPage, Source, Uploads, length_of
 from deltacli.storage.objects.contents import Body
 from deltacli.storage.objects.faults import THROTTLED, Dialect
 from deltacli.storage.objects.http import LARGEST_UNDECLARED, Fate, HttpFault, read_up_to
-from deltacli.storage.objects.listing import Content, Entry, ListedPage, length_of
 from deltacli.storage.retry import BODY_ATTEMPTS, Retry
 from deltacli.storage.s3.options import S3Options, make_client, make_session
 from deltacli.storage.tally import S3_PRICES, Call, HostTally

@@ -1,6 +1,7 @@
-"""Write the file actions of a checkpoint as sidecars, several at a time, each from its own row groups.
+"""Convert the file actions of a state to rows of a checkpoint, and write them as sidecars, several at a time, each from
+its own row groups.
 
-Spec: V2 Spec; Sidecar Files.
+Spec: Checkpoints; Action Reconciliation; V2 Spec; Sidecar Files.
 """
 
 from __future__ import annotations
@@ -8,25 +9,29 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from deltacli.delta.checkpoint.content import checkpoint_schema
+from deltacli.arrow import compute as pc
+from deltacli.delta.checkpoint.content import Columns, checkpoint_schema, struct_of_actions
+from deltacli.delta.checkpoint.expired_actions import unexpired
 from deltacli.delta.checkpoint.layout import sidecar_name, sidecar_path
+from deltacli.delta.checkpoint.parsed import parsed_columns
 from deltacli.delta.log.commit_lines import Action
+from deltacli.delta.log.file_actions import FileBatch
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.errors import DeltacliError
 from deltacli.storage import Storage
 from deltacli.typing import ArrowArray
-from deltacli.work.checkpoints.publishing import publish_named, require_proven
 from deltacli.work.checkpoints.reading import CheckpointPiece
-from deltacli.work.checkpoints.rows import FILE_KINDS, RowBatch, RowConverter
 from deltacli.work.checkpoints.whole_rows import read_both
-from deltacli.work.checkpoints.writing import EncodedFile, Encoding, FileEncoder
+from deltacli.work.checkpoints.writing import EncodedFile, Encoding, FileEncoder, publish_named, require_proven
 from deltacli.work.task import TaskContext
 
 if TYPE_CHECKING:
     import pyarrow
 
+FILE_KINDS = ("add", "remove")
 SIDECARS_A_PIECE = 4
 """A piece fills as many sidecars; only its last one may be smaller than the limit.
 
@@ -35,6 +40,46 @@ One sidecar per piece would make many small ones, because row groups rarely add 
 
 Prove = Callable[[str, str, EncodedFile], None]
 """Gets the place and the path of a draft, and what was encoded. Raises StorageFailed unless that is its content."""
+
+
+@dataclass
+class RowBatch:
+    """File actions as structs of the checkpoint, and their totals."""
+
+    actions: dict[str, ArrowArray] = field(default_factory=dict)
+    add_bytes: int = 0
+    expired: int = 0
+
+    @property
+    def rows(self) -> int:
+        return sum(map(len, self.actions.values()))
+
+
+@dataclass(frozen=True)
+class RowConverter:
+    """Converts file actions to rows of a checkpoint. Tombstones with a time before `cutoff_ms` (epoch milliseconds) are
+    dropped.
+    """
+
+    columns: Columns
+    config: TableConfiguration
+    cutoff_ms: int
+
+    def __call__(self, batch: FileBatch) -> RowBatch:
+        """Return live files and unexpired tombstones. Runs in the reading threads."""
+        types = {field.name: field.type for field in checkpoint_schema(self.columns, kinds=FILE_KINDS)}
+        found = RowBatch()
+        if batch.removes is not None:
+            kept = unexpired(batch.removes, self.cutoff_ms)
+            found.expired = batch.removes.num_rows - kept.num_rows
+            if kept.num_rows:
+                found.actions["remove"] = struct_of_actions(kept, types["remove"], {})
+        if batch.adds is not None and batch.adds.num_rows:
+            adds = batch.adds
+            extra = parsed_columns(adds, self.config, self.columns.partition_values, self.columns.stats)
+            found.actions["add"] = struct_of_actions(adds, types["add"], extra)
+            found.add_bytes = pc.sum(adds.column("size")).as_py() or 0
+        return found
 
 
 @dataclass(frozen=True, slots=True)

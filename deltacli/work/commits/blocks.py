@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.encoding.ndjson import parse_ndjson
 from deltacli.delta.log.commit_lines import KNOWN_ACTIONS, MAX_LINE_BYTES, Action, line_too_long, stream_actions
-from deltacli.delta.log.file_actions import action_schemas, narrow_batches
+from deltacli.delta.log.file_actions import FileBatch, action_schemas, narrow_batches, whole_actions
 from deltacli.delta.log.replay import TouchedFiles, file_key, key_column
 from deltacli.delta.log.segment import LogFile
 from deltacli.delta.stats.record_counts import num_records_column
 from deltacli.delta.vectors.descriptor import unique_id_column
-from deltacli.errors import CommitCorrupt
 from deltacli.storage import Storage
-from deltacli.typing import ArrowArray, RecordBatch
+from deltacli.typing import ArrowArray, ArrowSchema, RecordBatch
 from deltacli.work.commits.reading import commit_location, require_whole
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 BLOCK_BYTES = 4 << 20
 _TAIL_BYTES = 64 << 10
 _SMALL_KINDS = sorted(KNOWN_ACTIONS - {"add", "remove"})
-_OFFSET = 2  # the optional field of a deletion vector in `_block_schema`
+_FILE_KINDS = ("add", "remove")
 
 
 class CommitBlock(NamedTuple):
@@ -90,7 +90,7 @@ def read_narrow_block(storage: Storage, block: CommitBlock, touched: TouchedFile
     lines = read_lines(storage, block)
     if not lines or lines.isspace():
         return _narrow_from_actions([], block.file.name, touched)
-    parsed = _parse(lines)
+    parsed = _parse_narrow(lines)
     if parsed is None:
         return _narrow_from_actions(list(stream_actions(lines.split(b"\n"), block.file.name)), block.file.name, touched)
     adds, removes, others = parsed
@@ -99,7 +99,7 @@ def read_narrow_block(storage: Storage, block: CommitBlock, touched: TouchedFile
 
 
 @lru_cache(maxsize=1)
-def _block_schema() -> Any:  # Any: pyarrow has no types
+def _narrow_schema() -> Any:  # Any: pyarrow has no types
     import pyarrow as pa
 
     vector = pa.struct(
@@ -115,17 +115,20 @@ def _block_schema() -> Any:  # Any: pyarrow has no types
     return pa.schema([("add", add), ("remove", remove), *((kind, pa.struct([])) for kind in _SMALL_KINDS)])
 
 
-def _parse(lines: bytes) -> tuple[ArrowArray, ArrowArray, bool] | None:
+def _parse_narrow(lines: bytes) -> tuple[ArrowArray, ArrowArray, bool] | None:
     """Parse a block with Arrow and return (adds, removes, whether other lines exist).
 
     Returns None if the block is not simple enough for Arrow.
     """
 
-    table = parse_ndjson(lines, _block_schema())
+    table = parse_ndjson(lines, _narrow_schema())
     if table is None:
         return None
     adds, removes = (_struct_of(table, kind) for kind in ("add", "remove"))
-    if any(actions.field("path").null_count or _has_odd_vectors(actions) for actions in (adds, removes)):
+    if any(
+        actions.field("path").null_count or _has_odd_vectors(actions.field("deletionVector"))
+        for actions in (adds, removes)
+    ):
         return None
     if adds.field("size").null_count:
         return None
@@ -143,14 +146,12 @@ def _struct_of(table: Any, kind: str) -> Any:  # Any: pyarrow has no types
     return pc.filter(column, pc.is_valid(column)) if column.null_count else column
 
 
-def _has_odd_vectors(actions: ArrowArray) -> bool:
+def _has_odd_vectors(vectors: ArrowArray) -> bool:
     """Return whether a deletion vector lacks a field required for its id or for counting."""
-    vectors = actions.field("deletionVector")
     if vectors.null_count == len(vectors):
         return False
-    return any(
-        part.null_count != vectors.null_count for index, part in enumerate(vectors.flatten()) if index != _OFFSET
-    )
+    needed = ("storageType", "pathOrInlineDv", "cardinality")
+    return any(pc.struct_field(vectors, [name]).null_count != vectors.null_count for name in needed)
 
 
 def _small_actions(lines: bytes, name: str) -> list[tuple[str, Action]]:
@@ -210,13 +211,141 @@ def key_hashes(rows: RecordBatch) -> array[int]:
     return array("q", map(hash, key_column(rows.column("path"), rows.column("dv_id")).to_pylist()))
 
 
-__all__ = [
-    "BLOCK_BYTES",
-    "CommitBlock",
-    "CommitCorrupt",
-    "NarrowBlock",
-    "key_hashes",
-    "plan_blocks",
-    "read_lines",
-    "read_narrow_block",
-]
+def read_whole_block(
+    storage: Storage, block: CommitBlock, touched: TouchedFiles, partitions: tuple[str, ...]
+) -> FileBatch:
+    """Return the adds and removes of a block whose keys are not decided by newer commits.
+
+    `partitions` are the expected keys of partition values. If a key occurs twice in the commit, both actions are
+    returned. Raises CommitCorrupt.
+    """
+    lines = read_lines(storage, block)
+    if not lines or lines.isspace():
+        return FileBatch()
+    batch = _parse_whole(lines, partitions)
+    if batch is None:
+        batch = _line_by_line(lines, block.file.name)
+    kept = [None if rows is None else _untouched(rows, touched) for rows in (batch.adds, batch.removes)]
+    return FileBatch(*kept)
+
+
+def _line_by_line(lines: bytes, name: str) -> FileBatch:
+    schemas = action_schemas()
+    actions = list(stream_actions(lines.split(b"\n"), name))
+    adds = [action for kind, action in actions if kind == "add"]
+    removes = [action for kind, action in actions if kind == "remove"]
+    return FileBatch(
+        whole_actions(adds, schemas.add, name) if adds else None,
+        whole_actions(removes, schemas.remove, name) if removes else None,
+    )
+
+
+def _untouched(rows: pyarrow.RecordBatch, touched: TouchedFiles) -> pyarrow.RecordBatch | None:
+    mask = touched.untouched(rows.column("path"), unique_id_column(rows.column("deletionVector")))
+    kept = rows if mask is None else pc.filter(rows, mask)
+    return kept if kept.num_rows else None
+
+
+@lru_cache(maxsize=8)
+def _whole_schema(partitions: tuple[str, ...]) -> ArrowSchema:
+    """Return the schema with which Arrow parses a line.
+
+    It has no maps: partition values are read as a struct, and tags are not read this way.
+    """
+    import pyarrow as pa
+
+    schemas = action_schemas()
+    values = pa.struct([pa.field(name, pa.string()) for name in partitions])
+    fields = []
+    for kind, schema in zip(_FILE_KINDS, (schemas.add, schemas.remove), strict=True):
+        own = [
+            field.with_type(values) if field.name == "partitionValues" else field
+            for field in schema
+            if field.name != "tags"
+        ]
+        fields.append(pa.field(kind, pa.struct(own)))
+    return pa.schema(fields)
+
+
+def _parse_whole(lines: bytes, partitions: tuple[str, ...]) -> FileBatch | None:
+    """Parse a block with Arrow; None if it is not simple enough for that."""
+    table = parse_ndjson(lines, _whole_schema(partitions), infer=True)
+    if table is None or not {*_FILE_KINDS}.issuperset(_structs(table)):
+        return None
+    schemas = action_schemas()
+    tables = [_whole_rows(table, kind, schema) for kind, schema in (("add", schemas.add), ("remove", schemas.remove))]
+    return None if _ODD in tables else FileBatch(*tables)
+
+
+def _structs(table: pyarrow.Table) -> Sequence[str]:
+    """Return the kinds of action that share a line with a file action. A valid line contains one action."""
+    others = [name for name in table.column_names if name not in _FILE_KINDS]
+    taken = pc.or_(pc.is_valid(table.column("add")), pc.is_valid(table.column("remove")))
+    odd = [name for name in others if pc.any(pc.and_(taken, pc.is_valid(table.column(name)))).as_py()]
+    both = pc.any(pc.and_(pc.is_valid(table.column("add")), pc.is_valid(table.column("remove")))).as_py()
+    return [*odd, *(["both"] if both else [])]
+
+
+_ODD: Any = object()
+
+
+def _whole_rows(table: pyarrow.Table, kind: str, schema: pyarrow.Schema) -> Any:  # Any: rows, None, or _ODD
+    import pyarrow as pa
+
+    actions = _struct_of(table, kind)
+    if len(actions) == 0:
+        return None
+    if actions.type.get_field_index("tags") >= 0:
+        return _ODD
+    columns = []
+    for field in schema:
+        if field.name == "tags":
+            columns.append(pa.nulls(len(actions), field.type))
+            continue
+        values = actions.field(field.name)
+        if field.name == "partitionValues":
+            values = _as_maps(values, field.type)
+        elif not values.type.equals(field.type):
+            return _ODD  # an unrecognized field inside a known one
+        if values is None:
+            return _ODD
+        columns.append(values)
+    rows = pa.RecordBatch.from_arrays(columns, schema=schema)
+    if rows.column("path").null_count or (kind == "add" and rows.column("size").null_count):
+        return _ODD
+    return _ODD if _has_odd_vectors(rows.column("deletionVector")) else rows
+
+
+def _as_maps(values: Any, kind: Any) -> Any:  # Any: a struct array; a map type; a map array or None
+    """Convert structs to maps if every row has every key and no other; otherwise None.
+
+    Only then does a null mean a null value and not a missing key.
+    """
+    import pyarrow as pa
+
+    names = [field.name for field in values.type]
+    rows, width = len(values), len(names)
+    if values.null_count:
+        return None
+    columns = [values.field(name) for name in names]
+    if any(not pa.types.is_string(column.type) or column.null_count for column in columns):
+        return None
+    offsets = pc.multiply(_count(rows + 1), pa.scalar(width, pa.int32()))
+    if width == 0:
+        return pa.MapArray.from_arrays(offsets, pa.nulls(0, pa.string()), pa.nulls(0, pa.string()), type=kind)
+    if width == 1:
+        keys, items = pa.repeat(names[0], rows), columns[0]
+    else:
+        entries = _count(rows * width)
+        row = pc.divide(entries, width)
+        column = pc.subtract(entries, pc.multiply(row, width))
+        items = pc.take(pa.concat_arrays(columns), pc.add(pc.multiply(column, rows), row))
+        keys = pc.take(pa.array(names, pa.string()), column)
+    return pa.MapArray.from_arrays(offsets, keys, items, type=kind)
+
+
+def _count(numbers: int) -> ArrowArray:
+    """Return 0, 1, 2, …."""
+    import pyarrow as pa
+
+    return pc.subtract(pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int32()), numbers)), pa.scalar(1, pa.int32()))
