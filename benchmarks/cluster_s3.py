@@ -45,7 +45,7 @@ from deltacli.work.files.deleting import DeleteBatch, DeletePiece, files_of_piec
 from deltacli.work.task import TableStores
 
 if TYPE_CHECKING:
-    from deltacli.work.rewrite.spec import RewriteSpec
+    from deltacli.work.rewrite.pieces import RewriteSpec
 
 FOOTERS_A_PIECE = 8
 BATCHES_A_WAVE = 64
@@ -253,7 +253,7 @@ def _optimize(engine: Engine, stores: TableStores, calls: int) -> int:
 @cache
 def _spec() -> RewriteSpec:
     """How the files of the table are rewritten."""
-    from deltacli.work.rewrite.spec import RewriteSpec
+    from deltacli.work.rewrite.pieces import RewriteSpec
 
     return RewriteSpec.make(open_table("s3://lake/t").snapshot().config, target_bytes=1 << 27)
 

@@ -25,7 +25,7 @@ _TARGET, _GROUP_ROWS = 128 << 20, 1 << 20
 _OURS = f"""
 import sys
 from deltacli.api.table import open_table
-from deltacli.work.rewrite.spec import RewriteSpec
+from deltacli.work.rewrite.pieces import RewriteSpec
 if sys.argv[2] == "without":
     make = RewriteSpec.make.__func__
     RewriteSpec.make = classmethod(lambda cls, *given, **how: make(cls, *given, **(how | {{"reads_back": False}})))

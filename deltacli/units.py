@@ -1,4 +1,6 @@
-"""Sizes, counts, durations, times of the day, ages and ranges of versions: parsing and formatting."""
+"""Sizes, counts, durations, times of the day, ages and ranges of versions: parsing and formatting; and how
+far clocks may be apart before a time counts as wrong.
+"""
 
 from __future__ import annotations
 
@@ -27,6 +29,11 @@ _AGES = (
     (60, "minute"),
     (1, "second"),
 )
+CLOCK_SKEW_MS = 5 * 60_000
+"Correctly set clocks (of the store, of a writer, of this machine) differ by less."
+
+WRITER_SKEW_MS = 60 * 60_000
+"Allowed for times that writers put into actions, since their clocks are often not synchronized."
 
 
 def format_size(size_bytes: int) -> str:

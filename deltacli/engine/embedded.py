@@ -62,7 +62,7 @@ class EmbeddedEngine:
             for piece in remaining:
                 yield work(piece)
             return
-        from deltacli.thread_pool import TaskTracker, ThreadPool
+        from deltacli.threads import TaskTracker, ThreadPool
 
         tracker = TaskTracker(work)
         with ThreadPool(threads) as pool:
@@ -85,7 +85,7 @@ class EmbeddedEngine:
             for source in sources:
                 yield from source
             return
-        from deltacli.engine.ahead import ReadAhead
+        from deltacli.threads import ReadAhead
 
         open_ones: deque[ReadAhead[Result]] = deque()
         try:
@@ -160,7 +160,7 @@ class EmbeddedEngine:
         temp_dir: str | None = None,
     ) -> Iterator[Result]:
         """Keep the batches in memory, or in a temporary file where they are many, and merge one group after another."""
-        from deltacli.work.ordering.spill import SpillFile
+        from deltacli.work.spill import SpillFile
         from deltacli.work.task import TaskContext
 
         groups = min(_MOST_GROUPS, size_bytes // GROUP_BYTES + 1)
@@ -215,7 +215,7 @@ def _work(task: Task[Piece, Result], context: TaskContext, piece: Piece) -> Resu
 
 def _result(future: Future[Result]) -> Result:
     """Wait for a piece, and return its result or raise its error."""
-    from deltacli.thread_pool import POLL_SECONDS
+    from deltacli.threads import POLL_SECONDS
 
     while not future.done():
         with suppress(TimeoutError):

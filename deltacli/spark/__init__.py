@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from deltacli.spark.care.delta_table import DeltaTable, maintain, register_tables
-    from deltacli.spark.care.facts import detail, files, findings, fleet_facts, history, tombstones, vacuum_plan
-    from deltacli.spark.care.row_diff import diff
+    from deltacli.spark.care.facts import detail, diff, files, findings, fleet_facts, history, tombstones, vacuum_plan
     from deltacli.spark.data_source import register
     from deltacli.spark.planner import plan_table, read_changes, read_table
     from deltacli.spark.shares.read_share import read_share
@@ -45,7 +44,7 @@ _HOMES = {
     "DeltaTable": "deltacli.spark.care.delta_table",
     "TablePlan": "deltacli.spark.table_plan",
     "detail": "deltacli.spark.care.facts",
-    "diff": "deltacli.spark.care.row_diff",
+    "diff": "deltacli.spark.care.facts",
     "files": "deltacli.spark.care.facts",
     "findings": "deltacli.spark.care.facts",
     "fleet_facts": "deltacli.spark.care.facts",

@@ -280,9 +280,6 @@ def _grouped(files: Any) -> tuple[FileGroup, ...]:  # Any: pairs of a file and i
     return tuple(FileGroup(shape, tuple(members)) for (shape, _), members in found.items())
 
 
-__all__ = ["plan_table", "read_table"]
-
-
 def read_changes(
     spark: SparkSession,
     uri: str | os.PathLike[str],

@@ -22,6 +22,7 @@ from deltacli.operations.table.api_hints import name_table
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.time_travel import find_snapshot
 from deltacli.operations.table.version import Snapshot
+from deltacli.spark.batches import Limits, StreamOffset, files_between, next_offset
 from deltacli.spark.executor_rows import SPEC, read_piece, searchable
 from deltacli.spark.python_rows import require_no_nested_variant
 from deltacli.spark.source_options import (
@@ -34,8 +35,7 @@ from deltacli.spark.source_options import (
     stream_options,
 )
 from deltacli.spark.spark_types import spark_schema
-from deltacli.spark.streams.batches import Limits, StreamOffset, files_between, next_offset
-from deltacli.spark.streams.table_log import TableLog
+from deltacli.spark.table_log import TableLog
 from deltacli.storage.location import StoreLocation
 from deltacli.storage.secrets import remember_secrets, without_secrets
 from deltacli.typing import Json, SparkSchema

@@ -1,19 +1,26 @@
-"""Read facts about data files: footers only, or footers and rows of files that are opened once."""
+"""Read facts about data files and change data files: footers only, or footers and rows of files that are opened once.
+Spec: Change Data Files.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
+from deltacli.arrow import compute as pc
 from deltacli.delta.footers.parse import Footer, FooterReader
 from deltacli.delta.footers.thrift import ThriftFaultError
 from deltacli.delta.rules.framework.base import UNREAD
-from deltacli.delta.rules.framework.file_views import MISSING, VANISHED, FileFault
+from deltacli.delta.rules.framework.file_views import MISSING, VANISHED, ChangeTypes, FileFault
+from deltacli.delta.schema.file_columns import FileColumns
+from deltacli.delta.schema.to_arrow import arrow_schema
+from deltacli.delta.schema.types import PrimitiveType, StructField
 from deltacli.errors import DataUnreadable, FileMissing, PathExternal, StorageFailed, UsageError
 from deltacli.storage import Storage, require_inside
-from deltacli.typing import BinaryFile
+from deltacli.typing import ArrowArray, BinaryFile
 from deltacli.work.rows.data_files import DataFile, ReadSpec, open_data_file
 from deltacli.work.rows.row_reader import read_opened
 from deltacli.work.rows.table_files import TableFiles
@@ -28,6 +35,8 @@ _MOST_FOOTER = 256 << 20
 _MAGIC, _ENCRYPTED = b"PAR1", b"PARE"
 _AROUND = 12
 """Bytes of a file in addition to its footer: the magic at both ends, and the footer length."""
+CHANGE_TYPE = "_change_type"
+KINDS = ("insert", "update_preimage", "update_postimage", "delete")
 
 
 class FileFacts(NamedTuple):
@@ -342,3 +351,69 @@ def reading_fault(path: str, unreadable: DataUnreadable, part: str = "pages") ->
         message = f"its {part} cannot be read"
     reason = unreadable.facts.get("reason")
     return FileFault(unreadable.code, message, reason if isinstance(reason, str) else None)
+
+
+class ChangeFacts(NamedTuple):
+    """The result for one file. Without a footer nothing is known. `types` is None if rows were not read."""
+
+    footer: Footer | None
+    fault: FileFault | None
+    types: ChangeTypes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadChanges:
+    """Reads change data files: footers only, or footers and rows."""
+
+    with_rows: bool
+
+    def __call__(self, piece: FooterPiece, context: TaskContext) -> list[ChangeFacts]:
+        """Read the files. A missing file has neither a footer nor a fault."""
+        read = FooterFiles(context).read(piece)
+        return [self._rows(context.files, file.path, *found) for file, found in zip(piece, read, strict=True)]
+
+    def _rows(self, files: TableFiles, path: str, footer: Footer | None, fault: FileFault | None) -> ChangeFacts:
+        if footer is None or fault is not None or not self.with_rows:
+            return ChangeFacts(footer, fault)
+        try:
+            return ChangeFacts(footer, None, count_types(files, path))
+        except DataUnreadable as unreadable:
+            if unreadable.code == "data.type-mismatch":  # not a string column: reported from the footer
+                return ChangeFacts(footer, None)
+            return ChangeFacts(footer, reading_fault(path, unreadable))
+        except StorageFailed as failed:
+            return ChangeFacts(footer, unread(path, failed))
+
+
+def count_types(files: TableFiles, path: str) -> ChangeTypes | None:
+    """Count the change types in a file; None if it has no such column. Raises DataUnreadable."""
+    column = StructField(CHANGE_TYPE, PrimitiveType("string"), True, {})
+    schema = arrow_schema((column,))
+    wanted = ReadSpec((column,), schema, schema, FileColumns("none", lambda field: field.name))
+    file = DataFile(path, None)
+    counts: Counter[str] = Counter()
+    bad, example = 0, None
+    with open_data_file(files, file) as opened:
+        if CHANGE_TYPE not in opened.schema.names:
+            return None
+        for batch in read_opened(files, wanted, file, opened):
+            values = batch.column(0)
+            known = sum(_count(values, kind, counts) for kind in KINDS)
+            if known < len(values):
+                bad += len(values) - known
+                example = example or _example(values)
+    return ChangeTypes(counts, bad, example)
+
+
+def _count(values: ArrowArray, kind: str, counts: Counter[str]) -> int:
+    found: int = pc.sum(pc.equal(values, kind)).as_py() or 0
+    counts[kind] += found
+    return found
+
+
+def _example(values: ArrowArray) -> str:
+    import pyarrow as pa
+
+    strange = pc.filter(values, pc.invert(pc.is_in(values, value_set=pa.array(KINDS, pa.string()))))
+    value = strange[0].as_py()
+    return "null" if value is None else repr(value)[:100]

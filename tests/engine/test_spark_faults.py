@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from deltacli.engine.spark.faults import explain, reason_of
+from deltacli.engine.spark.cluster import explain, reason_of
 from deltacli.engine.spark.session import SparkSettings, _require_master, open_session
 from deltacli.errors import ClusterFailed, UsageError
 

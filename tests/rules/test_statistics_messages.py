@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.clock_skew import WRITER_SKEW_MS
 from deltacli.delta.rules.actions.file_fields import OLDEST_MS
 from deltacli.delta.rules.framework.base import Finding
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.storage import open_storage
+from deltacli.units import WRITER_SKEW_MS
 from tests.rules import corruptions_clustering as clustering
 from tests.rules import corruptions_compactions as compactions
 from tests.rules import corruptions_deletion_vectors as vectors

@@ -6,7 +6,7 @@ import io
 
 from deltacli.engine.spark.jobs import _description
 from deltacli.engine.spark.worker import Job
-from deltacli.spark.care.line_progress import LineProgress
+from deltacli.spark.care.delta_table import LineProgress
 from deltacli.storage.location import StoreLocation
 from deltacli.work.rewrite.rewrite_files import RewriteFiles
 

@@ -17,6 +17,7 @@ from deltacli.operations.table.handle import TableHandle
 from deltacli.sharing.client.faults import UrlRefused
 from deltacli.sharing.client.tables.shared_files import FileUrl
 from deltacli.sharing.protocol.capabilities import ResponseFormat
+from deltacli.spark.batches import Limits, StreamOffset, files_between, next_offset
 from deltacli.spark.executor_rows import rows_of_pieces
 from deltacli.spark.shares.share_log import ShareLog
 from deltacli.spark.shares.share_options import (
@@ -28,7 +29,6 @@ from deltacli.spark.shares.share_options import (
 )
 from deltacli.spark.shares.share_plans import SharedFiles, _transport, read_shared, shared_partitions
 from deltacli.spark.source_options import StreamOptions
-from deltacli.spark.streams.batches import Limits, StreamOffset, files_between, next_offset
 from tests.cluster.grown_tables import Grown
 from tests.sharing.client.serving import Asked, Proxy, Sent, proxied
 from tests.sharing.served import TOKEN, shared

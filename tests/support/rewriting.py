@@ -16,9 +16,8 @@ from deltacli.operations.change.commit import Committed, commit
 from deltacli.operations.table.version import Snapshot
 from deltacli.storage import Storage
 from deltacli.work.rewrite.exactness import SPEC
-from deltacli.work.rewrite.pieces import RewritePiece, Rewritten, SourceFile
+from deltacli.work.rewrite.pieces import RewritePiece, RewriteSpec, Rewritten, SourceFile
 from deltacli.work.rewrite.rewrite_files import RewriteFiles
-from deltacli.work.rewrite.spec import RewriteSpec
 from deltacli.work.rows.data_files import DataFile
 from deltacli.work.task import TableStores, TaskContext
 from tests.support.actions import Action

@@ -18,7 +18,7 @@ from tempfile import TemporaryFile
 from typing import IO, TYPE_CHECKING, Any
 
 from deltacli.arrow.startup import allow_optional_packages
-from deltacli.engine.spark.faults import explain, reason_of
+from deltacli.engine.spark.cluster import explain, reason_of
 from deltacli.errors import ClusterFailed, UsageError
 from deltacli.hints import parameter
 from deltacli.progress import SILENT, Progress

@@ -28,7 +28,7 @@ from deltacli.operations.table.demands import DemandCheck, demands_of
 from deltacli.typing import ArrowScalar, ArrowType, RecordBatch
 from deltacli.units import parse_size
 from deltacli.work.rewrite.append import AppendedFile, AppendSpec, Source
-from deltacli.work.rewrite.spec import RewriteSpec
+from deltacli.work.rewrite.pieces import RewriteSpec
 
 if TYPE_CHECKING:
     import pyarrow

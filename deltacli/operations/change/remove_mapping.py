@@ -34,9 +34,8 @@ from deltacli.storage import Failed
 from deltacli.typing import RecordBatch
 from deltacli.units import plural
 from deltacli.work.rewrite.exactness import SPEC
-from deltacli.work.rewrite.pieces import NamedFiles, NewFile, RefusedFile, RewritePiece, SourceFile
+from deltacli.work.rewrite.pieces import NamedFiles, NewFile, RefusedFile, RewritePiece, RewriteSpec, SourceFile
 from deltacli.work.rewrite.rewrite_files import NAMED, RewriteFiles
-from deltacli.work.rewrite.spec import RewriteSpec
 from deltacli.work.rows.data_files import DataFile
 
 if TYPE_CHECKING:

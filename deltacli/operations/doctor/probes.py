@@ -11,14 +11,13 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from deltacli.clock import Clock
-from deltacli.clock_skew import CLOCK_SKEW_MS
 from deltacli.hints import command
 from deltacli.operations.doctor import findings as found
 from deltacli.operations.doctor.findings import Severity, StoreFinding
 from deltacli.operations.doctor.scratch import Scratch
 from deltacli.storage import Failed
 from deltacli.storage.probing.subject import Reply, Said, Subject
-from deltacli.units import plural
+from deltacli.units import CLOCK_SKEW_MS, plural
 
 _WRITERS = 8
 _CONTENT = bytes(range(256)) * 4

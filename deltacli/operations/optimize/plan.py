@@ -17,8 +17,7 @@ from deltacli.operations.optimize.select import Bin, Rules, Selection
 from deltacli.operations.table.keyed_files import Mask
 from deltacli.short_repr import short_repr
 from deltacli.typing import Json
-from deltacli.work.rewrite.pieces import RefusedFile
-from deltacli.work.rewrite.spec import RewriteSpec
+from deltacli.work.rewrite.pieces import RefusedFile, RewriteSpec
 
 if TYPE_CHECKING:
     from deltacli.operations.table.handle import TableHandle

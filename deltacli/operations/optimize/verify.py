@@ -24,9 +24,8 @@ from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.typing import ArrowArray, Json, RecordBatch
 from deltacli.units import format_ranges
 from deltacli.work.commits.reading import stream_commit
-from deltacli.work.rewrite.pieces import SourceFile
+from deltacli.work.rewrite.pieces import SourceFile, whole_rows
 from deltacli.work.rewrite.sources import WANTED, digest_rows
-from deltacli.work.rewrite.spec import whole_rows
 
 if TYPE_CHECKING:
     from deltacli.operations.optimize.plan import OptimizePlan

@@ -19,7 +19,7 @@ from deltacli.operations.table.find_log import list_log
 from deltacli.operations.table.keyed_files import KEY_BYTES, file_keys
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.typing import ArrowArray
-from deltacli.work.rewrite.spec import RewriteSpec
+from deltacli.work.rewrite.pieces import RewriteSpec
 
 if TYPE_CHECKING:
     from deltacli.operations.optimize.open_bins import OpenBin

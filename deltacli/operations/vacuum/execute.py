@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from deltacli.clock import Clock, system_clock
-from deltacli.clock_skew import CLOCK_SKEW_MS
 from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.commit_metadata import require_free
 from deltacli.delta.log.log_path import LOG_DIRECTORY, commit_name
@@ -29,7 +28,7 @@ from deltacli.operations.vacuum.rechecking import NewerCommits
 from deltacli.operations.vacuum.request import VacuumRequest
 from deltacli.operations.vacuum.surroundings.other_tables import tables_above
 from deltacli.storage import Deleted, folds_names, is_inside
-from deltacli.units import format_timestamp, plural
+from deltacli.units import CLOCK_SKEW_MS, format_timestamp, plural
 
 if TYPE_CHECKING:
     from deltacli.operations.quarantine.fill import Quarantine

@@ -16,7 +16,6 @@ from deltacli.arrow import compute as pc
 from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.delta.vacuum.keys import binary_paths
 from deltacli.delta.vacuum.names import HiddenNames
-from deltacli.engine.ahead import ReadAhead
 from deltacli.errors import Unreadable
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot
@@ -49,6 +48,7 @@ from deltacli.operations.vacuum.surroundings.links import spare_linked
 from deltacli.operations.vacuum.surroundings.other_tables import tables_above
 from deltacli.operations.vacuum.surroundings.walk import KeptWalk, TableWalk
 from deltacli.operations.vacuum.time_travel_range import find_horizon, find_reach
+from deltacli.threads import ReadAhead
 from deltacli.typing import ArrowArray
 from deltacli.units import format_timestamp, plural
 from deltacli.work.files.listing import ListedFiles
@@ -231,8 +231,8 @@ class _InventoryListing:
     """
 
     def __init__(self, table: TableHandle, place: str) -> None:
-        from deltacli.work.inventory.files import split_place
-        from deltacli.work.inventory.inventory import open_inventory
+        from deltacli.work.inventory import open_inventory
+        from deltacli.work.inventory_files import split_place
 
         self._inventory = open_inventory(place, table.open_other, (table.uri, *table.storage.aliases))
         directory, name = split_place(place)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from deltacli.clock_skew import CLOCK_SKEW_MS
 from deltacli.delta.log.segment import BEYOND_LOG
 from deltacli.delta.protocol.intervals import DELETED_FILE_RETENTION, parse_interval
 from deltacli.hints import command, parameter
@@ -13,7 +12,7 @@ from deltacli.operations.table.version import Snapshot
 from deltacli.operations.vacuum.plan import Amount, Refusal
 from deltacli.operations.vacuum.references import References
 from deltacli.operations.vacuum.request import DeletionLimit, VacuumRequest
-from deltacli.units import DAY_MS, duration, format_duration, format_size, format_timestamp, plural
+from deltacli.units import CLOCK_SKEW_MS, DAY_MS, duration, format_duration, format_size, format_timestamp, plural
 
 _MISSING_SHARE = 0.1
 _NAMED = 3

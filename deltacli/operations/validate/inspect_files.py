@@ -42,8 +42,7 @@ from deltacli.operations.validate.inspect_vectors import VectorInspector, descri
 from deltacli.operations.validate.table_context import TableContext
 from deltacli.progress import Progress, WeighedStep, weighed
 from deltacli.units import plural
-from deltacli.work.change_facts import ChangeFacts, ReadChanges
-from deltacli.work.file_facts import FileFacts, FooterPiece
+from deltacli.work.file_facts import ChangeFacts, FileFacts, FooterPiece, ReadChanges
 from deltacli.work.rows.row_checks import CHECKS, ChecksOfTable, ReadRows, RowChecks, RowPiece, weight_of_rows
 from deltacli.work.vector_facts import ReadFootersAndVectors, VectorPiece, VectorRead, weight_of_facts
 

@@ -23,7 +23,7 @@ from deltacli.sharing.client.tables.shared_files import FileUrl
 from deltacli.sharing.client.tables.shared_version import SharedVersion
 from deltacli.sharing.protocol.capabilities import ResponseFormat
 from deltacli.spark.shares.share_options import ShareStreamOptions
-from deltacli.spark.streams.table_log import TableLog
+from deltacli.spark.table_log import TableLog
 from deltacli.work.rows.data_files import DataFile
 
 if TYPE_CHECKING:

@@ -50,7 +50,7 @@ from deltacli.spark.source_options import StreamOptions
 from deltacli.spark.source_plans import StreamPlan as TableStreamPlan
 from deltacli.spark.source_plans import require_schema, searchable_faults
 from deltacli.spark.spark_types import spark_schema
-from deltacli.spark.streams.table_log import TableLog
+from deltacli.spark.table_log import TableLog
 from deltacli.storage import NOTHING, Allowed, Storage, path_external
 from deltacli.typing import SparkSchema
 from deltacli.units import format_timestamp

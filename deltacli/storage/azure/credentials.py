@@ -22,9 +22,8 @@ from deltacli.errors import CredentialsMissing
 from deltacli.hints import parameter
 from deltacli.storage.azure.options import AzureOptions
 from deltacli.storage.objects.faults import ANONYMOUS
-from deltacli.storage.objects.http import answers_within
+from deltacli.storage.objects.http import answers_within, bounded_session
 from deltacli.storage.objects.options import set_or_unset, variables
-from deltacli.storage.objects.tokens import bounded_session
 from deltacli.storage.secrets import StoreFault, remember_secrets
 from deltacli.typing import AzureCredential
 

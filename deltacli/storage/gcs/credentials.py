@@ -18,8 +18,7 @@ from deltacli.errors import CredentialsMissing, UsageError
 from deltacli.hints import parameter
 from deltacli.storage.gcs.options import GcsOptions
 from deltacli.storage.objects.faults import ANONYMOUS
-from deltacli.storage.objects.http import answers_within
-from deltacli.storage.objects.tokens import bounded_session
+from deltacli.storage.objects.http import answers_within, bounded_session
 from deltacli.storage.secrets import StoreFault
 from deltacli.typing import GoogleAuth, Json
 

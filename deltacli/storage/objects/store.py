@@ -38,7 +38,7 @@ from deltacli.storage.objects.faults import passing
 from deltacli.storage.objects.http import HttpFault
 from deltacli.storage.outcomes import Created, Creation, Deleted, Deletion, Failed, Missing
 from deltacli.storage.retry import DELETE_FIRST_WAIT, Retry, may_send, permission, sending_while
-from deltacli.thread_pool import ThreadPool
+from deltacli.threads import ThreadPool
 from deltacli.typing import BinaryFile
 
 if TYPE_CHECKING:

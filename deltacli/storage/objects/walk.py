@@ -19,7 +19,7 @@ from typing import NamedTuple
 from deltacli.errors import StorageFailed
 from deltacli.storage.base import PARALLEL_READS, ShouldDescend, WalkEntry, is_flat_level
 from deltacli.storage.objects.calls import Entry, ListedPage, not_repeated
-from deltacli.thread_pool import ThreadPool
+from deltacli.threads import ThreadPool
 
 Ask = Callable[[str, str, str, str], ListedPage]
 """Returns the page for a prefix, a delimiter, a token ('' for the first) and a key to begin at ('' for the first)."""

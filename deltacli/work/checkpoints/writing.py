@@ -21,7 +21,7 @@ from deltacli.hints import command
 from deltacli.memory_limit import stop_if_exhausted
 from deltacli.storage import Draft, FileStat, Storage, Unknown
 from deltacli.storage.disk_faults import writing_faults
-from deltacli.thread_pool import POLL_SECONDS, TaskTracker
+from deltacli.threads import POLL_SECONDS, TaskTracker
 from deltacli.typing import ArrowArray, BinaryFile, JsonObject
 
 if TYPE_CHECKING:

@@ -20,10 +20,9 @@ from deltacli.delta.schema.types import PrimitiveType, StructField
 from deltacli.errors import DataUnreadable, Refused
 from deltacli.typing import ArrowArray, ArrowScalar
 from deltacli.work.rewrite.new_files import read_back, write_file
-from deltacli.work.rewrite.pieces import NewFile
+from deltacli.work.rewrite.pieces import NewFile, RewriteSpec
 from deltacli.work.rewrite.rewrite_files import DraftFile, publish_file
 from deltacli.work.rewrite.sources import renamed
-from deltacli.work.rewrite.spec import RewriteSpec
 from deltacli.work.task import TaskContext
 
 if TYPE_CHECKING:

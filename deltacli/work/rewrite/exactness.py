@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pyarrow
     import pyarrow.parquet
 
-    from deltacli.work.rewrite.spec import RewriteSpec
+    from deltacli.work.rewrite.pieces import RewriteSpec
 
 SPEC = "rewrite"
 """The name of the shared `RewriteSpec`."""

@@ -25,9 +25,8 @@ from deltacli.tempfiles import forget, remember
 from deltacli.typing import ArrowArray, ArrowField, ArrowType, RecordBatch
 from deltacli.work.outputs.parquet_stream import ParquetStream
 from deltacli.work.rewrite.exactness import SPEC
-from deltacli.work.rewrite.pieces import RewritePiece, SourceFile
+from deltacli.work.rewrite.pieces import RewritePiece, RewriteSpec, SourceFile
 from deltacli.work.rewrite.sources import SourceRefusedError, Sources, rows_for_new_file
-from deltacli.work.rewrite.spec import RewriteSpec
 from deltacli.work.rows.data_files import DataFile, OpenDataFile, data_faults
 from deltacli.work.rows.table_files import TableFiles
 from deltacli.work.task import TaskContext

@@ -1,4 +1,6 @@
-"""What is rewritten together, and what became of it: values that go to a task and come back."""
+"""What is rewritten together, what all pieces of a rewrite share, and what became of it: values that go to a task and
+come back.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from deltacli.work.rows.data_files import DataFile
+from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.rules.actions.row_tracking import COLUMN_PROPERTIES, is_enabled
+from deltacli.delta.schema.file_columns import FileColumns
+from deltacli.delta.schema.file_schema import file_schema, iceberg_compat, stored_columns
+from deltacli.delta.schema.names import PHYSICAL_NAME, recorded_name
+from deltacli.delta.schema.to_arrow import arrow_schema
+from deltacli.delta.schema.types import PrimitiveType, StructField
+from deltacli.delta.stats.schema import ColumnPath
+from deltacli.errors import Unreadable
+from deltacli.work.rows.data_files import DataFile, ReadSpec
 
 if TYPE_CHECKING:
     import pyarrow
@@ -15,6 +26,19 @@ if TYPE_CHECKING:
 
 _FILE_WEIGHT = 256 << 10
 """What opening a file costs, in bytes."""
+CODEC = "delta.parquet.compression.codec"
+_DEFAULT_CODEC = "zstd"
+_ENDINGS = {
+    **dict.fromkeys(("none", "uncompressed"), ""),
+    "snappy": ".snappy",
+    "gzip": ".gz",
+    "brotli": ".br",
+    "zstd": ".zstd",
+    **dict.fromkeys(("lz4", "lz4_raw"), ".lz4raw"),
+}
+"""Codec of the property -> what precedes `.parquet`. Only Hadoop has `lzo`."""
+_RESERVED_IDS = (2_147_483_540, 2_147_483_539)
+"""The field ids of Iceberg's columns of row ids and versions."""
 
 
 class SourceFile(NamedTuple):
@@ -113,3 +137,125 @@ class Rewritten:
     used: tuple[str, ...]
     refused: tuple[RefusedFile, ...]
     rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class RewriteSpec:
+    """Make it by `make`. It can be pickled.
+
+    `row_columns` are the physical names of the columns of row ids and row commit versions, None unless the rows of the
+    table keep their ids. `reads_back` is False only in benchmarks.
+    """
+
+    config: TableConfiguration
+    reading: ReadSpec
+    schema: pyarrow.Schema
+    """The schema of new files."""
+    target_bytes: int
+    codec: str
+    level: int | None = None
+    row_columns: tuple[str, str] | None = None
+    order: Ordering | None = None
+    reads_back: bool = True
+    group_rows: int = 1 << 20
+    group_bytes: int = 128 << 20
+    """Most rows and bytes in memory of a row group of a new file."""
+    most_group_bytes: int = 256 << 20
+    """A source with a row group of more bytes, without compression, is refused."""
+    reading_back: ReadSpec | None = None
+    """How new files are read, if they have other names than their sources."""
+    clustering: tuple[ColumnPath, ...] = ()
+    """The physical paths of the clustering columns, of which each file has statistics."""
+
+    @classmethod
+    def make(
+        cls,
+        config: TableConfiguration,
+        *,
+        target_bytes: int,
+        codec: str | None = None,
+        level: int | None = None,
+        order: Ordering | None = None,
+        reads_back: bool = True,
+        written_by: TableConfiguration | None = None,
+        clustering: tuple[ColumnPath, ...] = (),
+    ) -> RewriteSpec:
+        """Describe a rewrite of files of a table. `codec` replaces that of the table's property. `written_by`: the
+        configuration by which sources have other names of the same columns.
+
+        Raises Unreadable (`schema.not-writable`, `schema.unknown-type`) where files of the schema cannot be written.
+        """
+        columns = stored_columns(config)
+        rows = _row_columns(config)
+        schema = file_schema(config, columns)
+        reading = _reading(config, columns, rows)
+        named = (codec or str(config.properties.get(CODEC) or _DEFAULT_CODEC)).lower()
+        return cls(
+            config,
+            reading if written_by is None else _reading(written_by, stored_columns(written_by), rows),
+            schema if rows is None else _with_row_columns(schema, rows, config),
+            target_bytes,
+            named if named in _ENDINGS else _DEFAULT_CODEC,
+            level,
+            rows,
+            order,
+            reads_back,
+            reading_back=None if written_by is None else reading,
+            clustering=clustering,
+        )
+
+    @property
+    def ending(self) -> str:
+        """The end of the names of new files."""
+        return f"{_ENDINGS[self.codec]}.parquet"
+
+
+def whole_rows(config: TableConfiguration) -> ReadSpec:
+    """Return how all columns of a table are read; where rows keep their ids, with these and the number of each row."""
+    return _reading(config, config.schema.fields if config.schema else (), _row_columns(config))
+
+
+def _row_columns(config: TableConfiguration) -> tuple[str, str] | None:
+    """Return the columns that keep ids and versions of rows. Raises Unreadable if the table does not name them."""
+    if not is_enabled(config):
+        return None
+    ids, versions = (config.properties.get(key) for key in COLUMN_PROPERTIES)
+    if not ids or not versions:
+        raise Unreadable("the table does not name its columns of row ids", code="rowtracking.column-names")
+    return ids, versions
+
+
+def _reading(config: TableConfiguration, columns: tuple[StructField, ...], rows: tuple[str, str] | None) -> ReadSpec:
+    """Return how the columns are read, with those of `rows` and the number of each row at the end."""
+    import pyarrow as pa
+
+    schema = arrow_schema(columns)
+    wanted = ReadSpec(columns, schema, schema, FileColumns(config.mapping_mode, config.physical_name))
+    if rows is None:
+        return wanted
+    taken = {column.name for column in columns}
+    names = [_unused(name, taken) for name in ("row id", "row version", "row number")]
+    more = tuple(
+        StructField(name, PrimitiveType("long"), True, {PHYSICAL_NAME: stored})
+        for name, stored in zip(names, rows, strict=False)
+    )
+    beside = {column.name: FileColumns("none", recorded_name) for column in more}
+    whole = arrow_schema((*columns, *more))
+    with_number = whole.append(pa.field(names[-1], pa.int64()))
+    return ReadSpec((*columns, *more), with_number, whole, wanted.file_columns, beside=beside, row_numbers=names[-1])
+
+
+def _unused(name: str, taken: set[str]) -> str:
+    while name in taken:
+        name += "'"
+    return name
+
+
+def _with_row_columns(schema: pyarrow.Schema, rows: tuple[str, str], config: TableConfiguration) -> pyarrow.Schema:
+    import pyarrow as pa
+
+    is_iceberg = iceberg_compat(config) >= 3
+    for name, field_id in zip(rows, _RESERVED_IDS, strict=True):
+        metadata = {"PARQUET:field_id": str(field_id)} if is_iceberg else None
+        schema = schema.append(pa.field(name, pa.int64(), metadata=metadata))
+    return schema

@@ -16,9 +16,8 @@ from deltacli.storage import Created, Draft, Existed, Storage, Unknown
 from deltacli.typing import RecordBatch
 from deltacli.work.rewrite.exactness import SPEC
 from deltacli.work.rewrite.new_files import Written, read_back, write_file
-from deltacli.work.rewrite.pieces import NamedFiles, NewFile, RefusedFile, RewritePiece, Rewritten
+from deltacli.work.rewrite.pieces import NamedFiles, NewFile, RefusedFile, RewritePiece, RewriteSpec, Rewritten
 from deltacli.work.rewrite.sources import SourceRefusedError, Sources, constants_for
-from deltacli.work.rewrite.spec import RewriteSpec
 from deltacli.work.task import TaskContext
 
 if TYPE_CHECKING:

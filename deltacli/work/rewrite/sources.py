@@ -18,8 +18,7 @@ from deltacli.delta.schema.file_schema import keeps_partition_columns
 from deltacli.errors import DataUnreadable, DeltacliError, PathExternal
 from deltacli.typing import ArrowScalar, BinaryFile, RecordBatch
 from deltacli.work.rewrite.exactness import SPEC, Exactness
-from deltacli.work.rewrite.pieces import RefusedFile, RewritePiece, SourceFile
-from deltacli.work.rewrite.spec import RewriteSpec
+from deltacli.work.rewrite.pieces import RefusedFile, RewritePiece, RewriteSpec, SourceFile
 from deltacli.work.rows.data_files import DataFile, OpenDataFile, ReadSpec, open_data_file, read_small_file
 from deltacli.work.rows.deletion_vectors import read_vector
 from deltacli.work.rows.row_reader import PlainReader, find_beside, read_opened, read_rows
@@ -123,7 +122,7 @@ class Sources:
             for source, _ in self._ahead(sources, lambda source: self.files.announce(source.file.path)):
                 yield from self._of_file(source, partial(self._located, source))
             return
-        from deltacli.thread_pool import ThreadPool
+        from deltacli.threads import ThreadPool
 
         with ThreadPool(_READS, thread_name_prefix="deltacli-sources") as pool:
             try:

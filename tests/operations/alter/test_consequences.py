@@ -9,7 +9,7 @@ import pytest
 from deltacli.errors import Refused
 from deltacli.sharing.protocol.capabilities import Capabilities, ResponseFormat, find_needs
 from deltacli.sharing.protocol.wire_errors import WireError
-from deltacli.spark.streams.schema_changes import require_same_columns
+from deltacli.spark.table_log import require_same_columns
 from tests.support.altering import MAPPED, Altering, add, change, drop, rename, table_of
 
 PARQUET = Capabilities(formats=(ResponseFormat.PARQUET,), reader_features=frozenset())

@@ -14,7 +14,7 @@ from deltacli.operations.optimize.execute import execute_optimize
 from deltacli.operations.optimize.planning import plan_optimize
 from deltacli.operations.optimize.request import OptimizeRequest
 from deltacli.storage import Capabilities
-from deltacli.work.rewrite.spec import RewriteSpec
+from deltacli.work.rewrite.pieces import RewriteSpec
 from tests.support.actions import Line, add, commit_info, metadata, remove
 from tests.support.faulty import Fault, FaultyStorage
 from tests.support.file_racing import SCHEMA

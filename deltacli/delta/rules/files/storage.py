@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
-from deltacli.clock_skew import CLOCK_SKEW_MS
 from deltacli.delta.log.file_actions import SMALL_FILE_BYTES
 from deltacli.delta.log.log_path import Place
 from deltacli.delta.paths.locate_paths import are_absolute, is_hidden, locate, locate_all, text_of
@@ -22,7 +21,7 @@ from deltacli.delta.rules.log.log_times import is_copied
 from deltacli.delta.vectors.z85 import VECTOR_FILE
 from deltacli.patterns import pattern
 from deltacli.typing import ArrowArray
-from deltacli.units import format_moment, format_size, format_timestamp, plural
+from deltacli.units import CLOCK_SKEW_MS, format_moment, format_size, format_timestamp, plural
 
 if TYPE_CHECKING:
     import pyarrow

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from deltacli.clock_skew import CLOCK_SKEW_MS
 from deltacli.delta.log.commit_times import MAX_TIME_MS
 from deltacli.delta.protocol.features import CATALOG_FEATURES
 from deltacli.delta.protocol.read_property import IN_COMMIT_KEYS, IN_COMMIT_TIMESTAMPS, InCommitKeys, parse_integer
@@ -12,7 +11,7 @@ from deltacli.delta.rules.framework.base import Area, Finding, Severity
 from deltacli.delta.rules.framework.views import CommitView, HistoryView, ListingView, TableConfigurationView
 from deltacli.delta.rules.log.log_files import gaps_of
 from deltacli.delta.rules.log.log_times import is_copied
-from deltacli.units import format_timestamp
+from deltacli.units import CLOCK_SKEW_MS, format_timestamp
 
 AREA = Area("commit_times")
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-from deltacli.clock_skew import CLOCK_SKEW_MS
 from deltacli.delta.log.log_path import Place
 from deltacli.delta.paths.locate_paths import is_hidden
 from deltacli.delta.protocol.read_property import parse_integer
 from deltacli.delta.rules.framework.base import Area, Finding, Level
 from deltacli.delta.rules.framework.views import CommitView, HistoryView, ListingView, StorageView
-from deltacli.units import DAY_MS, format_timestamp, plural
+from deltacli.units import CLOCK_SKEW_MS, DAY_MS, format_timestamp, plural
 
 AREA = Area("log_files")
 

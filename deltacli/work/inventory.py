@@ -25,7 +25,7 @@ from deltacli.arrow import compute as pc
 from deltacli.errors import Unreadable
 from deltacli.storage import PathKind, Storage
 from deltacli.typing import Json, RecordBatch
-from deltacli.work.inventory.files import (
+from deltacli.work.inventory_files import (
     CODE,
     BelowRoots,
     InventoryColumns,

@@ -18,7 +18,7 @@ from deltacli.delta.clustering.curves import Curve, hilbert, z_order
 from deltacli.delta.clustering.range_ids import comparable, range_bounds, range_ids, ranks
 from deltacli.delta.encoding.multiset_digest import MultisetDigest
 from deltacli.typing import ArrowArray
-from deltacli.work.ordering.spill import SpillFile, require_space
+from deltacli.work.spill import SpillFile, require_space
 
 if TYPE_CHECKING:
     import pyarrow

@@ -1,1 +1,0 @@
-"""Inventories: listings made by a store."""

@@ -1,1 +1,0 @@
-"""Sort rows of any number by a space-filling curve in bounded memory."""
