@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from deltacli.cli.apply_change import SchemaEdit
 from deltacli.cli.render.columns import Column
-from deltacli.cli.render.json import envelope
 from deltacli.cli.render.sections import Section, refused
 from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, line_of
 from deltacli.cli.terminal.shell import quoted_table
 from deltacli.cli.terminal.term import Style, Terminal
+from deltacli.documents import envelope
 from deltacli.operations.paimon.alter import AlterOutcome, AlterRequest, execute_alter, plan_alter, refusal_of
 from deltacli.paimon.casts import Loss
 from deltacli.paimon.schema_changes import Change, ChangeKind, dotted, sentence

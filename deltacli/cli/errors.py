@@ -11,7 +11,6 @@ from types import MappingProxyType
 from deltacli.cli.command_tree import path_of
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.configuration import Variable
-from deltacli.cli.render.json import dumps
 from deltacli.cli.terminal.shell import (
     again,
     again_with,
@@ -23,6 +22,7 @@ from deltacli.cli.terminal.shell import (
     with_files,
 )
 from deltacli.cli.terminal.term import say, say_json, visible
+from deltacli.documents import dumps
 from deltacli.errors import (
     DeltacliError,
     NotATable,

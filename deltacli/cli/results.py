@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, BinaryIO, Generic, NamedTuple, Protocol, TypeVar
 
-from deltacli.cli.render.json import EncodedItems, dumps, envelope
+from deltacli.documents import dumps, envelope
 from deltacli.typing import JsonObject
 
 if TYPE_CHECKING:
@@ -18,6 +18,22 @@ if TYPE_CHECKING:
     from deltacli.cli.terminal.term import Terminal
 
 Row = TypeVar("Row")
+
+
+class EncodedItems:
+    """A block of items as JSON texts, each followed by `,` and LF."""
+
+    def __init__(self, count: int, data: memoryview) -> None:
+        self.count, self.data = count, data
+
+
+def block_of(texts: pyarrow.StringArray) -> EncodedItems:
+    """Return a column of texts without nulls as one block, end to end."""
+    from deltacli.delta.encoding.row_pieces import text_of
+
+    return EncodedItems(len(texts), text_of(texts))
+
+
 Emit = Callable[[EncodedItems], None]
 """Takes lines of NDJSON, a block at a time."""
 

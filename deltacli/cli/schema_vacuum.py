@@ -10,13 +10,13 @@ from deltacli.cli.confirmation import now_is_ahead, require_confirmation, requir
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.run import Run
 from deltacli.cli.render.columns import Column
-from deltacli.cli.render.json import envelope
 from deltacli.cli.render.sections import Section, refused
 from deltacli.cli.render.text_form import write_sections, write_table
 from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, emit_lines, line_of
 from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.cli.terminal.shell import again, again_with, again_without, quoted_table
 from deltacli.cli.terminal.term import Style, Terminal
+from deltacli.documents import envelope
 from deltacli.errors import DeltacliError, PaimonTable, Refused
 from deltacli.operations.paimon.vacuum_schemas import (
     SchemaFile,

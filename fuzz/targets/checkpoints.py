@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from itertools import islice
 
-from deltacli.cli.render.json import dumps
+from deltacli.documents import dumps
 from deltacli.errors import DeltacliError
 from deltacli.operations.read.snapshot import summarize
 from deltacli.operations.table.version import Snapshot

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from deltacli.cli.render.json import dumps
 from deltacli.delta.log.commit_lines import stream_actions
+from deltacli.documents import dumps
 from deltacli.errors import DeltacliError
 from deltacli.operations.table.version import Snapshot
 from fuzz.mutate import JSON_TOKENS

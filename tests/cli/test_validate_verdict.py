@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from deltacli.cli.render.validate.findings import all_sentence, judge
 from deltacli.cli.render.validate.report import CheckedTable, ValidationReport
-from deltacli.cli.render.validate.verdict import all_sentence, judge
 from deltacli.delta.log.log_path import Place
 from deltacli.delta.rules.framework.base import Finding, Severity
 from deltacli.delta.rules.framework.catalogue import CATALOGUE

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from deltacli import open_table
+from deltacli.cli.render.validate.findings import judge
 from deltacli.cli.render.validate.report import CheckedTable
-from deltacli.cli.render.validate.verdict import judge
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.errors import DataUnreadable, FileMissing, PermissionRefused, StorageFailed
 from deltacli.operations.validate.validate import Validation

@@ -77,7 +77,7 @@ def checkpoint(
 
 
 def _show(run: Run, opened: Table, result: CheckpointResult) -> None:
-    from deltacli.cli.render.checkpoint import checkpoint_sections, draw_checkpoint
+    from deltacli.cli.render.log_files import checkpoint_sections, draw_checkpoint
 
     content = result.as_json()
     columns = ("path", "sizeBytes", "rows")
@@ -134,7 +134,7 @@ def _note(run: Run, plan: CheckpointPlan) -> None:
 
 
 def _verify(run: Run, opened: Table, table: str, version: int | None) -> None:
-    from deltacli.cli.render.checkpoint import verifications
+    from deltacli.cli.render.log_files import verifications
     from deltacli.operations.checkpoint.verify import CheckpointVerdict, verify_checkpoints
 
     outcomes = list(verify_checkpoints(opened, version=version))

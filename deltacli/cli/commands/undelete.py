@@ -60,7 +60,7 @@ def undelete(
 
 def _question(plan: UndeletePlan) -> str:
     """Return what is to be agreed to, with its numbers."""
-    from deltacli.cli.render.undelete_sections import sizes_of
+    from deltacli.cli.render.undelete import sizes_of
 
     shown, replaced = plan.found, plan.replaced
     what = f"put {plural(shown.files, 'file')} ({format_size(shown.size_bytes)}) back in {plan.table}"

@@ -12,7 +12,7 @@ import orjson
 
 from deltacli.arrow import compute as pc
 from deltacli.cli.render.columns import exact
-from deltacli.cli.render.json import EncodedItems, block_of
+from deltacli.cli.results import EncodedItems, block_of
 from deltacli.cli.terminal.term import encoded
 from deltacli.delta.encoding.arrow_json import characters, escaped, escaped_objects, map_parts
 from deltacli.typing import ArrowType

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, BinaryIO
 
-from deltacli.cli.render.json import dumps
+from deltacli.documents import dumps
 from deltacli.errors import DeltacliError
 
 if TYPE_CHECKING:
     from deltacli.cli.render.data.rows import FramedResult
-    from deltacli.cli.render.json import EncodedItems
-    from deltacli.cli.results import Result
+    from deltacli.cli.results import EncodedItems, Result
     from deltacli.cli.terminal.term import Terminal
 
 

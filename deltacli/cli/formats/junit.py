@@ -8,9 +8,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, BinaryIO
 from xml.sax.saxutils import escape, quoteattr
 
-from deltacli.cli.render.validate.findings import advice_of, values_of
+from deltacli.cli.render.validate.findings import advice_of, judge, values_of
 from deltacli.cli.render.validate.report import CheckedTable, ValidationReport, place_name, reaches
-from deltacli.cli.render.validate.verdict import judge
 from deltacli.cli.terminal.term import visible
 from deltacli.delta.rules.framework.base import Finding, Rule, Severity
 from deltacli.errors import DeltacliError

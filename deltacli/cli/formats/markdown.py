@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from deltacli.cli.formats.csv import gathered
 from deltacli.cli.render.columns import exact
-from deltacli.cli.render.json import EncodedItems
+from deltacli.cli.results import EncodedItems
 from deltacli.cli.terminal.term import CONTROL, Terminal, encoded, visible
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class MarkdownForm:
 
         from deltacli.arrow import compute as pc
         from deltacli.cli.render.data.values import text_column
-        from deltacli.cli.render.json import block_of
+        from deltacli.cli.results import block_of
 
         missing = pa.scalar(null)
         cells = [pc.coalesce(_cells(text_column(column)), missing) for column in columns]

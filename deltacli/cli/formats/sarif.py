@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, BinaryIO
 
 from deltacli import __version__
-from deltacli.cli.render.json import dumps
 from deltacli.cli.render.validate.findings import fix_sentence
 from deltacli.cli.render.validate.report import CheckedTable, ValidationReport, working_uri
 from deltacli.cli.terminal.term import escaped_json, visible
 from deltacli.delta.log.log_path import Place
 from deltacli.delta.rules.framework.base import Finding, Rule, Severity
+from deltacli.documents import dumps
 from deltacli.operations.validate.baseline import fingerprint
 from deltacli.typing import Json
 

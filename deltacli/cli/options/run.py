@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 from deltacli.cli.formats import TABLE, Format
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.global_options import TableFormat
-from deltacli.cli.render.json import dumps
 from deltacli.cli.terminal.interrupts import before_leaving
 from deltacli.cli.terminal.output import open_sink
 from deltacli.cli.terminal.term import Style, Terminal, close_live_line, say, say_json
 from deltacli.clock import Clock
+from deltacli.documents import dumps
 from deltacli.errors import PaimonTable
 from deltacli.progress import SILENT, Progress
 from deltacli.units import format_size, plural

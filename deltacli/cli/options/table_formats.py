@@ -152,7 +152,7 @@ class DeltaHandle(_Handle):
 
     def widen_type(self, words: Sequence[str], asked: Asked[WidenRequest], **_: object) -> SchemaEdit[WideningOutcome]:
         """Return the change that gives columns wider types. Raises UsageError."""
-        from deltacli.cli.render.widening import widening
+        from deltacli.cli.render.schemas.altering import widening
 
         return widening(self.table, self.name, asked.request().of(words))
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from deltacli.arrow import compute as pc
 from deltacli.cli.render.columns import GAP, Column, pad
-from deltacli.cli.render.json import block_of
+from deltacli.cli.results import block_of
 from deltacli.cli.terminal.term import CONTROL, cells, encoded, visible
 from deltacli.delta.encoding.arrow_json import characters
 

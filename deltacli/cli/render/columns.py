@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from operator import methodcaller
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from deltacli.cli.render.json import dumps
 from deltacli.cli.terminal.term import Style, Terminal, cells, for_screen, visible
+from deltacli.documents import dumps
 from deltacli.errors import UsageError
 from deltacli.hints import nearest_name
 from deltacli.typing import JsonObject

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, BinaryIO
 
 from deltacli.cli.render.columns import Column
-from deltacli.cli.render.json import envelope
 from deltacli.cli.render.sections import Section
 from deltacli.cli.render.text_form import write_sections
 from deltacli.cli.results import Listing, Outcome
 from deltacli.cli.terminal.term import Style, Terminal
+from deltacli.documents import envelope
 from deltacli.typing import JsonObject
 
 if TYPE_CHECKING:

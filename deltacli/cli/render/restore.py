@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -12,13 +12,16 @@ from deltacli.cli.results import Grid, Outcome, grid_of
 from deltacli.cli.terminal.term import Style
 from deltacli.operations.restore.changed_files import COLUMNS, changed_files
 from deltacli.typing import RecordBatch
-from deltacli.units import format_moment, format_size, plural
+from deltacli.units import format_count, format_moment, format_size, plural
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from deltacli.cli.render.terminal.console import Canvas
     from deltacli.operations.restore.difference import Amount
     from deltacli.operations.restore.execute import RestoreOutcome
     from deltacli.operations.restore.plan import RestorePlan
+
 
 _NAMED = 5
 
@@ -29,14 +32,10 @@ def restore_result(plan: RestorePlan, outcome: RestoreOutcome | None, *, is_plan
     committed = None if outcome is None else outcome.committed_version
     said = list(_sections(plan, committed, is_plan=is_plan))
 
-    def draw(canvas: Canvas) -> None:
-        from deltacli.cli.render.terminal.restore import draw_restore
-
-        draw_restore(canvas, plan, said)
-
     lost = () if outcome is None else outcome.lost
     rows = partial(changed_files, plan, lost)
-    return _Restored("restore", plan.table.uri, content, lambda: said, (), COLUMNS, draw, batches=rows)
+    drawn = partial(_draw, plan, said)
+    return _Restored("restore", plan.table.uri, content, lambda: said, (), COLUMNS, drawn, batches=rows)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -114,3 +113,43 @@ def _brought(plan: RestorePlan) -> Iterator[str]:
     if plan.brought is not None:
         names = ", ".join(plan.brought.names)
         yield f"{plural(plan.brought.count, 'file')}, {format_size(plan.brought.size_bytes)}, from {names}"
+
+
+_ABOVE = ("table", "version", "restore", "limited to")
+_IN_TABLE = ("bring back", "remove", "keep", "refused")
+
+
+def _draw(plan: RestorePlan, said: Sequence[Section], canvas: Canvas) -> None:
+    """Draw what comes back and goes, and what becomes of it; `said` are the sections of the text form."""
+    from deltacli.cli.render.terminal.plans import draw_parts, refusal_rows, section_rows
+    from deltacli.cli.render.terminal.tables import matrix
+
+    if plan.is_noop and not plan.refusals:
+        draw_parts(canvas, section_rows(canvas, said))
+        return
+    found = plan.difference
+    stays: list[str | Text] = [canvas.text("keep"), format_count(found.unchanged), "", ""]
+    rows = [
+        _drawn_row(canvas, "bring back", found.added_amount, Style.ADDED),
+        _drawn_row(canvas, "remove", found.removed_amount, Style.REMOVED),
+        stays,
+    ]
+    draw_parts(
+        canvas,
+        section_rows(canvas, [section for section in said if section.label in _ABOVE]),
+        matrix(canvas, ("", "files", "size", "rows"), rows, right=(1, 2, 3)),
+        [
+            *section_rows(canvas, [section for section in said if section.label not in (*_ABOVE, *_IN_TABLE)]),
+            *refusal_rows(canvas, [(one.message, one.code, plan.filled(one) or None) for one in plan.refusals]),
+        ],
+    )
+
+
+def _drawn_row(canvas: Canvas, name: str, amount: Amount, style: Style) -> list[str | Text]:
+    rows = "unknown" if amount.rows is None else format_count(amount.rows)
+    return [
+        canvas.text(name, style if amount.files else Style.PLAIN),
+        format_count(amount.files),
+        canvas.text(format_size(amount.size_bytes), Style.SIZE),
+        rows,
+    ]

@@ -38,7 +38,7 @@ def _result_of(outcome: Any, name: str) -> Result:
         case "Validation":
             return _validation(outcome, name)
         case "WideningOutcome":
-            from deltacli.cli.render.widening import widening_result
+            from deltacli.cli.render.schemas.altering import widening_result
 
             return widening_result(outcome, outcome.committed_version is None)
         case "AlterationOutcome":
@@ -67,7 +67,7 @@ def _result_of(outcome: Any, name: str) -> Result:
 
 
 def _checkpoint(outcome: CheckpointResult) -> Result:
-    from deltacli.cli.render.checkpoint import checkpoint_sections
+    from deltacli.cli.render.log_files import checkpoint_sections
     from deltacli.cli.results import Outcome
 
     uri = outcome.plan.snapshot.table.uri

@@ -1,4 +1,4 @@
-"""The state of a Delta table at a version as a result."""
+"""The state of a Delta table at a version: documents, sections of lines, and panels with a histogram of file sizes."""
 
 from __future__ import annotations
 
@@ -6,14 +6,25 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from deltacli.cli.render.json import envelope
+from deltacli.cli.render.sections import Section
 from deltacli.cli.results import Document, Emit, Grid, Result, field_grid, line_of
+from deltacli.cli.terminal.shell import quoted_table
+from deltacli.cli.terminal.term import Style, Terminal
+from deltacli.documents import envelope
+from deltacli.hints import is_shared
+from deltacli.storage.base import StoreOfVersions
 from deltacli.typing import Json
+from deltacli.units import format_age, format_count, format_limit, format_moment, format_size, plural
 
 if TYPE_CHECKING:
-    from deltacli.cli.render.sections import Section
-    from deltacli.cli.terminal.term import Terminal
+    from rich.console import RenderableType
+    from rich.text import Text
+
+    from deltacli.cli.render.terminal.console import Canvas
+    from deltacli.operations.read.file_sizes import FileLayout
     from deltacli.operations.read.snapshot import SnapshotSummary
+    from deltacli.operations.table.version import Snapshot
+
 
 _COUNTS = ("version", "timestampMs", "timestamp", "timestampSource", "files", "tombstones")
 
@@ -38,15 +49,12 @@ class SnapshotResult(Result):
         return field_grid(_flatten({"table": self._uri, **self._content()}, ""))
 
     def sections(self, terminal: Terminal) -> Sequence[Section]:
-        from deltacli.cli.render.snapshot_sections import state_sections
-
         return state_sections(self.summary, terminal, only_counts=self.only_counts)
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
         if not terminal.is_drawn or self.only_counts:
             super().draw(sink, terminal)
             return
-        from deltacli.cli.render.terminal.snapshot import draw_snapshot
         from deltacli.operations.read.file_sizes import MOST_FILES, file_sizes
 
         layout = file_sizes(self.summary.snapshot) if self.summary.files.count <= MOST_FILES else None
@@ -67,3 +75,249 @@ def _flatten(value: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, objec
             yield from _flatten(item, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", item
+
+
+_LISTED = 10
+
+
+def state_sections(summary: SnapshotSummary, terminal: Terminal, *, only_counts: bool) -> list[Section]:
+    """The sections of a snapshot, those with nothing to say left out."""
+    snapshot = summary.snapshot
+    sections = [
+        Section("table", [snapshot.table.uri]),
+        Section("version", [_version(summary, terminal)]),
+        *([] if only_counts else _about(snapshot)),
+        Section("files", _files(summary)),
+        Section("tombstones", [_tombstones(summary)]),
+        *([] if only_counts else _rest(snapshot, terminal)),
+    ]
+    if summary.digests is not None:
+        digests = summary.digests
+        lines = (
+            ("paths", digests.paths),
+            ("raw paths", digests.raw_paths),
+            ("keys", digests.keys),
+            ("tombstones", digests.tombstone_keys),
+        )
+        sections.append(Section("sha256", [f"{name:<10}  {value}" for name, value in lines]))
+    if snapshot.problems:
+        sections.append(Section("problems", list(snapshot.problems), Style.PROBLEM))
+    return [section for section in sections if section.lines]
+
+
+def _version(summary: SnapshotSummary, terminal: Terminal) -> str:
+    snapshot = summary.snapshot
+    if snapshot.time is None:
+        is_shared = isinstance(snapshot.table.storage, StoreOfVersions)
+        return f"{snapshot.version}" + ("" if is_shared else ", its commit file is gone")
+    moment = snapshot.time.timestamp_ms
+    committed = f"{snapshot.version}, committed {format_moment(moment)} UTC"
+    if terminal.is_drawn:
+        return f"{committed}, {format_age(moment, summary.now_ms)}"
+    return f"{committed} ({snapshot.time.source})"
+
+
+def _about(snapshot: Snapshot) -> Iterator[Section]:
+    protocol, metadata = snapshot.protocol, snapshot.metadata
+    yield Section("protocol", [f"reader {protocol.min_reader_version}, writer {protocol.min_writer_version}"])
+    readers, writers = set(protocol.reader_features or ()), set(protocol.writer_features or ())
+    both, rest = sorted(readers), sorted(writers - readers)
+    lines = [f"{'to read':<8}  {', '.join(both)}"] if both else []
+    yield Section("features", [*lines, *([f"{'to write':<8}  {', '.join(rest)}"] if rest else [])])
+    yield Section("id", [metadata.id])
+    yield Section("name", [metadata.name] if metadata.name else [])
+    yield Section("description", [metadata.description] if metadata.description else [])
+    yield Section(
+        "created", [f"{format_moment(metadata.created_time)} UTC"] if metadata.created_time is not None else []
+    )
+    if metadata.provider != "parquet":
+        yield Section("format", [metadata.provider])
+    partitions = f", partitioned by {', '.join(metadata.partition_columns)}" if metadata.partition_columns else ""
+    yield Section("columns", [plural(len(snapshot.schema.fields), "column") + partitions])
+    yield Section("properties", [f"{key} = {value}" for key, value in sorted(metadata.configuration.items())])
+
+
+def _files(summary: SnapshotSummary) -> list[str]:
+    counts = summary.files
+    if counts.rows is not None:
+        rows = plural(counts.rows, "row")
+    else:
+        unknown = plural(counts.files_without_records, "file")
+        rows = f"{plural(counts.records, 'record')} counted, {unknown} without a record count"
+    lines = [f"{plural(counts.count, 'file')}, {format_size(counts.size_bytes)}, {rows}"]
+    if counts.deletion_vectors:
+        deleted = plural(counts.deleted_rows, "row")
+        lines.append(f"{plural(counts.deletion_vectors, 'file')} with a deletion vector, {deleted} deleted")
+    return lines
+
+
+def _tombstones(summary: SnapshotSummary) -> str:
+    counts = summary.tombstones
+    if not counts.count:
+        return "none"
+    expired = {0: "none", counts.count: "all"}.get(counts.expired, format_count(counts.expired))
+    return f"{format_count(counts.count)}, {expired} of them expired by deletion time"
+
+
+def _rest(snapshot: Snapshot, terminal: Terminal) -> Iterator[Section]:
+    listed = _LISTED if terminal.is_terminal else None
+    transactions = [f"{t.app_id} at version {t.version}" for t in snapshot.transactions]
+    yield Section("transactions", _some(transactions, listed))
+    yield Section("domains", _some([f"{d.domain} = {d.configuration}" for d in snapshot.domains], listed))
+    yield Section("rebuilt from", [_rebuilt(snapshot)])
+
+
+def _some(lines: list[str], limit: int | None) -> list[str]:
+    if limit is None or len(lines) <= limit:
+        return lines
+    return [*lines[:limit], f"and {len(lines) - limit:,} more: --json shows all"]
+
+
+def _rebuilt(snapshot: Snapshot) -> str:
+    segment, parts = snapshot.segment, []
+    if segment.checkpoint is not None:
+        files = plural(len(segment.checkpoint.files), "file")
+        sidecars = f", {plural(snapshot.sidecars, 'sidecar')}" if snapshot.sidecars else ""
+        parts.append(f"checkpoint {segment.checkpoint.version} ({snapshot.checkpoint_layout}, {files}{sidecars})")
+    if segment.commits:
+        first, last = segment.commits[0].version, segment.commits[-1].version
+        parts.append(f"commit {first}" if first == last else f"commits {first} to {last}")
+    return " and ".join(parts)
+
+
+_PANELS = (
+    ("table", ("table", "version", "name", "description", "id", "created", "format")),
+    ("protocol and features", ("protocol", "features")),
+    ("properties", ("properties",)),
+    ("data", ("columns", "files", "sha256")),
+    ("log", ("rebuilt from", "tombstones", "transactions", "domains")),
+    ("problems", ("problems",)),
+)
+"""The panels and the sections in each. A section that is in none is drawn in the first."""
+
+_BAR_CELLS = 24
+_NARROW = 60
+_PARTITIONS = 5
+_MANY_SMALL_FILES = 10
+
+Row = tuple[str, "str | RenderableType"]
+
+
+def draw_snapshot(
+    sink: BinaryIO, terminal: Terminal, summary: SnapshotSummary, layout: FileLayout | None, name: str
+) -> None:
+    """Draw the panels of a snapshot; without a layout there are no file sizes and no partitions."""
+    from deltacli.cli.render.terminal.console import Canvas
+    from deltacli.cli.render.terminal.sections import PANEL_WIDTH, grid, panel
+
+    canvas = Canvas(sink, terminal)
+    sections = {section.label: section for section in state_sections(summary, terminal, only_counts=False)}
+    others = sections.keys() - {label for _, labels in _PANELS for label in labels}
+    for title, labels in _PANELS:
+        content: list[RenderableType] = []
+        drawn = [*labels, *sorted(others)] if title == "table" else labels
+        rows = [row for label in drawn if label in sections for row in _panel_rows(canvas, sections[label])]
+        if title == "log":
+            rows = [*rows[:1], *_checkpoint_rows(canvas, summary), *rows[1:]]
+        if rows:
+            content.append(grid(canvas, rows, width=min(canvas.width, PANEL_WIDTH) - 4))
+        if title == "data" and layout is not None:
+            content += _layout_parts(canvas, layout, None if is_shared(summary.snapshot.table.uri) else name)
+        if content:
+            canvas.draw(panel(canvas, title, *content, style=Style.PROBLEM if title == "problems" else Style.FRAME))
+
+
+def _panel_rows(canvas: Canvas, section: Section) -> Iterator[Row]:
+    if section.label == "properties":
+        for line in section.lines:
+            key, _, value = line.partition(" = ")
+            yield key, canvas.text(value)
+        return
+    if section.label == "features":
+        for line in section.lines:
+            use, _, names = line.partition("  ")
+            yield f"features {use}", canvas.text(names.strip())
+        return
+    for number, line in enumerate(section.lines):
+        yield "" if number else section.label, canvas.text(line, section.style)
+
+
+def _checkpoint_rows(canvas: Canvas, summary: SnapshotSummary) -> Iterator[Row]:
+    """How many commits the last checkpoint is behind."""
+    from deltacli.delta.protocol.read_property import DEFAULT_CHECKPOINT_INTERVAL, parse_integer
+
+    snapshot = summary.snapshot
+    interval = parse_integer(snapshot.properties, "delta.checkpointInterval") or DEFAULT_CHECKPOINT_INTERVAL
+    checkpoint = snapshot.segment.checkpoint
+    behind = len(snapshot.segment.commits) if checkpoint is None else snapshot.version - checkpoint.version
+    if checkpoint is None:
+        text = f"none; readers replay {plural(behind, 'commit')}"
+    elif behind:
+        text = f"{plural(behind, 'commit')} behind, at version {format_count(checkpoint.version)}"
+    else:
+        text = "at this version"
+    is_late = behind > 2 * interval
+    usual = f" (delta.checkpointInterval is {format_count(interval)})" if is_late else ""
+    yield "checkpoint", canvas.text(text + usual, Style.WARNING if is_late else Style.PLAIN)
+
+
+def _layout_parts(canvas: Canvas, layout: FileLayout, name: str | None) -> Iterator[RenderableType]:
+    from deltacli.cli.render.terminal.tables import matrix
+
+    classes = layout.classes()
+    total = sum(files for _, _, files in classes)
+    if not total:
+        return
+    yield canvas.text("")
+    yield matrix(canvas, ("file size", "files", ""), _histogram(canvas, classes), right=(1,))
+    if (remark := _small_files(layout, total)) is not None:
+        yield canvas.text(remark if name is None else f"{remark}; to merge them:", Style.WARNING)
+        if name is not None:
+            yield canvas.text(f"deltacli optimize {quoted_table(name)} --dry-run")
+    if layout.partition_bytes:
+        count = len(layout.partition_bytes)
+        title = "partition" if count <= _PARTITIONS else f"largest of {plural(count, 'partition')}"
+        yield canvas.text("")
+        yield matrix(canvas, (title, "files", "size", ""), _partitions(canvas, layout), right=(1, 2))
+
+
+def _histogram(canvas: Canvas, classes: Sequence[tuple[int, int | None, int]]) -> Iterator[Sequence[str | Text]]:
+    from deltacli.cli.render.terminal.tables import bar
+
+    largest = max(files for _, _, files in classes)
+    for lower, upper, files in classes:
+        yield _class_name(lower, upper), format_count(files), bar(canvas, files, largest, _bar_cells(canvas))
+
+
+def _class_name(lower: int, upper: int | None) -> str:
+    if upper is None:
+        return f"{format_limit(lower)} or more"
+    return f"{format_limit(lower)} to {format_limit(upper)}" if lower else f"below {format_limit(upper)}"
+
+
+def _partitions(canvas: Canvas, layout: FileLayout) -> Iterator[Sequence[str | Text]]:
+    from deltacli.cli.render.terminal.tables import bar
+
+    shown = layout.largest_partitions(_PARTITIONS)
+    largest = max(size for _, _, size in shown)
+    for name, files, size in shown:
+        drawn = bar(canvas, size, largest, _bar_cells(canvas))
+        yield canvas.text(name, Style.PATH), format_count(files), canvas.text(format_size(size), Style.SIZE), drawn
+
+
+def _bar_cells(canvas: Canvas) -> int:
+    return min(_BAR_CELLS, canvas.width // 4) if canvas.width >= _NARROW else 0
+
+
+def _small_files(layout: FileLayout, total: int) -> str | None:
+    """Return a word on small files where most files are small and partitions have several of them."""
+    from deltacli.delta.log.file_actions import SMALL_FILE_BYTES
+
+    small = layout.small_files
+    if small < _MANY_SMALL_FILES or 2 * small <= total or small <= 2 * len(layout.partition_bytes):
+        return None
+    limit = format_limit(SMALL_FILE_BYTES)
+    mean = format_size(layout.small_bytes // small)
+    share = 100 * small // total
+    counted = f"{format_count(small)} of {plural(total, 'file')} ({share} %)"
+    return f"{counted} are below {limit}, {mean} on average, and take longer to open than to read"

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
-from deltacli.cli.render.json import EncodedItems, envelope
-from deltacli.cli.render.sections import Section
-from deltacli.cli.render.undelete_sections import sections_of
-from deltacli.cli.results import BatchGrid, Document, Emit, Grid, Result, line_of
-from deltacli.cli.terminal.term import Terminal
-from deltacli.operations.recover.plan import PLANNED, RESTORED
-from deltacli.typing import Json, RecordBatch
+from deltacli.cli.render.sections import Section, refused
+from deltacli.cli.results import BatchGrid, Document, Emit, EncodedItems, Grid, Result, draw_if_drawn, line_of
+from deltacli.cli.terminal.term import Style, Terminal
+from deltacli.documents import envelope
+from deltacli.operations.recover.plan import MISSING, PLANNED, RESTORED
+from deltacli.operations.recover.verify import other_size
+from deltacli.typing import Json, JsonObject, RecordBatch
+from deltacli.units import format_ranges, format_size, plural
 
 if TYPE_CHECKING:
+    from deltacli.cli.render.terminal.console import Canvas
+    from deltacli.cli.render.terminal.plans import PlanRow
     from deltacli.operations.recover.plan import UndeletePlan
     from deltacli.operations.recover.put import Journal
 
@@ -42,16 +46,11 @@ class UndeleteScreen(Result):
         return BatchGrid(names, lambda form: (form.block(one.columns, one.num_rows) for one in self._batches()))
 
     def sections(self, _terminal: Terminal) -> Sequence[Section]:
-        return sections_of(self.plan, self.restored)
+        return _sections(self.plan, self.restored)
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
-        if not terminal.is_drawn:
+        if not draw_if_drawn(sink, terminal, lambda canvas: _draw(canvas, self.plan, self.restored)):
             super().draw(sink, terminal)
-            return
-        from deltacli.cli.render.terminal.console import Canvas
-        from deltacli.cli.render.terminal.undelete import draw_undelete
-
-        draw_undelete(Canvas(sink, terminal), self.plan, self.restored)
 
     def _content(self) -> dict[str, Json]:
         files = (0, 0) if self.restored is None else (self.restored.files, self.restored.size_bytes)
@@ -66,3 +65,167 @@ class UndeleteScreen(Result):
 
         for batch in self._batches():
             yield from json_blocks([batch], opening=opening, closing=closing)
+
+
+_NAMED = 10
+_NAMED_BACK = 5
+
+
+def _sections(plan: UndeletePlan, restored: Journal | None) -> list[Section]:
+    """Return the parts of a plan; those with nothing to say are left out."""
+    found, missing, changed, outside = plan.found, plan.missing, plan.changed_times, plan.outside
+    version = "unknown until the log is back" if plan.is_log_first else str(plan.version)
+    verb, replaced = ("would restore", "would replace") if restored is None else ("restored", "replaced")
+    back = list(_kinds(plan, is_done=restored is not None)) if found.files else [_nothing(plan)]
+    return [
+        Section("table", [plan.table + _before_it(plan)]),
+        Section("version", [version + _before(plan)]),
+        Section("needed", [_amount(plan.needed.files, plan.needed.size_bytes)]),
+        Section(verb, back, Style.GOOD if found.files else Style.PLAIN),
+        Section("files", list(_returning_files(plan))),
+        Section(replaced, list(_replaced_files(plan)), Style.WARNING),
+        Section("missing", list(_lost(plan)) if missing.files else [], Style.PROBLEM),
+        Section("readable", _readable(plan) if missing.files else []),
+        Section("note", plan.notes, Style.WARNING),
+        Section(
+            "overwritten", [f"{one.path}: {len(one.versions)} contents" for one in plan.overwritten], Style.PROBLEM
+        ),
+        Section(
+            "commit times",
+            [f"those of {format_ranges(changed)} change: the store cannot keep them"] if changed else [],
+            Style.WARNING,
+        ),
+        Section("not looked at", [f"{plural(outside, 'file')} of other tables"] if outside else []),
+        refused(f"{one.message} [{one.code}]" for one in plan.refusals),
+    ]
+
+
+def _before_it(plan: UndeletePlan) -> str:
+    if plan.is_new:
+        return ", which does not exist and would be created"
+    return "" if plan.had_log else ", which has no log"
+
+
+def _before(plan: UndeletePlan) -> str:
+    if not plan.had_log or plan.version_before == plan.version:
+        return ""
+    return "" if plan.version_before is None else f", the newest now is {plan.version_before}"
+
+
+def _by_kind(plan: UndeletePlan, state: str) -> dict[tuple[str, str], tuple[int, int]]:
+    """Return (kind, source) -> (files, bytes) of the files in a state."""
+    from deltacli.arrow import compute as pc
+    from deltacli.arrow.rows import grouped
+
+    items = plan.items.filter(pc.equal(plan.items["state"], state))
+    counted = grouped(items, ["kind", "source"], [("path", "count"), ("sizeBytes", "sum")]).to_pylist()
+    return {(one["kind"], one["source"] or ""): (one["path_count"], one["sizeBytes_sum"] or 0) for one in counted}
+
+
+def _kinds(plan: UndeletePlan, *, is_done: bool) -> Iterator[str]:
+    yield f"{_amount(*plan.found)}{', verified' if is_done else ''}"
+    for (kind, source), (files, size_bytes) in _by_kind(plan, PLANNED).items():
+        yield f"  {kind}: {_amount(files, size_bytes)}, from {source}"
+
+
+def _returning_files(plan: UndeletePlan) -> Iterator[str]:
+    """Yield the first files that come back to an empty place, and the number of the others."""
+    from deltacli.arrow import compute as pc
+
+    is_back = pc.and_(pc.not_equal(plan.items["state"], MISSING), pc.is_null(plan.items["presentSizeBytes"]))
+    paths = plan.items.filter(is_back)["path"]
+    yield from paths.slice(0, _NAMED_BACK).to_pylist()
+    if len(paths) > _NAMED_BACK:
+        yield f"and {len(paths) - _NAMED_BACK:,} more: --json names all"
+
+
+def _replaced_files(plan: UndeletePlan) -> Iterator[str]:
+    rows = plan.replaced
+    lines = [f"{row['path']}: {sizes_of(row)}" for row in rows.slice(0, _NAMED_BACK).to_pylist()]
+    if len(lines) == 1:
+        yield f"1 file: {lines[0]}"
+    elif lines:
+        yield f"{rows.num_rows:,} files, which have another size than in the log"
+        yield from (f"  {line}" for line in lines)
+    if rows.num_rows > _NAMED_BACK:
+        yield f"  and {rows.num_rows - _NAMED_BACK:,} more: --json names all"
+
+
+def sizes_of(row: JsonObject) -> str:
+    """Return the bytes of the file that is there, and those that the log names."""
+    return other_size(row["presentSizeBytes"], row["sizeBytes"])
+
+
+def _lost(plan: UndeletePlan) -> Iterator[str]:
+    yield f"{plural(plan.missing.files, 'file')}, in no source"
+    yield from (f"  {text}" for text in _lost_files(plan))
+
+
+def _lost_files(plan: UndeletePlan) -> Iterator[str]:
+    """Yield the first files that no source has, and the number of the others."""
+    from deltacli.arrow import compute as pc
+
+    lost = plan.items.filter(pc.equal(plan.items["state"], MISSING))
+    for row in lost.slice(0, _NAMED).to_pylist():
+        why = row["reason"] or ("" if row["problem"] == "missing" else row["problem"])
+        if not why and row["presentSizeBytes"] is not None:
+            why = sizes_of(row)
+        yield f"{row['path']}{why and ': '}{why}"
+    if lost.num_rows > _NAMED:
+        kinds = Counter(lost["kind"].slice(_NAMED).to_pylist())
+        yield f"and {', '.join(f'{count:,} more of kind {kind}' for kind, count in kinds.items())}: --json names all"
+
+
+def _readable(plan: UndeletePlan) -> list[str]:
+    newest = plan.newest_readable
+    if newest is None:
+        return ["no older version is known to be complete"]
+    before = f", the newest before version {plan.version}" if plan.is_of_the_past else ""
+    return [f"version {newest} is complete{before}, and restore can bring the table back to it"]
+
+
+def _amount(files: int, size_bytes: int) -> str:
+    return f"{plural(files, 'file')}, {format_size(size_bytes)}"
+
+
+def _nothing(plan: UndeletePlan) -> str:
+    """Return the words for a plan that brings nothing back, and why where nothing is missing."""
+    return "nothing" if plan.missing.files or plan.refusals else "nothing: no file is missing"
+
+
+_ABOVE = ("table", "version", "needed")
+_IN_TABLE = ("would restore", "restored", "refused")
+
+
+def _draw(canvas: Canvas, plan: UndeletePlan, restored: Journal | None) -> None:
+    """Draw what comes back and from where, and what stays lost."""
+    from deltacli.cli.render.terminal.plans import draw_parts, plan_table, refusal_rows, section_rows
+
+    sections = [
+        section._replace(lines=list(_lost_files(plan))) if section.label == "missing" and section.lines else section
+        for section in _sections(plan, restored)
+    ]
+    rows = list(_drawn_rows(plan, "restore" if restored is None else "restored"))
+    draw_parts(
+        canvas,
+        section_rows(canvas, [section for section in sections if section.label in _ABOVE]),
+        plan_table(canvas, rows, "from") if rows else [],
+        [
+            *section_rows(
+                canvas, [one for one in sections if one.label not in (*_ABOVE, *(_IN_TABLE if rows else ()))]
+            ),
+            *refusal_rows(canvas, [(one.message, one.code, None) for one in plan.refusals]),
+        ],
+    )
+
+
+def _drawn_rows(plan: UndeletePlan, verb: str) -> Iterator[PlanRow]:
+    from deltacli.cli.render.terminal.plans import PlanRow
+
+    kinds, missing = _by_kind(plan, PLANNED), _by_kind(plan, MISSING)
+    if len(kinds) > 1 or (missing and not kinds):
+        yield PlanRow(verb, "all" if kinds else "nothing", plan.found.files, plan.found.size_bytes if kinds else None)
+    for (kind, source), (files, size_bytes) in kinds.items():
+        yield PlanRow(verb, kind, files, size_bytes, source)
+    for (kind, _), (files, size_bytes) in missing.items():
+        yield PlanRow("missing", kind, files, size_bytes or None, "in no source")

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from deltacli.cli.invocation import invocation
-from deltacli.cli.render.json import dumps
 from deltacli.cli.terminal.term import say, visible
+from deltacli.documents import dumps
 
 if TYPE_CHECKING:
     import logging

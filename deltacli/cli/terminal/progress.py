@@ -15,9 +15,9 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING, Protocol
 
 from deltacli.cli.invocation import invocation
-from deltacli.cli.render.json import dumps
 from deltacli.cli.terminal.steps import PlanState, Shown, StepState, describe
 from deltacli.cli.terminal.term import say, say_json, set_live_line, shorten, write_stderr
+from deltacli.documents import dumps
 
 if TYPE_CHECKING:
     from deltacli.cli.terminal.bars import Bars

@@ -40,7 +40,7 @@ def access(
       deltacli doctor access gs://bucket/tbl --json
       deltacli doctor access ./tbl --yes
     """
-    from deltacli.cli.render.doctor.store import access_result
+    from deltacli.cli.render.doctor import access_result
 
     report = _check(run, table, yes=yes)
     run.write(access_result(report))

@@ -62,6 +62,6 @@ def storage(run: Run, table: TableArgument, dry_run: DryRunOption = False, yes: 
 
 
 def _show(run: Run, report: StorageReport) -> None:
-    from deltacli.cli.render.doctor.store import storage_result
+    from deltacli.cli.render.doctor import storage_result
 
     run.write(storage_result(report))

@@ -69,7 +69,7 @@ def table(run: Run, table: TableArgument, *, request: DoctorRequest, how: Doctor
       deltacli doctor table ./tbl --format markdown  # for a pull request
       deltacli doctor table ./tbl --check -q  # exit 1 if there is advice
     """
-    from deltacli.cli.render.doctor.table import table_result
+    from deltacli.cli.render.doctor import table_result
     from deltacli.operations.doctor.table.examine import examine_table
 
     if how.html is not None:

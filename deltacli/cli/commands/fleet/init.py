@@ -35,14 +35,14 @@ def init(
       deltacli fleet init s3://lake/silver silver.toml
     """
     from deltacli.cli.options.rows import settle_limit
-    from deltacli.cli.render.fleet.init import init_result
+    from deltacli.cli.render.starting_files import policy_result
     from deltacli.fleet.policy_file.starting import starting_policy
 
     require_new(file, "FILE", force=force, code=_EXISTS)
     found = find_tables(run, directory)
     names = [table.name for table in found.tables]
     write_new(file, starting_policy(directory, file, names).encode(), force=force, code=_EXISTS)
-    result = init_result(file, directory, names, found.others, found.failures)
+    result = policy_result(file, directory, names, found.others, found.failures)
     result.most = settle_limit(run, None)
     run.write(result)
     run.say_next(fleet_command("plan", file), also_in_pipe=True)

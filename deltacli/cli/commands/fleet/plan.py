@@ -143,7 +143,7 @@ def _plan_vacuum(_: Run, table: Table, policy: Policy, path: str | None) -> Json
 
 def _plan_expiry(run: Run, table: Table, policy: Policy, path: str | None) -> JsonObject:
     from deltacli.cli.formats import JSON
-    from deltacli.cli.render.expiry import expiry_result
+    from deltacli.cli.render.log_files import expiry_result
     from deltacli.fleet.planning.plan import plan_expiry_step
     from deltacli.operations.log.expire import with_proof
 

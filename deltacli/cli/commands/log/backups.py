@@ -49,7 +49,7 @@ def backup(
       deltacli log backup s3://lake/events s3://safe/events --full
       deltacli log backup ./tbl /backups/tbl --json | jq .copied
     """
-    from deltacli.cli.render.log_copy import backup_result
+    from deltacli.cli.render.log_files import backup_result
     from deltacli.operations.log.log_backup import execute_backup, plan_backup, planned_backup
     from deltacli.operations.log.log_copy import Journal
 
@@ -101,7 +101,7 @@ def restore(
       deltacli log restore ./tbl /backups/tbl --yes
       deltacli log restore ./tbl s3://safe/tbl --replace
     """
-    from deltacli.cli.render.log_copy import restore_result
+    from deltacli.cli.render.log_files import restore_result
     from deltacli.operations.log.log_copy import Journal
     from deltacli.operations.log.log_restore import plan_restore
     from deltacli.operations.log.restore_execute import execute_restore

@@ -10,10 +10,10 @@ from deltacli.cli.invocation import invocation
 from deltacli.cli.options.chosen_version import chosen_version
 from deltacli.cli.options.common_options import TableArgument, TimestampOption, VersionOption
 from deltacli.cli.options.run import Run
-from deltacli.cli.render.json import dumps
 from deltacli.cli.render.sections import Section
 from deltacli.cli.results import Outcome
 from deltacli.cli.terminal.shell import again_without, quoted_table
+from deltacli.documents import dumps
 from deltacli.errors import EXIT_FINDINGS
 
 if TYPE_CHECKING:

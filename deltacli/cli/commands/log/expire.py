@@ -88,7 +88,7 @@ def _expire(run: Run, table: str, opened: Table, plan: ExpiryPlan, *, yes: bool)
 
 
 def _show(run: Run, plan: ExpiryPlan, outcome: ExpiryOutcome | None, *, dry_run: bool) -> None:
-    from deltacli.cli.render.expiry import expiry_result
+    from deltacli.cli.render.log_files import expiry_result
 
     run.write(expiry_result(plan, outcome, dry_run=dry_run))
 

@@ -49,7 +49,7 @@ def check(run: Run, config: ConfigurationOption = SHARES, level: LevelOption = C
       deltacli share check --level log
       deltacli share check -c shares.yaml --format csv --output tables.csv
     """
-    from deltacli.cli.render.sharing.results import check_result
+    from deltacli.cli.render.sharing import check_result
     from deltacli.sharing.configuration.recipients import read_recipients
     from deltacli.sharing.configuration.share_check import check_configuration
 

@@ -19,7 +19,7 @@ def ls(run: Run, shares: SharesArgument) -> None:
       deltacli share ls acme.share#sales
       deltacli share ls acme.share#sales.main --format csv
     """
-    from deltacli.cli.render.sharing.results import listing_result
+    from deltacli.cli.render.sharing import listing_result
     from deltacli.sharing.client.addresses import split_profile
     from deltacli.sharing.client.listing import list_entries
 

@@ -39,7 +39,7 @@ def init(
       deltacli share init s3://lake/silver -c silver.yaml
     """
     from deltacli.cli.options.rows import settle_limit
-    from deltacli.cli.render.sharing.init import init_result
+    from deltacli.cli.render.starting_files import configuration_result
     from deltacli.sharing.configuration.starting import named_tables, starting_configuration
 
     require_new(config, "--config", force=force, code=_EXISTS)
@@ -47,7 +47,7 @@ def init(
     tables = named_tables([(whole(name), [table.name for table in one.tables]) for name, one in found.items()])
     write_new(config, starting_configuration(config, tables).encode(), force=force, code=_EXISTS)
     failures = [failure for one in found.values() for failure in one.failures]
-    result = init_result(config, tables, sum(len(one.others) for one in found.values()), failures)
+    result = configuration_result(config, tables, sum(len(one.others) for one in found.values()), failures)
     result.most = settle_limit(run, None)
     run.write(result)
     run.say_next(f"deltacli share recipient add NAME --grant {quoted(tables[0].share)}", also_in_pipe=True)

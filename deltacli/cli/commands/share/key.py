@@ -53,7 +53,7 @@ def rotate(
       deltacli share key rotate --yes
       deltacli share key rotate --overlap 0s --dry-run
     """
-    from deltacli.cli.render.sharing.results import keys_result
+    from deltacli.cli.render.sharing import keys_result
     from deltacli.sharing.configuration.private_files import locked
     from deltacli.sharing.signing.keys import ServerKeys
 

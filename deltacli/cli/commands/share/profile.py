@@ -21,7 +21,7 @@ def show(run: Run, profile: ProfileArgument) -> None:
       deltacli share profile show acme.share
       deltacli share profile show acme.share --json
     """
-    from deltacli.cli.render.sharing.results import profile_result
+    from deltacli.cli.render.sharing import profile_result
     from deltacli.sharing.configuration.profiles import problems_of, read_profile
 
     found = read_profile(Path(profile))
@@ -40,7 +40,7 @@ def check(run: Run, profile: ProfileArgument) -> None:
       deltacli share profile check acme.share
       deltacli share profile check acme.share -q || echo "ask for a new profile"
     """
-    from deltacli.cli.render.sharing.results import profile_result
+    from deltacli.cli.render.sharing import profile_result
     from deltacli.sharing.configuration.profiles import problems_of, read_profile
 
     found = read_profile(Path(profile))

@@ -167,7 +167,7 @@ def _require_fitting(form: PullForm, asked: Asked[RowRequest], *, resume: bool, 
 def _pull_table(
     run: Run, table: str, to: str, *, version: int | None, at_ms: int | None, resume: bool, dry_run: bool, decodes: bool
 ) -> None:
-    from deltacli.cli.render.sharing.results import pull_outcome
+    from deltacli.cli.render.sharing import pull_outcome
     from deltacli.sharing.client.table_requests import Point
     from deltacli.sharing.pulling.pull import Pull, PullRequest
 
@@ -213,7 +213,7 @@ def _say_next(run: Run, result: PullResult) -> None:
 
 
 def _pull_rows(run: Run, table: str, to: str, request: RowRequest, *, force: bool, dry_run: bool) -> None:
-    from deltacli.cli.render.sharing.results import rows_outcome
+    from deltacli.cli.render.sharing import rows_outcome
 
     if os.path.isfile(to) and not force:
         raise Refused(

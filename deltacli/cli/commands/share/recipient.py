@@ -74,7 +74,7 @@ def list(run: Run, recipient: OneRecipientArgument = None, config: Configuration
       deltacli share recipient list
       deltacli share recipient list acme --json
     """
-    from deltacli.cli.render.sharing.results import recipients_result
+    from deltacli.cli.render.sharing import recipients_result
     from deltacli.sharing.configuration.recipient_changes import find_recipient
     from deltacli.sharing.configuration.recipients import read_recipients
 
@@ -102,7 +102,7 @@ def remove(
       deltacli share recipient remove acme --dry-run
       deltacli share recipient remove acme --yes
     """
-    from deltacli.cli.render.sharing.results import what_of
+    from deltacli.cli.render.sharing import what_of
     from deltacli.sharing.configuration.recipient_changes import find_recipient, remove_recipient
     from deltacli.sharing.configuration.recipients import read_recipients
 
@@ -194,6 +194,6 @@ def _change(file: Path, change: Change, *, may_create: bool = False) -> Recipien
 
 
 def _show(run: Run, file: Path, recipients: Sequence[Recipient], action: str, *, dry_run: bool | None) -> None:
-    from deltacli.cli.render.sharing.results import recipients_result
+    from deltacli.cli.render.sharing import recipients_result
 
     run.write(recipients_result(file, recipients, run.clock(), action=action, dry_run=dry_run))

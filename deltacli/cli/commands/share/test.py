@@ -108,8 +108,7 @@ class ConformanceChecker:
 
     def test(self, target: ServerTarget) -> ValidationReport:
         """Test a server and write the result. Raises what the test raises."""
-        from deltacli.cli.render.sharing.conformance import ConformanceResult
-        from deltacli.cli.render.validate.result import LiveFindings
+        from deltacli.cli.render.validate.result import ConformanceResult, LiveFindings
 
         wanted = self._wanted
         if wanted.write_baseline is not None:
@@ -130,7 +129,7 @@ class ConformanceChecker:
 
     def _test(self, target: ServerTarget, emit: Emit | None) -> int:
         """Test the server; `emit` gets lines as they come. Return the number of requests."""
-        from deltacli.cli.render.sharing.conformance import suite_line
+        from deltacli.cli.render.validate.result import suite_line
         from deltacli.sharing.conformance.run import ConformanceRun, Scope
         from deltacli.sharing.conformance.wire import Budget, Wire
 

@@ -180,7 +180,7 @@ def _create(
     run: Run, configuration: Configuration, recipient: str, action: str, profile: str | None, creation: Creation
 ) -> None:
     """Store a new token, and show it or write its profile."""
-    from deltacli.cli.render.sharing.results import tokens_result
+    from deltacli.cli.render.sharing import tokens_result
     from deltacli.sharing.configuration.recipients import change_recipients
 
     file = recipients_file_of(configuration)
@@ -227,6 +227,6 @@ def _write_profile(configuration: Configuration, profile: str, token: CreatedTok
 
 
 def _show(run: Run, file: Path, recipients: Sequence[Recipient], action: str, *, dry_run: bool | None = None) -> None:
-    from deltacli.cli.render.sharing.results import tokens_result
+    from deltacli.cli.render.sharing import tokens_result
 
     run.write(tokens_result(file, recipients, run.clock(), action=action, dry_run=dry_run))

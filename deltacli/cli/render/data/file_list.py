@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from deltacli.cli.render.aligned import ROWS_PER_SCREEN, write_aligned
 from deltacli.cli.render.columns import Column, named
-from deltacli.cli.render.json import EncodedItems, envelope
 from deltacli.cli.render.text_form import write_table
-from deltacli.cli.results import BatchGrid, Document, Emit, Grid, Result, RowForm
+from deltacli.cli.results import BatchGrid, Document, Emit, EncodedItems, Grid, Result, RowForm
 from deltacli.cli.terminal.term import Style, Terminal
+from deltacli.documents import envelope
 from deltacli.typing import Json, RecordBatch
 from deltacli.units import format_count, format_moment, format_size
 
@@ -168,7 +168,7 @@ def _chosen(listing: FileListing, batch: RecordBatch) -> RecordBatch:
 
 def _json_block(kind: str, batch: RecordBatch, *, end: str) -> EncodedItems:
     """Encode a batch in columns, `{"type":"add","path":…}` a row, absent fields left out; the rows lie end to end."""
-    from deltacli.cli.render.json import block_of
+    from deltacli.cli.results import block_of
     from deltacli.delta.encoding.arrow_json import json_lines
 
     return block_of(json_lines(batch, f'{{"type":"{kind}"', end))

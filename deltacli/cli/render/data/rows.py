@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from deltacli.cli.render.aligned import ROWS_PER_SCREEN, write_aligned
 from deltacli.cli.render.columns import Column
-from deltacli.cli.render.json import EncodedItems, block_of, envelope
 from deltacli.cli.render.sections import Section
 from deltacli.cli.render.text_form import cuts_values, write_table
-from deltacli.cli.results import Document, Emit, Grid, Outcome, Result, grid_of
+from deltacli.cli.results import Document, Emit, EncodedItems, Grid, Outcome, Result, block_of, grid_of
 from deltacli.cli.terminal.term import Style, Terminal, encoded
 from deltacli.delta.encoding.row_pieces import pieces
+from deltacli.documents import envelope
 from deltacli.typing import Json, JsonObject
 from deltacli.units import format_count, format_size, plural
 from deltacli.work.outputs.parquet_stream import require_sound

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from deltacli.cli.render.aligned import ROWS_PER_SCREEN, texts_of, write_aligned
 from deltacli.cli.render.columns import Column
 from deltacli.cli.render.data.rows import FramedResult, Written, cut, json_blocks
-from deltacli.cli.render.json import envelope
 from deltacli.cli.render.sections import Section
 from deltacli.cli.render.text_form import write_sections, write_table, write_whole_table
 from deltacli.cli.results import Document, Emit, Grid, grid_of, line_of
 from deltacli.cli.terminal.term import Style, Terminal
+from deltacli.documents import envelope
 from deltacli.typing import Json
 from deltacli.units import format_count, format_size, plural
 

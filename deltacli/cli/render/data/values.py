@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
-from deltacli.cli.render.json import dumps
 from deltacli.delta.encoding.arrow_json import escaped, join_items, map_items, null_where_null, quoted
 from deltacli.delta.encoding.calendar_texts import date_texts, moment_texts
+from deltacli.documents import dumps
 from deltacli.typing import ArrowType
 
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, overload
 
 from deltacli.cli.render.columns import Column, Row
-from deltacli.cli.render.json import SCHEMA_VERSION, EncodedItems, dumps
 from deltacli.cli.render.sections import Section
 from deltacli.cli.render.text_form import write_sections, write_whole_table
-from deltacli.cli.results import Document, Emit, Grid, Listing, RowGrid, emit_lines
+from deltacli.cli.results import Document, Emit, EncodedItems, Grid, Listing, RowGrid, emit_lines
 from deltacli.cli.terminal.term import Style, Terminal
+from deltacli.documents import SCHEMA_VERSION, dumps
 from deltacli.fleet.names import short_name
 from deltacli.fleet.policy_file.model import Entry, FleetFile, Group, Problem
 from deltacli.storage.secrets import without_secrets

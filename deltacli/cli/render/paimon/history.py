@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from deltacli.cli.invocation import invocation
 from deltacli.cli.render.columns import Column, usual
-from deltacli.cli.render.json import envelope
 from deltacli.cli.render.sections import Section
 from deltacli.cli.render.text_form import write_whole_table
 from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, emit_lines
 from deltacli.cli.terminal.shell import again_without_limit, quoted_table
 from deltacli.cli.terminal.term import Style, Terminal
+from deltacli.documents import envelope
 from deltacli.operations.paimon.history import Event, PaimonHistory, SchemaVersion, SnapshotVersion
 from deltacli.paimon.casts import Loss
 from deltacli.paimon.schema_changes import Change, ChangeKind, sentence

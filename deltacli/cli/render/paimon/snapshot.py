@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import BinaryIO, NamedTuple
 
 from deltacli.cli.render.columns import Column
-from deltacli.cli.render.json import envelope
 from deltacli.cli.render.schemas.tree import branches, rooted
 from deltacli.cli.render.sections import Section
 from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, emit_lines, field_grid, line_of
 from deltacli.cli.terminal.term import Style, Terminal, encoded, visible
+from deltacli.documents import envelope
 from deltacli.hints import sql_name
 from deltacli.operations.paimon.snapshot import PaimonSnapshot
 from deltacli.paimon.schema import Schema

@@ -1,4 +1,4 @@
-"""Changes of a Delta table by `alter`: how they are made, and their result."""
+"""Changes of a Delta table by `alter` and `widen-type`: how they are made, and their results."""
 
 from __future__ import annotations
 
@@ -8,24 +8,27 @@ from typing import TYPE_CHECKING
 from deltacli.cli.apply_change import SchemaEdit
 from deltacli.cli.invocation import invocation
 from deltacli.cli.render.sections import Section, refused
-from deltacli.cli.render.widening import client_line, protocol_versions
 from deltacli.cli.results import Outcome
 from deltacli.cli.terminal.shell import as_typed, quoted_table
 from deltacli.cli.terminal.term import Style
-from deltacli.delta.evolution.requests import KIND_OF
-from deltacli.operations.change.alter import (
-    AlterationOutcome,
-    AlterationRequest,
-    execute_alteration,
-    plan_alteration,
+from deltacli.operations.change.widen_type import (
+    WideningOutcome,
+    WidenRequest,
+    execute_widen_type,
+    plan_widen_type,
+    refusal_error,
 )
-from deltacli.operations.change.widen_type import refusal_error
-from deltacli.units import plural
+from deltacli.units import format_size, plural
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
     from deltacli.cli.render.terminal.console import Canvas
     from deltacli.delta.evolution.draft import Effect
+    from deltacli.delta.log.commit_lines import Action
+    from deltacli.delta.protocol.clients import ClientAccess
+    from deltacli.delta.schema.widening_plan import PlannedChange
+    from deltacli.operations.change.alter import AlterationOutcome, AlterationRequest
+
 
 _CSV = ("change", "subject", "from", "to")
 _MOST_IN_QUESTION = 5
@@ -33,6 +36,8 @@ _MOST_IN_QUESTION = 5
 
 def alteration(table: Table, name: str, request: AlterationRequest) -> SchemaEdit[AlterationOutcome]:
     """Return the changes of a table; `name` is the table as the user wrote it."""
+    from deltacli.operations.change.alter import execute_alteration, plan_alteration
+
     history = f"deltacli history {quoted_table(name)} --limit 5"
     return SchemaEdit(
         plan=lambda _: plan_alteration(table, request),
@@ -55,6 +60,12 @@ def _question(planned: AlterationOutcome) -> str:
 def alteration_result(outcome: AlterationOutcome, dry_run: bool) -> Outcome:
     """Return a plan, or what was committed, as a result."""
     content = outcome.as_json(dry_run=dry_run)
+
+    def draw(canvas: Canvas) -> None:
+        from deltacli.cli.render.terminal.protocol import draw_alteration
+
+        draw_alteration(canvas, outcome, _sections(outcome, dry_run=dry_run))
+
     return Outcome(
         "alter",
         outcome.table.uri,
@@ -62,7 +73,7 @@ def alteration_result(outcome: AlterationOutcome, dry_run: bool) -> Outcome:
         lambda: _sections(outcome, dry_run=dry_run),
         content["changes"],
         _CSV,
-        lambda canvas: _draw(canvas, outcome, dry_run=dry_run),
+        draw,
         line="alteration",
     )
 
@@ -84,15 +95,21 @@ def _sections(outcome: AlterationOutcome, *, dry_run: bool) -> list[Section]:
     ]
 
 
+def _kind(effect: Effect) -> str:
+    from deltacli.delta.evolution.requests import KIND_OF
+
+    return KIND_OF[type(effect.change)]
+
+
 def _asked(effect: Effect) -> str:
-    what = f"{KIND_OF[type(effect.change)]} {effect.subject}"
+    what = f"{_kind(effect)} {effect.subject}"
     if effect.after is None:
         return what
     return f"{what}: {effect.after}" if effect.before is None else f"{what}: {effect.before} to {effect.after}"
 
 
 def _sentence(effect: Effect) -> str:
-    what = f"{KIND_OF[type(effect.change)]}  {effect.subject}"
+    what = f"{_kind(effect)}  {effect.subject}"
     if effect.before is None:
         return f"{what}  + {effect.after}"
     if effect.after is None:
@@ -100,7 +117,7 @@ def _sentence(effect: Effect) -> str:
     return f"{what}  {effect.before} -> {effect.after}"
 
 
-def _commit(outcome: AlterationOutcome, *, dry_run: bool) -> str:
+def _commit(outcome: AlterationOutcome | WideningOutcome, *, dry_run: bool) -> str:
     if outcome.committed_version is not None:
         return f"version {outcome.committed_version}, committed"
     if outcome.refusals:
@@ -116,14 +133,128 @@ def _protocol(outcome: AlterationOutcome) -> Iterator[str]:
     yield f"added: {', '.join(sorted(after.config.features - before.config.features))}"
 
 
-def _refusals(outcome: AlterationOutcome) -> Iterator[str]:
+def _refusals(outcome: AlterationOutcome | WideningOutcome) -> Iterator[str]:
     for refusal in outcome.refusals:
         way_out = f"; {as_typed(refusal.way_out, invocation.arguments)}" if refusal.way_out else ""
         yield f"{refusal.message} [{refusal.code}]{way_out}"
 
 
-def _draw(canvas: Canvas, outcome: AlterationOutcome, *, dry_run: bool) -> None:
-    """Draw the same on a terminal."""
-    from deltacli.cli.render.terminal import protocol
+_CSV_OF_WIDENING = ("column", "fromType", "toType", "allowed")
 
-    protocol.draw_alteration(canvas, outcome, _sections(outcome, dry_run=dry_run))
+
+def widening(table: Table, name: str, request: WidenRequest) -> SchemaEdit[WideningOutcome]:
+    """Return the change that gives columns wider types; `name` is the table as the user wrote it."""
+    return SchemaEdit(
+        plan=lambda with_impact: plan_widen_type(table, request, with_impact=with_impact),
+        make=lambda: execute_widen_type(table, request),
+        is_noop=lambda planned: planned.plan.is_noop,
+        refusal=lambda planned: refusal_error(planned.refusals) if planned.refusals else None,
+        question=_widening_question,
+        result=widening_result,
+        next=lambda made: None if made.committed_version is None else f"deltacli checkpoint {quoted_table(name)}",
+    )
+
+
+def _widening_question(planned: WideningOutcome) -> str:
+    due = planned.plan.due
+    listed = ", ".join(f"{change.column} from {change.from_type} to {change.to_type}" for change in due)
+    return f"widen {plural(len(due), 'column')} of {planned.table.uri}: {listed}"
+
+
+def widening_result(outcome: WideningOutcome, dry_run: bool) -> Outcome:
+    """Return a plan, or what was committed, as a result."""
+    content = outcome.as_json(dry_run=dry_run)
+
+    def draw(canvas: Canvas) -> None:
+        from deltacli.cli.render.terminal.protocol import draw_widening
+
+        draw_widening(canvas, outcome, _widening_sections(outcome, dry_run=dry_run))
+
+    return Outcome(
+        "widen-type",
+        outcome.table.uri,
+        content,
+        lambda: _widening_sections(outcome, dry_run=dry_run),
+        content["changes"],
+        _CSV_OF_WIDENING,
+        draw,
+    )
+
+
+def _widening_sections(outcome: WideningOutcome, *, dry_run: bool) -> list[Section]:
+    """The sections of a plan, or of what was done; those with nothing to say are left out."""
+    plan = outcome.plan
+    if plan.is_noop:
+        columns = ", ".join(f"{change.column} is {change.to_type}" for change in plan.changes)
+        return [Section("nothing to do", [f"{outcome.table.uri}, version {outcome.read_version}: {columns}"])]
+    return [
+        Section("table", [outcome.table.uri]),
+        Section("columns", [_change(change) for change in plan.due]),
+        Section("commit", [_commit(outcome, dry_run=dry_run)]),
+        Section("protocol", list(_widening_protocol(outcome))),
+        Section("property", ["delta.enableTypeWidening=true"] if plan.enables_property else []),
+        Section("clients", [client_line(client) for client in outcome.clients]),
+        Section("files", list(_files(outcome))),
+        Section("then", list(_consequences(outcome))),
+        Section("warnings", [caution.message for caution in plan.warnings], Style.PROBLEM),
+        refused(_refusals(outcome), in_error=len(outcome.refusals)),
+    ]
+
+
+def _change(change: PlannedChange) -> str:
+    return f"{change.column}  {change.from_type} -> {change.to_type}"
+
+
+def _widening_protocol(outcome: WideningOutcome) -> Iterator[str]:
+    plan = outcome.plan
+    if plan.protocol_after is None:
+        return
+    yield f"{protocol_versions(plan.protocol_before)} -> {protocol_versions(plan.protocol_after)}"
+    if plan.added_features:
+        yield f"added: {', '.join(plan.added_features)}"
+
+
+def protocol_versions(protocol: Action) -> str:
+    """Return the two versions of a protocol in words."""
+    return f"reader {protocol.get('minReaderVersion')}, writer {protocol.get('minWriterVersion')}"
+
+
+def client_line(client: ClientAccess) -> str:
+    """Return what a client can do afterwards."""
+    version = f"{'in' if client.client.is_exact else 'from'} {client.since}"
+    if client.reads is None:
+        verdict = "unknown"
+    elif not client.reads:
+        verdict = f"{f'loses {client.loses}, ' if client.loses_reads else ''}no known version reads it"
+        verdict += ", it only writes it" if client.writes else ""
+    elif client.writes:
+        verdict = f"reads and writes it {version}" if client.since else "reads and writes it"
+    else:
+        does = "may not write it" if client.writes is None else "does not write it"
+        does = "loses writing" if client.loses_writes else does
+        does = does if client.client.writes else "writes no tables"
+        verdict = f"reads it {version}, {does}" if client.since else f"reads it, {does}"
+    return f"{client.name}: {verdict}"
+
+
+def _files(outcome: WideningOutcome) -> Iterator[str]:
+    if outcome.impact is None or _is_impossible(outcome):
+        return
+    files = outcome.impact.files
+    rows = "" if files.rows is None else f", {plural(files.rows, 'row')}"
+    yield f"{plural(files.count, 'file')}, {format_size(files.size_bytes)}{rows} keep the older types"
+    if outcome.impact.partition_values is not None:
+        yield f"{plural(outcome.impact.partition_values, 'partition value')} will be read in the new type"
+
+
+def _is_impossible(outcome: WideningOutcome) -> bool:
+    """Return True if no option could make the change possible."""
+    return any(one.code == "widen.not-allowed" for one in outcome.refusals)
+
+
+def _consequences(outcome: WideningOutcome) -> Iterator[str]:
+    if _is_impossible(outcome):
+        return
+    yield "writers that started before the commit fail and must be restarted"
+    if all(one.code != "alter.streams" for one in outcome.plan.warnings):
+        yield "streaming readers stop at the commit and must be restarted with the new schema"

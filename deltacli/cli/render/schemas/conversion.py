@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 from deltacli.cli.render.columns import Column
-from deltacli.cli.render.json import envelope
 from deltacli.cli.render.paimon.history import is_told
 from deltacli.cli.render.text_form import write_table
 from deltacli.cli.results import Document, Emit, Grid, Listing, Result, RowGrid, line_of
 from deltacli.cli.terminal.term import Style, Terminal, encoded, visible
+from deltacli.documents import envelope
 from deltacli.operations.schemas.convert import Conversion
 from deltacli.operations.schemas.diff import SchemaDiff, field_of, shown
 from deltacli.paimon.casts import Loss

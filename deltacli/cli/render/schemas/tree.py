@@ -9,11 +9,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from deltacli.cli.render.columns import DRAWN_ROWS, Column
-from deltacli.cli.render.json import envelope
 from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, emit_lines
 from deltacli.cli.terminal.term import Style, Terminal, encoded, for_screen, shorten, visible
 from deltacli.delta.schema.names import PHYSICAL_NAME
 from deltacli.delta.schema.types import DataType, PrimitiveType, StructField, simple_name, walk
+from deltacli.documents import envelope
 from deltacli.typing import Json
 
 if TYPE_CHECKING:

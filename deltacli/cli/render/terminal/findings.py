@@ -11,21 +11,20 @@ from typing import TYPE_CHECKING, NamedTuple
 from rich.padding import Padding
 from rich.text import Text
 
-from deltacli.cli.render.json import dumps
 from deltacli.cli.render.terminal.console import Canvas
 from deltacli.cli.render.terminal.sections import grid
 from deltacli.cli.render.terminal.tables import matrix
-from deltacli.cli.render.validate.findings import advice_of, values_of
+from deltacli.cli.render.validate.findings import TableVerdict, advice_of, all_sentence, judge, values_of
 from deltacli.cli.render.validate.report import (
     CheckedTable,
     ValidationReport,
     place_name,
     worst_first,
 )
-from deltacli.cli.render.validate.verdict import TableVerdict, all_sentence, judge
 from deltacli.cli.terminal.term import Style, cells, pasted_lines
 from deltacli.delta.log.log_path import Place
 from deltacli.delta.rules.framework.base import Finding, Severity
+from deltacli.documents import dumps
 from deltacli.units import format_count, plural
 
 if TYPE_CHECKING:

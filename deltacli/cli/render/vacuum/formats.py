@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from deltacli.cli.render.aligned import ROWS_PER_SCREEN, texts_of, write_aligned
 from deltacli.cli.render.columns import Column
-from deltacli.cli.render.json import EncodedItems, dumps, envelope
 from deltacli.cli.render.text_form import write_table
-from deltacli.cli.results import BatchGrid, Document, Emit, Grid, Result, RowForm, line_of
+from deltacli.cli.results import BatchGrid, Document, Emit, EncodedItems, Grid, Result, RowForm, draw_if_drawn, line_of
 from deltacli.cli.terminal.term import Style, Terminal
+from deltacli.documents import dumps, envelope
 from deltacli.operations.vacuum.plan import VacuumOutcome
 from deltacli.typing import Json
 from deltacli.units import format_moment, format_size
@@ -57,12 +57,9 @@ class VacuumResult(Result):
         return vacuum_sections(self.plan, self.outcome, terminal)
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
-        if terminal.is_drawn:
-            from deltacli.cli.render.terminal.console import Canvas
-            from deltacli.cli.render.terminal.vacuum import draw_vacuum
+        from deltacli.cli.render.vacuum.screen import draw_vacuum
 
-            draw_vacuum(Canvas(sink, terminal), terminal, self.plan, self.outcome)
-        else:
+        if not draw_if_drawn(sink, terminal, lambda canvas: draw_vacuum(canvas, terminal, self.plan, self.outcome)):
             super().draw(sink, terminal)
         if self.lists and self.plan.files:
             sink.write(b"\n")

@@ -9,18 +9,16 @@ from deltacli.cli.render.sections import Section, refused
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.operations.vacuum.request import Mode
 from deltacli.patterns import pattern
-from deltacli.units import (
-    format_age,
-    format_duration,
-    format_moment,
-    format_size,
-    format_spans,
-    plural,
-)
+from deltacli.units import format_age, format_duration, format_moment, format_size, format_spans, plural
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from deltacli.cli.render.terminal.console import Canvas
+    from deltacli.cli.render.terminal.plans import PlanRow
     from deltacli.operations.vacuum.explain import ExplainedCommit, Explanation
     from deltacli.operations.vacuum.plan import Ages, Amount, Reason, Refusal, VacuumOutcome, VacuumPlan
+
 
 _NAMED = 5
 _FAILURES = 10
@@ -246,3 +244,70 @@ def _commit(commit: ExplainedCommit) -> str:
     when = "at an unknown time" if commit.timestamp_ms is None else f"{format_moment(commit.timestamp_ms)} UTC"
     words = [f"{commit.version}, {when}, {commit.action}", commit.operation or "", commit.detail]
     return ", ".join(word for word in words if word)
+
+
+_ABOVE = ("table", "version", "cutoff", "mode", "limited to")
+_IN_TABLE = ("delete", "planned", "keep", "refused")
+
+
+def draw_vacuum(canvas: Canvas, terminal: Terminal, plan: VacuumPlan, outcome: VacuumOutcome | None) -> None:
+    """Draw what is deleted and kept, the versions that lose files, and what became of the plan."""
+    from deltacli.cli.render.terminal.plans import draw_parts, plan_table, refusal_rows, section_rows
+
+    sections = vacuum_sections(plan, outcome, terminal)
+    above = [section for section in sections if section.label in _ABOVE]
+    below = [section for section in sections if section.label not in (*_ABOVE, *_IN_TABLE)]
+    rows = list(_drawn_rows(plan, terminal, "delete" if outcome is None else "planned"))
+    draw_parts(
+        canvas,
+        section_rows(canvas, above),
+        plan_table(canvas, rows, "age or reason"),
+        [
+            *_examples(canvas, plan),
+            *_strip(canvas, plan),
+            *section_rows(canvas, below),
+            *refusal_rows(
+                canvas, [(one.message, one.code, one.override) for one in plan.refusals], error_has_code=True
+            ),
+        ],
+    )
+
+
+def _drawn_rows(plan: VacuumPlan, terminal: Terminal, verb: str) -> Iterator[PlanRow]:
+    from deltacli.cli.render.terminal.plans import PlanRow
+
+    if len(plan.totals) != 1:
+        yield PlanRow(verb, "all" if plan.files else "nothing", plan.files, plan.size_bytes if plan.files else None)
+    for reason, total in plan.totals.items():
+        ages = span_of_ages(plan, total.ages, terminal)
+        yield PlanRow(verb, kind_name(reason), total.amount.files, total.amount.size_bytes, ages)
+    kept = plan.kept
+    if kept.live.files:
+        yield PlanRow("keep", "live", *kept.live, "in the newest version")
+    for name, why in kept_kinds(plan).items():
+        count = getattr(kept, name)
+        if count:
+            yield PlanRow("keep", name.replace("outside_selection", "not selected"), count, None, why)
+    if kept.foreign.files:
+        yield PlanRow(UNRECOGNIZED, "kept", *kept.foreign, "--include-foreign deletes them")
+
+
+def _examples(canvas: Canvas, plan: VacuumPlan) -> Iterator[tuple[str, RenderableType]]:
+    """Yield some of the files that are not part of a table."""
+    names = plan.kept.foreign_examples[:5]
+    for number, name in enumerate(names):
+        yield "" if number else UNRECOGNIZED, canvas.text(name)
+    if names and plan.kept.foreign.files > len(names):
+        yield "", canvas.text(f"and {plan.kept.foreign.files - len(names):,} more")
+
+
+def _strip(canvas: Canvas, plan: VacuumPlan) -> Iterator[tuple[str, RenderableType]]:
+    """Yield the versions that lose files and those that do not."""
+    from deltacli.cli.render.terminal.plans import version_strip
+
+    reach = plan.reach
+    if reach.first_version is None:
+        return
+    first = reach.first_version if reach.oldest_before is None else min(reach.oldest_before, reach.first_version)
+    if first <= plan.snapshot_version:
+        yield "versions", version_strip(canvas, first, plan.snapshot_version, reach.lost, label_cells=16)

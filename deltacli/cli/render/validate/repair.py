@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from deltacli.cli.render.columns import item_columns
-from deltacli.cli.render.json import envelope
 from deltacli.cli.render.sections import Section, refused
 from deltacli.cli.results import Listing, Outcome
 from deltacli.cli.terminal.term import Style
 from deltacli.delta.rules.framework.base import Severity
+from deltacli.documents import envelope
 from deltacli.operations.repair.plan import StepState
 from deltacli.units import format_size, plural
 

@@ -9,12 +9,12 @@ from typing import BinaryIO
 
 from deltacli.cli.formats import FORMATS, Content, Format
 from deltacli.cli.render.columns import Column
-from deltacli.cli.render.json import SCHEMA_VERSION
 from deltacli.cli.render.text_form import write_table
 from deltacli.cli.render.validate.findings import STYLES, fix_sentence
 from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, emit_lines
 from deltacli.cli.terminal.term import Style, Terminal, for_screen
 from deltacli.delta.rules.framework.base import Rule
+from deltacli.documents import SCHEMA_VERSION
 from deltacli.errors import UsageError
 from deltacli.typing import Json
 

@@ -6,16 +6,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
-from deltacli.cli.render.json import dumps, envelope
 from deltacli.cli.render.sections import NOT_THE_NEWEST, Section
 from deltacli.cli.results import Document, Emit, Grid, Result, draw_if_drawn, grid_of, line_of
-from deltacli.cli.terminal.term import Style
+from deltacli.cli.terminal.term import Style, cells
+from deltacli.documents import dumps, envelope
 from deltacli.operations.schemas.diff import shown
 from deltacli.paimon.schema_changes import ChangeKind
 from deltacli.typing import Json
 from deltacli.units import format_count, format_moment, format_size, plural
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from deltacli.cli.render.terminal.console import Canvas
     from deltacli.cli.terminal.term import Terminal
     from deltacli.operations.diff.rows import RowDiff
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from deltacli.operations.restore.difference import Amount
     from deltacli.operations.table.version import Snapshot
     from deltacli.paimon.schema_changes import Change
+
 
 FIXED = ("change", "rowsFrom", "rowsTo", "columns")
 _COLUMNS = ("path", "change", "kind", "sizeBytes")
@@ -58,12 +61,7 @@ class _Compared(Result):
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
         said = self.sections(terminal)
 
-        def draw(canvas: Canvas) -> None:
-            from deltacli.cli.render.terminal.diff import draw_diff
-
-            draw_diff(canvas, said)
-
-        if not draw_if_drawn(sink, terminal, draw):
+        if not draw_if_drawn(sink, terminal, lambda canvas: _draw(canvas, said)):
             super().draw(sink, terminal)
 
     @property
@@ -184,3 +182,19 @@ def _by_key(rows: RowDiff) -> Iterator[str]:
         yield f"{plural(counts.repeated, 'key')} in more than one row of a version"
     if rows.not_compared:
         yield f"not compared: {', '.join(rows.not_compared)}"
+
+
+_STYLES = {"+": Style.ADDED, "-": Style.REMOVED, "~": Style.CHANGED}
+
+
+def _draw(canvas: Canvas, said: Sequence[Section]) -> None:
+    """Draw the sections of the text form."""
+    from deltacli.cli.render.terminal.plans import draw_parts
+
+    rows: list[tuple[str, RenderableType]] = []
+    room = canvas.width - max((cells(section.label) for section in said), default=0) - 2
+    for section in said:
+        for number, line in enumerate(section.lines):
+            style = _STYLES.get(line[:1], section.style) if line[1:2] == " " else section.style
+            rows.append(("" if number else section.label, canvas.text(line, style, room=room)))
+    draw_parts(canvas, rows)

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from deltacli.cli.invocation import invocation
 from deltacli.cli.render.columns import Column
-from deltacli.cli.render.json import envelope
 from deltacli.cli.render.sections import NOT_THE_NEWEST, Section
 from deltacli.cli.render.text_form import write_sections
 from deltacli.cli.results import Emit, Listing, line_of
 from deltacli.cli.terminal.shell import as_typed
 from deltacli.cli.terminal.term import Style
 from deltacli.delta.protocol.traits import OTHERS
+from deltacli.documents import envelope
 from deltacli.units import format_size, plural
 
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from deltacli.cli.render.columns import Column, item_columns
-from deltacli.cli.render.json import SCHEMA_VERSION
 from deltacli.cli.render.sections import Section
 from deltacli.cli.render.text_form import write_sections
 from deltacli.cli.results import Listing, Outcome
 from deltacli.cli.terminal.term import Style, Terminal
+from deltacli.documents import SCHEMA_VERSION
 from deltacli.typing import Json, JsonObject
 from deltacli.units import format_age, format_moment, format_size, format_timestamp, plural
 

@@ -1,1 +1,0 @@
-"""What `doctor` shows: stores and their permissions, and tables."""

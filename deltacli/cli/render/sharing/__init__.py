@@ -1,1 +1,0 @@
-"""Results of `share`: recipients, tokens, profiles, and the check of a configuration."""
