@@ -15,7 +15,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from deltacli.cli.command_tree import COMMANDS, EXITS
+from deltacli.cli.command_tree import COMMANDS, EXITS, setting
 from deltacli.cli.help_topics import listed
 from deltacli.delta.protocol.features import FEATURES, Feature
 from deltacli.delta.protocol.known_properties import CHOICES, MEANINGS, NUMBERS, PATTERNS, kind_of, known_keys
@@ -238,7 +238,7 @@ def _exit_codes() -> Iterator[tuple[str, Json]]:
     """Yield what each exit code means, and the commands that can give it."""
     having: dict[int, list[str]] = {}
     for command, module in COMMANDS.items():
-        for code in import_module(module).EXIT_CODES:
+        for code in setting(import_module(module), "EXIT_CODES", command):
             having.setdefault(code, []).append(command)
     for code, text in EXIT_CODES.items():
         own = EXITS.get(code, {})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from deltacli.cli.render.history import history_columns
+from deltacli.cli.render.history_columns import history_columns
 from deltacli.delta.log.commit_lines import KNOWN_ACTIONS
 from deltacli.delta.rules.framework.catalogue import CATALOGUE
 from deltacli.operations.explain.known_clients import known_clients, paimon_clients

@@ -22,6 +22,7 @@ from deltacli.cli.command_tree import (
     is_command,
     move_shared_options,
     path_of,
+    setting,
     with_current_options,
 )
 from deltacli.cli.errors import report_details, report_error, say_document, wants_json
@@ -109,11 +110,11 @@ def build_app(at: Path | None = None) -> typer.Typer:
         module = import_module(COMMANDS[name])
         command = with_shared_options(
             getattr(module, last.replace("-", "_")),
-            getattr(module, "FORMATS", AnyFormat),
-            runs_on_cluster=getattr(module, "RUNS_ON_CLUSTER", False),
-            names_choose=getattr(module, "NAMES_CHOOSE", True),
+            setting(module, "FORMATS", name, AnyFormat),
+            runs_on_cluster=setting(module, "RUNS_ON_CLUSTER", name, default=False),
+            names_choose=setting(module, "NAMES_CHOOSE", name, default=True),
         )
-        group, ending = groups[tuple(above)], _exits(name, module.EXIT_CODES)
+        group, ending = groups[tuple(above)], _exits(name, setting(module, "EXIT_CODES", name))
         group.command(last, cls=_Command, epilog=ending, context_settings=_CONTEXT)(command)
     return app
 

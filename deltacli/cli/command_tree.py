@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from types import ModuleType
+from typing import Any
 
 from deltacli.cli.invocation import ASK_FOR_HELP
 from deltacli.cli.options.global_options import TAKES_VALUE
@@ -16,36 +18,36 @@ COMMANDS: Mapping[str, str] = {
     "checkpoint": "deltacli.cli.commands.checkpoint",
     "completion": "deltacli.cli.commands.completion",
     "diff": "deltacli.cli.commands.diff",
-    "doctor access": "deltacli.cli.commands.doctor.access",
-    "doctor storage": "deltacli.cli.commands.doctor.storage",
+    "doctor access": "deltacli.cli.commands.doctor.store",
+    "doctor storage": "deltacli.cli.commands.doctor.store",
     "doctor table": "deltacli.cli.commands.doctor.table",
     "explain": "deltacli.cli.commands.explain",
-    "features": "deltacli.cli.commands.features",
-    "fleet check": "deltacli.cli.commands.fleet.check",
-    "fleet init": "deltacli.cli.commands.fleet.init",
+    "features": "deltacli.cli.commands.settings",
+    "fleet check": "deltacli.cli.commands.fleet.policy_file",
+    "fleet init": "deltacli.cli.commands.fleet.policy_file",
     "fleet plan": "deltacli.cli.commands.fleet.plan",
     "fleet run": "deltacli.cli.commands.fleet.run",
     "fleet status": "deltacli.cli.commands.fleet.status",
     "history": "deltacli.cli.commands.history",
     "log backup": "deltacli.cli.commands.log.backups",
     "log cat": "deltacli.cli.commands.log.cat",
-    "log compact": "deltacli.cli.commands.log.compact",
-    "log crc": "deltacli.cli.commands.log.crc",
+    "log compact": "deltacli.cli.commands.log.derived",
+    "log crc": "deltacli.cli.commands.log.derived",
     "log expire": "deltacli.cli.commands.log.expire",
     "log restore": "deltacli.cli.commands.log.backups",
     "optimize": "deltacli.cli.commands.optimize",
-    "properties": "deltacli.cli.commands.properties",
+    "properties": "deltacli.cli.commands.settings",
     "reach": "deltacli.cli.commands.reach",
     "read": "deltacli.cli.commands.rows",
     "repair": "deltacli.cli.commands.repair",
     "restore": "deltacli.cli.commands.restore",
-    "schema convert": "deltacli.cli.commands.schema.convert",
-    "schema diff": "deltacli.cli.commands.schema.diff",
-    "schema show": "deltacli.cli.commands.schema.show",
+    "schema convert": "deltacli.cli.commands.schema",
+    "schema diff": "deltacli.cli.commands.schema",
+    "schema show": "deltacli.cli.commands.schema",
     "share changes": "deltacli.cli.commands.share.rows",
-    "share check": "deltacli.cli.commands.share.check",
+    "share check": "deltacli.cli.commands.share.configuration",
     "share head": "deltacli.cli.commands.share.rows",
-    "share init": "deltacli.cli.commands.share.init",
+    "share init": "deltacli.cli.commands.share.configuration",
     "share key rotate": "deltacli.cli.commands.share.key",
     "share ls": "deltacli.cli.commands.share.contents",
     "share profile check": "deltacli.cli.commands.share.profile",
@@ -70,7 +72,8 @@ COMMANDS: Mapping[str, str] = {
     "validate": "deltacli.cli.commands.validate",
     "widen-type": "deltacli.cli.commands.widen_type",
 }
-"""Command -> the module that holds a function named like its last word, EXIT_CODES, and FORMATS where they are its own.
+"""Command -> the module that holds a function named like its last word, EXIT_CODES, and FORMATS where they are its own,
+as `setting` reads them.
 
 Only the modules of the selected commands are imported. A command of a group is `GROUP COMMAND`.
 """
@@ -266,6 +269,12 @@ WITHOUT_TABLE = frozenset(
     - {("fleet", "init"), ("share", "init")}
 )
 """Commands whose first argument is not a table, nor a directory of tables."""
+
+
+def setting(module: ModuleType, name: str, command: str, default: Any = None) -> Any:
+    """Return a setting of a command, which its module has for all of its commands, or by their last words."""
+    found = getattr(module, name, default)
+    return found.get(command.rpartition(" ")[2], default) if isinstance(found, dict) else found
 
 
 def is_command(path: Path) -> bool:

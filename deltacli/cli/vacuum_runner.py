@@ -1,4 +1,4 @@
-"""One run of `vacuum` on a Delta table: plan, ask, delete; or save, apply or explain a plan."""
+"""A run of `vacuum` on a Delta table: plan, ask, delete; or save, apply or explain a plan; or empty the quarantine."""
 
 from __future__ import annotations
 
@@ -10,19 +10,25 @@ from deltacli.cli.invocation import invocation
 from deltacli.cli.options.common_options import BranchOption, DryRunOption, YesOption
 from deltacli.cli.options.run import Run
 from deltacli.cli.options.targets import require_target
+from deltacli.cli.render.sections import Section
+from deltacli.cli.results import Outcome
 from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.cli.terminal.shell import again, again_with, again_without, quoted, quoted_table, without_option
+from deltacli.cli.terminal.term import Style
 from deltacli.errors import DeltacliError, PartlyDone, Refused
 from deltacli.operations.vacuum.plan import VacuumOutcome
 from deltacli.operations.vacuum.request import VacuumRequest
 from deltacli.request_fields import OF_DELTA, OF_PAIMON, Kind, option
-from deltacli.units import format_size, plural
+from deltacli.units import format_moment, format_size, plural
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
+    from deltacli.operations.quarantine.purge import PurgeOutcome, PurgePlan
     from deltacli.operations.vacuum.deleting import Record
     from deltacli.operations.vacuum.plan import VacuumPlan
 
+
+_NAMED = 5
 _SAVE_AGAIN = "deltacli vacuum {{table}} --save-plan plan.parquet {override}"
 
 
@@ -69,7 +75,8 @@ class VacuumCommand(NamedTuple):
     def carry_out(self) -> None:
         """Run the mode that the options select; at most one of them is given."""
         if self.how.purge_older_ms is not None:
-            self.purge(self.how.purge_older_ms)
+            assert self.request.quarantine is not None  # the command requires it
+            self.purge(self.request.quarantine, self.how.purge_older_ms)
         elif self.how.explain is not None:
             self.explain(self.how.explain)
         elif self.how.save_plan is not None:
@@ -91,13 +98,36 @@ class VacuumCommand(NamedTuple):
         if self._is_due(plan):
             self._report(plan, self._execute(plan, None, VacuumOutcome()))
 
-    def purge(self, older_ms: int) -> None:
-        """Empty the quarantine, and leave the table as it is."""
-        from deltacli.cli.purge_runner import purge
+    def purge(self, quarantine: str, older_ms: int) -> None:
+        """Empty a quarantine, and leave the table as it is. Raises Refused and PartlyDone where something is left that
+        should be gone.
+        """
+        from deltacli.operations.quarantine.purge import PurgeOutcome, execute_purge, plan_purge, require_purged
 
-        assert self.request.quarantine is not None  # the command requires it
-        how = self.how
-        purge(self.run, self.table, self.request.quarantine, older_ms, dry_run=how.dry_run, yes=how.yes)
+        plan, outcome = plan_purge(self.table, quarantine, older_ms), PurgeOutcome()
+        again_now = again(invocation.arguments)
+        if self.how.dry_run or not plan.due:
+            _show_purge(self.run, plan, None, dry_run=self.how.dry_run)
+            require_purged(plan, outcome, again=again_now)
+            if plan.due and not now_is_ahead(self.run):
+                self.run.say_next(again_without(invocation.arguments, "--dry-run"))
+            return
+        what = (
+            f"delete {plural(plan.files, 'file')} ({format_size(plan.size_bytes)}) of {plural(len(plan.due), 'plan')} "
+            f"from the quarantine {plan.quarantine}, for good"
+        )
+        require_confirmation(
+            self.run, what, yes=self.how.yes, show_plan=lambda: _show_purge(self.run, plan, None, dry_run=True)
+        )
+        require_now_is_not_ahead(self.run)
+        try:
+            execute_purge(self.table, plan, outcome)
+        except Interrupted as interruption:
+            done = f"{outcome.files:,} of {plural(plan.files, 'file')} deleted from the quarantine"
+            interruption.outcome = f"{done}; run the same command to continue"
+            raise
+        _show_purge(self.run, plan, outcome, dry_run=False)
+        require_purged(plan, outcome, again=again_now)
 
     def save(self, path: str) -> None:
         """Plan and save the plan. A refused plan is saved as well, then Refused is raised."""
@@ -285,3 +315,47 @@ def _done(plan: VacuumPlan, outcome: VacuumOutcome, in_flight: str | None) -> st
     elif outcome.start_version is not None:
         done += ", VACUUM END was not written" if in_flight is None else f", VACUUM END: {in_flight}"
     return done
+
+
+def _show_purge(run: Run, plan: PurgePlan, outcome: PurgeOutcome | None, *, dry_run: bool) -> None:
+    from deltacli.operations.quarantine.purge import PurgeOutcome
+
+    content = {**plan.as_json(), **(outcome or PurgeOutcome()).as_json(), "dryRun": dry_run}
+    columns = ("quarantine", "tableId", "plans", "files", "sizeBytes", "oldestMs", "newestMs", "deleted")
+    deleted = 0 if outcome is None else outcome.files
+    due = content["due"]
+    assert isinstance(due, dict)
+    row = {"quarantine": plan.quarantine, "tableId": plan.table_id, **due, "deleted": deleted}
+    run.write(Outcome("vacuum-purge", plan.table, content, lambda: _purge_sections(plan, outcome), [row], columns))
+
+
+def _purge_sections(plan: PurgePlan, outcome: PurgeOutcome | None) -> list[Section]:
+    planned = "nothing"
+    if not (plan.due or plan.young or plan.unnamed or plan.refusals or plan.incomplete):
+        planned = "nothing: no copies of this table are there"
+    if plan.due:
+        times = [due.mark[1] for due in plan.due]
+        spans = " to ".join(dict.fromkeys(f"{format_moment(moment)} UTC" for moment in (min(times), max(times))))
+        amount = f"{plural(plan.files, 'file')}, {format_size(plan.size_bytes)}"
+        planned = f"{amount}, of {plural(len(plan.due), 'plan')}: {spans}"
+    return [
+        Section("table", [plan.table]),
+        Section("quarantine", [f"{plan.quarantine}/{plan.table_id}"]),
+        Section("cutoff", [f"plans older than {format_moment(plan.cutoff_ms)} UTC"]),
+        Section("delete" if outcome is None else "planned", [planned]),
+        Section("incomplete", [f"{one}: its vacuum did not end" for one in plan.incomplete]),
+        Section("keep", [f"{plural(plan.young, 'plan')}, not older"] if plan.young else []),
+        Section("unnamed", _unnamed(plan)),
+        Section("refused", [f"{directory}: {why}" for directory, why in plan.refusals], Style.PROBLEM),
+        *([] if outcome is None else [Section("deleted", [plural(outcome.files, "file")])]),
+        *([] if outcome is None else [Section("failed", [": ".join(one) for one in outcome.failed[:_NAMED]])]),
+    ]
+
+
+def _unnamed(plan: PurgePlan) -> list[str]:
+    """Return what stays because no manifest names it."""
+    if not plan.unnamed:
+        return []
+    named = list(plan.unnamed[:_NAMED])
+    more = len(plan.unnamed) - len(named)
+    return [f"kept, {len(plan.unnamed):,} that no manifest names", *named, *([f"and {more:,} more"] if more else [])]

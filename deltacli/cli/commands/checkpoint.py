@@ -10,8 +10,8 @@ import typer
 
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.asked import Asked
-from deltacli.cli.options.chosen_version import chosen_version, parse_moment_of
 from deltacli.cli.options.common_options import TableArgument, TimestampOption, VersionOption
+from deltacli.cli.options.moments import chosen_version, parse_moment_of
 from deltacli.cli.options.run import Run
 from deltacli.cli.results import Outcome
 from deltacli.cli.terminal.interrupts import Interrupted
@@ -125,7 +125,7 @@ def _write(run: Run, opened: Table, table: str, request: CheckpointRequest, *, d
 
 
 def _note(run: Run, plan: CheckpointPlan) -> None:
-    from deltacli.cli.options.chosen_version import EXPLAINED
+    from deltacli.cli.options.moments import EXPLAINED
 
     for problem in plan.snapshot.problems:
         run.note(f"note: {problem}: {EXPLAINED[problem]}")

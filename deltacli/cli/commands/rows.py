@@ -11,9 +11,8 @@ import typer
 from deltacli.cli.formats import PARQUET, RowFormat
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.asked import Asked
-from deltacli.cli.options.chosen_version import note_findings, parse_moment_of
 from deltacli.cli.options.common_options import TableArgument, TimestampOption, VersionOption
-from deltacli.cli.options.moments import parse_moment
+from deltacli.cli.options.moments import note_findings, parse_moment, parse_moment_of
 from deltacli.cli.options.rows import (
     LimitOption,
     note_what_is_missing,

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 
 from deltacli.cli.formats import PARQUET, RowFormat
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.chosen_version import note_findings, parse_moment_of
 from deltacli.cli.options.common_options import (
     BranchOption,
     DdlOption,
@@ -19,6 +18,7 @@ from deltacli.cli.options.common_options import (
     TimestampOption,
     VersionOption,
 )
+from deltacli.cli.options.moments import note_findings, parse_moment_of
 from deltacli.cli.options.rows import ColumnsOption, LimitOption, require_file, settle_limit, write_directory
 from deltacli.cli.options.run import Run
 from deltacli.cli.options.table_formats import Handle, ask, require_one_point

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from deltacli.cli.formats import JSON, TableFormat
-from deltacli.cli.options.chosen_version import chosen_version, parse_moment_of
 from deltacli.cli.options.common_options import TableArgument, TimestampOption
+from deltacli.cli.options.moments import chosen_version, parse_moment_of
 from deltacli.cli.options.run import Run
 from deltacli.errors import UsageError
 from deltacli.units import plural

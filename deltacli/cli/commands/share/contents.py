@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from deltacli.cli.options.chosen_version import parse_moment_of
 from deltacli.cli.options.common_options import TimestampOption, VersionOption
+from deltacli.cli.options.moments import parse_moment_of
 from deltacli.cli.options.run import Run
 from deltacli.cli.options.shared_tables import SharedTableArgument, SharesArgument, open_shared, open_shares
 

@@ -12,9 +12,9 @@ import typer
 
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.asked import Asked
-from deltacli.cli.options.chosen_version import parse_moment_of
 from deltacli.cli.options.common_options import DryRunOption, TimestampOption, VersionOption
 from deltacli.cli.options.global_options import ColourChoice
+from deltacli.cli.options.moments import parse_moment_of
 from deltacli.cli.options.run import Run
 from deltacli.cli.options.shared_tables import SharedTableArgument, open_shared
 from deltacli.cli.options.targets import directory_of, require_directory, require_target

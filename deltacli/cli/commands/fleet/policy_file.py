@@ -1,4 +1,4 @@
-"""`deltacli fleet init`."""
+"""`deltacli fleet init` and `deltacli fleet check`: the policy file is written and checked."""
 
 from __future__ import annotations
 
@@ -9,9 +9,13 @@ import typer
 from deltacli.cli.options.fleet import FLEET_FILE, FleetFileArgument, fleet_command
 from deltacli.cli.options.run import Run
 from deltacli.cli.options.starting_file import find_tables, require_new, write_new
-from deltacli.errors import PartlyDone
+from deltacli.errors import EXIT_FINDINGS, PartlyDone
 
-EXIT_CODES = (0, 2, 3, 4, 5, 7, 70)
+EXIT_CODES = {
+    "init": (0, 2, 3, 4, 5, 7, 70),
+    "check": (0, 1, 2, 70),
+}
+
 _EXISTS = "fleet.exists"
 
 
@@ -48,3 +52,29 @@ def init(
     run.say_next(fleet_command("plan", file), also_in_pipe=True)
     if found.failures:
         raise typer.Exit(PartlyDone.exit_code)
+
+
+def check(run: Run, file: FleetFileArgument = FLEET_FILE) -> None:
+    """Check a policy file, without opening any table.
+
+    \b
+    Reports every problem with its line: text that is not TOML, unknown keys with
+    the nearest known one, invalid values, policies that are not defined or inherit
+    in a circle, groups without tables. Warns about what is valid and has no effect:
+    a retention without its override, a group whose tables all belong to groups
+    above it, paths of this machine that do not exist. Shows the steps of each
+    group, with all inherited keys. Exits with 1 if the file has errors; warnings do
+    not count.
+
+    \b
+    Examples:
+      deltacli fleet check
+      deltacli fleet check fleet.toml --json
+    """
+    from deltacli.cli.render.fleet.check import check_result
+    from deltacli.fleet.policy_file.checking import check_fleet_file
+
+    found = check_fleet_file(file)
+    run.write(check_result(found))
+    if found.errors:
+        raise typer.Exit(EXIT_FINDINGS)

@@ -1,0 +1,120 @@
+"""`deltacli doctor access TABLE` and `deltacli doctor storage TABLE`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from deltacli.cli.confirmation import require_confirmation
+from deltacli.cli.invocation import invocation
+from deltacli.cli.options.common_options import DryRunOption, TableArgument, YesOption
+from deltacli.cli.options.run import Run
+from deltacli.cli.terminal.shell import again_with, again_without, quoted_table
+from deltacli.errors import EXIT_FINDINGS, CredentialsMissing
+
+if TYPE_CHECKING:
+    from deltacli.operations.doctor.access import AccessReport
+    from deltacli.operations.doctor.storage import StorageReport
+
+
+EXIT_CODES = {
+    "access": (0, 1, 2, 3, 7, 70),
+    "storage": (0, 1, 2, 3, 4, 7, 70),
+}
+
+
+def access(
+    run: Run,
+    table: TableArgument,
+    yes: Annotated[bool, typer.Option("--yes", help="Also create, replace and delete a scratch file.")] = False,
+) -> None:
+    """Show the identity that a store sees, and the permissions that are missing.
+
+    \b
+    Names the identity and the source of its credentials, without secrets, and for
+    each command whether it has the permissions that it needs. Lists and reads
+    files of the table; writes nothing without --yes. Whether writing is allowed is
+    known without a write for local directories, for Google Cloud Storage, and for
+    keys and signatures of Azure. For others it is shown as unknown.
+    --yes creates, replaces and deletes a scratch file _deltacli-doctor-… in the
+    table directory to find out. Exits with 1 if a permission is missing.
+
+    \b
+    Examples:
+      deltacli doctor access s3://bucket/tbl
+      deltacli doctor access gs://bucket/tbl --json
+      deltacli doctor access ./tbl --yes
+    """
+    from deltacli.cli.render.doctor import access_result
+
+    report = _check(run, table, yes=yes)
+    run.write(access_result(report))
+    if not yes and any(permit.state == "unknown" for permit in report.permits.values()):
+        run.say_next(again_with(invocation.arguments, "--yes"))
+    elif not report.has_failed:
+        run.say_next(f"deltacli doctor storage {quoted_table(table)}")
+    elif report.findings:
+        run.say_next(f"deltacli help {report.findings[0].code}")
+    if report.has_failed:
+        raise typer.Exit(EXIT_FINDINGS)
+
+
+def _check(run: Run, table: str, *, yes: bool) -> AccessReport:
+    """Return what is known about the access to a table; a store without credentials is a report as well."""
+    from deltacli.operations.doctor.access import AccessReport, check_access, without_credentials
+    from deltacli.storage.probing.opening import subject_of
+
+    storage = run.open_other(table)
+    try:
+        return check_access(storage, subject_of(storage), writes=yes)
+    except CredentialsMissing as fault:
+        return without_credentials(AccessReport(storage.uri, storage.uri.partition("://")[0]), fault)
+
+
+def storage(run: Run, table: TableArgument, dry_run: DryRunOption = False, yes: YesOption = False) -> None:
+    """Probe what the store of a table guarantees, on scratch files.
+
+    \b
+    Tests conditional creation, alone and by several writers at once, conditional
+    replacement, the order and the consistency of listings, reads of ranges,
+    deletion, and the clock of the store. About 20 small files are written in the
+    table directory, named _deltacli-doctor-…, which no engine reads and no vacuum
+    deletes, and deleted at the end. The log is not touched. Exits with 1 if the
+    store does not guarantee what deltacli relies on. A conditional replacement is
+    reported, but not needed.
+
+    \b
+    Examples:
+      deltacli doctor storage s3://bucket/tbl --dry-run  # list the probes
+      deltacli doctor storage s3://bucket/tbl --yes
+      deltacli doctor storage ./tbl --yes --json
+    """
+    from deltacli.operations.doctor.storage import plan_probes, probe_storage, require_directory
+    from deltacli.storage.probing.opening import subject_of
+
+    opened = run.open_other(table, writes=not dry_run)
+    require_directory(opened)
+    subject = subject_of(opened)
+    if subject is None:
+        from deltacli.storage.base import no_atomic_create
+
+        raise no_atomic_create(opened.uri, "this store is not known to create files atomically")
+    plan = plan_probes(opened.uri, subject)
+    if dry_run:
+        _show(run, plan)
+        run.say_next(again_without(invocation.arguments, "--dry-run"))
+        return
+    what = f"write and delete about 20 scratch files in {opened.uri}"
+    require_confirmation(run, what, yes=yes, show_plan=lambda: _show(run, plan))
+    report = probe_storage(opened.uri, subject, run.clock, run.progress)
+    _show(run, report)
+    if report.has_failed:
+        raise typer.Exit(EXIT_FINDINGS)
+    run.say_next(f"deltacli doctor access {quoted_table(table)}")
+
+
+def _show(run: Run, report: StorageReport) -> None:
+    from deltacli.cli.render.doctor import storage_result
+
+    run.write(storage_result(report))

@@ -1,0 +1,126 @@
+"""`deltacli log crc TABLE` and `deltacli log compact TABLE`, which write files that follow from the commits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from deltacli.cli.invocation import invocation
+from deltacli.cli.options.common_options import TableArgument, TimestampOption, VersionOption
+from deltacli.cli.options.moments import chosen_version
+from deltacli.cli.options.run import Run
+from deltacli.cli.render.sections import Section
+from deltacli.cli.results import Outcome
+from deltacli.cli.terminal.shell import again_without, quoted_table
+from deltacli.documents import dumps
+from deltacli.errors import EXIT_FINDINGS
+from deltacli.units import format_count, format_size, plural
+
+if TYPE_CHECKING:
+    from deltacli.operations.log.compact_log import Compaction
+    from deltacli.operations.log.version_checksum import ChecksumReport
+
+
+EXIT_CODES = {
+    "compact": (0, 2, 3, 4, 7, 70),
+    "crc": (0, 1, 2, 3, 4, 7, 70),
+}
+
+
+def crc(
+    run: Run,
+    table: TableArgument,
+    version: VersionOption = None,
+    timestamp: TimestampOption = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Compare only; write nothing.")] = False,
+) -> None:
+    """Write a missing version checksum, or compare an existing one.
+
+    \b
+    Other engines read protocol and metadata from N.crc, and check their own
+    replay against it. Only fields that can be computed exactly from the log are
+    written; an existing file is compared with the log and never replaced. To
+    compare all of them: deltacli validate TABLE --select 'crc.*'.
+
+    \b
+    Examples:
+      deltacli log crc ./tbl
+      deltacli log crc ./tbl --version 12 --json
+    """
+    from deltacli.operations.log.version_checksum import ChecksumStatus, check_or_write_checksum
+
+    opened = run.open_table(table, writes=not dry_run)
+    report = check_or_write_checksum(opened, chosen_version(opened, version, timestamp), dry_run=dry_run)
+    content = report.as_json()
+    columns = ("version", "path", "status", "differences")
+    run.write(
+        Outcome("log-crc", opened.uri, content, lambda: _checksum_sections(opened.uri, report), [content], columns)
+    )
+    if report.status in (ChecksumStatus.DIFFERS, ChecksumStatus.UNREADABLE):
+        run.say_next(f"deltacli validate {quoted_table(table)} --select 'crc.*'", also_in_pipe=True)
+        raise typer.Exit(EXIT_FINDINGS)
+    if report.status is ChecksumStatus.MISSING:
+        run.say_next(again_without(invocation.arguments, "--dry-run"))
+
+
+def _checksum_sections(uri: str, report: ChecksumReport) -> list[Section]:
+    words = {"missing": "would be written", "agrees": "exists and matches the log"}
+    differences = [
+        f"{name} is {dumps(ours).decode()[:60]}, expected from the log: {dumps(theirs).decode()[:60]}"
+        for name, ours, theirs in report.differences
+    ]
+    return [
+        Section("table", [uri]),
+        Section("version", [str(report.version)]),
+        Section("checksum", [f"{report.path} {words.get(report.status, report.status.value)}"]),
+        Section("differences", differences),
+        Section("fields", [", ".join(report.fields)]),
+    ]
+
+
+def compact(
+    run: Run,
+    table: TableArgument,
+    first: Annotated[int, typer.Option("--from", metavar="V", help="First commit of the range.", show_default=False)],
+    last: Annotated[int, typer.Option("--to", metavar="V", help="Last commit of the range.", show_default=False)],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be written; write nothing.")] = False,
+) -> None:
+    """Write a log compaction: one file for the commits X to Y.
+
+    \b
+    Readers that support compactions read it in place of its commits. Every
+    remove and every removed domain is kept, whatever its age, so that the file is
+    correct with any checkpoint. It is read back and compared with the commits.
+    An existing file is never replaced.
+
+    \b
+    Examples:
+      deltacli log compact ./tbl --from 11 --to 14
+      deltacli log compact ./tbl --from 11 --to 14 --dry-run
+    """
+    from deltacli.operations.log.compact_log import compact_log
+
+    opened = run.open_table(table, writes=not dry_run)
+    found = compact_log(opened, first, last, dry_run=dry_run)
+    content = found.as_json()
+    columns = ("path", "sizeBytes")
+    run.write(
+        Outcome("log-compact", opened.uri, content, lambda: _compaction_sections(opened.uri, found), [content], columns)
+    )
+    if dry_run and not found.skipped:
+        run.say_next(again_without(invocation.arguments, "--dry-run"))
+    elif not dry_run:
+        run.say_next(f"deltacli validate {quoted_table(table)}")
+
+
+def _compaction_sections(uri: str, found: Compaction) -> list[Section]:
+    outcome = "would be written" if found.dry_run else "already exists" if found.skipped else "written"
+    commits = plural(found.last - found.first + 1, "commit")
+    return [
+        Section("table", [uri]),
+        Section("compaction", [f"{found.path}, {outcome}"]),
+        Section("stands for", [f"{commits}, {format_size(found.commit_bytes)}"]),
+        Section("size", [format_size(found.size_bytes)]),
+        Section("actions", [", ".join(f"{format_count(n)} {kind}" for kind, n in sorted(found.actions.items()))]),
+    ]

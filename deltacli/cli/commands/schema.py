@@ -1,0 +1,254 @@
+"""`deltacli schema show|diff|convert`, for tables of both formats, and the points of a table that they accept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from deltacli.cli.confirmation import require_confirmation
+from deltacli.cli.invocation import invocation
+from deltacli.cli.options.common_options import (
+    BranchOption,
+    SchemaIdOption,
+    SnapshotIdOption,
+    TableArgument,
+    TagOption,
+    TimestampOption,
+    VersionOption,
+    YesOption,
+)
+from deltacli.cli.options.moments import parse_moment_of
+from deltacli.cli.options.run import Run
+from deltacli.cli.options.table_formats import Answer, Handle, ask, require_one_point
+from deltacli.cli.terminal.shell import again_with, quoted_table
+from deltacli.errors import EXIT_FINDINGS, NotATable, UsageError
+from deltacli.request_fields import OF_DELTA, OF_PAIMON
+from deltacli.units import plural
+
+if TYPE_CHECKING:
+    from deltacli.operations.schemas.described import DescribedSchema
+
+
+EXIT_CODES = {
+    "show": (0, 2, 3, 7, 70),
+    "diff": (0, 1, 2, 3, 7, 70),
+    "convert": (0, 2, 3, 4, 7, 70),
+}
+
+NAMES_CHOOSE = {"convert": False}
+"""The text is the schema in its own form, which is JSON for most, so `.json` does not ask for the document."""
+
+
+def show(run: Run, table: TableArgument, *, point: SchemaPoint) -> None:
+    """Show the schema of a Delta or Paimon table as a tree.
+
+    \b
+    The same as snapshot --schema. The JSON document has the schema as the table
+    stores it.
+
+    \b
+    Examples:
+      deltacli schema show ./tbl
+      deltacli schema show ./tbl --version 12 --json
+      deltacli schema show ./paimon_tbl --branch dev --schema-id 3
+    """
+    run.write(point.open(run, table, lambda opened: opened.schema(**vars(point))))
+    run.say_next(f"deltacli schema convert {quoted_table(table)} --to ddl")
+
+
+Other = Annotated[
+    str | None,
+    typer.Argument(metavar="[OTHER]", help="Table to compare with.  [default: TABLE]", show_default=False),
+]
+
+
+From = Annotated[
+    str | None,
+    typer.Option("--from", metavar="POINT", help="Point of TABLE.  [default: the newest schema]", show_default=False),
+]
+
+
+To = Annotated[
+    str | None,
+    typer.Option("--to", metavar="POINT", help="Point of OTHER.  [default: the newest schema]", show_default=False),
+]
+
+
+def diff(run: Run, table: TableArgument, other: Other = None, *, first: From = None, last: To = None) -> None:
+    """Show what changes from one schema to another; exit 1 if something does.
+
+    \b
+    The tables may have different formats; types are named as in SQL. A POINT is
+    version:N of a Delta table, and schema:N, snapshot:N, tag:T or branch:B of a
+    Paimon table; branch:B,schema:N is a schema of a branch. Columns of one
+    history are matched by their ids, so that a renamed column is not a dropped
+    and an added one. Columns of different tables and branches are matched by name.
+    Options are compared only if both tables have the same format. Either can be a
+    file, as in schema convert.
+
+    \b
+    Examples:
+      deltacli schema diff ./tbl --from version:3
+      deltacli schema diff ./paimon_tbl --from schema:0 --to tag:first
+      deltacli schema diff ./paimon_tbl --to branch:dev
+      deltacli schema diff ./tbl ./paimon_tbl --json
+    """
+    from deltacli.cli.render.schemas.conversion import diff_result
+    from deltacli.operations.schemas.diff import diff_schemas
+
+    begin, end = parse_point(first, "--from"), parse_point(last, "--to")
+    if other is None and begin == end:
+        raise UsageError("the schema is compared with itself", facts={"expected": "OTHER, --from POINT or --to POINT"})
+    found = diff_schemas(begin.describe(run, table), end.describe(run, other or table))
+    run.write(diff_result(found))
+    if found.changes:
+        raise typer.Exit(EXIT_FINDINGS)
+    run.note("note: the schemas are equal")
+
+
+class FormatChoice(StrEnum):
+    DELTA = "delta"
+    PAIMON = "paimon"
+    ARROW = "arrow"
+    DDL = "ddl"
+
+
+Form = Annotated[
+    FormatChoice,
+    typer.Option("--to", metavar="|".join(FormatChoice), help="Form of the result.", show_default=False),
+]
+
+
+def convert(
+    run: Run,
+    table: TableArgument,
+    *,
+    to: Form,
+    point: SchemaPoint,
+    yes: YesOption = False,
+) -> None:
+    """Write the schema of a table or file in the form of another format.
+
+    \b
+      delta    a schemaString: the JSON in the metaData action
+      paimon   a schema file as Java writes it, for a new table
+      arrow    an Arrow schema; the JSON document has its IPC message, too
+      ddl      CREATE TABLE in Spark SQL (Delta) or Flink SQL (Paimon)
+
+    \b
+    What the other format cannot state is listed: lengths, digits of a second,
+    types, keys, default values. If something is lost the result is written only
+    with --yes. Options of the format itself, and field ids towards Delta, are left
+    out: a new table gets its own. Nothing is created or changed.
+    TABLE can be a file: a Paimon schema file, a schemaString of Delta, CREATE TABLE
+    of Flink SQL, Parquet, or Arrow IPC.
+
+    \b
+    Examples:
+      deltacli schema convert ./paimon_tbl --to delta
+      deltacli schema convert ./tbl --to paimon --output schema-0
+      deltacli schema convert ./tbl --version 3 --to arrow --json
+      deltacli schema convert ./paimon_tbl --tag first --to ddl --yes
+      deltacli schema convert part-0.parquet --to paimon
+    """
+    from deltacli.cli.render.schemas.conversion import ConversionResult, LossesResult
+    from deltacli.operations.schemas.convert import convert_schema
+
+    found = convert_schema(point.describe(run, table), to, now_ms=run.clock())
+    if found.lost:
+        what = f"write the schema as {to} without {plural(len(found.lost), 'part')} of it"
+        require_confirmation(run, what, yes=yes, show_plan=lambda: run.write(LossesResult(found)))
+    if run.format.is_for_eyes:
+        for loss in found.losses:
+            run.note(f"note: {loss.sentence}")
+    run.write(ConversionResult(found))
+
+
+_KINDS = ("version", "schema", "snapshot", "tag", "branch")
+
+
+@dataclass(frozen=True)
+class SchemaPoint:
+    """A point whose schema is shown, compared or converted; None means not named. `is_text`: it was given in one word,
+    such as `schema:3`.
+    """
+
+    version: VersionOption = None
+    timestamp: TimestampOption = None
+    schema_id: SchemaIdOption = None
+    snapshot_id: SnapshotIdOption = None
+    tag: TagOption = None
+    branch: BranchOption = None
+    is_text: bool = False
+
+    def open(self, run: Run, table: str, use: Callable[[Handle], Answer]) -> Answer:
+        """Return what `use` makes of the table. Raises UsageError for points that exclude each other or of another
+        format.
+        """
+        parse_moment_of(self.version, self.timestamp)
+        require_one_point(self.schema_id, self.snapshot_id, self.tag)
+        kinds = {"version:": self.version, "schema:": self.schema_id, "snapshot:": self.snapshot_id, "tag:": self.tag}
+        named = {kind: value for kind, value in {**kinds, "branch:": self.branch}.items() if value is not None}
+        given = {kind: OF_DELTA if kind == "version:" else OF_PAIMON for kind in named} if self.is_text else None
+        return ask(run, table, use, given=given)
+
+    def describe(self, run: Run, table: str) -> DescribedSchema:
+        """Return the schema at the point, or that in a file, in the columns of Paimon."""
+        try:
+            return self.open(run, table, lambda opened: opened.described(**vars(self)))
+        except NotATable as fault:
+            if fault.code != "table.path-is-file":
+                raise
+            return self._of_file(run, table)
+
+    def _of_file(self, run: Run, path: str) -> DescribedSchema:
+        from deltacli.operations.schemas.described import describe_file
+
+        if self != SchemaPoint():
+            raise UsageError(f"{path} is a file, which has no versions", code="usage.point")
+        directory, slash, name = path.rpartition("/")
+        return describe_file(run.open_other((directory or slash) if slash else "."), name)
+
+
+def parse_point(text: str | None, option: str) -> SchemaPoint:
+    """Return the point in `version:3`, `schema:3`, `snapshot:7`, `tag:T`, `branch:B`, or `branch:B,schema:3`.
+
+    Raises UsageError.
+    """
+    if text is None:
+        return SchemaPoint()
+    found: dict[str, str] = {}
+    for part in text.split(","):
+        kind, colon, value = part.strip().partition(":")
+        if kind not in _KINDS or not colon or not value or kind in found:
+            raise _no_point(option, text)
+        found[kind] = value
+    numbers = {kind: _number(found[kind], option, text) for kind in _KINDS[:3] if kind in found}
+    return SchemaPoint(
+        numbers.get("version"),
+        None,
+        numbers.get("schema"),
+        numbers.get("snapshot"),
+        found.get("tag"),
+        found.get("branch"),
+        is_text=True,
+    )
+
+
+def _number(value: str, option: str, text: str) -> int:
+    if not (value.isascii() and value.isdigit() and len(value) < 20 and int(value) < 1 << 63):
+        raise _no_point(option, text)
+    return int(value)
+
+
+def _no_point(option: str, text: str) -> UsageError:
+    return UsageError(
+        f"{option} {text!r} is not a point of a table",
+        code="usage.point",
+        facts={"expected": "version:N of a Delta table; schema:N, snapshot:N, tag:T or branch:B of a Paimon table"},
+        hint=again_with(invocation.arguments, option, f"version:{text}") if text.isdecimal() else None,
+    )
