@@ -34,7 +34,7 @@ TARGETS = (
     "deltacli/delta/rules",
     "deltacli/delta/rules/framework/raw_lines.py",
     "deltacli/delta/rules/framework/known_files.py",
-    "deltacli/delta/encoding/fingerprints.py",
+    "deltacli/delta/encoding/many_keys.py",
     "deltacli/delta/stats/columns.py",
     "deltacli/delta/checkpoint/comparison.py",
     "deltacli/delta/schema/type_changes.py",

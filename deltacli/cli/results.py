@@ -29,7 +29,7 @@ class EncodedItems:
 
 def block_of(texts: pyarrow.StringArray) -> EncodedItems:
     """Return a column of texts without nulls as one block, end to end."""
-    from deltacli.delta.encoding.row_pieces import text_of
+    from deltacli.delta.encoding.arrow_json import text_of
 
     return EncodedItems(len(texts), text_of(texts))
 
@@ -112,7 +112,7 @@ class BatchGrid(NamedTuple):
 
 def grid_of(names: Sequence[str], batches: Iterable[pyarrow.RecordBatch], *, null: str = "") -> BatchGrid:
     """Return batches with columns of these names as a grid; formats for people write null values as `null`."""
-    from deltacli.delta.encoding.row_pieces import pieces
+    from deltacli.delta.encoding.arrow_json import pieces
 
     return BatchGrid(names, lambda form: (form.block(piece.columns, piece.num_rows, null) for piece in pieces(batches)))
 

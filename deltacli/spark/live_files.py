@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.delta.paths.path_decoding import canonical, decode
+from deltacli.delta.paths import canonical, decode
 from deltacli.errors import DataUnreadable, FileMissing
 from deltacli.hints import command
 from deltacli.operations.read.scan import Selection, data_files

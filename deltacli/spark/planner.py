@@ -13,7 +13,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from deltacli.api.table import Table, open_table
-from deltacli.delta.schema.readable_rows import changed_fields, require_readable_rows
+from deltacli.delta.schema.type_changes import changed_fields, require_readable_rows
 from deltacli.delta.schema.types import ArrayType, MapType, PrimitiveType, StructField, StructType, holds
 from deltacli.errors import UsageError
 from deltacli.operations.read.scan import Selection

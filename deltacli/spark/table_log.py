@@ -22,13 +22,13 @@ from deltacli.delta.log.file_actions import action_schemas, whole_actions
 from deltacli.delta.log.replay import file_key
 from deltacli.delta.log.segment import LogFile
 from deltacli.delta.log.table_configuration import TableConfiguration
-from deltacli.delta.protocol.read_property import is_true
+from deltacli.delta.protocol.property_values import is_true
 from deltacli.delta.schema.allowed_widenings import canonical_name, is_allowed_change, was_allowed_in_preview
 from deltacli.delta.schema.column_differences import by_physical_name, differences, schema_id
 from deltacli.delta.schema.kinds import FIXED_TEXTS
-from deltacli.delta.schema.readable_rows import require_readable_rows
+from deltacli.delta.schema.type_changes import require_readable_rows
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
-from deltacli.delta.vectors.descriptor import unique_id
+from deltacli.delta.vectors import unique_id
 from deltacli.errors import FileMissing, Refused, Unreadable, UsageError, VersionAbsent
 from deltacli.operations.read.changes import (
     CHANGE_COLUMNS,

@@ -28,7 +28,7 @@ _MOST_ESCAPES = 4
 
 class Allowed(NamedTuple):
     """Prefixes outside a table below which its files may be opened: local directories without symbolic links, and URIs
-    as `deltacli.delta.paths.path_decoding.canonical` spells them.
+    as `deltacli.delta.paths.canonical` spells them.
     """
 
     directories: tuple[str, ...] = ()

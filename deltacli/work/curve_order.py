@@ -14,9 +14,8 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
-from deltacli.delta.clustering.curves import Curve, hilbert, z_order
-from deltacli.delta.clustering.range_ids import comparable, range_bounds, range_ids, ranks
-from deltacli.delta.encoding.multiset_digest import MultisetDigest
+from deltacli.delta.clustering.curves import Curve, comparable, hilbert, range_bounds, range_ids, ranks, z_order
+from deltacli.delta.encoding.digests import MultisetDigest
 from deltacli.typing import ArrowArray
 from deltacli.work.spill import SpillFile, require_space
 

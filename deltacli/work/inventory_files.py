@@ -13,7 +13,7 @@ from urllib.parse import unquote, unquote_to_bytes
 from deltacli.arrow import compute as pc
 from deltacli.arrow.parquet import ParquetReader
 from deltacli.delta.encoding.value_text import parse_moment
-from deltacli.delta.paths.path_decoding import decode_column
+from deltacli.delta.paths import decode_column
 from deltacli.errors import FileMissing, Unreadable
 from deltacli.memory_limit import stop_if_exhausted
 from deltacli.storage import Storage

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import ClassVar, NamedTuple
 
+from deltacli.delta.encoding.roaring import NATIVE, DeletedRows
 from deltacli.delta.rules.framework.base import UNREAD
 from deltacli.delta.rules.framework.file_views import VectorFacts
-from deltacli.delta.vectors.roaring import NATIVE, DeletedRows
-from deltacli.delta.vectors.z85 import vector_file
+from deltacli.delta.vectors import vector_file
 from deltacli.errors import FileMissing, PathExternal, StorageFailed, UsageError
 from deltacli.storage import Storage
 from deltacli.units import plural

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import struct
 
-from deltacli.delta.vectors.roaring import NATIVE, BitmapFaultError, parse_bitmap
+from deltacli.delta.encoding.roaring import NATIVE, BitmapFaultError, parse_bitmap
 from tests.support.small_vectors import roaring64
 
 TOKENS = (

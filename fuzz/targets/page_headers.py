@@ -8,8 +8,7 @@ import io
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from deltacli.delta.checkpoint.pages import read_page_header
-from deltacli.delta.footers.thrift import ThriftFaultError
+from deltacli.delta.footers.thrift import ThriftFaultError, read_page_header
 from fuzz.mutate import JSON_TOKENS
 
 TOKENS = (b"\x15", b"\x18", b"\x1c", b"\x19\x00", b"\xff\xff\xff\xff\x0f", b"\x0c", b"\x00", *JSON_TOKENS[:4])

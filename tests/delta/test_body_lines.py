@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deltacli.delta.encoding import row_pieces
+from deltacli.delta.encoding import arrow_json
 from deltacli.delta.log.body_lines import body_lines, encoded_files
 from deltacli.delta.log.commit_content import Slot
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
@@ -76,7 +76,7 @@ def test_columns_are_encoded_as_their_actions_are(found: list[Line], first: int 
     slot = Slot(7, first, fresh_rows(found))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(row_pieces, "_ROWS_PER_PIECE", rows)
+        patch.setattr(arrow_json, "_ROWS_PER_PIECE", rows)
         lines = in_columns(found, slot)
 
     assert in_lines(found, slot) == lines

@@ -7,9 +7,15 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from deltacli.delta.log.commit_content import CommitRequest, OnConflict
+from deltacli.delta.log.commit_content import (
+    CommitRequest,
+    EveryFile,
+    FilesAt,
+    FilesOfPartitions,
+    OnConflict,
+    PartitionValues,
+)
 from deltacli.delta.log.conflicts import ConflictingCommit, Drop, Fail, Rebase, Recompute, judge, look_at
-from deltacli.delta.log.files_read import EveryFile, FilesAt, FilesOfPartitions, PartitionValues
 from tests.cli.support import ROOT
 from tests.delta.test_commit_content import ICT, base, with_configuration
 from tests.support.actions import (

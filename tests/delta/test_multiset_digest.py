@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deltacli.delta.encoding.multiset_digest import MultisetDigest
+from deltacli.delta.encoding.digests import MultisetDigest
 
 KIND = pa.schema(
     [

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deltacli.delta.vectors.roaring import NATIVE, PORTABLE, BitmapFaultError, DeletedRows, parse_bitmap
+from deltacli.delta.encoding.roaring import NATIVE, PORTABLE, BitmapFaultError, DeletedRows, parse_bitmap
 from tests.support.small_vectors import roaring64 as bitmap
 
 CHUNK = 1 << 16

@@ -13,7 +13,7 @@ from deltacli.delta.schema.kinds import decimal_parts
 from deltacli.delta.schema.types import PrimitiveType
 from deltacli.delta.stats.schema import StatColumn, kind_of
 from deltacli.delta.stats.values import INFINITE, WRONG_TYPE, exact_decimal, read_bound
-from deltacli.delta.vectors.z85 import decode_z85, vector_file
+from deltacli.delta.vectors import decode_z85, vector_file
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,7 @@ import pyarrow as pa
 import pytest
 
 from deltacli import open_table
-from deltacli.delta.protocol.clients import ClientAccess, access
-from deltacli.delta.protocol.traits import traits_of
+from deltacli.delta.protocol.clients import ClientAccess, access, traits_of
 from deltacli.operations.explain.known_clients import known_clients
 from tests.support import corpus
 from tools.clients.facts import ENVIRONMENTS, measure_client

@@ -53,7 +53,7 @@ JUDGES = (
     "work/file_facts.py",
     "work/vector_facts.py",
     "delta/checkpoint/content.py",
-    "delta/protocol/traits.py",
+    "delta/protocol/clients.py",
     "paimon/traits.py",
     "operations/log/file_history.py",
 )

@@ -14,9 +14,8 @@ from typing import Any
 import pytest
 
 from deltacli.delta.log.body_lines import body_lines
-from deltacli.delta.log.commit_content import CommitRequest, OnConflict, Slot
+from deltacli.delta.log.commit_content import CommitRequest, EveryFile, FilesAt, FilesRead, OnConflict, Slot
 from deltacli.delta.log.commit_lines import Action
-from deltacli.delta.log.files_read import EveryFile, FilesAt, FilesRead
 from deltacli.errors import ConflictLost, DeltacliError, OutcomeUnknown, StorageFailed
 from deltacli.operations.change.commit import Committed, Dropped, NothingToDo, commit
 from deltacli.operations.table.handle import TableHandle

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from deltacli.delta.rules.framework.base import Severity
-from deltacli.delta.schema.readable_rows import BAD_ENTRY, NOT_ALLOWED
+from deltacli.delta.schema.type_changes import BAD_ENTRY, NOT_ALLOWED
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.errors import Refused, Unreadable
 from tests.support.actions import commit_info

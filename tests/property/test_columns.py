@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from deltacli.delta.encoding.arrow_json import json_column, json_lines
 from deltacli.delta.log.replay import TouchedFiles, file_key, key_column
-from deltacli.delta.paths.path_decoding import (
+from deltacli.delta.paths import (
     canonical,
     canonical_column,
     decode,
@@ -26,7 +26,7 @@ from deltacli.delta.paths.path_decoding import (
     without_dots_column,
 )
 from deltacli.delta.stats.record_counts import num_records_column, parse_num_records
-from deltacli.delta.vectors.descriptor import unique_id, unique_id_column
+from deltacli.delta.vectors import unique_id, unique_id_column
 from tests.support import strategies as some
 from tests.support.effort import examples
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
 from deltacli.delta.log.table_configuration import TableConfiguration
-from deltacli.delta.paths.path_decoding import canonical
+from deltacli.delta.paths import canonical
 from deltacli.delta.rules.framework.known_files import KnownFiles
 from deltacli.delta.rules.framework.views import OF_CHECKPOINT, CommitView, LiveFile, LocatedAction
 from tests.support import strategies as some

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.delta.paths.locate_paths import is_hidden, locate_all
+from deltacli.delta.paths import is_hidden, locate_all
 from deltacli.delta.rules.framework.base import Severity
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.validate.validate import Validation

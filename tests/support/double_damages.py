@@ -12,8 +12,8 @@ from pathlib import Path
 
 from deltacli.api.table import Table
 from deltacli.clock import fixed_clock
-from deltacli.delta.paths.path_decoding import decode
-from deltacli.delta.vectors.z85 import vector_file
+from deltacli.delta.paths import decode
+from deltacli.delta.vectors import vector_file
 from deltacli.errors import DeltacliError, NotATable, Refused
 from deltacli.operations.read.scan import Selection, data_files
 from deltacli.operations.repair.backup import put_back

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from deltacli.delta.log.body_lines import body_lines
-from deltacli.delta.log.commit_content import CommitRequest, OnConflict
-from deltacli.delta.log.files_read import EveryFile, FilesAt, FilesOfPartitions
+from deltacli.delta.log.commit_content import CommitRequest, EveryFile, FilesAt, FilesOfPartitions, OnConflict
 from deltacli.operations.table.version import Snapshot
 from deltacli.storage import Storage
 from tests.support.actions import Action, Line

@@ -20,8 +20,7 @@ import pyarrow.parquet as pq
 
 from deltacli.api.table import Table
 from deltacli.clock import system_clock
-from deltacli.delta.log.commit_content import CommitRequest, OnConflict
-from deltacli.delta.log.files_read import FilesAt
+from deltacli.delta.log.commit_content import CommitRequest, FilesAt, OnConflict
 from deltacli.errors import ConflictLost
 from deltacli.operations.change.commit import Committed, commit
 from deltacli.operations.table.version import Snapshot

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from deltacli import open_table
-from deltacli.delta.protocol.traits import feature_of, traits_of
+from deltacli.delta.protocol.clients import feature_of, traits_of
 from deltacli.errors import DeltacliError
 from tools.clients.measure import Access, measure
 from tools.clients.tables import Case, cases

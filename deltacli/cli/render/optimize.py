@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from deltacli.cli.render.sections import Section, refused
 from deltacli.cli.results import Outcome
 from deltacli.cli.terminal.term import Style
-from deltacli.delta.protocol.intervals import deleted_file_retention_ms
+from deltacli.delta.protocol.property_values import deleted_file_retention_ms
 from deltacli.units import format_count, format_duration, format_moment, format_size, plural
 
 if TYPE_CHECKING:

@@ -244,7 +244,7 @@ def _panel_rows(canvas: Canvas, section: Section) -> Iterator[Row]:
 
 def _checkpoint_rows(canvas: Canvas, summary: SnapshotSummary) -> Iterator[Row]:
     """How many commits the last checkpoint is behind."""
-    from deltacli.delta.protocol.read_property import DEFAULT_CHECKPOINT_INTERVAL, parse_integer
+    from deltacli.delta.protocol.property_values import DEFAULT_CHECKPOINT_INTERVAL, parse_integer
 
     snapshot = summary.snapshot
     interval = parse_integer(snapshot.properties, "delta.checkpointInterval") or DEFAULT_CHECKPOINT_INTERVAL

@@ -11,18 +11,16 @@ from math import isclose
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.delta.encoding.arrow_json import json_column
-from deltacli.delta.encoding.calendar_texts import date_texts
-from deltacli.delta.encoding.fingerprints import fingerprints, repeated
+from deltacli.delta.encoding.arrow_json import date_texts, json_column
+from deltacli.delta.encoding.many_keys import fingerprints, repeated
 from deltacli.delta.encoding.value_text import parse_moment
 from deltacli.delta.log.action_fields import FIELDS, FieldType
 from deltacli.delta.log.table_configuration import TableConfiguration
-from deltacli.delta.paths.path_decoding import canonical_column
+from deltacli.delta.paths import canonical_column
 from deltacli.delta.schema.types import simple_name
-from deltacli.delta.stats.indexed_columns import leaf_columns
-from deltacli.delta.stats.schema import BOUNDS
+from deltacli.delta.stats.schema import BOUNDS, leaf_columns
 from deltacli.delta.stats.values import as_single
-from deltacli.delta.vectors.descriptor import unique_id_column
+from deltacli.delta.vectors import unique_id_column
 from deltacli.typing import ArrowArray, ArrowType, Json
 
 if TYPE_CHECKING:

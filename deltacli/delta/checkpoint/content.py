@@ -1,15 +1,19 @@
-"""The rows of a checkpoint in columns: one struct per action, each row with exactly one of them.
+"""The rows of a checkpoint in columns: one struct per action, each row with exactly one of them; and what a new
+checkpoint may omit, expired tombstones and transactions.
 
-Spec: Checkpoints; Checkpoint Schema.
+Spec: Checkpoints; Checkpoint Schema; Action Reconciliation; Transaction Identifiers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from deltacli.arrow import compute as pc
 from deltacli.delta.log.action_fields import arrow_schema, wrong_type
 from deltacli.delta.log.commit_lines import Action
+from deltacli.delta.log.state import SetTransaction
+from deltacli.delta.protocol.property_values import TRANSACTION_RETENTION, deleted_file_retention_ms, parse_interval
 from deltacli.typing import ArrowType
 
 if TYPE_CHECKING:
@@ -153,3 +157,31 @@ def counted_leaves(schema: pyarrow.Schema) -> list[str]:
     parsed = "add.stats_parsed.numRecords"
     has_parsed = "add" in schema.names and schema.field("add").type.get_field_index("stats_parsed") >= 0
     return [*leaves_of(schema, _COUNTED_LEAVES), *([parsed] if has_parsed else [])]
+
+
+def tombstone_cutoff(properties: Mapping[str, str], now_ms: int) -> int:
+    """A remove whose deletionTimestamp is greater than this (epoch milliseconds) must be kept."""
+    return now_ms - deleted_file_retention_ms(properties)
+
+
+def unexpired(removes: pyarrow.RecordBatch, cutoff_ms: int) -> pyarrow.RecordBatch:
+    """Return the removes (`action_schemas().remove`) that must be kept. One without a deletionTimestamp has expired."""
+    return pc.filter(removes, pc.greater(pc.fill_null(removes.column("deletionTimestamp"), 0), cutoff_ms))
+
+
+def live_transactions(
+    transactions: Iterable[SetTransaction], properties: Mapping[str, str], now_ms: int
+) -> list[SetTransaction]:
+    """Return the transactions that must be kept: all of them, unless the table limits their age.
+
+    One without lastUpdated is kept, so that no stream writes a batch twice.
+    """
+    retention = parse_interval(properties.get(TRANSACTION_RETENTION) or "")
+    if retention is None:
+        return list(transactions)
+    cutoff = now_ms - retention
+    return [
+        transaction
+        for transaction in transactions
+        if transaction.last_updated is None or transaction.last_updated > cutoff
+    ]

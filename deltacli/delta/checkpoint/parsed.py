@@ -15,8 +15,7 @@ from deltacli.delta.partitions.text import Spelling, is_text, spelling_of
 from deltacli.delta.schema.to_arrow import plain_type
 from deltacli.delta.schema.types import DataType, PrimitiveType
 from deltacli.delta.stats.columns import StatsBlock, StatsColumns, parse_stats
-from deltacli.delta.stats.indexed_columns import indexed_columns
-from deltacli.delta.stats.schema import BOUNDS, NULL_COUNT, ColumnPath
+from deltacli.delta.stats.schema import BOUNDS, NULL_COUNT, ColumnPath, indexed_columns
 from deltacli.delta.stats.values import INFINITE, NOT_A_NUMBER
 from deltacli.typing import ArrowType
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from deltacli.delta.checkpoint.pages import read_null_counts
+from deltacli.delta.footers.thrift import read_null_counts
 
 if TYPE_CHECKING:
     import pyarrow.parquet

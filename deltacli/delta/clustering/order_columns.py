@@ -12,8 +12,7 @@ from deltacli.delta.predicate.columns import COLLATIONS
 from deltacli.delta.schema.column_path import CODE, ColumnFinder, PathPart
 from deltacli.delta.schema.types import StructType, simple_name
 from deltacli.delta.stats.collect import BOUNDED
-from deltacli.delta.stats.indexed_columns import STATS_COLUMNS, indexed_columns
-from deltacli.delta.stats.schema import ColumnPath, kind_of
+from deltacli.delta.stats.schema import STATS_COLUMNS, ColumnPath, indexed_columns, kind_of
 from deltacli.errors import UsageError
 from deltacli.hints import in_backticks
 

@@ -1,17 +1,21 @@
-"""Arrow columns as JSON text, column by column: for listing millions of files, and for statistics that a checkpoint
-holds as structs. Null fields of a struct are left out, as writers of the log do. Strings are escaped according to RFC
-8259; non-ASCII text is unchanged.
+"""Arrow columns as text, column by column: JSON for listing millions of files and for statistics that a checkpoint has
+as structs, and dates and times as ISO 8601 in a calendar without end.
+
+Null fields of a struct are left out, as writers of the log do. Strings are escaped according to RFC 8259; non-ASCII
+text is unchanged. Arrow's own text (26.0.1) of times outside the years -32768 to 32767 wraps around: 294247-01-10
+becomes 32103-01-10.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import orjson
 
 from deltacli.arrow import compute as pc
-from deltacli.delta.encoding.calendar_texts import date_texts, moment_texts
+from deltacli.delta.encoding.value_text import date_text, moment_text
+from deltacli.typing import ArrowType
 
 if TYPE_CHECKING:
     import pyarrow
@@ -276,3 +280,86 @@ def characters(text: pyarrow.Array) -> str:
     ends = memoryview(text.buffers()[1]).cast("i")
     first, last = ends[text.offset], ends[text.offset + len(text)]
     return str(memoryview(data)[first:last], "utf-8")
+
+
+_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
+"""Year 1 to year 9999: beyond, dates need a sign."""
+_UNITS_A_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+
+
+def date_texts(column: pyarrow.Array) -> pyarrow.Array:
+    """Return days as texts: date32 array in, string array out, null where the value is null."""
+    import pyarrow as pa
+
+    return _texts(column, pa.int32(), _FIRST_DAY, _LAST_DAY, date_text)
+
+
+def moment_texts(column: pyarrow.Array) -> pyarrow.Array:
+    """Return timestamps as texts with a blank before the time, without a zone, those of a time zone in UTC.
+
+    The fraction has the digits of the unit; beyond four digits of a year it has six where it is not zero, and there is
+    a `T` for the blank.
+    """
+    import pyarrow as pa
+
+    unit = column.type.unit
+    a_second = _UNITS_A_SECOND[unit]
+    a_day = 86_400 * a_second
+    return _texts(
+        column.view(pa.timestamp(unit)),
+        pa.int64(),
+        _FIRST_DAY * a_day,
+        (_LAST_DAY + 1) * a_day - 1,
+        lambda number: moment_text(number * 1_000_000 // a_second),
+    )
+
+
+def _texts(
+    column: pyarrow.Array,
+    integer: ArrowType,
+    first: int,
+    last: int,
+    written: Callable[[int], str],
+) -> pyarrow.Array:
+    """Return Arrow's text of dates or times between two values, and a computed text of those outside."""
+    import pyarrow as pa
+
+    numbers = column.view(integer)
+    ends = pc.min_max(numbers).as_py()
+    if ends["min"] is None or (first <= ends["min"] and ends["max"] <= last):
+        return pc.cast(column, pa.string())
+    is_beyond = pc.or_(pc.less(numbers, first), pc.greater(numbers, last))
+    distinct = pc.unique(pc.filter(numbers, is_beyond))
+    texts = pa.array([written(number) for number in distinct.to_pylist()], pa.string())
+    beyond = pc.take(texts, pc.index_in(numbers, value_set=distinct))
+    near = pc.if_else(is_beyond, pa.scalar(None, column.type), column)
+    return pc.coalesce(beyond, pc.cast(near, pa.string()))
+
+
+_ROWS_PER_PIECE = 32_768
+_BYTES_PER_PIECE = 16 << 20
+"""Text is made of so much at once; hexadecimal and escapes take a multiple of it."""
+
+
+def pieces(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+    """Yield the rows in pieces of bounded size."""
+    for batch in batches:
+        for start in range(0, batch.num_rows, _ROWS_PER_PIECE):
+            yield from _halves(batch.slice(start, _ROWS_PER_PIECE))
+
+
+def _halves(piece: pyarrow.RecordBatch) -> Iterator[pyarrow.RecordBatch]:
+    if piece.num_rows <= 1 or piece.nbytes <= _BYTES_PER_PIECE:
+        yield piece
+        return
+    middle = piece.num_rows // 2
+    yield from _halves(piece.slice(0, middle))
+    yield from _halves(piece.slice(middle))
+
+
+def text_of(texts: pyarrow.StringArray) -> memoryview:
+    """Return a column of texts without nulls end to end."""
+    if len(texts) == 0:
+        return memoryview(b"")
+    first, last = memoryview(texts.buffers()[1]).cast("i")[texts.offset : texts.offset + len(texts) + 1 : len(texts)]
+    return memoryview(texts.buffers()[2])[first:last]

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from deltacli.delta.evolution.dependents import require_independent
 from deltacli.delta.evolution.draft import Changed, Draft, Effect, Forbidden, Settings, at, forbid, metadata_of
-from deltacli.delta.evolution.names import text_type_of
 from deltacli.delta.evolution.requests import ChangeType
+from deltacli.delta.evolution.requirements import require_independent, text_type_of
 from deltacli.delta.evolution.sql_types import parse_sql_type, sql_text
 from deltacli.delta.schema.column_path import ColumnPlace, PathPart
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, type_json

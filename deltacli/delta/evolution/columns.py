@@ -6,15 +6,10 @@ Mapping; Default Columns; Delta-Spark: ALTER TABLE.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from deltacli.delta.evolution.defaults import default_fault
-from deltacli.delta.evolution.dependents import (
-    require_default_keeps_shape,
-    require_independent,
-    require_no_identity,
-)
 from deltacli.delta.evolution.draft import (
     Changed,
     Draft,
@@ -29,8 +24,6 @@ from deltacli.delta.evolution.draft import (
     require_field,
 )
 from deltacli.delta.evolution.mapping import number_new_field, require_mapping
-from deltacli.delta.evolution.names import require_free_name, require_valid_names, text_type_of
-from deltacli.delta.evolution.positions import after_words, move_to, place_at
 from deltacli.delta.evolution.requests import (
     AddColumn,
     DropColumn,
@@ -39,12 +32,21 @@ from deltacli.delta.evolution.requests import (
     RenameColumn,
     SetComment,
     SetDefault,
+    default_fault,
+)
+from deltacli.delta.evolution.requirements import (
+    require_default_keeps_shape,
+    require_free_name,
+    require_independent,
+    require_no_identity,
+    require_valid_names,
+    text_type_of,
 )
 from deltacli.delta.evolution.sql_types import parse_sql_type, sql_text
-from deltacli.delta.evolution.stats_columns import dropped_from_stats, renamed_in_stats
 from deltacli.delta.protocol.features import GENERATED_COLUMNS
 from deltacli.delta.protocol.protocol_action import READER_FEATURES_VERSION
-from deltacli.delta.schema.column_path import ColumnPlace
+from deltacli.delta.schema.column_path import CODE, ColumnPlace, names_in
+from deltacli.delta.schema.names import places_of
 from deltacli.delta.schema.types import (
     ArrayType,
     DataType,
@@ -57,7 +59,9 @@ from deltacli.delta.schema.types import (
 )
 from deltacli.delta.schema.widening_guards import CHAR_VARCHAR_KEY, Caution
 from deltacli.delta.sql.stored import DEFAULT_KEY, GENERATION_KEY
-from deltacli.hints import command
+from deltacli.delta.stats.schema import STATS_COLUMNS
+from deltacli.errors import UsageError
+from deltacli.hints import command, in_backticks, nearest_name, sql_name
 from deltacli.typing import Json
 
 _USAGE_TRACKED = {"delta.columnMapping.hasDroppedOrRenamed": "true"}
@@ -327,3 +331,104 @@ def _require_default(draft: Draft, place: ColumnPlace, text: str) -> None:
         forbid("alter.default", f"{name} cannot have a default: it is a generated column")
     if (fault := default_fault(name, place.data_type, text)) is not None:
         forbid("alter.default", *fault)
+
+
+def place_at(fields: list[dict[str, Any]], position: str, parent: ColumnPlace) -> int:
+    """Return where a new field of a struct is inserted for a position. Raises UsageError."""
+    return _place(fields, *_position(fields, position, parent))
+
+
+def move_to(fields: list[dict[str, Any]], place: int, position: str, parent: ColumnPlace) -> None:
+    """Move a field of a struct to a position. Raises UsageError."""
+    field = fields[place]
+    word, other = _position(fields, position, parent)
+    if other is not field:
+        del fields[place]
+        fields.insert(_place(fields, word, other), field)
+
+
+def _position(fields: list[dict[str, Any]], position: str, parent: ColumnPlace) -> tuple[str, dict[str, Any] | None]:
+    """Return the word of a position, and the field that it names."""
+    word, colon, reference = position.partition(":")
+    word = word.lower()
+    if word in ("first", "last") and not colon:
+        return word, None
+    if word not in ("before", "after") or not reference:
+        unknown = UsageError(f"{position!r} is not a position", facts={"expected": "first, last, before:X or after:X"})
+        if near := nearest_name(word, ("before", "after") if colon else ("first", "last")):
+            unknown.facts["did you mean"], unknown.written = f"{near}{colon}{reference}", position
+        raise unknown
+    return word, fields[_sibling(fields, reference, parent)]
+
+
+def _place(fields: list[dict[str, Any]], word: str, other: dict[str, Any] | None) -> int:
+    if other is None:
+        return 0 if word == "first" else len(fields)
+    return next(number for number, one in enumerate(fields) if one is other) + (word == "after")
+
+
+def after_words(fields: list[dict[str, Any]], place: int) -> str:
+    """Return where a field is: first, or after another one."""
+    return "first" if place == 0 else f"after {_shown(fields[place - 1])}"
+
+
+def _sibling(fields: list[dict[str, Any]], reference: str, parent: ColumnPlace) -> int:
+    *above, name = names_in(reference)
+    around = [step.name.lower() for step in parent.steps]
+    if above and [one.lower() for one in above] != around:
+        raise UsageError(
+            f"{reference} is in another struct: a field is moved within its own struct only",
+            code=CODE,
+            facts={"fields": ", ".join(map(_shown, fields[:40]))},
+        )
+    found = places_of(name, [field["name"] for field in fields])
+    if len(found) == 1:
+        return found[0]
+    absent = UsageError(
+        f"there is no field {name} to move before or after",
+        code=CODE,
+        facts={"fields": ", ".join(map(_shown, fields[:40]))},
+    )
+    if not found and (near := nearest_name(name, [str(field["name"]) for field in fields], ignores_case=True)):
+        absent.facts["did you mean"] = ".".join(map(sql_name, (*above, near)))
+        absent.written = reference
+    raise absent
+
+
+def _shown(field: dict[str, Any]) -> str:
+    name = str(field["name"])
+    return name if name.isidentifier() else in_backticks(name)
+
+
+_PART = re.compile(r"(?:`(?:[^`]|``)*`|[^,`])+")
+
+
+def renamed_in_stats(draft: Draft, place: ColumnPlace, new: str) -> dict[str, str | None]:
+    """Return the property with a column's new name; nothing where it does not name the column."""
+    depth = len(place.steps)
+    return _edited(draft, place, lambda names: quoted_path((*names[: depth - 1], new, *names[depth:])))
+
+
+def dropped_from_stats(draft: Draft, place: ColumnPlace) -> dict[str, str | None]:
+    """Return the property without a column and its fields; nothing where it does not name them."""
+    return _edited(draft, place, lambda _: None)
+
+
+def _edited(draft: Draft, place: ColumnPlace, edit: Callable[[tuple[str, ...]], str | None]) -> dict[str, str | None]:
+    value = draft.configuration.get(STATS_COLUMNS)
+    if not isinstance(value, str) or not value.strip():
+        return {}
+    own = names_of(place)
+    kept, is_changed = [], False
+    for part in _PART.findall(value):
+        try:
+            names = names_of(draft.finder.find(part.strip()))
+        except UsageError:
+            names = ()
+        if names[: len(own)] == own:
+            is_changed = True
+            text = edit(names)
+            kept += [] if text is None else [text]
+        else:
+            kept.append(part.strip())
+    return {STATS_COLUMNS: ",".join(kept) or None} if is_changed else {}

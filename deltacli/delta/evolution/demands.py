@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 
-from deltacli.delta.evolution.dependents import require_no_identity
 from deltacli.delta.evolution.draft import Changed, Draft, Effect, Settings, at, forbid, require_field
 from deltacli.delta.evolution.requests import AddConstraint, DropConstraint, SetNotNull
+from deltacli.delta.evolution.requirements import require_no_identity
 from deltacli.delta.schema.column_path import CODE, PathPart, nearest_place
 from deltacli.delta.schema.types import StructType
 from deltacli.delta.sql.parser import parse_expression

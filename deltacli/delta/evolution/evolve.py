@@ -49,7 +49,7 @@ from deltacli.delta.protocol.shared_features import used_features
 from deltacli.delta.protocol.upgrade import upgraded
 from deltacli.delta.schema.column_differences import differences, exchanged
 from deltacli.delta.schema.widening_guards import Caution, WideningRefusal
-from deltacli.delta.stats.indexed_columns import INDEXED_COLUMNS, STATS_COLUMNS, indexed_columns
+from deltacli.delta.stats.schema import INDEXED_COLUMNS, STATS_COLUMNS, indexed_columns
 from deltacli.errors import Refused, UsageError
 from deltacli.hints import command, parameter
 

@@ -13,9 +13,9 @@ from deltacli.arrow import compute as pc
 from deltacli.delta.log.commit_content import Slot, encode_line
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.replay import key_column
-from deltacli.delta.paths.path_decoding import canonical, canonical_column
+from deltacli.delta.paths import canonical, canonical_column
 from deltacli.delta.stats.record_counts import num_records_column, parse_num_records
-from deltacli.delta.vectors.descriptor import unique_id, unique_id_column
+from deltacli.delta.vectors import unique_id, unique_id_column
 from deltacli.errors import Refused
 from deltacli.typing import ArrowArray
 
@@ -50,7 +50,7 @@ def encoded_files(batches: Batches, slot: Slot) -> Iterator[bytes]:
 
     Raises Refused as `body_lines` does, for a file that comes twice at the end.
     """
-    from deltacli.delta.encoding.row_pieces import pieces
+    from deltacli.delta.encoding.arrow_json import pieces
 
     ids, once = _RowIds(slot), _OnlyOnce()
     for kind, batch in batches():
@@ -128,8 +128,7 @@ def _with(batch: pyarrow.RecordBatch, name: str, column: ArrowArray) -> pyarrow.
 
 
 def _encoded(kind: str, actions: pyarrow.RecordBatch) -> bytes:
-    from deltacli.delta.encoding.arrow_json import escaped, json_lines
-    from deltacli.delta.encoding.row_pieces import text_of
+    from deltacli.delta.encoding.arrow_json import escaped, json_lines, text_of
 
     others = actions.select([name for name in actions.schema.names if name != "path"])
     rest = json_lines(others, "", "}}\n")
@@ -153,7 +152,7 @@ class _OnlyOnce:
         """Raise Refused, naming it, where a path is added twice or removed twice, or a file is added and removed."""
         import pyarrow as pa
 
-        from deltacli.delta.encoding.fingerprints import repeated
+        from deltacli.delta.encoding.many_keys import repeated
 
         for claimed, prints in self._prints.items():
             suspects = repeated(pa.concat_arrays(prints)) if prints else ()

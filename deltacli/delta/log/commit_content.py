@@ -1,15 +1,18 @@
-"""The content of a new commit, and what prevents it.
+"""The content of a new commit, the live files that it depends on, and what prevents it.
 
-Spec: Delta Log Entries; Commit Provenance Information; In-Commit Timestamps; Row Tracking.
+Paths of files are compared in the spelling of replay, without vectors: a new vector of a file changes it for everybody
+who read or removes the file. Spec: Delta Log Entries; Commit Provenance Information; In-Commit Timestamps; Row
+Tracking.
 """
 
 from __future__ import annotations
 
 import json
+import typing
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import orjson
 
@@ -20,13 +23,11 @@ from deltacli.delta.log.commit_times import MAX_TIME_MS
 from deltacli.delta.log.log_path import MAX_VERSION
 from deltacli.delta.log.row_ids import DOMAIN, ENABLED, FEATURE, NO_MARK, assigns_row_ids, mark_action
 from deltacli.delta.log.state import Metadata, has_in_commit_timestamps, read_metadata, read_protocol
+from deltacli.delta.paths import canonical
+from deltacli.delta.protocol.property_values import ICT_ENABLEMENT_TIMESTAMP, ICT_ENABLEMENT_VERSION, is_true
 from deltacli.delta.protocol.protocol_action import Protocol, require_committable, require_readable
-from deltacli.delta.protocol.read_property import ICT_ENABLEMENT_TIMESTAMP, ICT_ENABLEMENT_VERSION, is_true
 from deltacli.errors import Refused
 from deltacli.hints import DoubleQuoted, command
-
-if TYPE_CHECKING:
-    from deltacli.delta.log.files_read import FilesRead
 
 MAX_ROW_ID = (1 << 63) - 1
 
@@ -297,3 +298,52 @@ def _json(value: object) -> bytes:
             return json.dumps(value, separators=(",", ":")).encode()
         except RecursionError:
             raise too_deep("a field", "the state") from None
+
+
+PartitionValues = Mapping[str, str | None]
+"""The values of a file by the physical names of the partition columns, as in the log."""
+
+
+class FilesRead(typing.Protocol):
+    """The files that a commit was made from, including those that it removes."""
+
+    def change(self, kind: str, action: Action) -> str | None:
+        """Return how an add or a remove (`kind`) of another writer changes them, or None."""
+
+
+class EveryFile(NamedTuple):
+    """The set of live files as a whole: no file may come or go."""
+
+    def change(self, _kind: str, _action: Action) -> str | None:
+        """Return how an action changes them."""
+        return "it adds or removes files"
+
+
+class FilesOfPartitions(NamedTuple):
+    """The files whose partition values are `chosen`. A remove need not have any values, so it may concern them."""
+
+    chosen: Callable[[PartitionValues], bool]
+
+    def change(self, kind: str, action: Action) -> str | None:
+        """Return how an action changes them."""
+        values = action.get("partitionValues")
+        if not isinstance(values, dict):
+            return f"it {_DOES[kind]} a file without partition values"
+        return f"it {_DOES[kind]} files of the same partitions" if self.chosen(values) else None
+
+
+class FilesAt:
+    """Files by their paths."""
+
+    def __init__(self, paths: Iterable[str]) -> None:
+        self._paths = frozenset(map(canonical, paths))
+
+    def change(self, kind: str, action: Action) -> str | None:
+        """Return how an action changes them."""
+        path = action.get("path")
+        if not isinstance(path, str):
+            return f"it {_DOES[kind]} a file without a path"
+        return f"it {_DOES[kind]} {path}" if canonical(path) in self._paths else None
+
+
+_DOES = {"add": "adds", "remove": "removes"}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from deltacli.delta.log.action_fields import arrow_schema, missing, shown, wrong_type
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.stats.record_counts import num_records_column
-from deltacli.delta.vectors.descriptor import fault_of, unique_id
+from deltacli.delta.vectors import fault_of, unique_id
 from deltacli.errors import CommitCorrupt
 from deltacli.typing import Json
 

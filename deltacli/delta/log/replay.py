@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, NamedTuple
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.action_fields import shown, wrong_type
 from deltacli.delta.log.commit_lines import Action, json_type, stream_actions
-from deltacli.delta.paths.path_decoding import canonical, canonical_column, decode_column
-from deltacli.delta.vectors.descriptor import fault_of, unique_id
+from deltacli.delta.paths import canonical, canonical_column, decode_column
+from deltacli.delta.vectors import fault_of, unique_id
 from deltacli.errors import CommitCorrupt
 from deltacli.hints import command
 
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.delta.encoding.key_index import KeyIndex
+    from deltacli.delta.encoding.many_keys import KeyIndex
 
 _VECTOR_MARK = "\0"
 "Between the path and the deletion vector id of a key; no path contains it."
@@ -140,7 +140,7 @@ def values_that_repeat(hashes: Iterable[array[int]]) -> frozenset[int]:
     """Return the hashes that occur more than once in all of the arrays together."""
     import pyarrow
 
-    from deltacli.delta.encoding.fingerprints import repeated
+    from deltacli.delta.encoding.many_keys import repeated
 
     every = [pyarrow.Array.from_buffers(pyarrow.int64(), len(each), [None, pyarrow.py_buffer(each)]) for each in hashes]
     return frozenset(repeated(pyarrow.concat_arrays([pyarrow.array([], pyarrow.int64()), *every])).to_pylist())
@@ -157,7 +157,7 @@ class TouchedFiles:
         encoded = _as_bytes(seen)
         self._indexes = list(large)
         if len(seen) > _MANY:
-            from deltacli.delta.encoding.key_index import KeyIndex
+            from deltacli.delta.encoding.many_keys import KeyIndex
 
             self._indexes.append(KeyIndex(encoded))
         self._few = encoded if len(seen) <= _MANY else encoded.slice(0, 0)

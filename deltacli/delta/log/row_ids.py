@@ -6,8 +6,8 @@ import json
 
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.state import Metadata
+from deltacli.delta.protocol.property_values import is_true
 from deltacli.delta.protocol.protocol_action import Protocol
-from deltacli.delta.protocol.read_property import is_true
 
 FEATURE = "rowTracking"
 DOMAIN = "delta.rowTracking"

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from deltacli.delta.log.action_fields import missing, shown, wrong_type
 from deltacli.delta.log.commit_lines import Action
+from deltacli.delta.protocol.property_values import in_commit_keys
 from deltacli.delta.protocol.protocol_action import Protocol
-from deltacli.delta.protocol.read_property import in_commit_keys
 from deltacli.typing import Json, JsonObject
 
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.state import Metadata
+from deltacli.delta.protocol.property_values import InCommitKeys, in_commit_keys, is_true
 from deltacli.delta.protocol.protocol_action import WRITER_FEATURES_VERSION, Protocol
-from deltacli.delta.protocol.read_property import InCommitKeys, in_commit_keys, is_true
 from deltacli.delta.schema.names import physical_name
 from deltacli.delta.schema.types import StructField, StructType
 

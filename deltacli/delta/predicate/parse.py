@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.encoding.value_text import MICROSECONDS_A_DAY
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.predicate.columns import NUMBERS, TIMES, Column, ColumnPath, PredicateColumns
 from deltacli.delta.predicate.conditions import (
     And,
@@ -35,10 +36,11 @@ from deltacli.delta.predicate.literals import Literal, NoValueError, from_text, 
 from deltacli.delta.predicate.patterns import Pattern
 from deltacli.delta.predicate.refusals import refuse, refuse_value, replaced
 from deltacli.delta.schema.kinds import Kind
-from deltacli.delta.schema.types import StructType
+from deltacli.delta.schema.types import StructField, StructType
 from deltacli.delta.sql.nodes import Form, Node
 from deltacli.delta.sql.parser import parse_expression
 from deltacli.errors import UsageError
+from deltacli.hints import sql_name
 from deltacli.typing import ArrowArray
 
 if TYPE_CHECKING:
@@ -383,3 +385,32 @@ def _impossible(node: Node) -> str:
         case Form.VALUE, name if len(node.parts) == 2:
             return f"arithmetic is not supported, such as {name}"
     return f"{node.name or 'this'} is not supported"
+
+
+PartitionColumns = list[tuple[str, StructField]]
+"""Columns with their physical names."""
+
+
+def parse_on_partitions(config: TableConfiguration, where: str) -> tuple[Predicate, PartitionColumns]:
+    """Return a condition and the partition columns that it uses.
+
+    Raises UsageError (`usage.where`) for an invalid condition, and for one on other columns.
+    """
+    predicate = parse_predicate(where, config.schema or StructType(()))
+    columns = {column.name: (name, column) for name, column in config.partition_columns.items() if column}
+    others = [".".join(path) for path in predicate.columns if path[0] not in columns]
+    if others:
+        facts = {"partition columns": ", ".join(columns) or "none: the table is not partitioned"}
+        for _, column in list(columns.values())[:1]:
+            facts["example"] = f"{sql_name(column.name)} = {_literal(column)}"
+        raise UsageError(
+            f"the condition uses {others[0]}, which is not a partition column", code="usage.where", facts=facts
+        )
+    return predicate, [columns[path[0]] for path in predicate.columns]
+
+
+def _literal(column: StructField) -> str:
+    """Return a value of the type of a column, as it is written in a condition."""
+    kind = str(getattr(column.data_type, "name", ""))
+    examples = {"date": "'2026-01-01'", "boolean": "true", "string": "'Bern'"}
+    return examples.get(kind) or ("'2026-01-01 09:00:00'" if kind.startswith("timestamp") else "1")

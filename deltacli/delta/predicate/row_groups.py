@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from deltacli.delta.checkpoint.pages import LeafStatistics, read_statistics
 from deltacli.delta.encoding.value_text import MICROSECONDS_A_DAY
+from deltacli.delta.footers.thrift import LeafStatistics, read_statistics
 from deltacli.delta.predicate.columns import Column, ColumnPath
 from deltacli.delta.predicate.conditions import columns_of
 from deltacli.delta.predicate.limits import decimal_of

@@ -13,7 +13,7 @@ from deltacli.delta.protocol.feature_drops import REMOVALS
 from deltacli.delta.protocol.feature_use import constraint_uses, property_uses, schema_uses
 from deltacli.delta.protocol.features import FEATURES, TYPE_WIDENING, stable_name
 from deltacli.delta.protocol.upgrade import upgraded
-from deltacli.delta.schema.readable_rows import refused_change
+from deltacli.delta.schema.type_changes import refused_change
 from deltacli.errors import Refused, UsageError
 from deltacli.hints import command, nearest_name
 

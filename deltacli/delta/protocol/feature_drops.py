@@ -15,8 +15,8 @@ from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.feature_use import constraint_uses, schema_uses
 from deltacli.delta.protocol.features import CATALOG_FEATURES, FEATURES, FeatureKind, stable_name
 from deltacli.delta.protocol.known_properties import kind_of
+from deltacli.delta.protocol.property_values import CHECKPOINT_PROTECTION
 from deltacli.delta.protocol.protocol_action import READER_FEATURES_VERSION, WRITER_FEATURES_VERSION
-from deltacli.delta.protocol.read_property import CHECKPOINT_PROTECTION
 from deltacli.delta.schema.type_changes import TYPE_CHANGES_KEY, named_fields
 from deltacli.delta.schema.types import StructType
 from deltacli.errors import Refused, UsageError

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from deltacli.delta.protocol.features import FEATURES, stable_name
-from deltacli.delta.protocol.read_property import is_true, parse_integer
+from deltacli.delta.protocol.property_values import is_true, parse_integer
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
 
 

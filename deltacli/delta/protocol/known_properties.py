@@ -8,13 +8,13 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from deltacli.delta.protocol.features import FEATURES
-from deltacli.delta.protocol.intervals import (
+from deltacli.delta.protocol.property_values import (
     DEFAULT_RETENTIONS,
     DELETED_FILE_RETENTION,
+    IN_COMMIT_KEYS,
     LOG_RETENTION,
     TRANSACTION_RETENTION,
 )
-from deltacli.delta.protocol.read_property import IN_COMMIT_KEYS
 from deltacli.patterns import pattern
 
 MAX_INT = 2**31 - 1

@@ -15,7 +15,6 @@ from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.feature_use import property_uses
 from deltacli.delta.protocol.features import stable_name
-from deltacli.delta.protocol.intervals import PORTABLE_INTERVAL, parse_interval
 from deltacli.delta.protocol.known_properties import (
     CHOICES,
     INTEGER,
@@ -29,11 +28,13 @@ from deltacli.delta.protocol.known_properties import (
     right_spelling,
 )
 from deltacli.delta.protocol.property_refusals import cautions_of, require_legal, require_ours
-from deltacli.delta.protocol.read_property import (
+from deltacli.delta.protocol.property_values import (
     ICT_ENABLEMENT_TIMESTAMP,
     ICT_ENABLEMENT_VERSION,
     IN_COMMIT_KEYS,
     IN_COMMIT_TIMESTAMPS,
+    PORTABLE_INTERVAL,
+    parse_interval,
 )
 from deltacli.errors import Refused, UsageError
 from deltacli.hints import command, nearest_name, parameter

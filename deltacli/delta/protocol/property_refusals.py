@@ -8,23 +8,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from deltacli.delta.log.table_configuration import TableConfiguration
-from deltacli.delta.protocol.intervals import (
+from deltacli.delta.protocol.property_values import (
+    CHECKPOINT_PROTECTION,
     DEFAULT_DELETED_FILE_RETENTION_MS,
     DEFAULT_RETENTIONS,
     DELETED_FILE_RETENTION,
-    LOG_RETENTION,
-    SHORTEST_SAFE_RETENTION_MS,
-    deleted_file_retention_ms,
-    retentions_out_of_order,
-)
-from deltacli.delta.protocol.read_property import (
-    CHECKPOINT_PROTECTION,
     ICT_ENABLEMENT_TIMESTAMP,
     ICT_ENABLEMENT_VERSION,
     IN_COMMIT_KEYS,
     IN_COMMIT_TIMESTAMPS,
     LOG_CLEANUP,
+    LOG_RETENTION,
+    SHORTEST_SAFE_RETENTION_MS,
+    deleted_file_retention_ms,
     is_false,
+    retentions_out_of_order,
 )
 from deltacli.delta.protocol.upgrade import way_to_mapping
 from deltacli.errors import Refused

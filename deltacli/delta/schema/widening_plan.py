@@ -12,11 +12,11 @@ from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.state import plain_action, plain_metadata
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.features import NTZ_FEATURES, TYPE_WIDENING, TYPE_WIDENING_PREVIEW
-from deltacli.delta.protocol.read_property import TYPE_WIDENING_ENABLED
+from deltacli.delta.protocol.property_values import TYPE_WIDENING_ENABLED
 from deltacli.delta.protocol.upgrade import added_features, upgraded
 from deltacli.delta.schema.allowed_widenings import canonical_name
 from deltacli.delta.schema.column_path import ColumnFinder, ColumnPlace
-from deltacli.delta.schema.readable_rows import refused_change
+from deltacli.delta.schema.type_changes import refused_change
 from deltacli.delta.schema.types import PrimitiveType, StructType, parse_schema, simple_name
 from deltacli.delta.schema.widened_schema import Widened, parse_type, widened_schema
 from deltacli.delta.schema.widening_guards import (

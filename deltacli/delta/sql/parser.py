@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from deltacli.delta.sql.nodes import Expression, Form, Node
-from deltacli.delta.sql.tokens import (
+from deltacli.delta.sql.nodes import (
     BINARY,
     BINARY_ONLY,
     COMPARISON_STRENGTH,
@@ -23,6 +22,9 @@ from deltacli.delta.sql.tokens import (
     SPECIAL_CALLS,
     TYPED_LITERALS,
     UNIT_FUNCTIONS,
+    Expression,
+    Form,
+    Node,
     NotUnderstood,
     SqlFault,
     Token,

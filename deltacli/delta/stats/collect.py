@@ -19,8 +19,7 @@ from deltacli.delta.encoding.value_text import date_text, moment_text
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.schema.file_columns import count_leaves
 from deltacli.delta.schema.types import DataType, simple_name
-from deltacli.delta.stats.indexed_columns import indexed_columns
-from deltacli.delta.stats.schema import BOUNDS, NULL_COUNT, ColumnPath, StatKind, kind_of
+from deltacli.delta.stats.schema import BOUNDS, NULL_COUNT, ColumnPath, StatKind, indexed_columns, kind_of
 from deltacli.typing import ArrowArray, RecordBatch
 
 if TYPE_CHECKING:

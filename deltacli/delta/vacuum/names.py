@@ -12,8 +12,8 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
-from deltacli.delta.paths.path_decoding import decode_hive
-from deltacli.delta.vacuum.directories import content_of, directories_of
+from deltacli.delta.paths import decode_hive
+from deltacli.delta.vacuum.keys import content_of, directories_of
 from deltacli.typing import ArrowArray
 
 if TYPE_CHECKING:

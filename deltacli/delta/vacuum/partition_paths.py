@@ -14,13 +14,13 @@ from deltacli.arrow import compute as pc
 from deltacli.delta.checkpoint.parsed import parse_partition_values
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.partitions.text import HIVE_DEFAULT
-from deltacli.delta.paths.path_decoding import decode_hive
-from deltacli.delta.predicate.on_partitions import parse_on_partitions
+from deltacli.delta.paths import decode_hive
+from deltacli.delta.predicate.parse import parse_on_partitions
 from deltacli.delta.schema.kinds import Kind, value_kind
 from deltacli.delta.schema.names import places_of
 from deltacli.delta.schema.to_arrow import arrow_type
 from deltacli.delta.schema.types import StructField
-from deltacli.delta.vacuum.directories import directories_of
+from deltacli.delta.vacuum.keys import directories_of
 from deltacli.errors import UsageError
 from deltacli.hints import parameter
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.delta.checkpoint.last_checkpoint_content import Hint
 from deltacli.delta.log.segment import choose_segment, read_listing
-from deltacli.delta.protocol.intervals import DEFAULT_LOG_RETENTION_MS
+from deltacli.delta.protocol.property_values import DEFAULT_LOG_RETENTION_MS
 from deltacli.delta.rules.framework.risks import LOST
 from deltacli.errors import CommitCorrupt
 from deltacli.fleet.policy_file.model import (

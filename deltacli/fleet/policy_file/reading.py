@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from deltacli.delta.protocol.intervals import DEFAULT_DELETED_FILE_RETENTION_MS, DEFAULT_LOG_RETENTION_MS
+from deltacli.delta.protocol.property_values import DEFAULT_DELETED_FILE_RETENTION_MS, DEFAULT_LOG_RETENTION_MS
 from deltacli.errors import UsageError
 from deltacli.fleet.policy_file.model import (
     GROUP_KEYS,

@@ -31,14 +31,12 @@ from deltacli.delta.evolution.requests import (
     as_changes,
     change_json,
 )
-from deltacli.delta.log.commit_content import CommitRequest
+from deltacli.delta.log.commit_content import CommitRequest, EveryFile
 from deltacli.delta.log.commit_lines import ROWS_CHECKED
 from deltacli.delta.log.commit_metadata import NO_METADATA, require_free
-from deltacli.delta.log.files_read import EveryFile
 from deltacli.delta.log.log_path import LOG_DIRECTORY, Place, commit_name
 from deltacli.delta.log.state import plain_action, plain_metadata
-from deltacli.delta.protocol.clients import ClientAccess
-from deltacli.delta.protocol.traits import traits_of
+from deltacli.delta.protocol.clients import ClientAccess, traits_of
 from deltacli.delta.schema.widening_guards import WideningRefusal
 from deltacli.errors import Unreadable, UsageError
 from deltacli.hints import command

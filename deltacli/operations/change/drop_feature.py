@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from deltacli.delta.evolution.draft import fields_within
 from deltacli.delta.evolution.mapping import uses_mapping
-from deltacli.delta.log.commit_content import CommitRequest, Slot, encode_line
+from deltacli.delta.log.commit_content import CommitRequest, EveryFile, FilesAt, Slot, encode_line
 from deltacli.delta.log.commit_metadata import NO_METADATA, require_free
-from deltacli.delta.log.files_read import EveryFile, FilesAt
 from deltacli.delta.log.row_ids import ENABLED, SUSPENDED
 from deltacli.delta.log.state import plain_action, plain_metadata, read_protocol
 from deltacli.delta.protocol.clients import ClientAccess
@@ -31,8 +30,8 @@ from deltacli.delta.protocol.feature_drops import (
     widened_columns,
     without_feature,
 )
-from deltacli.delta.protocol.intervals import truncation_retention_ms
 from deltacli.delta.protocol.property_changes import plan_unset
+from deltacli.delta.protocol.property_values import truncation_retention_ms
 from deltacli.delta.schema.type_changes import TYPE_CHANGES_KEY
 from deltacli.delta.schema.widened_schema import read_exactly, write_exactly
 from deltacli.errors import PartlyDone, Refused

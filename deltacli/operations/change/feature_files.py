@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from deltacli.delta.protocol.intervals import deleted_file_retention_ms
+from deltacli.delta.protocol.property_values import deleted_file_retention_ms
 from deltacli.operations.table.version import Snapshot
 from deltacli.work.vector_facts import file_of_vector
 

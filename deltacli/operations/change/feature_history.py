@@ -6,8 +6,12 @@ from collections.abc import Callable, Mapping
 
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.protocol.feature_drops import PROTECTION, VECTORS
-from deltacli.delta.protocol.intervals import log_retention_ms, truncation_retention_ms
-from deltacli.delta.protocol.read_property import CHECKPOINT_PROTECTION, parse_integer
+from deltacli.delta.protocol.property_values import (
+    CHECKPOINT_PROTECTION,
+    log_retention_ms,
+    parse_integer,
+    truncation_retention_ms,
+)
 from deltacli.delta.schema.names import MODE
 from deltacli.delta.schema.type_changes import TYPE_CHANGES_KEY
 from deltacli.operations.log.expire import ExpiryRequest, execute_expiry, plan_expiry, require_done, require_not_refused

@@ -14,11 +14,10 @@ from deltacli.delta.evolution.clustering import clustering_action
 from deltacli.delta.evolution.draft import Draft, Forbidden
 from deltacli.delta.evolution.mapping import uses_mapping, without_mapping
 from deltacli.delta.log.body_lines import encoded_files
-from deltacli.delta.log.commit_content import CommitRequest, Slot
+from deltacli.delta.log.commit_content import CommitRequest, EveryFile, Slot
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
-from deltacli.delta.log.files_read import EveryFile
 from deltacli.delta.partitions.values import with_spelled_keys
-from deltacli.delta.paths.path_decoding import decode
+from deltacli.delta.paths import decode
 from deltacli.errors import DeltacliError, OutcomeUnknown, Refused
 from deltacli.hints import command
 from deltacli.operations.change.alter import broken_rules, draft_of

@@ -13,7 +13,7 @@ from deltacli.delta.evolution.evolve import Evolution
 from deltacli.delta.evolution.requests import AddConstraint, SetClustering, SetNotNull
 from deltacli.delta.schema.widening_guards import WideningRefusal
 from deltacli.delta.sql.stored import StoredKind
-from deltacli.delta.vectors.descriptor import unique_id
+from deltacli.delta.vectors import unique_id
 from deltacli.hints import command
 from deltacli.operations.table.demands import FIELDS, Demand, DemandCheck, FoundRows, demands_of
 from deltacli.operations.table.version import Snapshot

@@ -10,10 +10,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
-from deltacli.delta.log.commit_content import CommitRequest
+from deltacli.delta.log.commit_content import CommitRequest, EveryFile
 from deltacli.delta.log.commit_metadata import NO_METADATA, require_free
 from deltacli.delta.log.counts import FileCounts
-from deltacli.delta.log.files_read import EveryFile
 from deltacli.delta.log.state import plain_action, read_protocol
 from deltacli.delta.protocol.clients import ClientAccess
 from deltacli.delta.schema.widened_schema import read_exactly

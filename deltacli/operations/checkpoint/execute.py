@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from deltacli.delta.checkpoint.expired_actions import live_transactions
+from deltacli.delta.checkpoint.content import live_transactions
 from deltacli.delta.checkpoint.last_checkpoint_content import Hint, make_hint, read_hint
 from deltacli.delta.checkpoint.layout import Layout, TopFile, classic_path
 from deltacli.delta.log.counts import FileCounts, TombstoneCounts

@@ -20,8 +20,8 @@ from deltacli.delta.checkpoint.layout import (
 from deltacli.delta.checkpoint.parsed import partition_type, stats_type
 from deltacli.delta.log.segment import CheckpointInstance, LogListing
 from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.protocol.property_values import is_true
 from deltacli.delta.protocol.protocol_action import require_writable
-from deltacli.delta.protocol.read_property import is_true
 from deltacli.errors import DeltacliError, Refused, Unreadable, UsageError
 from deltacli.hints import command, parameter
 from deltacli.operations.table.api_arguments import optional_version

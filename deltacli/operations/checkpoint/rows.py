@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from deltacli.delta.checkpoint.content import Columns
-from deltacli.delta.checkpoint.expired_actions import live_transactions, tombstone_cutoff
+from deltacli.delta.checkpoint.content import Columns, live_transactions, tombstone_cutoff
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.operations.table.version import Snapshot

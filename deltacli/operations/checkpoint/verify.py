@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from deltacli.delta.checkpoint.expired_actions import live_transactions
+from deltacli.delta.checkpoint.content import live_transactions
 from deltacli.delta.log.segment import CheckpointInstance, LogListing, choose_segment
-from deltacli.delta.protocol.intervals import TRANSACTION_RETENTION
-from deltacli.delta.protocol.read_property import is_true
+from deltacli.delta.protocol.property_values import TRANSACTION_RETENTION, is_true
 from deltacli.errors import Unreadable, VersionAbsent
 from deltacli.hints import command
 from deltacli.operations.checkpoint.plan import STATS_AS_JSON, STATS_AS_STRUCT

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.delta.log.state import StateBuilder
 from deltacli.delta.log.table_configuration import TableConfiguration
-from deltacli.delta.protocol.traits import traits_of
+from deltacli.delta.protocol.clients import traits_of
 from deltacli.delta.schema.types import parse_schema
 from deltacli.errors import DeltacliError
 from deltacli.operations.table.find_log import list_log

@@ -9,11 +9,10 @@ from typing import NamedTuple
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.state import plain_action, read_protocol
 from deltacli.delta.log.table_configuration import TableConfiguration
-from deltacli.delta.protocol.clients import Client, ClientAccess, access
+from deltacli.delta.protocol.clients import OTHERS, USED, Client, ClientAccess, access, traits_of, traits_without
 from deltacli.delta.protocol.feature_changes import plan_features
 from deltacli.delta.protocol.feature_drops import require_droppable, without_feature
 from deltacli.delta.protocol.features import FEATURES
-from deltacli.delta.protocol.traits import OTHERS, USED, traits_of, traits_without
 from deltacli.delta.schema.widening_plan import plan_widening
 from deltacli.errors import LogIncomplete, ProtocolUnsupported, UsageError
 from deltacli.hints import command

@@ -8,8 +8,17 @@ from functools import cache
 from importlib.resources import files
 
 from deltacli.delta.log.table_configuration import TableConfiguration
-from deltacli.delta.protocol.clients import Client, ClientAccess, access, access_to_change, read_clients
-from deltacli.delta.protocol.traits import OTHERS, USED, traits_of, traits_without
+from deltacli.delta.protocol.clients import (
+    OTHERS,
+    USED,
+    Client,
+    ClientAccess,
+    access,
+    access_to_change,
+    read_clients,
+    traits_of,
+    traits_without,
+)
 
 
 @cache

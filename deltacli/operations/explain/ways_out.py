@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from deltacli.delta.log.counts import FileCounts
+from deltacli.delta.protocol.clients import USED
 from deltacli.delta.protocol.feature_drops import MAPPING, REMOVALS, VECTORS, widened_columns
 from deltacli.delta.protocol.features import FEATURES
-from deltacli.delta.protocol.traits import USED
 from deltacli.errors import DeltacliError
 from deltacli.hints import TABLE, command, quoted_table
 from deltacli.typing import JsonObject

@@ -15,9 +15,14 @@ from deltacli.delta.checkpoint.last_checkpoint_content import Hint, read_hint
 from deltacli.delta.log.counts import FileCounts
 from deltacli.delta.log.log_path import HINT_NAME, LOG_DIRECTORY, SIDECAR_DIRECTORY, LogFileKind
 from deltacli.delta.log.segment import CheckpointInstance, LogFile, LogListing, read_listing
-from deltacli.delta.protocol.intervals import log_retention_ms
+from deltacli.delta.protocol.property_values import (
+    CHECKPOINT_PROTECTION,
+    LOG_CLEANUP,
+    is_false,
+    log_retention_ms,
+    parse_integer,
+)
 from deltacli.delta.protocol.protocol_action import require_writable
-from deltacli.delta.protocol.read_property import CHECKPOINT_PROTECTION, LOG_CLEANUP, is_false, parse_integer
 from deltacli.errors import CheckpointUnreadable, FileMissing, PartlyDone, Refused, Unreadable, VersionAbsent
 from deltacli.hints import command, parameter
 from deltacli.operations.checkpoint.verify import CheckpointVerdict, facts_of, verify_checkpoint

@@ -18,7 +18,7 @@ from deltacli.delta.log.action_fields import wrong_type
 from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.delta.log.segment import CheckpointInstance, LogListing
 from deltacli.delta.log.state import has_in_commit_timestamps, read_metadata, read_protocol
-from deltacli.delta.protocol.intervals import TRANSACTION_RETENTION
+from deltacli.delta.protocol.property_values import TRANSACTION_RETENTION
 from deltacli.delta.protocol.protocol_action import require_writable
 from deltacli.delta.rules.log.configuration_differences import metadata_differences, protocol_differences
 from deltacli.errors import CommitCorrupt, FileMissing, Refused, StorageFailed, Unreadable

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.body_lines import encoded_files
 from deltacli.delta.log.commit_content import CommitRequest, OnConflict, Slot
-from deltacli.delta.paths.path_decoding import decode
+from deltacli.delta.paths import decode
 from deltacli.errors import DeltacliError, OutcomeUnknown, PartlyDone
 from deltacli.hints import command
 from deltacli.operations.change.commit import Committed, Dropped, commit, jittered_pause

@@ -14,7 +14,7 @@ from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.partitions.text import directory_of
 from deltacli.delta.partitions.values import with_spelled_keys
-from deltacli.delta.protocol.read_property import is_true, parse_integer
+from deltacli.delta.protocol.property_values import is_true, parse_integer
 from deltacli.operations.optimize.live import ORDER_TAGS
 from deltacli.operations.optimize.plan import OptimizePlan
 from deltacli.operations.optimize.select import Bin

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.commit_metadata import require_free
-from deltacli.delta.schema.readable_rows import require_readable_rows
+from deltacli.delta.schema.type_changes import require_readable_rows
 from deltacli.operations.change.commit import require_possible
 from deltacli.operations.optimize.inexact import without_inexact
 from deltacli.operations.optimize.live import LiveFiles, live_files

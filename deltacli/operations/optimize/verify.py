@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.delta.encoding.multiset_digest import MultisetDigest
+from deltacli.delta.encoding.digests import MultisetDigest
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
 from deltacli.errors import DataUnreadable, StorageFailed

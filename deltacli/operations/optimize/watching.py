@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
+from deltacli.delta.log.commit_content import FilesAt
 from deltacli.delta.log.commit_lines import Action
-from deltacli.delta.log.files_read import FilesAt
-from deltacli.delta.paths.path_decoding import canonical
+from deltacli.delta.paths import canonical
 from deltacli.errors import Unreadable
 from deltacli.operations.table.find_log import list_log
 from deltacli.operations.table.keyed_files import KEY_BYTES, file_keys

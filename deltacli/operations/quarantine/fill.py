@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from deltacli.delta.paths.locate_paths import text_of
+from deltacli.delta.paths import text_of
 from deltacli.errors import CredentialsMissing, FileMissing, PermissionRefused, Refused, StorageFailed
 from deltacli.hints import parameter
 from deltacli.operations.quarantine.checksums import Checksum, rows_of, write_checksums

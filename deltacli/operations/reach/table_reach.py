@@ -12,8 +12,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.delta.log.commit_times import file_times
-from deltacli.delta.protocol.intervals import deleted_file_retention_ms, log_retention_ms
-from deltacli.delta.protocol.read_property import LOG_CLEANUP, is_false
+from deltacli.delta.protocol.property_values import LOG_CLEANUP, deleted_file_retention_ms, is_false, log_retention_ms
 from deltacli.errors import CommitCorrupt, Refused, Unreadable, UsageError
 from deltacli.hints import command
 from deltacli.operations.log.expire import ExpiryRequest, plan_expiry

@@ -25,12 +25,12 @@ from deltacli.delta.log.segment import LogFile, LogListing
 from deltacli.delta.log.state import has_in_commit_timestamps, read_metadata, read_protocol
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.partitions.values import are_lacking_values_null, lacking_values, with_values
-from deltacli.delta.paths.path_decoding import canonical, canonical_column
+from deltacli.delta.paths import canonical, canonical_column
+from deltacli.delta.protocol.property_values import is_true
 from deltacli.delta.protocol.protocol_action import require_readable
-from deltacli.delta.protocol.read_property import is_true
-from deltacli.delta.schema.readable_rows import require_readable_rows
+from deltacli.delta.schema.type_changes import require_readable_rows
 from deltacli.delta.schema.types import PrimitiveType, StructField, StructType, parse_schema
-from deltacli.delta.vectors.descriptor import unique_id
+from deltacli.delta.vectors import unique_id
 from deltacli.errors import CommitCorrupt, LogIncomplete, UsageError, VersionAbsent
 from deltacli.hints import DoubleQuoted, command, parameter
 from deltacli.operations.read.scan import Selection, data_files, reader_of, stream_files, table_of

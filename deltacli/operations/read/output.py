@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from deltacli.delta.paths.path_decoding import canonical
+from deltacli.delta.paths import canonical
 from deltacli.errors import DeltacliError, FileMissing, PermissionRefused, StorageFailed, UsageError
 from deltacli.operations.table.api_hints import name_table
 from deltacli.operations.table.handle import TableHandle

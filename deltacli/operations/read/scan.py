@@ -19,8 +19,8 @@ from deltacli.delta.partitions.values import partition_columns
 from deltacli.delta.schema.column_path import nearest_place
 from deltacli.delta.schema.file_columns import FileColumns
 from deltacli.delta.schema.names import NameIndex
-from deltacli.delta.schema.readable_rows import require_readable_rows
 from deltacli.delta.schema.to_arrow import arrow_schema
+from deltacli.delta.schema.type_changes import require_readable_rows
 from deltacli.delta.schema.types import StructField, StructType
 from deltacli.delta.stats.record_counts import num_records_column
 from deltacli.engine.base import Engine

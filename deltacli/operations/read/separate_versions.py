@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.delta.log.state import read_metadata, read_protocol
 from deltacli.delta.log.table_configuration import TableConfiguration
-from deltacli.delta.protocol.read_property import CHECKPOINT_PROTECTION
+from deltacli.delta.protocol.property_values import CHECKPOINT_PROTECTION
 from deltacli.delta.schema.allowed_widenings import canonical_name
 from deltacli.delta.schema.column_differences import columns_of, exchanged
 from deltacli.delta.schema.conversion import fits

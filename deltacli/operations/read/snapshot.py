@@ -7,7 +7,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from deltacli.delta.log.counts import FileCounts, TombstoneCounts, count_batch
-from deltacli.delta.protocol.intervals import deleted_file_retention_ms
+from deltacli.delta.protocol.property_values import deleted_file_retention_ms
 from deltacli.errors import CheckpointUnreadable, Unreadable
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import without_checkpoint

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple, Protocol
 
 from deltacli.arrow import compute as pc
-from deltacli.delta.paths.locate_paths import text_of
+from deltacli.delta.paths import text_of
 from deltacli.engine.base import Engine
 from deltacli.errors import FileMissing
 from deltacli.operations.recover.needed import NeededFiles, whole

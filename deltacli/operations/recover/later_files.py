@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
-from deltacli.delta.paths.locate_paths import text_of
+from deltacli.delta.paths import text_of
 from deltacli.delta.vacuum.keys import binary_paths
 from deltacli.errors import FileMissing
 from deltacli.operations.recover.needed import whole

@@ -11,7 +11,7 @@ from deltacli.arrow.rows import grouped
 from deltacli.delta.log.file_actions import action_schemas
 from deltacli.delta.stats.record_counts import num_records_column
 from deltacli.delta.vacuum.keys import PathKeys
-from deltacli.delta.vectors.descriptor import unique_id_column
+from deltacli.delta.vectors import unique_id_column
 from deltacli.typing import ArrowArray, ArrowTable, RecordBatch
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from deltacli.delta.log.log_path import LOG_DIRECTORY, LogFileKind, parse_log_path
-from deltacli.delta.paths.locate_paths import text_of
+from deltacli.delta.paths import text_of
 from deltacli.engine.base import Engine
 from deltacli.errors import FileMissing
 from deltacli.operations.recover.file_map import FileMap, MappedFile, range_of

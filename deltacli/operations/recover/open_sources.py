@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from deltacli.delta.log.log_path import LOG_DIRECTORY
-from deltacli.delta.paths.path_decoding import canonical
+from deltacli.delta.paths import canonical
 from deltacli.errors import Refused
 from deltacli.hints import parameter
 from deltacli.operations.log.backup_list import read_list

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.delta.paths.locate_paths import text_of
+from deltacli.delta.paths import text_of
 from deltacli.engine.base import Engine
 from deltacli.errors import FileMissing, StorageFailed
 from deltacli.operations.recover.needed import whole

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple, Self
 
 from deltacli.arrow import compute as pc
-from deltacli.delta.paths.locate_paths import text_of
+from deltacli.delta.paths import text_of
 from deltacli.delta.rules.framework.base import UNREAD
 from deltacli.engine.base import Engine
 from deltacli.errors import StorageFailed

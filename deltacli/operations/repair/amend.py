@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.body_lines import encoded_files
-from deltacli.delta.log.commit_content import CommitRequest, Slot
+from deltacli.delta.log.commit_content import CommitRequest, FilesAt, Slot
 from deltacli.delta.log.file_actions import action_schemas
-from deltacli.delta.log.files_read import FilesAt
 from deltacli.delta.log.log_path import parse_log_path
 from deltacli.delta.rules.actions.commit_contents import DUPLICATE_PATH
 from deltacli.delta.rules.actions.row_tracking import is_enabled

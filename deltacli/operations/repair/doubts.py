@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.state import read_metadata, read_protocol
-from deltacli.delta.paths.path_decoding import decode
+from deltacli.delta.paths import decode
 from deltacli.delta.rules.actions.commit_contents import REMOVE_OF_UNKNOWN, UNKNOWN_ACTION
 from deltacli.delta.rules.checkpoints.contents import ADD_DIFFERS, EXTRA_ADD, MISSING_ADD, PARSED_PARTITION_DIFFERS
 from deltacli.delta.rules.checkpoints.state import METADATA_DIFFERS

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.body_lines import encoded_files
-from deltacli.delta.log.commit_content import CommitRequest, Slot
-from deltacli.delta.log.files_read import FilesAt
-from deltacli.delta.paths.locate_paths import text_of
+from deltacli.delta.log.commit_content import CommitRequest, FilesAt, Slot
+from deltacli.delta.paths import text_of
 from deltacli.delta.rules.framework.base import Severity
 from deltacli.delta.rules.framework.repair_steps import StepKind
 from deltacli.delta.stats.record_counts import num_records_column

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from deltacli.arrow import compute as pc
 from deltacli.delta.stats.record_counts import num_records_column
 from deltacli.delta.vacuum.keys import PathKeys
-from deltacli.delta.vectors.descriptor import unique_id_column
+from deltacli.delta.vectors import unique_id_column
 from deltacli.operations.log.log_copy import list_whole_log
 from deltacli.operations.recover.needed import NeededFiles, needed_files, whole
 from deltacli.operations.recover.open_sources import data_sources, open_sources, require_usable

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.delta.paths.locate_paths import text_of
+from deltacli.delta.paths import text_of
 from deltacli.delta.rules.files.storage import ORPHAN, ORPHAN_YOUNG
 from deltacli.delta.rules.files.vector_files import ORPHAN as ORPHAN_VECTOR
 from deltacli.operations.recover.needed import FileKind, NeededFiles, needed_files, whole

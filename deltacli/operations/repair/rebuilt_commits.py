@@ -25,9 +25,8 @@ from deltacli.delta.log.replay import file_key
 from deltacli.delta.log.row_ids import DOMAIN, NO_MARK, mark_action, read_mark
 from deltacli.delta.log.segment import LogListing
 from deltacli.delta.log.state import has_in_commit_timestamps, read_metadata, read_protocol
-from deltacli.delta.protocol.intervals import TRANSACTION_RETENTION
+from deltacli.delta.protocol.property_values import TRANSACTION_RETENTION, is_true
 from deltacli.delta.protocol.protocol_action import require_committable
-from deltacli.delta.protocol.read_property import is_true
 from deltacli.delta.rules.framework.repair_steps import StepKind
 from deltacli.delta.rules.log.configuration_differences import metadata_differences, protocol_differences
 from deltacli.delta.stats.record_counts import num_records_column

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow.parquet import ParquetReader
-from deltacli.delta.paths.path_decoding import decode
+from deltacli.delta.paths import decode
 from deltacli.errors import DataUnreadable, DeltacliError, StorageFailed
 from deltacli.memory_limit import stop_if_exhausted
 from deltacli.storage import Unknown
@@ -19,7 +19,7 @@ from deltacli.work.rows.deletion_vectors import Descriptor, read_vector
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.delta.vectors.roaring import DeletedRows
+    from deltacli.delta.encoding.roaring import DeletedRows
     from deltacli.operations.repair.plan import Run
 
 

@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Iterator, Mapping, Set
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deltacli.delta.vectors.z85 import vector_file
+from deltacli.delta.vectors import vector_file
 from deltacli.errors import DeltacliError
 from deltacli.typing import JsonObject
 from deltacli.work.rows.deletion_vectors import AROUND, Descriptor, VectorFaultError, inline_data, parse_rows

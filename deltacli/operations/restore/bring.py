@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
-from deltacli.delta.paths.locate_paths import text_of
+from deltacli.delta.paths import text_of
 from deltacli.errors import StorageFailed
 from deltacli.operations.log.log_copy import list_whole_log
 from deltacli.operations.recover.needed import NeededFiles, whole

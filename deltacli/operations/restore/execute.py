@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from deltacli.delta.log.body_lines import encoded_files
-from deltacli.delta.log.commit_content import CommitRequest, OnConflict, Slot
-from deltacli.delta.log.files_read import EveryFile, FilesOfPartitions
+from deltacli.delta.log.commit_content import CommitRequest, EveryFile, FilesOfPartitions, OnConflict, Slot
 from deltacli.errors import ConflictLost, DeltacliError, PartlyDone
 from deltacli.hints import command
 from deltacli.operations.change.commit import Committed, commit

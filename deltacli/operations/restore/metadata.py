@@ -19,19 +19,17 @@ from deltacli.delta.log.state import DomainMetadata, SetTransaction
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.feature_drops import REMOVALS
 from deltacli.delta.protocol.features import FEATURES
-from deltacli.delta.protocol.intervals import (
+from deltacli.delta.protocol.property_values import (
+    CHECKPOINT_PROTECTION,
     DELETED_FILE_RETENTION,
+    IN_COMMIT_KEYS,
     LOG_RETENTION,
     TRANSACTION_RETENTION,
     deleted_file_retention_ms,
-    log_retention_ms,
-    parse_interval,
-)
-from deltacli.delta.protocol.read_property import (
-    CHECKPOINT_PROTECTION,
-    IN_COMMIT_KEYS,
     is_true,
+    log_retention_ms,
     parse_integer,
+    parse_interval,
 )
 from deltacli.delta.protocol.upgrade import upgraded
 from deltacli.delta.schema.names import PHYSICAL_NAME, recorded_name

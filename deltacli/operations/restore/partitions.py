@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from deltacli.delta.log.table_configuration import TableConfiguration
-from deltacli.delta.protocol.read_property import is_true
+from deltacli.delta.protocol.property_values import is_true
 from deltacli.delta.schema.names import physical_name
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, StructField, StructType, simple_name
 from deltacli.operations.restore.metadata import RestoreRefusal

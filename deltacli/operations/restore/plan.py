@@ -14,8 +14,8 @@ from deltacli.arrow import compute as pc
 from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.commit_metadata import require_free
 from deltacli.delta.log.state import read_metadata, read_protocol
+from deltacli.delta.protocol.property_values import is_true
 from deltacli.delta.protocol.protocol_action import require_committable
-from deltacli.delta.protocol.read_property import is_true
 from deltacli.delta.rules.framework.repairs import may_keep
 from deltacli.errors import Refused
 from deltacli.hints import command, parameter, spelling

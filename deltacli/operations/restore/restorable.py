@@ -12,7 +12,7 @@ from deltacli.delta.log.file_actions import action_schemas, whole_actions_lenien
 from deltacli.delta.log.replay import file_key
 from deltacli.delta.log.segment import LogFile
 from deltacli.delta.vacuum.keys import PathKeys
-from deltacli.delta.vectors.descriptor import unique_id_column
+from deltacli.delta.vectors import unique_id_column
 from deltacli.operations.recover.newest_complete import complete_versions
 from deltacli.operations.restore.difference import compare
 from deltacli.operations.restore.verify import VERIFIED, check_sizes

@@ -15,7 +15,7 @@ from deltacli.delta.log.row_ids import (
     assigns_row_ids,
     read_mark,
 )
-from deltacli.delta.protocol.read_property import is_true
+from deltacli.delta.protocol.property_values import is_true
 from deltacli.delta.stats.record_counts import num_records_column
 from deltacli.operations.restore.difference import Amount, Difference
 from deltacli.operations.restore.metadata import RestoreRefusal, SmallState

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.commit_lines import Action
-from deltacli.delta.paths.locate_paths import text_of
+from deltacli.delta.paths import text_of
 from deltacli.delta.stats.record_counts import num_records_column
 from deltacli.delta.vacuum.keys import PathKeys
-from deltacli.delta.vectors.descriptor import unique_id_column
+from deltacli.delta.vectors import unique_id_column
 from deltacli.errors import FileMissing, PathExternal
 from deltacli.hints import parameter
 from deltacli.operations.recover.needed import FileKind, NeededFiles, joined, needed_files, whole

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.table_configuration import TableConfiguration
-from deltacli.delta.paths.locate_paths import text_of
+from deltacli.delta.paths import text_of
 from deltacli.delta.predicate.parse import Predicate, parse_predicate
 from deltacli.delta.predicate.prune import certainly_true
 from deltacli.delta.rules.expressions.row_values import CONDITIONS, NOT_EVALUATED_MEMORY, NULLS, Violations

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow.rows import grouped
-from deltacli.delta.encoding.fingerprints import fingerprints
+from deltacli.delta.encoding.many_keys import fingerprints
 from deltacli.delta.log.action_fields import FIELDS
 from deltacli.delta.log.replay import key_column, spelled_keys
-from deltacli.delta.vectors.descriptor import no_vector_ids, unique_id_column
+from deltacli.delta.vectors import no_vector_ids, unique_id_column
 from deltacli.typing import ArrowArray, RecordBatch
 
 if TYPE_CHECKING:

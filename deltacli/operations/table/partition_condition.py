@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.partitions.values import partition_columns
-from deltacli.delta.predicate.on_partitions import parse_on_partitions
+from deltacli.delta.predicate.parse import parse_on_partitions
 from deltacli.errors import CommitCorrupt, DataUnreadable
 from deltacli.typing import ArrowArray, RecordBatch
 

@@ -35,7 +35,7 @@ from deltacli.work.commits.reading import is_large, read_commit, stream_commit
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.delta.encoding.key_index import KeyIndex
+    from deltacli.delta.encoding.many_keys import KeyIndex
     from deltacli.work.commits.blocks import NarrowBlock
 
 _ACTIONS_A_BATCH = 8_192
@@ -279,7 +279,7 @@ def _take_large(
     storage: Storage, engine: Engine, file: LogFile, tail: LogTail, *, remember: bool, progress: Progress
 ) -> list[tuple[str, Action]]:
     """Append a large commit's survivors to the tail, in columns, and return its small actions."""
-    from deltacli.delta.encoding.key_index import KeyIndex
+    from deltacli.delta.encoding.many_keys import KeyIndex
     from deltacli.work.commits.blocks import plan_blocks, read_narrow_block
 
     read = partial(read_narrow_block, storage, touched=tail.touched)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from deltacli.delta.log.commit_times import file_times
 from deltacli.delta.log.segment import LogListing
-from deltacli.delta.protocol.read_property import in_commit_keys, parse_integer
+from deltacli.delta.protocol.property_values import in_commit_keys, parse_integer
 from deltacli.errors import Unreadable, UsageError, VersionAbsent
 from deltacli.hints import command, parameter
 from deltacli.operations.table.api_arguments import VersionTime, moment_ms, optional_version

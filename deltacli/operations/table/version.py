@@ -21,7 +21,7 @@ from deltacli.delta.log.state import (
     has_in_commit_timestamps,
 )
 from deltacli.delta.log.table_configuration import TableConfiguration
-from deltacli.delta.protocol.intervals import deleted_file_retention_ms
+from deltacli.delta.protocol.property_values import deleted_file_retention_ms
 from deltacli.delta.protocol.protocol_action import Protocol
 from deltacli.delta.schema.names import PHYSICAL_NAME
 from deltacli.errors import Unreadable, UsageError

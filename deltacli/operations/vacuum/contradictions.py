@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
-from deltacli.delta.protocol.intervals import deleted_file_retention_ms
+from deltacli.delta.protocol.property_values import deleted_file_retention_ms
 from deltacli.errors import Unreadable
 from deltacli.hints import command, parameter
 from deltacli.operations.log.checksum_guard import contradiction

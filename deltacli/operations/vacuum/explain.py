@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.log_path import LOG_DIRECTORY
-from deltacli.delta.paths.locate_paths import locate_all
-from deltacli.delta.paths.path_decoding import decode
+from deltacli.delta.paths import decode, locate_all
 from deltacli.delta.vacuum.keys import binary_paths
 from deltacli.delta.vacuum.names import HiddenNames
 from deltacli.errors import CommitCorrupt, FileMissing, UsageError

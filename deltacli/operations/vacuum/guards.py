@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from deltacli.delta.log.segment import BEYOND_LOG
-from deltacli.delta.protocol.intervals import DELETED_FILE_RETENTION, parse_interval
+from deltacli.delta.protocol.property_values import DELETED_FILE_RETENTION, parse_interval
 from deltacli.hints import command, parameter
 from deltacli.operations.table.version import Snapshot
 from deltacli.operations.vacuum.plan import Amount, Refusal

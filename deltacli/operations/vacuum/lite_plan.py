@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.segment import LogListing
-from deltacli.delta.vacuum.directories import partition_of
+from deltacli.delta.vacuum.keys import partition_of
 from deltacli.errors import Refused
 from deltacli.hints import command, parameter
 from deltacli.operations.table.find_log import list_log

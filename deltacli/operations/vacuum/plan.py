@@ -215,7 +215,7 @@ class VacuumPlan:
     @cached_property
     def plan_id(self) -> str:
         """Digest of the table and the deleted files, as 16 hexadecimal digits: equal plans have equal ids."""
-        from deltacli.delta.encoding.arrow_digest import sha256_rows
+        from deltacli.delta.encoding.digests import sha256_rows
 
         of = f"{self.table_id}\n{self.snapshot_version}\n{self.cutoff_ms}\n{self.mode}\n"
         return sha256_rows(self.candidates.select(["path"]), of.encode(errors="surrogatepass"))[:16]

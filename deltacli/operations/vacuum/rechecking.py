@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.log_path import LOG_DIRECTORY, LogFileKind
 from deltacli.delta.log.segment import LogFile, make_log_file
-from deltacli.delta.protocol.intervals import deleted_file_retention_ms
+from deltacli.delta.protocol.property_values import deleted_file_retention_ms
 from deltacli.delta.protocol.protocol_action import require_committable
 from deltacli.delta.vacuum.keys import PathKeys, binary_paths
 from deltacli.errors import Refused

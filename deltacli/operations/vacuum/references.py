@@ -12,7 +12,7 @@ from deltacli.arrow import compute as pc
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.file_actions import FileBatch
 from deltacli.delta.log.segment import LogListing
-from deltacli.delta.protocol.intervals import deleted_file_retention_ms
+from deltacli.delta.protocol.property_values import deleted_file_retention_ms
 from deltacli.delta.vacuum.keys import LogKeys, PathKeys
 from deltacli.errors import CommitCorrupt
 from deltacli.operations.log.file_history import FileHistory, NamedKeys, logical_keys

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow.rows import grouped
-from deltacli.delta.protocol.read_property import is_true
+from deltacli.delta.protocol.property_values import is_true
 from deltacli.delta.vacuum.keys import is_among
 from deltacli.operations.table.time_travel import committed_at
 from deltacli.operations.vacuum.plan import TimeTravelRange

@@ -11,7 +11,7 @@ from deltacli.delta.log.file_actions import action_schemas, whole_actions_lenien
 from deltacli.delta.log.log_path import Place
 from deltacli.delta.log.segment import CheckpointInstance
 from deltacli.delta.log.table_configuration import TableConfiguration
-from deltacli.delta.protocol.intervals import deleted_file_retention_ms
+from deltacli.delta.protocol.property_values import deleted_file_retention_ms
 from deltacli.delta.rules.checkpoints import contents as rules
 from deltacli.delta.rules.framework.base import Finding
 from deltacli.delta.rules.framework.known_files import KnownFiles

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from deltacli.delta.log.log_path import HINT_NAME, LOG_DIRECTORY, SIDECAR_DIRECTORY
 from deltacli.delta.log.segment import LogFile, LogListing, make_log_file, read_listing
-from deltacli.delta.paths.locate_paths import text_of
-from deltacli.delta.paths.path_decoding import decode
+from deltacli.delta.paths import decode, text_of
 from deltacli.delta.rules.framework.views import StoredFile
 from deltacli.engine.base import Engine
 from deltacli.errors import FileMissing, NotATable

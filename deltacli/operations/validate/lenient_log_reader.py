@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from deltacli.delta.log.log_path import LOG_DIRECTORY, Place
 from deltacli.delta.log.segment import LogFile, LogListing
-from deltacli.delta.paths.path_decoding import decode
+from deltacli.delta.paths import decode
 from deltacli.delta.rules.framework.base import Finding
 from deltacli.delta.rules.framework.raw_lines import LineScanner, ScannedLines
 from deltacli.delta.rules.log.commit_lines import BAD_JSON

@@ -10,7 +10,7 @@ from typing import Any
 
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.stats.record_counts import parse_num_records
-from deltacli.delta.vectors.z85 import vector_file
+from deltacli.delta.vectors import vector_file
 from deltacli.errors import DataUnreadable
 from deltacli.operations.table.version import Snapshot
 from deltacli.sharing.client.faults import DIFFERS, PullRefused, invalid

@@ -18,7 +18,7 @@ from deltacli.delta.protocol.features import FEATURES, stable_name
 from deltacli.delta.protocol.protocol_action import WRITER_FEATURES_VERSION
 from deltacli.delta.protocol.upgrade import upgraded
 from deltacli.delta.schema.types import parse_schema
-from deltacli.delta.vectors.descriptor import unique_id
+from deltacli.delta.vectors import unique_id
 
 if TYPE_CHECKING:
     import pyarrow

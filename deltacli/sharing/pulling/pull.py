@@ -12,9 +12,8 @@ from typing import NamedTuple
 
 from deltacli.clock import Clock, system_clock
 from deltacli.delta.log.body_lines import body_lines
-from deltacli.delta.log.commit_content import CommitRequest
-from deltacli.delta.log.files_read import EveryFile
-from deltacli.delta.protocol.read_property import is_true
+from deltacli.delta.log.commit_content import CommitRequest, EveryFile
+from deltacli.delta.protocol.property_values import is_true
 from deltacli.errors import ConflictLost, NoSpace, OutcomeUnknown, Refused
 from deltacli.hints import command
 from deltacli.operations.change.commit import Committed, NothingToDo, commit

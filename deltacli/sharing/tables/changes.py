@@ -21,8 +21,8 @@ from deltacli.delta.log.file_actions import whole_actions
 from deltacli.delta.log.segment import LogFile
 from deltacli.delta.log.state import Metadata, plain_action
 from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.protocol.property_values import is_true
 from deltacli.delta.protocol.protocol_action import Protocol
-from deltacli.delta.protocol.read_property import is_true
 from deltacli.errors import CommitCorrupt, LogIncomplete, VersionAbsent
 from deltacli.operations.read.changes import CommitSummary, with_partition_values
 from deltacli.operations.read.separate_versions import Break, break_at

@@ -19,12 +19,11 @@ from deltacli.delta.log.segment import LogFile
 from deltacli.delta.log.state import Metadata
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.partitions.values import partition_columns, with_spelled_keys
-from deltacli.delta.paths.locate_paths import locate, text_of
+from deltacli.delta.paths import locate, text_of
 from deltacli.delta.protocol.protocol_action import Protocol
 from deltacli.delta.schema.names import MODE
 from deltacli.delta.schema.types import parse_schema
-from deltacli.delta.vectors.descriptor import unique_id_column
-from deltacli.delta.vectors.z85 import vector_file
+from deltacli.delta.vectors import unique_id_column, vector_file
 from deltacli.errors import DeltacliError, PathExternal
 from deltacli.operations.read.separate_versions import is_mapped, may_have_been_mapped
 from deltacli.sharing.protocol.capabilities import ReadingNeeds, find_needs, handed_out_protocol

@@ -20,7 +20,7 @@ from deltacli.delta.log.replay import TouchedFiles, reconcile_commit
 from deltacli.delta.log.segment import LogFile, LogListing
 from deltacli.delta.log.state import StateBuilder, plain_action
 from deltacli.delta.protocol.protocol_action import require_readable
-from deltacli.delta.vectors.descriptor import unique_id_column
+from deltacli.delta.vectors import unique_id_column
 from deltacli.errors import DeltacliError, NotATable
 from deltacli.operations.table.find_log import Log, find_log, list_log
 from deltacli.operations.table.rebuild import read_snapshot, rebuild

@@ -150,7 +150,7 @@ def _files(table: TableHandle, arguments: Values, _: Values) -> Iterator[pyarrow
 
 def _tombstones(table: TableHandle, arguments: Values, _: Values) -> Iterator[pyarrow.Table]:
     from deltacli.arrow import compute as pc
-    from deltacli.delta.protocol.intervals import deleted_file_retention_ms
+    from deltacli.delta.protocol.property_values import deleted_file_retention_ms
 
     snapshot = find_snapshot(table, version=arguments["version"])
     cutoff = table.clock() - deleted_file_retention_ms(snapshot.properties)

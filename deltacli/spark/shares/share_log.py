@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from deltacli.delta.log.segment import LogFile
 from deltacli.delta.log.table_configuration import TableConfiguration
-from deltacli.delta.vectors.descriptor import unique_id
+from deltacli.delta.vectors import unique_id
 from deltacli.errors import Unreadable
 from deltacli.operations.read.separate_versions import Break, find_break, may_be_apart
 from deltacli.operations.table.find_log import list_log

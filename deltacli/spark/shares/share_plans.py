@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from deltacli.clock import Clock
 from deltacli.delta.schema.types import StructField
-from deltacli.delta.vectors.z85 import vector_file
+from deltacli.delta.vectors import vector_file
 from deltacli.engine.spark.worker import Job
 from deltacli.errors import FileMissing
 from deltacli.operations.read.changes import CHANGE_COLUMNS, read_changes

@@ -13,8 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from deltacli.arrow.parquet import ParquetReader
-from deltacli.delta.checkpoint.pages import DICTIONARY_PAGE, PageHeader, read_page_header
-from deltacli.delta.footers.thrift import ThriftFaultError
+from deltacli.delta.footers.thrift import DICTIONARY_PAGE, PageHeader, ThriftFaultError, read_page_header
 from deltacli.errors import CheckpointUnreadable
 from deltacli.hints import command
 from deltacli.typing import BinaryFile

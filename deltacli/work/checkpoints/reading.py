@@ -16,9 +16,9 @@ from deltacli.delta.log.file_actions import FileBatch, action_schemas
 from deltacli.delta.log.log_path import LOG_DIRECTORY, SIDECAR_DIRECTORY
 from deltacli.delta.log.replay import TouchedFiles
 from deltacli.delta.log.segment import CheckpointInstance, LogFile
-from deltacli.delta.paths.path_decoding import decode_sidecar
+from deltacli.delta.paths import decode_sidecar
 from deltacli.delta.stats.record_counts import num_records_column
-from deltacli.delta.vectors.descriptor import no_vector_ids, unique_id_column
+from deltacli.delta.vectors import no_vector_ids, unique_id_column
 from deltacli.errors import CheckpointUnreadable, CommitCorrupt, FileMissing
 from deltacli.hints import command
 from deltacli.memory_limit import stop_if_exhausted

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
-from deltacli.delta.checkpoint.content import Columns, checkpoint_schema, struct_of_actions
-from deltacli.delta.checkpoint.expired_actions import unexpired
+from deltacli.delta.checkpoint.content import Columns, checkpoint_schema, struct_of_actions, unexpired
 from deltacli.delta.checkpoint.layout import sidecar_name, sidecar_path
 from deltacli.delta.checkpoint.parsed import parsed_columns
 from deltacli.delta.log.commit_lines import Action

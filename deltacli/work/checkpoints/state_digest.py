@@ -15,7 +15,7 @@ from deltacli import tempfiles
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.counts import FileCounts, TombstoneCounts, count_batch
 from deltacli.delta.log.file_actions import FileBatch
-from deltacli.delta.paths.path_decoding import decode_column
+from deltacli.delta.paths import decode_column
 from deltacli.typing import ArrowArray
 from deltacli.work.checkpoints.reading import CheckpointPiece, read_narrow
 from deltacli.work.task import TaskContext

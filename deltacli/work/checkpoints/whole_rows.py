@@ -12,7 +12,7 @@ from typing import Any
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.file_actions import FileBatch, action_schemas
 from deltacli.delta.log.replay import TouchedFiles
-from deltacli.delta.vectors.descriptor import unique_id_column
+from deltacli.delta.vectors import unique_id_column
 from deltacli.typing import RecordBatch
 from deltacli.work.checkpoints.reading import (
     CheckpointPiece,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from deltacli.arrow.parquet import ParquetReader
 from deltacli.delta.checkpoint.content import counted_leaves, dictionary_leaves
-from deltacli.delta.encoding.arrow_digest import digest_rows
+from deltacli.delta.encoding.digests import RowDigest
 from deltacli.delta.log.action_fields import wrong_type
 from deltacli.delta.protocol.known_properties import PARQUET_VERSIONS
 from deltacli.errors import FileMissing, Refused, StorageFailed
@@ -270,7 +270,9 @@ class FileEncoder:
 
 
 def _digest(rows: pyarrow.Table) -> tuple[int, tuple[int, ...]]:
-    return rows.num_rows, digest_rows(rows)
+    digest = RowDigest(rows.schema)
+    digest.take(rows)
+    return rows.num_rows, digest.answer()
 
 
 def why_not_proven(place: str, encoded: EncodedFile, digests: Iterable[object]) -> str | None:

@@ -14,7 +14,7 @@ from deltacli.delta.log.file_actions import FileBatch, action_schemas, narrow_ba
 from deltacli.delta.log.replay import TouchedFiles, file_key, key_column
 from deltacli.delta.log.segment import LogFile
 from deltacli.delta.stats.record_counts import num_records_column
-from deltacli.delta.vectors.descriptor import unique_id_column
+from deltacli.delta.vectors import unique_id_column
 from deltacli.storage import Storage
 from deltacli.typing import ArrowArray, ArrowSchema, RecordBatch
 from deltacli.work.commits.reading import commit_location, require_whole

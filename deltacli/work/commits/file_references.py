@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.delta.log.commit_lines import Action, read_actions
 from deltacli.delta.log.segment import LogFile
-from deltacli.delta.vectors.descriptor import fault_of, unique_id
+from deltacli.delta.vectors import fault_of, unique_id
 from deltacli.errors import CommitCorrupt
 from deltacli.hints import command
 from deltacli.storage import Storage

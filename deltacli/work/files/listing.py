@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.delta.log.log_path import LOG_DIRECTORY
-from deltacli.delta.paths.path_decoding import decode
+from deltacli.delta.paths import decode
 from deltacli.storage import FileStat, Storage, WalkEntry, leads_outside
 from deltacli.work.task import TaskContext
 

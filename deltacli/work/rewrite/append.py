@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.table_configuration import TableConfiguration
-from deltacli.delta.partitions.text import directory_of
-from deltacli.delta.partitions.write import text_of
+from deltacli.delta.partitions.text import directory_of, text_of
 from deltacli.delta.schema.file_schema import keeps_partition_columns
 from deltacli.delta.schema.types import PrimitiveType, StructField
 from deltacli.errors import DataUnreadable, Refused

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow.parquet import ParquetReader
-from deltacli.delta.encoding.row_digest import Digest, RowDigest
+from deltacli.delta.encoding.digests import Digest, RowDigest
 from deltacli.delta.partitions.values import constants_of
 from deltacli.delta.schema.file_schema import keeps_partition_columns
 from deltacli.delta.stats.collect import StatisticsCollector

@@ -22,7 +22,7 @@ from deltacli.work.rows.data_files import DataFile, ReadSpec
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.delta.encoding.row_digest import Digest
+    from deltacli.delta.encoding.digests import Digest
 
 _FILE_WEIGHT = 256 << 10
 """What opening a file costs, in bytes."""

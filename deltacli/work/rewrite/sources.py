@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 from deltacli.arrow import compute as pc
-from deltacli.delta.encoding.multiset_digest import MultisetDigest
+from deltacli.delta.encoding.digests import MultisetDigest
 from deltacli.delta.partitions.values import constants_of
 from deltacli.delta.schema.file_schema import keeps_partition_columns
 from deltacli.errors import DataUnreadable, DeltacliError, PathExternal

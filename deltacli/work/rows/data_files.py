@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow.parquet import ParquetReader
+from deltacli.delta.encoding.roaring import DeletedRows
 from deltacli.delta.log.table_configuration import TableConfiguration
-from deltacli.delta.paths.path_decoding import decode
+from deltacli.delta.paths import decode
 from deltacli.delta.schema.file_columns import FileColumns
 from deltacli.delta.schema.types import StructField
-from deltacli.delta.vectors.roaring import DeletedRows
 from deltacli.errors import DataUnreadable, FileMissing
 from deltacli.hints import command
 from deltacli.memory_limit import stop_if_exhausted

@@ -6,9 +6,8 @@ import zlib
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from deltacli.delta.vectors.descriptor import fault_of, unique_id
-from deltacli.delta.vectors.roaring import PORTABLE, BitmapFaultError, DeletedRows, parse_bitmap
-from deltacli.delta.vectors.z85 import decode_padded_z85, vector_file
+from deltacli.delta.encoding.roaring import PORTABLE, BitmapFaultError, DeletedRows, parse_bitmap
+from deltacli.delta.vectors import decode_padded_z85, fault_of, unique_id, vector_file
 from deltacli.errors import DataUnreadable, FileMissing
 from deltacli.hints import command
 from deltacli.storage import Storage

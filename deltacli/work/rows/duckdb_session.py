@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
-from deltacli.delta.sql.translation.columns import Asked
+from deltacli.delta.sql.translation.leaves import Asked
 from deltacli.delta.sql.translation.values import ABSENT
 from deltacli.typing import ArrowArray
 

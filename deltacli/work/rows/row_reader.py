@@ -10,10 +10,10 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.delta.encoding.roaring import DeletedRows
 from deltacli.delta.schema.file_columns import FileColumn, absent
 from deltacli.delta.schema.shredded_variants import TYPED, not_a_type
 from deltacli.delta.schema.types import PrimitiveType, StructField, StructType, holds
-from deltacli.delta.vectors.roaring import DeletedRows
 from deltacli.errors import DataUnreadable
 from deltacli.memory_limit import stop_if_exhausted
 from deltacli.typing import ArrowArray, ArrowField

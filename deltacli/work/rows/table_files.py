@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from threading import Lock
 
-from deltacli.delta.paths.path_decoding import canonical, decode, without_dots
+from deltacli.delta.paths import canonical, decode, without_dots
 from deltacli.hints import parameter
 from deltacli.patterns import pattern
 from deltacli.storage import NOTHING, Allowed, Storage, path_external

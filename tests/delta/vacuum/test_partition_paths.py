@@ -11,7 +11,7 @@ from deltacli.delta.log.state import read_metadata
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.protocol_action import Protocol
 from deltacli.delta.schema.types import parse_schema
-from deltacli.delta.vacuum.directories import partition_of
+from deltacli.delta.vacuum.keys import partition_of
 from deltacli.delta.vacuum.partition_paths import PartitionSelector
 from deltacli.errors import UsageError
 

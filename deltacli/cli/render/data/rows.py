@@ -14,7 +14,7 @@ from deltacli.cli.render.sections import Section
 from deltacli.cli.render.text_form import cuts_values, write_table
 from deltacli.cli.results import Document, Emit, EncodedItems, Grid, Outcome, Result, block_of, grid_of
 from deltacli.cli.terminal.term import Style, Terminal, encoded
-from deltacli.delta.encoding.row_pieces import pieces
+from deltacli.delta.encoding.arrow_json import pieces
 from deltacli.documents import envelope
 from deltacli.typing import Json, JsonObject
 from deltacli.units import format_count, format_size, plural

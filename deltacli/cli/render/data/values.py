@@ -11,8 +11,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
-from deltacli.delta.encoding.arrow_json import escaped, join_items, map_items, null_where_null, quoted
-from deltacli.delta.encoding.calendar_texts import date_texts, moment_texts
+from deltacli.delta.encoding.arrow_json import (
+    date_texts,
+    escaped,
+    join_items,
+    map_items,
+    moment_texts,
+    null_where_null,
+    quoted,
+)
 from deltacli.documents import dumps
 from deltacli.typing import ArrowType
 

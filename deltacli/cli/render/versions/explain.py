@@ -13,7 +13,7 @@ from deltacli.cli.render.text_form import write_sections
 from deltacli.cli.results import Emit, Listing, line_of
 from deltacli.cli.terminal.shell import as_typed
 from deltacli.cli.terminal.term import Style
-from deltacli.delta.protocol.traits import OTHERS
+from deltacli.delta.protocol.clients import OTHERS
 from deltacli.documents import envelope
 from deltacli.units import format_size, plural
 

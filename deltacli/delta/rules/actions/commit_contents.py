@@ -12,7 +12,7 @@ from deltacli.delta.log.commit_lines import KNOWN_ACTIONS, Action, json_type
 from deltacli.delta.log.log_path import Place
 from deltacli.delta.rules.framework.base import Area, Finding, Fix, Rule, Severity
 from deltacli.delta.rules.framework.views import CommitView, LocatedAction, TouchedFile
-from deltacli.delta.vectors.z85 import VECTOR_FILE
+from deltacli.delta.vectors import VECTOR_FILE
 from deltacli.units import format_count, format_size, plural
 
 AREA = Area("actions")

@@ -8,7 +8,7 @@ from deltacli.arrow import compute as pc
 from deltacli.delta.rules.actions.commit_contents import name_of, place_of
 from deltacli.delta.rules.framework.base import Area, Finding, Severity
 from deltacli.delta.rules.framework.views import CommitView, FilesView, LocatedAction, TouchedFile
-from deltacli.delta.vectors.z85 import VECTOR_FILE
+from deltacli.delta.vectors import VECTOR_FILE
 from deltacli.units import DAY_MS, WRITER_SKEW_MS, format_timestamp
 
 AREA = Area("actions")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from deltacli.delta.protocol.intervals import TRANSACTION_RETENTION, parse_interval
+from deltacli.delta.protocol.property_values import TRANSACTION_RETENTION, parse_interval
 from deltacli.delta.rules.framework.base import Area, Finding
 from deltacli.delta.rules.framework.views import CommitView, HistoryView, StateView
 from deltacli.units import format_count

@@ -10,7 +10,7 @@ from itertools import islice
 from deltacli.delta.checkpoint.layout import READERS_THAT_FAIL, SEVERAL_FORMS
 from deltacli.delta.log.log_path import LogFileKind
 from deltacli.delta.log.segment import CheckpointInstance, LogFile
-from deltacli.delta.protocol.read_property import parse_integer
+from deltacli.delta.protocol.property_values import parse_integer
 from deltacli.delta.rules.checkpoints import v2 as checkpoint_v2
 from deltacli.delta.rules.checkpoints.contents import (
     is_in_force,

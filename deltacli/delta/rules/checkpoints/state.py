@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from deltacli.delta.protocol.intervals import TRANSACTION_RETENTION, parse_interval
+from deltacli.delta.protocol.property_values import TRANSACTION_RETENTION, parse_interval
 from deltacli.delta.protocol.protocol_action import READER_FEATURES_VERSION, WRITER_FEATURES_VERSION
 from deltacli.delta.rules.checkpoints.contents import small_actions
 from deltacli.delta.rules.framework.base import Area, Finding

@@ -13,7 +13,7 @@ from deltacli.delta.checkpoint.metadata_tags import (
 )
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.log_path import LOG_DIRECTORY, SIDECAR_DIRECTORY, LogFileKind
-from deltacli.delta.paths.path_decoding import canonical, decode_sidecar
+from deltacli.delta.paths import canonical, decode_sidecar
 from deltacli.delta.rules.checkpoints.contents import is_in_force, is_sidecar, small_actions
 from deltacli.delta.rules.framework.base import Area, Finding, from_a_copy
 from deltacli.delta.rules.framework.views import CheckpointView, ListingView

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from deltacli.delta.footers.schema import FileNode, FileSchema
 from deltacli.delta.log.table_configuration import TableConfiguration
-from deltacli.delta.protocol.read_property import parse_integer
+from deltacli.delta.protocol.property_values import parse_integer
 from deltacli.delta.schema.file_columns import count_leaves, is_list, is_struct
 from deltacli.delta.schema.names import NameIndex
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.file_actions import SMALL_FILE_BYTES
 from deltacli.delta.log.log_path import Place
-from deltacli.delta.paths.locate_paths import are_absolute, is_hidden, locate, locate_all, text_of
-from deltacli.delta.paths.path_decoding import decode
-from deltacli.delta.protocol.intervals import deleted_file_retention_ms
+from deltacli.delta.paths import are_absolute, decode, is_hidden, locate, locate_all, text_of
+from deltacli.delta.protocol.property_values import deleted_file_retention_ms
 from deltacli.delta.rules.framework.base import LOST_BY_VACUUM, Area, Finding, Level, by_repair
 from deltacli.delta.rules.framework.view_files import newest_removals, place_of
 from deltacli.delta.rules.framework.views import StateView, StorageView
 from deltacli.delta.rules.log.log_times import is_copied
-from deltacli.delta.vectors.z85 import VECTOR_FILE
+from deltacli.delta.vectors import VECTOR_FILE
 from deltacli.patterns import pattern
 from deltacli.typing import ArrowArray
 from deltacli.units import CLOCK_SKEW_MS, format_moment, format_size, format_timestamp, plural

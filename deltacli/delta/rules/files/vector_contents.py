@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from deltacli.delta.encoding.roaring import NATIVE, PORTABLE
 from deltacli.delta.rules.files.vector_files import FILE_MISSING
 from deltacli.delta.rules.framework.base import Area, Finding, Level, ReadFault, Severity
 from deltacli.delta.rules.framework.file_views import VectorsView
 from deltacli.delta.stats.record_counts import num_records_column
-from deltacli.delta.vectors.roaring import NATIVE, PORTABLE
 from deltacli.units import plural
 
 AREA = Area("deletion_vectors", Level.FOOTERS)

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.log_path import LOG_DIRECTORY, commit_name
-from deltacli.delta.paths.path_decoding import canonical, canonical_column
+from deltacli.delta.paths import canonical, canonical_column
 from deltacli.delta.rules.framework.views import OF_CHECKPOINT, LiveFile, Totals, TouchedFile
-from deltacli.delta.vectors.descriptor import fault_of, unique_id
+from deltacli.delta.vectors import fault_of, unique_id
 from deltacli.typing import ArrowArray
 
 if TYPE_CHECKING:
@@ -336,7 +336,7 @@ def _columns_of(files: Sequence[LiveFile]) -> pyarrow.Table:
 def _state_columns(base: pyarrow.Table) -> pyarrow.Table:
     import pyarrow as pa
 
-    from deltacli.delta.vectors.descriptor import no_vector_ids, unique_id_column
+    from deltacli.delta.vectors import no_vector_ids, unique_id_column
 
     vectors = base.column("deletionVector").combine_chunks()
     rows = base.num_rows

@@ -7,7 +7,7 @@ from typing import Any
 
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.log_path import Place
-from deltacli.delta.paths.locate_paths import locate_all
+from deltacli.delta.paths import locate_all
 from deltacli.delta.rules.framework.views import CommitView, FilesView, TouchedFile
 from deltacli.delta.stats.columns import StatsColumns, parse_stats
 from deltacli.delta.stats.record_counts import parse_num_records

@@ -15,8 +15,8 @@ from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.log_path import LOG_DIRECTORY, Place, commit_name
 from deltacli.delta.log.segment import CheckpointInstance, LogFile, LogListing
 from deltacli.delta.log.table_configuration import TableConfiguration
-from deltacli.delta.paths.path_decoding import canonical, canonical_all
-from deltacli.delta.vectors.descriptor import fault_of, unique_id
+from deltacli.delta.paths import canonical, canonical_all
+from deltacli.delta.vectors import fault_of, unique_id
 from deltacli.typing import ArrowArray
 
 if TYPE_CHECKING:

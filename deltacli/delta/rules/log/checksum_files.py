@@ -12,10 +12,10 @@ from itertools import pairwise
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.commit_lines import Action
-from deltacli.delta.paths.path_decoding import canonical
+from deltacli.delta.paths import canonical
 from deltacli.delta.rules.framework.base import Area, Finding, Rule
 from deltacli.delta.rules.framework.views import ChecksumView, ExpectedState
-from deltacli.delta.vectors.descriptor import fault_of, unique_id
+from deltacli.delta.vectors import fault_of, unique_id
 from deltacli.typing import ArrowArray, JsonObject
 from deltacli.units import plural
 

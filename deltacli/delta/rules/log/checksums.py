@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from deltacli.delta.log.log_path import LogFileKind
 from deltacli.delta.log.state import read_metadata, read_protocol
-from deltacli.delta.protocol.intervals import TRANSACTION_RETENTION
+from deltacli.delta.protocol.property_values import TRANSACTION_RETENTION
 from deltacli.delta.rules.framework.base import Area, Finding
 from deltacli.delta.rules.framework.views import ChecksumView, ListingView
 from deltacli.delta.rules.log.checksum_files import DELETE, comparable, differences, differs, read_checksum, rows_of

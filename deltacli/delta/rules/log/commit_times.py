@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from deltacli.delta.log.commit_times import MAX_TIME_MS
 from deltacli.delta.protocol.features import CATALOG_FEATURES
-from deltacli.delta.protocol.read_property import IN_COMMIT_KEYS, IN_COMMIT_TIMESTAMPS, InCommitKeys, parse_integer
+from deltacli.delta.protocol.property_values import IN_COMMIT_KEYS, IN_COMMIT_TIMESTAMPS, InCommitKeys, parse_integer
 from deltacli.delta.rules.framework.base import Area, Finding, Severity
 from deltacli.delta.rules.framework.views import CommitView, HistoryView, ListingView, TableConfigurationView
 from deltacli.delta.rules.log.log_files import gaps_of

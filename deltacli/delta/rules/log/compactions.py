@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from deltacli.delta.log.action_fields import FIELDS
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.log_path import LogFileKind
-from deltacli.delta.paths.path_decoding import canonical
+from deltacli.delta.paths import canonical
 from deltacli.delta.rules.framework.base import Area, Finding, Fix, from_a_copy
 from deltacli.delta.rules.framework.views import CompactionView, ListingView, LocatedAction
-from deltacli.delta.vectors.descriptor import fault_of, unique_id
+from deltacli.delta.vectors import fault_of, unique_id
 from deltacli.patterns import pattern
 from deltacli.units import plural
 

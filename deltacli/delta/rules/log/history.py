@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 
 from deltacli.delta.log.log_path import Place
-from deltacli.delta.paths.locate_paths import locate_all
+from deltacli.delta.paths import locate_all
 from deltacli.delta.rules.files.storage import Compared
 from deltacli.delta.rules.framework.base import LOST_BY_VACUUM, Area, Finding, Level, from_a_copy
 from deltacli.delta.rules.framework.views import CommitView, HistoryView, StorageView

@@ -10,8 +10,13 @@ from deltacli.delta.log.commit_times import file_times
 from deltacli.delta.log.log_path import HINT_NAME, MAX_VERSION, LogFileKind, Place, commit_name
 from deltacli.delta.log.segment import LogFile, LogListing
 from deltacli.delta.protocol.features import CATALOG_FEATURES
-from deltacli.delta.protocol.intervals import log_retention_ms
-from deltacli.delta.protocol.read_property import DEFAULT_CHECKPOINT_INTERVAL, LOG_CLEANUP, is_false, parse_integer
+from deltacli.delta.protocol.property_values import (
+    DEFAULT_CHECKPOINT_INTERVAL,
+    LOG_CLEANUP,
+    is_false,
+    log_retention_ms,
+    parse_integer,
+)
 from deltacli.delta.rules.framework.base import Area, Finding, Level, Severity, from_a_copy
 from deltacli.delta.rules.framework.views import ListingView, StorageView
 from deltacli.patterns import pattern

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from deltacli.delta.log.log_path import Place
-from deltacli.delta.paths.locate_paths import is_hidden
-from deltacli.delta.protocol.read_property import parse_integer
+from deltacli.delta.paths import is_hidden
+from deltacli.delta.protocol.property_values import parse_integer
 from deltacli.delta.rules.framework.base import Area, Finding, Level
 from deltacli.delta.rules.framework.views import CommitView, HistoryView, ListingView, StorageView
 from deltacli.units import CLOCK_SKEW_MS, DAY_MS, format_timestamp, plural

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from deltacli.delta.log.log_path import Place
 from deltacli.delta.log.table_configuration import TableConfiguration
-from deltacli.delta.protocol.read_property import parse_integer
+from deltacli.delta.protocol.property_values import parse_integer
 from deltacli.delta.rules.framework.base import Area, Finding, Fix
 from deltacli.delta.rules.framework.views import MetadataView
 from deltacli.delta.rules.mapping.fields import MODES, MappedField, mapped_fields

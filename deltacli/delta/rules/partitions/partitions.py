@@ -9,7 +9,7 @@ from urllib.parse import unquote
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.partitions.text import HIVE_DEFAULT, Spelling, is_text, may_be_equal, spelling_of, sure_spellings
-from deltacli.delta.paths.path_decoding import decode
+from deltacli.delta.paths import decode
 from deltacli.delta.rules.framework.base import Area, Finding
 from deltacli.delta.rules.framework.views import FilesView, StateView
 from deltacli.delta.rules.partitions.columns import PartitionColumn, PartitionKeys, keys_of

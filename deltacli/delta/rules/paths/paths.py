@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.log_path import HINT_NAME, LOG_DIRECTORY, LogFileKind, Place, parse_log_path
-from deltacli.delta.paths.path_decoding import canonical, decode, decode_column
+from deltacli.delta.paths import canonical, decode, decode_column
 from deltacli.delta.rules.framework.base import Area, Finding, Rule, Severity
 from deltacli.delta.rules.framework.views import CommitView, FilesView
 from deltacli.patterns import pattern

@@ -5,14 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from deltacli.delta.log.log_path import Place
-from deltacli.delta.protocol.intervals import (
-    DELETED_FILE_RETENTION,
-    LOG_RETENTION,
-    PORTABLE_INTERVAL,
-    SHORTEST_SAFE_RETENTION_MS,
-    parse_interval,
-    retentions_out_of_order,
-)
 from deltacli.delta.protocol.known_properties import (
     CODECS,
     INTEGER,
@@ -24,7 +16,16 @@ from deltacli.delta.protocol.known_properties import (
     kind_of,
     right_spelling,
 )
-from deltacli.delta.protocol.read_property import LOG_CLEANUP, is_false
+from deltacli.delta.protocol.property_values import (
+    DELETED_FILE_RETENTION,
+    LOG_CLEANUP,
+    LOG_RETENTION,
+    PORTABLE_INTERVAL,
+    SHORTEST_SAFE_RETENTION_MS,
+    is_false,
+    parse_interval,
+    retentions_out_of_order,
+)
 from deltacli.delta.rules.framework.base import Area, Finding
 from deltacli.delta.rules.framework.views import ListingView, MetadataView, StateView, TableConfigurationView
 from deltacli.units import DAY_MS

@@ -9,7 +9,7 @@ from itertools import pairwise
 from deltacli.delta.protocol.features import NTZ_FEATURES
 from deltacli.delta.protocol.features import TYPE_WIDENING as STABLE
 from deltacli.delta.protocol.features import TYPE_WIDENING_PREVIEW as PREVIEW
-from deltacli.delta.protocol.read_property import TYPE_WIDENING_ENABLED
+from deltacli.delta.protocol.property_values import TYPE_WIDENING_ENABLED
 from deltacli.delta.rules.framework.base import LOST_BY_DROPPING, Area, Finding, Level, Severity
 from deltacli.delta.rules.framework.views import MetadataView, TableConfigurationView
 from deltacli.delta.rules.schema.schema_walk import fresh
@@ -18,13 +18,14 @@ from deltacli.delta.schema.allowed_widenings import (
     is_allowed_change,
     is_iceberg_change,
 )
-from deltacli.delta.schema.readable_rows import BAD_ENTRY as BAD_ENTRY_ID
-from deltacli.delta.schema.readable_rows import NOT_ALLOWED, changed_fields
+from deltacli.delta.schema.type_changes import BAD_ENTRY as BAD_ENTRY_ID
 from deltacli.delta.schema.type_changes import (
+    NOT_ALLOWED,
     BadEntry,
     NamedField,
     TypeChange,
     can_be,
+    changed_fields,
     is_preview_change,
     is_supported,
     must_refuse,

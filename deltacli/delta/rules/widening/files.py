@@ -10,7 +10,7 @@ from deltacli.delta.rules.files.data_types import is_final, match_of
 from deltacli.delta.rules.framework.base import LOST_BY_DROPPING, Area, Finding, Level
 from deltacli.delta.rules.framework.file_views import AllFootersView, FileSchemaView
 from deltacli.delta.rules.widening.entries import changes_of
-from deltacli.delta.schema.readable_rows import changed_fields
+from deltacli.delta.schema.type_changes import changed_fields
 from deltacli.hints import Worded, command
 from deltacli.units import plural
 

@@ -6,9 +6,8 @@ from collections.abc import Callable, Mapping
 
 from deltacli.delta.schema.kinds import Kind
 from deltacli.delta.schema.types import ArrayType, MapType, PrimitiveType
-from deltacli.delta.sql.translation.comparisons import Pair
-from deltacli.delta.sql.translation.literals import NULL, number_literal
-from deltacli.delta.sql.translation.operators import arithmetic, negative, positive_remainder
+from deltacli.delta.sql.translation.leaves import NULL, number_literal
+from deltacli.delta.sql.translation.operators import Pair, arithmetic, negative, positive_remainder
 from deltacli.delta.sql.translation.values import (
     BOOLEAN,
     DOUBLE,

@@ -14,14 +14,19 @@ from deltacli.delta.predicate.columns import TIMES
 from deltacli.delta.schema.allowed_widenings import canonical_name
 from deltacli.delta.schema.kinds import WHOLE_BITS, Kind, decimal_parts, value_kind
 from deltacli.delta.schema.types import DataType, PrimitiveType, StructType, simple_name
-from deltacli.delta.sql.nodes import Form, Node
+from deltacli.delta.sql.nodes import Form, Node, TokenKind, tokens_of
 from deltacli.delta.sql.parser import parse_expression
-from deltacli.delta.sql.tokens import TokenKind, tokens_of
 from deltacli.delta.sql.translation import choices, moments, operators, texts
-from deltacli.delta.sql.translation.columns import Asked, ColumnNames
-from deltacli.delta.sql.translation.comparisons import NAMES, Pair, alike, contained
-from deltacli.delta.sql.translation.literals import NULL, condition_literal, number_literal, typed_literal
+from deltacli.delta.sql.translation.leaves import (
+    NULL,
+    Asked,
+    ColumnNames,
+    condition_literal,
+    number_literal,
+    typed_literal,
+)
 from deltacli.delta.sql.translation.moments import date_text
+from deltacli.delta.sql.translation.operators import NAMES, Pair, alike, contained
 from deltacli.delta.sql.translation.values import (
     BINARY,
     BOOLEAN,

@@ -10,7 +10,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
 
 from deltacli.arrow import compute as pc
-from deltacli.delta.protocol.intervals import deleted_file_retention_ms
+from deltacli.delta.protocol.property_values import deleted_file_retention_ms
 from deltacli.errors import CommitCorrupt, DataUnreadable, FileMissing, Refused, Unreadable, UsageError
 from deltacli.hints import command
 from deltacli.operations.change.table_features import list_features

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.protocol.feature_changes import ShownFeature
-from deltacli.delta.protocol.intervals import deleted_file_retention_ms, log_retention_ms
-from deltacli.delta.protocol.read_property import parse_integer
+from deltacli.delta.protocol.property_values import deleted_file_retention_ms, log_retention_ms, parse_integer
 from deltacli.operations.doctor.table.advice import Advice
 from deltacli.operations.doctor.table.commits import Timeline
 from deltacli.operations.doctor.table.live_state import LiveState

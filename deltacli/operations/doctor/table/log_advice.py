@@ -8,7 +8,7 @@ from deltacli.delta.checkpoint.layout import Layout, choose_layout
 from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.protocol.feature_drops import PROTECTION, REMOVALS, VECTORS, require_droppable, uses_left
 from deltacli.delta.protocol.features import FEATURES, FeatureKind
-from deltacli.delta.protocol.intervals import (
+from deltacli.delta.protocol.property_values import (
     DELETED_FILE_RETENTION,
     LOG_RETENTION,
     deleted_file_retention_ms,
@@ -16,7 +16,7 @@ from deltacli.delta.protocol.intervals import (
     retentions_out_of_order,
 )
 from deltacli.delta.protocol.protocol_action import require_writable
-from deltacli.delta.stats.indexed_columns import STATS_COLUMNS
+from deltacli.delta.stats.schema import STATS_COLUMNS
 from deltacli.errors import Refused
 from deltacli.hints import command
 from deltacli.operations.change.commit import require_possible

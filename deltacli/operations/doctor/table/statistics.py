@@ -11,8 +11,15 @@ from deltacli.arrow import compute as pc
 from deltacli.delta.schema.types import simple_name
 from deltacli.delta.stats.collect import BOUNDED
 from deltacli.delta.stats.columns import StatsColumns, parse_stats
-from deltacli.delta.stats.indexed_columns import INDEXED_COLUMNS, STATS_COLUMNS, indexed_columns, leaf_columns
-from deltacli.delta.stats.schema import ColumnPath, StatKind, kind_of
+from deltacli.delta.stats.schema import (
+    INDEXED_COLUMNS,
+    STATS_COLUMNS,
+    ColumnPath,
+    StatKind,
+    indexed_columns,
+    kind_of,
+    leaf_columns,
+)
 from deltacli.typing import ArrowArray, Json
 
 if TYPE_CHECKING:

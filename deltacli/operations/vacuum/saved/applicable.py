@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from deltacli.delta.log.segment import LogListing
-from deltacli.delta.protocol.intervals import DELETED_FILE_RETENTION, deleted_file_retention_ms
+from deltacli.delta.protocol.property_values import DELETED_FILE_RETENTION, deleted_file_retention_ms
 from deltacli.errors import FileMissing, Refused
 from deltacli.hints import command
 from deltacli.operations.log.log_copy import digest, log_location

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow.parquet import ParquetReader
-from deltacli.delta.encoding.arrow_digest import sha256_rows
+from deltacli.delta.encoding.digests import sha256_rows
 from deltacli.documents import dumps, envelope
 from deltacli.errors import PermissionRefused, Unreadable, UsageError
 from deltacli.hints import command

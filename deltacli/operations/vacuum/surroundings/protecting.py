@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
-from deltacli.delta.paths.path_decoding import canonical
+from deltacli.delta.paths import canonical
 from deltacli.delta.protocol.protocol_action import require_committable
 from deltacli.errors import DeltacliError, Refused
 from deltacli.hints import command

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.log_path import LOG_DIRECTORY
-from deltacli.delta.paths.locate_paths import text_of
+from deltacli.delta.paths import text_of
 from deltacli.delta.vacuum.keys import binary_paths
 from deltacli.delta.vacuum.names import HiddenNames, kind_of_directories
 from deltacli.errors import FileMissing, UsageError

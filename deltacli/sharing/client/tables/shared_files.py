@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from deltacli.delta.log.commit_lines import Action
-from deltacli.delta.vectors.z85 import encode_z85
+from deltacli.delta.vectors import encode_z85
 from deltacli.sharing.client.answers import ActionLine
 from deltacli.sharing.client.faults import invalid
 from deltacli.sharing.protocol.capabilities import ResponseFormat

@@ -1,21 +1,142 @@
-"""A digest of rows that does not depend on their order, to verify that rewritten files have the same rows.
+"""Digests of rows that come in batches: of rows in one order, of rows in any order, and SHA-256.
 
-Each row becomes 64 bits, mixed from every value and every null of the row. A lost, doubled, changed or mixed-up row
-changes the digest. It does not depend on batches, on values hidden below a null, or on the process, so that tasks of a
-cluster can each compute a part. It is no protection against rows that were chosen to collide.
+None depends on the batches or on values hidden below a null. The digest of rows in one order has checksums of every
+value, every null and every length, column by column. For rows in any order, each row becomes 64 bits, mixed from every
+value and every null of the row: a lost, doubled, changed or mixed-up row changes the digest. It does not depend on the
+process, so that tasks of a cluster can each compute a part. It is no protection against rows that were chosen to
+collide.
 """
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Sequence
 from functools import reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 from deltacli.arrow import compute as pc
-from deltacli.typing import ArrowArray
+from deltacli.typing import ArrowArray, ArrowType, RecordBatch
 
 if TYPE_CHECKING:
     import pyarrow
+
+
+class Digest(Protocol):
+    """Takes rows of one schema."""
+
+    def take(self, rows: RecordBatch) -> None:
+        """Add rows."""
+
+    def answer(self) -> tuple[int, ...]:
+        """Return the digest of the rows so far, equal for equal rows."""
+
+
+class RowDigest:
+    """The digest of rows in one order."""
+
+    def __init__(self, schema: pyarrow.Schema) -> None:
+        self._columns = [_Column(field.type) for field in schema]
+
+    def take(self, rows: RecordBatch) -> None:
+        """Add a batch or a table, whose columns have the types of the schema."""
+        import pyarrow as pa
+
+        for batch in rows.to_batches() if isinstance(rows, pa.Table) else [rows]:
+            for column, values in zip(self._columns, batch.columns, strict=True):
+                column.take(values)
+
+    def answer(self) -> tuple[int, ...]:
+        """Return the number of values, and the checksums of each column, with those of its parts."""
+        return tuple(number for column in self._columns for number in column.answer())
+
+
+class _Column:
+    """The checksums of a column: which values are null, how long each is, and what they contain."""
+
+    def __init__(self, kind: ArrowType) -> None:
+        import pyarrow as pa
+
+        types = pa.types
+        self._count = self._nulls = self._lengths = self._content = 0
+        self._parts: list[_Column] = []
+        if types.is_struct(kind):
+            self._add, inside = self._add_struct, [field.type for field in kind]
+        elif types.is_map(kind):
+            self._add, inside = self._add_map, [kind.key_type, kind.item_type]
+        elif types.is_list(kind):
+            self._add, inside = self._add_list, [kind.value_type]
+        else:
+            self._add, inside = self._add_texts if _is_text(kind) else self._add_values, []
+        self._parts = [_Column(part) for part in inside]
+
+    def take(self, values: Any) -> None:
+        if values.null_count:
+            places = pc.add(pc.cast(pc.indices_nonzero(pc.is_null(values)), _int64()), self._count)
+            self._nulls = zlib.crc32(_bytes(places), self._nulls)
+        self._count += len(values)
+        present = pc.drop_null(values) if values.null_count else values
+        if len(present):
+            self._add(present)
+
+    def answer(self) -> list[int]:
+        own = [self._count, self._nulls, self._lengths, self._content]
+        return own + [number for part in self._parts for number in part.answer()]
+
+    def _add_struct(self, values: Any) -> None:
+        for part, inner in zip(self._parts, values.flatten(), strict=True):
+            part.take(inner)
+
+    def _add_list(self, values: Any) -> None:
+        self._lengths = zlib.crc32(_bytes(pc.list_value_length(values)), self._lengths)
+        self._parts[0].take(pc.list_flatten(values))
+
+    def _add_map(self, values: Any) -> None:
+        offsets = values.offsets
+        self._lengths = zlib.crc32(_bytes(pc.subtract(offsets.slice(1), offsets.slice(0, len(values)))), self._lengths)
+        first, last = offsets[0].as_py(), offsets[len(values)].as_py()
+        for part, inner in zip(self._parts, (values.keys, values.items), strict=True):
+            part.take(inner.slice(first, last - first))
+
+    def _add_texts(self, values: Any) -> None:
+        self._lengths = zlib.crc32(_bytes(pc.binary_length(values)), self._lengths)
+        self._add_values(values)
+
+    def _add_values(self, values: Any) -> None:
+        self._content = zlib.crc32(_content(values), self._content)
+
+
+def _int64() -> Any:
+    import pyarrow as pa
+
+    return pa.int64()
+
+
+def _is_text(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_string(kind) or pa.types.is_binary(kind))
+
+
+def _content(column: Any) -> Any:
+    """Return the values that are not null."""
+    import pyarrow as pa
+
+    values = pc.drop_null(column) if column.null_count else column
+    if not _is_text(column.type):
+        return _bytes(pc.cast(values, pa.uint8()) if pa.types.is_boolean(values.type) else values)
+    if len(values) == 0:
+        return b""
+    offsets = memoryview(values.buffers()[1]).cast("i")
+    first, last = offsets[values.offset], offsets[values.offset + len(values)]
+    return memoryview(values.buffers()[2] or b"")[first:last]
+
+
+def _bytes(values: Any) -> Any:
+    """Return the bytes of values of fixed width, none of which is null."""
+    width = values.type.bit_width // 8
+    buffer = values.buffers()[1]
+    return memoryview(buffer)[values.offset * width : (values.offset + len(values)) * width] if buffer else b""
+
 
 _MODULUS = 1 << 64
 _FACTORS = (0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93)
@@ -207,3 +328,23 @@ def _number(value: int) -> ArrowArray:
     import pyarrow as pa
 
     return pa.scalar(value, pa.uint64())
+
+
+def sha256_rows(rows: pyarrow.Table, begin: bytes) -> str:
+    """SHA-256, in hexadecimal, of `begin` and of rows in one order; their columns hold numbers, times and texts."""
+    import hashlib  # with OpenSSL, which a plan does without
+
+    digest = hashlib.sha256(b"%d\n" % len(begin) + begin + b"%d\n" % rows.num_rows)
+    for column in rows.columns:
+        for describe in (_shape, _content):
+            for chunk in column.chunks:
+                digest.update(describe(chunk))
+    return digest.hexdigest()
+
+
+def _shape(column: Any) -> Any:  # Any: an Arrow array; a buffer
+    """Return the lengths of the texts, and the positions of nulls."""
+    import pyarrow as pa
+
+    is_text = _is_text(column.type)
+    return _bytes(pc.fill_null(pc.binary_length(column), -1) if is_text else pc.cast(pc.is_valid(column), pa.uint8()))

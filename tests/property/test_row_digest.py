@@ -9,7 +9,7 @@ import pyarrow as pa
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from deltacli.delta.encoding.arrow_digest import digest_rows
+from deltacli.delta.encoding.digests import RowDigest
 from tests.support.effort import examples
 
 TEXT = st.text(max_size=4)
@@ -62,6 +62,12 @@ def changed(draw: st.DrawFn, row: dict[str, Any]) -> dict[str, Any]:
 
 def table(values: list[dict[str, Any]]) -> Any:
     return pa.Table.from_pylist(values, schema=SCHEMA)
+
+
+def digest_rows(rows: pa.Table) -> tuple[int, ...]:
+    digest = RowDigest(rows.schema)
+    digest.take(rows)
+    return digest.answer()
 
 
 @examples(100)

@@ -1,1 +1,0 @@
-"""Paths of data files, as the log spells them and as a store names them."""

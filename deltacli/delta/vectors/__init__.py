@@ -1,1 +1,0 @@
-"""Deletion vectors: descriptors and bitmaps."""
