@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from deltacli.delta.rules.framework.base import Area, Rule
 from deltacli.delta.rules.framework.catalogue import CATALOGUE
-from deltacli.delta.rules.framework.repair_steps import row_of
+from deltacli.delta.rules.framework.repairs import row_of
 from deltacli.paimon.rules.catalogue import PAIMON_CATALOGUE
 from deltacli.paimon.rules.table_options import CHECKS as OPTION_CHECKS
 from deltacli.sharing.conformance.run import areas as conformance_areas

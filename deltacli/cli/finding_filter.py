@@ -89,7 +89,7 @@ def next_command(report: ValidationReport, without: Container[str] = ()) -> str 
 
 def _plan_of_repair(table: str, rule: Rule) -> str | None:
     """Return the command that shows what a repair of a finding would do; None for a rule without steps."""
-    from deltacli.delta.rules.framework.repair_steps import row_of
+    from deltacli.delta.rules.framework.repairs import row_of
     from deltacli.operations.validate.request import LevelChoice
 
     if is_shared(table) or not row_of(rule.id).steps:

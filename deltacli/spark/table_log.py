@@ -17,10 +17,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from deltacli.delta.log.commit_lines import Action
-from deltacli.delta.log.commit_times import CommitTime, file_times
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
 from deltacli.delta.log.replay import file_key
-from deltacli.delta.log.segment import LogFile
+from deltacli.delta.log.segment import CommitTime, LogFile, file_times
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.property_values import is_true
 from deltacli.delta.schema.allowed_widenings import canonical_name, is_allowed_change, was_allowed_in_preview

@@ -13,8 +13,7 @@ import pytest
 from deltacli.cli.app import run
 from deltacli.delta.rules.framework.base import LOST_BY_VACUUM
 from deltacli.delta.rules.framework.catalogue import CATALOGUE
-from deltacli.delta.rules.framework.repair_steps import Family, row_of
-from deltacli.delta.rules.framework.repairs import repair_command, repair_to_try
+from deltacli.delta.rules.framework.repairs import Family, repair_command, repair_to_try, row_of
 from deltacli.hints import ShellSpelling, spelled
 from deltacli.units import DAY_MS, format_timestamp
 from tests.cli.pty_session import Session

@@ -14,7 +14,7 @@ from deltacli.delta.checkpoint.content import Columns, checkpoint_schema
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.rules.checkpoints.columns import _known_columns
-from deltacli.delta.rules.framework.action_types import faults_of, unknown_fields
+from deltacli.delta.rules.log.commit_lines import faults_of, unknown_fields
 from deltacli.delta.rules.log.compactions import _ADD_FIELDS
 
 add = {"path": "a", "partitionValues": {}, "size": 1, "modificationTime": 2, "dataChange": True, "newField": 7}

@@ -5,8 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deltacli.delta.log.commit_times import CommitTime, TimestampSource, file_times
-from deltacli.delta.log.segment import make_log_file
+from deltacli.delta.log.segment import CommitTime, TimestampSource, file_times, make_log_file
 from tests.support.effort import examples
 
 

@@ -45,17 +45,6 @@ def test_a_bitmap_reads_as_the_rows_it_was_made_of(
         assert [row] == rows_of(found, row, 1)
 
 
-@given(some_rows, some_rows, spans)
-def test_the_rows_of_one_vector_without_those_of_another(one: set[int], other: set[int], many: range) -> None:
-    one |= set(many)
-
-    left = parse_bitmap(bitmap(sorted(one), run_keys=None)).minus(parse_bitmap(bitmap(sorted(other))))
-
-    assert len(one - other) == left.count
-    window = range(many.start, many.start + CHUNK)
-    assert sorted((one - other).intersection(window)) == rows_of(left, window.start, CHUNK)
-
-
 def test_the_older_layout_of_the_reference_implementation_is_read() -> None:
     whole = bitmap([3, 4, 7, (1 << 32) + 1])
     parts = [bitmap([3, 4, 7])[16:], bitmap([1])[16:]]

@@ -191,20 +191,6 @@ def test_entries_have_the_version_of_the_commit_only_with_the_preview_feature(
     assert plan.protocol_after is None
 
 
-def test_another_version_of_the_commit_changes_new_entries_alone() -> None:
-    old = {"fromType": "byte", "toType": "short", "tableVersion": 5}
-    fields = [field("a", "short", **{"delta.typeChanges": [old]})]
-    plan = planned(fields, ("a", "long"), protocol_action=protocol("typeWidening-preview"))
-
-    after = plan.at_version(9).metadata_after
-
-    assert after is not None
-    new = {"fromType": "short", "toType": "long", "tableVersion": 9}
-    assert [old, new] == entries(after["schemaString"], 0)
-    stable = planned(fields, ("a", "long"))
-    assert stable == stable.at_version(9)
-
-
 # -- the rest --------------------------------------------------------------------------------------------------------
 
 

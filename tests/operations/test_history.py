@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from deltacli.delta.log.commit_times import CommitTime, TimestampSource
+from deltacli.delta.log.segment import CommitTime, TimestampSource
 from deltacli.errors import NotATable
 from tests.support import damage
 from tests.support.actions import add, birth, commit_info, metadata, protocol, remove, to_bytes

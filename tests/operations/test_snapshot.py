@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from deltacli.delta.log.commit_times import CommitTime, TimestampSource
+from deltacli.delta.log.segment import CommitTime, TimestampSource
 from deltacli.errors import (
     CheckpointUnreadable,
     CommitCorrupt,

@@ -119,8 +119,8 @@ def range_ids(values: ArrowArray, bounds: ArrowArray) -> ArrowArray:
     return pc.divide(pc.multiply(ids, 1 << ID_BITS), ranges)
 
 
-def ranks(values: ArrowArray, bounds: ArrowArray, *, is_below: bool = False) -> ArrowArray:
-    """Return how many bounds are less than or equal to each value (int64), with `is_below` less than it; null for null.
+def ranks(values: ArrowArray, bounds: ArrowArray) -> ArrowArray:
+    """Return how many bounds are less than or equal to each value (int64); null for null.
 
     A binary search of all rows at once: pyarrow has a function for it since version 24 only.
     """
@@ -130,13 +130,12 @@ def ranks(values: ArrowArray, bounds: ArrowArray, *, is_below: bool = False) -> 
     found = pc.if_else(pc.is_valid(values), pa.scalar(0, pa.int64()), pa.scalar(None, pa.int64()))
     if count == 0:
         return found
-    compare = pc.less if is_below else pc.less_equal
     steps = count.bit_length()
     last = bounds.slice(count - 1)
     padded = pa.concat_arrays([bounds, pc.take(last, pa.array([0] * ((1 << steps) - 1 - count), pa.int64()))])
     for step in (1 << bit for bit in range(steps - 1, -1, -1)):
         middle = pc.take(padded, pc.add(found, step - 1))
         found = pc.add(
-            found, pc.if_else(compare(middle, values), pa.scalar(step, pa.int64()), pa.scalar(0, pa.int64()))
+            found, pc.if_else(pc.less_equal(middle, values), pa.scalar(step, pa.int64()), pa.scalar(0, pa.int64()))
         )
     return pc.if_else(pc.greater(found, count), pa.scalar(count, pa.int64()), found)

@@ -104,22 +104,6 @@ class DeletedRows:
         data = pa.py_buffer(parts[0] if len(parts) == 1 else b"".join(parts))
         return pa.BooleanArray.from_buffers(pa.bool_(), rows, [None, data], null_count=0, offset=start % CHUNK_ROWS)
 
-    def minus(self, other: DeletedRows) -> DeletedRows:
-        """Return the rows that are in this set and not in the other."""
-        rest = {}
-        for number, chunk in self._chunks.items():
-            if number not in other._chunks:
-                rest[number] = chunk
-                continue
-            mine, theirs = (int.from_bytes(each.bits(), "little") for each in (chunk, other._chunks[number]))
-            if left := mine & ~theirs:
-                data = memoryview(left.to_bytes(_CHUNK_BYTES, "little"))
-                rest[number] = _Chunk(_Form.BITSET, data, left.bit_count())
-        return DeletedRows(rest)
-
-
-NO_ROWS = DeletedRows({})
-
 
 def parse_bitmap(data: bytes) -> DeletedRows:
     """Read a vector from its magic number on. Raises BitmapFaultError."""

@@ -12,7 +12,7 @@ from deltacli.delta.evolution.requests import ChangeType
 from deltacli.delta.evolution.requirements import require_independent, text_type_of
 from deltacli.delta.evolution.sql_types import parse_sql_type, sql_text
 from deltacli.delta.schema.column_path import ColumnPlace, PathPart
-from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, type_json
+from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, parts_of, type_json
 from deltacli.delta.schema.widening_guards import CHAR_VARCHAR_KEY
 from deltacli.delta.schema.widening_plan import plan_widening
 
@@ -97,14 +97,8 @@ def _of_text(draft: Draft, place: ColumnPlace, change: ChangeType) -> Changed:
 
 
 def _at(data_type: DataType, way: list[PathPart]) -> DataType:
-    for part in way:
-        match data_type, part:
-            case ArrayType(element), PathPart.ELEMENT:
-                data_type = element
-            case MapType(key, _), PathPart.KEY:
-                data_type = key
-            case MapType(_, value), PathPart.VALUE:
-                data_type = value
+    for step in way:
+        data_type = next((part.data_type for part in parts_of(data_type) if part.name == step.value), data_type)
     return data_type
 
 

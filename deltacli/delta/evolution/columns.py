@@ -54,6 +54,7 @@ from deltacli.delta.schema.types import (
     PrimitiveType,
     StructField,
     StructType,
+    struct_fields,
     type_json,
     types_within,
 )
@@ -79,7 +80,7 @@ def add_column(draft: Draft, change: AddColumn, settings: Settings) -> Changed:
     if (known := next((field for field in parent.data_type.fields if field.name == name), None)) is not None:
         return draft, _as_it_is(draft, change, parent, known, place_text)
     require_free_name(draft, parent, name, place_text)
-    require_valid_names(draft, [name, *_names_within(data_type)], place_text)
+    require_valid_names(draft, [name, *(one.name for one in struct_fields(data_type))], place_text)
     if parent.steps:
         require_default_keeps_shape(draft, parent, place_text, "added")
     _require_nullable(data_type, place_text)
@@ -138,19 +139,6 @@ def _as_it_is(draft: Draft, change: AddColumn, parent: ColumnPlace, known: Struc
 
 def _way_to(verb: str, column: str, wanted: str) -> str:
     return command("alter", verb, column, wanted) or f"{verb} it instead"
-
-
-def _names_within(data_type: DataType) -> Iterator[str]:
-    match data_type:
-        case StructType(fields):
-            for field in fields:
-                yield field.name
-                yield from _names_within(field.data_type)
-        case ArrayType(element):
-            yield from _names_within(element)
-        case MapType(key, value):
-            yield from _names_within(key)
-            yield from _names_within(value)
 
 
 def _require_nullable(data_type: DataType, name: str) -> None:

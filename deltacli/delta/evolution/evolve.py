@@ -44,8 +44,8 @@ from deltacli.delta.evolution.requests import (
     change_json,
 )
 from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.protocol.feature_use import used_features
 from deltacli.delta.protocol.features import FEATURES, FeatureKind
-from deltacli.delta.protocol.shared_features import used_features
 from deltacli.delta.protocol.upgrade import upgraded
 from deltacli.delta.schema.column_differences import differences, exchanged
 from deltacli.delta.schema.widening_guards import Caution, WideningRefusal

@@ -20,6 +20,7 @@ from deltacli.delta.schema.types import (
     StructField,
     StructType,
     parse_schema,
+    types_within,
 )
 from deltacli.errors import DeltacliError, UsageError
 from deltacli.hints import nearest_type
@@ -69,18 +70,11 @@ def _parse_json(text: str) -> DataType:
 
 
 def _require_known(data_type: DataType, text: str) -> None:
-    match data_type:
-        case PrimitiveType(name):
-            if name not in _PLAIN and decimal_of(name) is None and _TEXTS.fullmatch(name) is None:
-                raise _unknown(text, f"{name} is not a type of new columns")
-        case ArrayType(element):
-            _require_known(element, text)
-        case MapType(key, value):
-            _require_known(key, text)
-            _require_known(value, text)
-        case StructType(fields):
-            for field in fields:
-                _require_known(field.data_type, text)
+    for one in types_within(data_type):
+        if not isinstance(one, PrimitiveType) or one.name in _PLAIN or decimal_of(one.name) is not None:
+            continue
+        if _TEXTS.fullmatch(one.name) is None:
+            raise _unknown(text, f"{one.name} is not a type of new columns")
 
 
 def _unknown(text: str, reason: str) -> UsageError:

@@ -19,9 +19,9 @@ import orjson
 from deltacli.delta.log.action_fields import too_deep
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.commit_metadata import NO_METADATA
-from deltacli.delta.log.commit_times import MAX_TIME_MS
 from deltacli.delta.log.log_path import MAX_VERSION
 from deltacli.delta.log.row_ids import DOMAIN, ENABLED, FEATURE, NO_MARK, assigns_row_ids, mark_action
+from deltacli.delta.log.segment import MAX_TIME_MS
 from deltacli.delta.log.state import Metadata, has_in_commit_timestamps, read_metadata, read_protocol
 from deltacli.delta.paths import canonical
 from deltacli.delta.protocol.property_values import ICT_ENABLEMENT_TIMESTAMP, ICT_ENABLEMENT_VERSION, is_true

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
 from functools import cached_property
 from typing import NamedTuple
 
 from deltacli.delta.log.log_path import LogFileKind, LogPath, commit_name, parse_log_path
 from deltacli.errors import LogIncomplete, NotATable, VersionAbsent
 from deltacli.hints import command
-from deltacli.units import format_ranges, named_ranges, plural, ranges_of
+from deltacli.units import EPOCH, format_ranges, named_ranges, plural, ranges_of
 
 
 class LogFile(NamedTuple):
@@ -299,3 +301,52 @@ def hint_readable(listing: LogListing, broken: Collection[int] = ()) -> str | No
     """Return the command that shows the newest version that can be rebuilt, or None if there is none."""
     readable = listing.readable_without(broken)
     return command("snapshot", version=readable[-1]) if readable else None
+
+
+MAX_TIME_MS = (2**63 - 1) // 1000
+"The latest time that engines can represent, in epoch milliseconds: timestamps are microseconds in 64 bits."
+
+
+def is_representable(timestamp_ms: int) -> bool:
+    """Return True if a time in epoch milliseconds fits a timestamp of 64 bits in microseconds."""
+    return abs(timestamp_ms) <= MAX_TIME_MS
+
+
+class TimestampSource(StrEnum):
+    IN_COMMIT = "inCommitTimestamp"
+    FILE = "fileModificationTime"
+    FILE_ADJUSTED = "fileModificationTimeAdjusted"
+
+
+class CommitTime(NamedTuple):
+    """When a version was committed, and the source of that time."""
+
+    timestamp_ms: int
+    source: TimestampSource
+
+    @property
+    def moment(self) -> datetime | None:
+        """Return the same time as a datetime in UTC, or None if it is out of range."""
+        try:
+            return EPOCH + timedelta(milliseconds=self.timestamp_ms)
+        except OverflowError:
+            return None
+
+
+def file_times(commits: Mapping[int, LogFile]) -> dict[int, CommitTime]:
+    """Return the commit time of every listed commit by file modification time, made strictly increasing.
+
+    Starting at the earliest commit, a file that is not newer than its predecessor gets the predecessor's time plus 1
+    ms.
+    """
+    times: dict[int, CommitTime] = {}
+    previous: int | None = None
+    for version in sorted(commits):
+        modified_ms = commits[version].modified_ms
+        if previous is not None and modified_ms <= previous:
+            previous += 1
+            times[version] = CommitTime(previous, TimestampSource.FILE_ADJUSTED)
+        else:
+            previous = modified_ms
+            times[version] = CommitTime(modified_ms, TimestampSource.FILE)
+    return times

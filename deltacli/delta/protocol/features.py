@@ -192,23 +192,17 @@ FEATURES: Mapping[str, Feature] = {
         Feature("redirectWriterOnly-preview", _W, used_by="delta.redirectWriterOnly-preview", obstacle=_ELSEWHERE),
         # The state is in a tree of manifests (adaptiveMetadata) or in another table (redirect), so a result from
         # the log alone would be wrong.
-        Feature(
-            "adaptiveMetadata",
-            _RW,
-            support=Support.KNOWN,
-            requires=_OF_MANIFESTS,
-            excludes=("v2Checkpoint",),
-            is_always_active=True,
-            obstacle=_MANIFESTS,
-        ),
-        Feature(
-            "adaptiveMetadata-preview",
-            _RW,
-            support=Support.KNOWN,
-            requires=_OF_MANIFESTS,
-            excludes=("v2Checkpoint",),
-            is_always_active=True,
-            obstacle=_MANIFESTS,
+        *(
+            Feature(
+                name,
+                _RW,
+                support=Support.KNOWN,
+                requires=_OF_MANIFESTS,
+                excludes=("v2Checkpoint",),
+                is_always_active=True,
+                obstacle=_MANIFESTS,
+            )
+            for name in ("adaptiveMetadata", "adaptiveMetadata-preview")
         ),
         Feature(
             "redirectReaderWriter-preview",

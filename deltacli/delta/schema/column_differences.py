@@ -7,7 +7,7 @@ from typing import Any
 
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.schema.allowed_widenings import canonical_name
-from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
+from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType, parts_of
 from deltacli.hints import in_backticks
 
 ColumnNames = tuple[str, ...]
@@ -54,11 +54,9 @@ def _of_types(
     match old, new:
         case StructType(), StructType():
             yield from _of_fields(now, old, later, new, f"{path}.")
-        case ArrayType(old_element, _), ArrayType(new_element, _):
-            yield from _of_types(now, old_element, later, new_element, f"{path}.element")
-        case MapType(old_key, old_value, _), MapType(new_key, new_value, _):
-            yield from _of_types(now, old_key, later, new_key, f"{path}.key")
-            yield from _of_types(now, old_value, later, new_value, f"{path}.value")
+        case (ArrayType(), ArrayType()) | (MapType(), MapType()):
+            for one, other in zip(parts_of(old), parts_of(new), strict=True):
+                yield from _of_types(now, one.data_type, later, other.data_type, f"{path}.{one.name}")
         case _ if _type_shape(now, old) != _type_shape(later, new):
             yield f"column {path} has another type"
 
@@ -81,18 +79,10 @@ def columns_of(
     config: TableConfiguration, data_type: DataType | None, physical: ColumnNames = (), logical: ColumnNames = ()
 ) -> Iterator[tuple[ColumnNames, ColumnNames, DataType]]:
     """Yield all columns and their parts: their names in files, those for people in lower case, and their types."""
-    parts: list[tuple[str, str, DataType]] = []
-    match data_type:
-        case StructType(fields):
-            parts = [(config.physical_name(field), field.name.lower(), field.data_type) for field in fields]
-        case ArrayType(element, _):
-            parts = [("element", "element", element)]
-        case MapType(key, value, _):
-            parts = [("key", "key", key), ("value", "value", value)]
-    for in_files, name, kind in parts:
-        paths = (*physical, in_files), (*logical, name)
-        yield *paths, kind
-        yield from columns_of(config, kind, *paths)
+    for part in parts_of(data_type) if data_type else ():
+        paths = (*physical, config.physical_name(part)), (*logical, part.name.lower())
+        yield *paths, part.data_type
+        yield from columns_of(config, part.data_type, *paths)
 
 
 def by_physical_name(config: TableConfiguration, struct: StructType | None) -> dict[str, StructField]:

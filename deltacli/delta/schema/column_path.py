@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from deltacli.delta.schema.names import NameIndex
-from deltacli.delta.schema.types import ArrayType, DataType, MapType, StructField, StructType, simple_name
+from deltacli.delta.schema.types import ArrayType, DataType, MapType, StructField, StructType, parts_of, simple_name
 from deltacli.errors import UsageError
 from deltacli.hints import command, in_backticks, nearest_path
 from deltacli.patterns import pattern
@@ -87,15 +87,6 @@ def _step_text(step: Step) -> str:
 _PARTS = frozenset({PathPart.ELEMENT.value, PathPart.KEY.value, PathPart.VALUE.value})
 
 
-def find_column(schema: StructType, text: str) -> ColumnPlace:
-    """Return the place of a column, field, element, key or value.
-
-    Names may differ in case if no name matches exactly. Raises UsageError (`usage.column`) that names the existing
-    columns.
-    """
-    return ColumnFinder(schema).find(text)
-
-
 @dataclass(frozen=True, slots=True)
 class ColumnFinder:
     """Finds many columns of one schema. The names of each struct are indexed once, not once per column."""
@@ -105,7 +96,11 @@ class ColumnFinder:
     """By the identity of a struct, which the schema keeps alive."""
 
     def find(self, text: str) -> ColumnPlace:
-        """Return the place at the end of a path, as `find_column` does."""
+        """Return the place of a column, field, element, key or value.
+
+        Names may differ in case if no name matches exactly. Raises UsageError (`usage.column`) that names the existing
+        columns.
+        """
         place = _root(self.schema)
         for name, is_quoted in _names_of(text):
             place = self._step(place, name, text, is_quoted=is_quoted)
@@ -211,10 +206,8 @@ def _parts_of(place: ColumnPlace) -> list[ColumnPlace]:
     match place.data_type:
         case StructType(fields):
             return [_field(place, index, field) for index, field in enumerate(fields)]
-        case ArrayType(element):
-            return [_part(place, PathPart.ELEMENT, element, "elementType")]
-        case MapType(key, value):
-            return [_part(place, PathPart.KEY, key, "keyType"), _part(place, PathPart.VALUE, value, "valueType")]
+        case ArrayType() | MapType():
+            return [_part(place, PathPart(part.name), part.data_type) for part in parts_of(place.data_type)]
     return []
 
 
@@ -225,9 +218,9 @@ def _field(place: ColumnPlace, index: int, field: StructField) -> ColumnPlace:
     )
 
 
-def _part(place: ColumnPlace, part: PathPart, data_type: DataType, key: str) -> ColumnPlace:
+def _part(place: ColumnPlace, part: PathPart, data_type: DataType) -> ColumnPlace:
     steps = (*place.steps, Step(part.value, part))
-    return ColumnPlace(steps, place.fields, data_type, (*place.address, key), place.field_address)
+    return ColumnPlace(steps, place.fields, data_type, (*place.address, f"{part.value}Type"), place.field_address)
 
 
 def _no_field(place: ColumnPlace, name: str) -> str:

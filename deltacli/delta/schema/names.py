@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from deltacli.delta.schema.types import ArrayType, DataType, MapType, StructField
+from deltacli.delta.schema.types import DataType, StructField, StructType, parts_of
 
 MODE = "delta.columnMapping.mode"
 MAX_COLUMN_ID = "delta.columnMapping.maxColumnId"
@@ -54,12 +54,7 @@ def ways_to_parts(data_type: DataType, start: str) -> Iterator[str]:
     """Yield the paths to the parts of an array or a map: `<start>.element`, `<start>.value.key`. A struct starts a new
     path.
     """
-    match data_type:
-        case ArrayType(element):
-            yield f"{start}.element"
-            yield from ways_to_parts(element, f"{start}.element")
-        case MapType(key, value):
-            yield f"{start}.key"
-            yield from ways_to_parts(key, f"{start}.key")
-            yield f"{start}.value"
-            yield from ways_to_parts(value, f"{start}.value")
+    for part in () if isinstance(data_type, StructType) else parts_of(data_type):
+        way = f"{start}.{part.name}"
+        yield way
+        yield from ways_to_parts(part.data_type, way)

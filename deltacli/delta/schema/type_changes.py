@@ -16,7 +16,7 @@ from deltacli.delta.schema.allowed_widenings import (
     was_allowed_in_preview,
 )
 from deltacli.delta.schema.names import recorded_name
-from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
+from deltacli.delta.schema.types import DataType, PrimitiveType, StructField, StructType, parts_of
 from deltacli.errors import Unreadable
 from deltacli.hints import command
 from deltacli.typing import Json
@@ -57,20 +57,11 @@ def named_fields(schema: StructType) -> Iterator[NamedField]:
 
 
 def _named(data_type: DataType, path: str, identity: tuple[str, ...]) -> Iterator[NamedField]:
-    match data_type:
-        case StructType(fields):
-            for field in fields:
-                own_path = f"{path}.{field.name}" if path else field.name
-                own = (*identity, recorded_name(field))
-                yield NamedField(own_path, field, own)
-                yield from _named(field.data_type, own_path, own)
-        case ArrayType(element):
-            yield from _named(element, f"{path}.element", (*identity, "element"))
-        case MapType(key, value):
-            yield from _named(key, f"{path}.key", (*identity, "key"))
-            yield from _named(value, f"{path}.value", (*identity, "value"))
-        case PrimitiveType():
-            return
+    for part in parts_of(data_type):
+        own_path, own = f"{path}.{part.name}" if path else part.name, (*identity, recorded_name(part))
+        if isinstance(data_type, StructType):
+            yield NamedField(own_path, part, own)
+        yield from _named(part.data_type, own_path, own)
 
 
 def read_type_changes(field: StructField) -> list[TypeChange | BadEntry]:
@@ -131,39 +122,24 @@ def must_refuse(entry: TypeChange | BadEntry, features: Collection[str]) -> bool
 
 def type_at(data_type: DataType, field_path: str | None) -> DataType | None:
     """Return the type at a fieldPath from a field's own type, or None if there is none."""
-    part: DataType = data_type
     for step in field_path.split(".") if field_path else ():
-        match part, step:
-            case ArrayType(element), "element":
-                part = element
-            case MapType(key, _), "key":
-                part = key
-            case MapType(_, value), "value":
-                part = value
-            case _:
-                return None
-    return part
+        parts = () if isinstance(data_type, StructType) else parts_of(data_type)
+        part = next((part for part in parts if part.name == step), None)
+        if part is None:
+            return None
+        data_type = part.data_type
+    return data_type
 
 
 def primitive_paths(data_type: DataType) -> Iterator[tuple[str | None, str]]:
     """Yield every fieldPath of a field that leads to a primitive type, with that type. Structs within start new
     paths.
     """
-    match data_type:
-        case PrimitiveType(name):
-            yield None, name
-        case ArrayType(element):
-            yield from _below("element", element)
-        case MapType(key, value):
-            yield from _below("key", key)
-            yield from _below("value", value)
-        case StructType():
-            return
-
-
-def _below(step: str, data_type: DataType) -> Iterator[tuple[str | None, str]]:
-    for path, name in primitive_paths(data_type):
-        yield (f"{step}.{path}" if path else step), name
+    if isinstance(data_type, PrimitiveType):
+        yield None, data_type.name
+    for part in () if isinstance(data_type, StructType) else parts_of(data_type):
+        for path, name in primitive_paths(part.data_type):
+            yield (f"{part.name}.{path}" if path else part.name), name
 
 
 def can_be(type_name: str, current: str) -> bool:

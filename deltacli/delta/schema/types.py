@@ -179,18 +179,34 @@ def _field_json(field: StructField) -> dict[str, Json]:
     }
 
 
+def parts_of(data_type: DataType) -> tuple[StructField, ...]:
+    """Return what a type consists of: the fields of a struct; the parts of an array or a map, `element`, `key` and
+    `value`, as fields.
+    """
+    match data_type:
+        case StructType(fields):
+            return fields
+        case ArrayType(element, contains_null):
+            return (StructField("element", element, contains_null, {}),)
+        case MapType(key, value, value_contains_null):
+            return StructField("key", key, False, {}), StructField("value", value, value_contains_null, {})
+        case PrimitiveType():
+            return ()
+
+
 def types_within(data_type: DataType) -> Iterator[DataType]:
     """Yield a type and those within it."""
     yield data_type
-    match data_type:
-        case StructType(fields):
-            for field in fields:
-                yield from types_within(field.data_type)
-        case ArrayType(element):
-            yield from types_within(element)
-        case MapType(key, value):
-            yield from types_within(key)
-            yield from types_within(value)
+    for part in parts_of(data_type):
+        yield from types_within(part.data_type)
+
+
+def struct_fields(data_type: DataType) -> Iterator[StructField]:
+    """Yield every field of every struct, parents first."""
+    for part in parts_of(data_type):
+        if isinstance(data_type, StructType):
+            yield part
+        yield from struct_fields(part.data_type)
 
 
 def holds(data_type: DataType, wanted: DataType) -> bool:
@@ -206,21 +222,7 @@ def walk(schema: StructType) -> Iterator[tuple[int, StructField]]:
 
 
 def _walk(data_type: DataType, depth: int) -> Iterator[tuple[int, StructField]]:
-    match data_type:
-        case StructType(fields):
-            for field in fields:
-                yield depth, field
-                yield from _walk(field.data_type, depth + 1)
-        case ArrayType(element, contains_null):
-            yield from _part("element", element, contains_null, depth)
-        case MapType(key, value, value_contains_null):
-            yield from _part("key", key, False, depth)
-            yield from _part("value", value, value_contains_null, depth)
-        case PrimitiveType():
-            return
-
-
-def _part(name: str, data_type: DataType, nullable: bool, depth: int) -> Iterator[tuple[int, StructField]]:
-    if not isinstance(data_type, PrimitiveType):
-        yield depth, StructField(name, data_type, nullable, {})
-        yield from _walk(data_type, depth + 1)
+    for part in parts_of(data_type):
+        if isinstance(data_type, StructType) or not isinstance(part.data_type, PrimitiveType):
+            yield depth, part
+            yield from _walk(part.data_type, depth + 1)

@@ -6,7 +6,7 @@ A plan is a value; nothing is read or written. Spec: Type Widening.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.state import plain_action, plain_metadata
@@ -108,10 +108,6 @@ class WideningPlan:
         if self.enables_property:
             action["configuration"] = {**action.get("configuration", {}), TYPE_WIDENING_ENABLED: "true"}
         return action
-
-    def at_version(self, version: int) -> WideningPlan:
-        """Return the same plan as another commit, after a conflict that left protocol and metadata unchanged."""
-        return self if self.table_version is None else replace(self, table_version=version)
 
 
 def plan_widening(

@@ -27,11 +27,10 @@ from deltacli.delta.log.commit_content import (
     slot_of,
 )
 from deltacli.delta.log.commit_metadata import NO_METADATA, require_free
-from deltacli.delta.log.commit_times import TimestampSource
 from deltacli.delta.log.conflicts import ConflictingCommit, Drop, Fail, Rebase, Recompute, judge, look_at
 from deltacli.delta.log.log_path import LOG_DIRECTORY, commit_name
 from deltacli.delta.log.row_ids import DOMAIN, read_mark
-from deltacli.delta.log.segment import BEYOND_LOG
+from deltacli.delta.log.segment import BEYOND_LOG, TimestampSource
 from deltacli.errors import CommitCorrupt, ConflictLost, DeltacliError, OutcomeUnknown, Refused, StorageFailed
 from deltacli.hints import DoubleQuoted, command
 from deltacli.operations.table.find_log import list_log

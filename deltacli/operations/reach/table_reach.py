@@ -11,7 +11,7 @@ from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
-from deltacli.delta.log.commit_times import file_times
+from deltacli.delta.log.segment import file_times
 from deltacli.delta.protocol.property_values import LOG_CLEANUP, deleted_file_retention_ms, is_false, log_retention_ms
 from deltacli.errors import CommitCorrupt, Refused, Unreadable, UsageError
 from deltacli.hints import command

@@ -13,8 +13,7 @@ from itertools import pairwise
 from typing import Any
 
 from deltacli.delta.log.commit_lines import Action
-from deltacli.delta.log.commit_times import CommitTime, TimestampSource, file_times
-from deltacli.delta.log.segment import LogFile, LogListing
+from deltacli.delta.log.segment import CommitTime, LogFile, LogListing, TimestampSource, file_times
 from deltacli.engine.base import Engine
 from deltacli.errors import CommitCorrupt, FileMissing
 from deltacli.operations.table.find_log import list_log, taken_name

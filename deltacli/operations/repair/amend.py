@@ -19,7 +19,7 @@ from deltacli.delta.log.log_path import parse_log_path
 from deltacli.delta.rules.actions.commit_contents import DUPLICATE_PATH
 from deltacli.delta.rules.actions.row_tracking import is_enabled
 from deltacli.delta.rules.framework.base import Severity
-from deltacli.delta.rules.framework.repair_steps import StepKind
+from deltacli.delta.rules.framework.repairs import StepKind
 from deltacli.delta.stats.record_counts import num_records_column
 from deltacli.operations.change.commit import Committed, commit
 from deltacli.operations.recover.needed import needed_files, whole

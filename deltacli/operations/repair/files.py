@@ -16,7 +16,7 @@ from deltacli.delta.log.body_lines import encoded_files
 from deltacli.delta.log.commit_content import CommitRequest, FilesAt, Slot
 from deltacli.delta.paths import text_of
 from deltacli.delta.rules.framework.base import Severity
-from deltacli.delta.rules.framework.repair_steps import StepKind
+from deltacli.delta.rules.framework.repairs import StepKind
 from deltacli.delta.stats.record_counts import num_records_column
 from deltacli.operations.change.commit import Committed, commit
 from deltacli.operations.recover.needed import whole

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from deltacli.delta.log.log_path import HINT_NAME, LOG_DIRECTORY, SIDECAR_DIRECTORY, LogFileKind, parse_log_path
 from deltacli.delta.rules.checkpoints.columns import PARSED_PARTITION_MISSING
 from deltacli.delta.rules.checkpoints.contents import PARSED_PARTITION_DIFFERS
-from deltacli.delta.rules.framework.repair_steps import StepKind
+from deltacli.delta.rules.framework.repairs import StepKind
 from deltacli.errors import CommitCorrupt, Refused, Unreadable
 from deltacli.operations.checkpoint.execute import write_checkpoint
 from deltacli.operations.checkpoint.plan import CheckpointRequest, plan_checkpoint, plan_of

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from deltacli.delta.log.log_path import Place
 from deltacli.delta.rules.framework.base import Finding, Severity
-from deltacli.delta.rules.framework.repair_steps import StepKind
+from deltacli.delta.rules.framework.repairs import StepKind
 from deltacli.operations.recover.plan import Refusal
 from deltacli.short_repr import short_repr
 from deltacli.typing import Json

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from deltacli.delta.log.log_path import LOG_DIRECTORY, Place
 from deltacli.delta.protocol.protocol_action import require_committable
 from deltacli.delta.rules.framework.base import Severity
-from deltacli.delta.rules.framework.repair_steps import Family, row_of
+from deltacli.delta.rules.framework.repairs import Family, row_of
 from deltacli.errors import NotATable, Refused, Unreadable
 from deltacli.operations.log.log_copy import find_table_id, list_whole_log, versioned
 from deltacli.operations.recover.log_files import DivergedError

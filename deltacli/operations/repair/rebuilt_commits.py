@@ -27,7 +27,7 @@ from deltacli.delta.log.segment import LogListing
 from deltacli.delta.log.state import has_in_commit_timestamps, read_metadata, read_protocol
 from deltacli.delta.protocol.property_values import TRANSACTION_RETENTION, is_true
 from deltacli.delta.protocol.protocol_action import require_committable
-from deltacli.delta.rules.framework.repair_steps import StepKind
+from deltacli.delta.rules.framework.repairs import StepKind
 from deltacli.delta.rules.log.configuration_differences import metadata_differences, protocol_differences
 from deltacli.delta.stats.record_counts import num_records_column
 from deltacli.errors import CommitCorrupt, FileMissing, Refused, StorageFailed, Unreadable

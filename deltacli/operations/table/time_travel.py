@@ -7,8 +7,7 @@ from dataclasses import replace
 from datetime import date, datetime
 from typing import NamedTuple
 
-from deltacli.delta.log.commit_times import file_times
-from deltacli.delta.log.segment import LogListing
+from deltacli.delta.log.segment import LogListing, file_times
 from deltacli.delta.protocol.property_values import in_commit_keys, parse_integer
 from deltacli.errors import Unreadable, UsageError, VersionAbsent
 from deltacli.hints import command, parameter

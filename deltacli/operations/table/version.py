@@ -9,11 +9,17 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from deltacli.delta.log.commit_lines import Action
-from deltacli.delta.log.commit_times import CommitTime, TimestampSource, file_times
 from deltacli.delta.log.counts import FileCounts, TombstoneCounts, count_batch
 from deltacli.delta.log.file_actions import FileBatch
 from deltacli.delta.log.replay import Survivors, TouchedFiles
-from deltacli.delta.log.segment import CheckpointInstance, LogListing, LogSegment
+from deltacli.delta.log.segment import (
+    CheckpointInstance,
+    CommitTime,
+    LogListing,
+    LogSegment,
+    TimestampSource,
+    file_times,
+)
 from deltacli.delta.log.state import (
     DomainMetadata,
     Metadata,

@@ -439,7 +439,7 @@ class LogInspector:
             if self._rows_compared > _MOST_ROWS_COMPARED and file.version != max(self._log.listing.commits, default=-1):
                 expected = replace(expected, columns=None)
                 self._note("the histograms of all checksums except the newest, because they count millions of files")
-        view = ChecksumView(file.version, data, expected, file.version in self._log.listing.commits)
+        view = ChecksumView(file.version, data, expected)
         self._collector.look(view, view.place())
 
     def _note(self, sentence: str) -> None:

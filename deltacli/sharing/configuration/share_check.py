@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
-from deltacli.delta.rules.framework.repair_steps import row_of
-from deltacli.delta.rules.framework.repairs import recover_command
+from deltacli.delta.rules.framework.repairs import recover_command, row_of
 from deltacli.errors import DeltacliError
 from deltacli.hints import command, parameter
 from deltacli.loopback import is_loopback

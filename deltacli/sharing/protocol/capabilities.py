@@ -14,9 +14,9 @@ from enum import StrEnum
 from typing import Any
 
 from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.protocol.feature_use import OF_THE_LOG, used_features
 from deltacli.delta.protocol.features import FEATURES, FeatureKind, stable_name
 from deltacli.delta.protocol.protocol_action import Protocol
-from deltacli.delta.protocol.shared_features import OF_THE_LOG, used_features
 from deltacli.sharing.protocol.wire_errors import invalid, unsupported
 
 HEADER = "delta-sharing-capabilities"

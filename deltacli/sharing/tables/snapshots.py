@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.commit_lines import read_actions
-from deltacli.delta.log.commit_times import CommitTime, file_times
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
 from deltacli.delta.log.replay import TouchedFiles, reconcile_commit
-from deltacli.delta.log.segment import LogFile, LogListing
+from deltacli.delta.log.segment import CommitTime, LogFile, LogListing, file_times
 from deltacli.delta.log.state import StateBuilder, plain_action
 from deltacli.delta.protocol.protocol_action import require_readable
 from deltacli.delta.vectors import unique_id_column

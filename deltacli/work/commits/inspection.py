@@ -16,10 +16,9 @@ from deltacli.delta.log.file_actions import action_schemas, whole_actions
 from deltacli.delta.log.log_path import LOG_DIRECTORY, Place
 from deltacli.delta.log.segment import CheckpointInstance
 from deltacli.delta.rules.checkpoints import contents as rules
-from deltacli.delta.rules.framework.action_types import faults_of
 from deltacli.delta.rules.framework.base import Finding
 from deltacli.delta.rules.framework.raw_lines import LineScanner, ScannedLines
-from deltacli.delta.rules.log.commit_lines import MISSING_REQUIRED, report_field
+from deltacli.delta.rules.log.commit_lines import MISSING_REQUIRED, faults_of, report_field
 from deltacli.errors import CheckpointUnreadable, CommitCorrupt
 from deltacli.memory_limit import stop_if_exhausted
 from deltacli.storage import Storage

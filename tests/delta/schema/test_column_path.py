@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deltacli.delta.schema.column_path import find_column, places
+from deltacli.delta.schema.column_path import ColumnFinder, places
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
 from deltacli.errors import UsageError
 
@@ -50,7 +50,7 @@ SCHEMA = of(
 def test_a_path_resolves_to_a_type_and_the_field_that_stores_its_history(
     text: str, canonical: str, field_path: str | None, nearest: str
 ) -> None:
-    place = find_column(SCHEMA, text)
+    place = ColumnFinder(SCHEMA).find(text)
 
     assert (canonical, field_path, nearest) == (place.text, place.field_path, place.nearest.name)
     assert LONG == place.data_type
@@ -68,7 +68,7 @@ def test_a_path_resolves_to_a_type_and_the_field_that_stores_its_history(
 )
 def test_an_unknown_path_is_an_error_that_names_the_existing_fields(text: str, reason: str, possible: str) -> None:
     with pytest.raises(UsageError, match="cannot be used") as refused:
-        find_column(SCHEMA, text)
+        ColumnFinder(SCHEMA).find(text)
 
     assert f"the column {text} cannot be used: {reason}" == refused.value.message.partition("; did you mean")[0]
     assert possible == refused.value.facts["possible"]
@@ -76,13 +76,13 @@ def test_an_unknown_path_is_an_error_that_names_the_existing_fields(text: str, r
 
 def test_a_name_that_fits_several_in_another_case_is_refused() -> None:
     with pytest.raises(UsageError, match="aB may be any of ab, AB"):
-        find_column(of(column("ab"), column("AB")), "aB")
+        ColumnFinder(of(column("ab"), column("AB"))).find("aB")
 
 
 @pytest.mark.parametrize("text", ["", ".", "a.", ".a", "a..b", "`a", "a`b", "`a`b", "``x"])
 def test_a_path_that_is_cut_wrongly_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="a name is missing, or a backtick"):
-        find_column(SCHEMA, text)
+        ColumnFinder(SCHEMA).find(text)
 
 
 @pytest.mark.parametrize(("count", "end"), [(100, "c39 and 60 more"), (40, "c39")])
@@ -90,7 +90,7 @@ def test_many_names_are_cut(count: int, end: str) -> None:
     wide = of(*(column(f"c{number}") for number in range(count)))
 
     with pytest.raises(UsageError) as refused:
-        find_column(wide, "x")
+        ColumnFinder(wide).find("x")
 
     assert refused.value.facts["possible"].endswith(f", {end}")
 
@@ -117,4 +117,4 @@ TYPES: st.SearchStrategy[DataType] = st.recursive(
 @given(structs(TYPES))
 def test_every_place_of_any_schema_is_found_again_by_its_path(schema: StructType) -> None:
     for place in places(schema):
-        assert place == find_column(schema, place.text)
+        assert place == ColumnFinder(schema).find(place.text)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from deltacli.delta.schema.column_path import find_column
+from deltacli.delta.schema.column_path import ColumnFinder
 from deltacli.delta.schema.types import parse_schema
 from deltacli.delta.schema.widened_schema import Widened, history_of, read_exactly, widened_schema, write_exactly
 from deltacli.errors import Unreadable
@@ -16,7 +16,7 @@ from tests.support.widening import Json, array, compact, field, map_of, struct
 
 def widened(schema: Json, path: str, from_type: str, to_type: str, version: int | None = None) -> str:
     text = schema if isinstance(schema, str) else compact(schema)
-    place = find_column(parse_schema(text), path)
+    place = ColumnFinder(parse_schema(text)).find(path)
     return widened_schema(text, [Widened(place, from_type, to_type)], version)
 
 
@@ -114,7 +114,7 @@ SEED = field(
 
 
 def test_a_change_recorded_under_the_key_is_recognised_as_one_of_the_value() -> None:
-    place = find_column(parse_schema(compact(struct(SEED))), "e.element.value")
+    place = ColumnFinder(parse_schema(compact(struct(SEED)))).find("e.element.value")
 
     history = history_of(place)
 
@@ -143,7 +143,9 @@ def test_a_history_connects_each_type_to_the_next_and_to_the_current_one(
     entries: list[tuple[str, str]], fault: str | None
 ) -> None:
     changes = [{"fromType": one, "toType": other} for one, other in entries]
-    place = find_column(parse_schema(compact(struct(field("a", "integer", **{"delta.typeChanges": changes})))), "a")
+    place = ColumnFinder(parse_schema(compact(struct(field("a", "integer", **{"delta.typeChanges": changes}))))).find(
+        "a"
+    )
 
     assert fault == history_of(place).fault
 
@@ -153,5 +155,5 @@ def test_changes_of_the_key_are_not_history_of_the_value() -> None:
     column = field("m", map_of("short", "short"), **{"delta.typeChanges": changes})
     schema = parse_schema(compact(struct(column)))
 
-    assert () == history_of(find_column(schema, "m.value")).entries
-    assert 1 == len(history_of(find_column(schema, "m.key")).entries)
+    assert () == history_of(ColumnFinder(schema).find("m.value")).entries
+    assert 1 == len(history_of(ColumnFinder(schema).find("m.key")).entries)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from deltacli.delta.rules.framework.repair_steps import StepKind
+from deltacli.delta.rules.framework.repairs import StepKind
 from deltacli.operations.repair.execute import execute_repair
 from deltacli.operations.repair.plan import StepState
 from deltacli.operations.repair.planning import plan_repair

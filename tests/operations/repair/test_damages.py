@@ -10,7 +10,7 @@ import pytest
 
 from deltacli.delta.rules.framework.base import Severity
 from deltacli.delta.rules.framework.catalogue import CATALOGUE
-from deltacli.delta.rules.framework.repair_steps import StepKind, repair_rows
+from deltacli.delta.rules.framework.repairs import StepKind, repair_rows
 from deltacli.errors import NotATable
 from tests.rules.corruptions import DAMAGES, Damage, load_all
 from tests.support.damaged_tables import LAST, TABLE_DAMAGES, DamagedTable, TableDamage

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from deltacli.delta.rules.framework.repair_steps import StepKind
+from deltacli.delta.rules.framework.repairs import StepKind
 from deltacli.operations.repair.execute import RepairOutcome, execute_repair
 from deltacli.operations.repair.planning import plan_repair
 from tests.rules.data_table import rows_of

@@ -8,7 +8,7 @@ from deltacli.delta.rules.framework.base import Area, Finding, Level
 from deltacli.delta.rules.framework.file_views import ChangedVersionView, ChangeFileView
 from deltacli.units import plural
 
-AREA = Area("change_data", Level.DATA)
+AREA = Area("change_data", Level.DATA, spec="Change Data Files")
 
 _COLUMN = "_change_type"
 _KINDS = "insert, update_preimage, update_postimage or delete"
@@ -17,7 +17,6 @@ _TEXTS = ("string", "large_string", "string_view")
 NO_CHANGE_TYPE = AREA.error(
     "cdc.no-change-type",
     "A change data file has no string column `_change_type`.",
-    spec="Change Data Files",
     broken="readers of changes fail, or cannot determine the change type of these rows",
     repair="past versions cannot be repaired; readers of changes can start after that version",
     loss="the changes of that version",
@@ -27,7 +26,6 @@ NO_CHANGE_TYPE = AREA.error(
 BAD_CHANGE_TYPE = AREA.error(
     "cdc.bad-change-type",
     "The change type of a change data row is not insert, update_preimage, update_postimage or delete.",
-    spec="Change Data Files",
     broken="readers of changes cannot determine the change type of these rows",
     repair="past versions cannot be repaired; find the writer that uses unrecognized change types",
     loss="the changes of these rows",
@@ -37,7 +35,6 @@ UNBALANCED = AREA.warning(
     "cdc.pre-post-unbalanced",
     "The change data of a version has different numbers of update preimages and postimages, or does not match the "
     "rows that its files add.",
-    spec="Change Data Files",
     broken="readers that follow updates see rows appear or disappear",
     repair="past versions cannot be repaired; find the writer that does not write both images",
     loss="the other image of these updates",

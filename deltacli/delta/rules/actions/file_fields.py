@@ -11,7 +11,7 @@ from deltacli.delta.rules.framework.views import CommitView, FilesView, LocatedA
 from deltacli.delta.vectors import VECTOR_FILE
 from deltacli.units import DAY_MS, WRITER_SKEW_MS, format_timestamp
 
-AREA = Area("actions")
+AREA = Area("actions", spec="Add File and Remove File")
 
 OLDEST_MS = 100_000_000_000
 "3 March 1973 in milliseconds, or the year 5138 in seconds. Smaller values were most likely meant as seconds."
@@ -21,7 +21,6 @@ _ADD_AGAIN = "commit the add again with the correct value and dataChange=false"
 NEGATIVE_SIZE = AREA.error(
     "action.negative-size",
     "The size of a file is negative, or 0, which is not possible for a Parquet file.",
-    spec="Add File and Remove File",
     broken="engines plan reads by this size: they fail, or read no data from the file",
     repair=f"{_ADD_AGAIN}; commit a remove if the file is empty",
     loss="nothing; an empty file has no rows",
@@ -30,7 +29,6 @@ NEGATIVE_SIZE = AREA.error(
 BAD_MODIFICATION_TIME = AREA.warning(
     "action.bad-modification-time",
     "The modificationTime of an add is not positive, is in seconds, or is more than a day later than its commit.",
-    spec="Add File and Remove File",
     broken="features that use file times go wrong: incremental reads, file caches, optimizers",
     repair=_ADD_AGAIN,
     example='{"add":{"path":"part-0.parquet","modificationTime":1512909768,…}}',
@@ -38,7 +36,6 @@ BAD_MODIFICATION_TIME = AREA.warning(
 DELETION_TIMESTAMP_MISSING = AREA.warning(
     "action.deletion-timestamp-missing",
     "A remove has no deletionTimestamp and therefore counts as expired at once.",
-    spec="Add File and Remove File",
     broken="the next checkpoint drops the tombstone, and the next vacuum deletes the file regardless of the retention",
     repair="no repair needed; copy the file elsewhere if older versions must stay readable",
     loss="reading the versions before the remove, after a vacuum",
@@ -47,7 +44,6 @@ DELETION_TIMESTAMP_MISSING = AREA.warning(
 DELETION_TIMESTAMP_ODD = AREA.warning(
     "action.deletion-timestamp-odd",
     "The deletionTimestamp of a remove is later than its commit, or earlier than the creation of the file.",
-    spec="Add File and Remove File",
     broken="the tombstone and its file expire too early or too late",
     repair="no repair of the log needed; check the clock of the writer",
     loss="reading older versions, if it expires too early",
@@ -56,7 +52,6 @@ DELETION_TIMESTAMP_ODD = AREA.warning(
 EXTENDED_METADATA_LIE = AREA.warning(
     "action.extended-metadata-lie",
     "A remove has extendedFileMetadata=true but lacks partitionValues or size.",
-    spec="Add File and Remove File",
     broken="readers of changes that rely on the flag fail, or assign the rows to the wrong partition",
     repair="no repair needed; the remove is left unchanged",
     example='{"remove":{"path":"part-0.parquet","extendedFileMetadata":true,"size":841454,"dataChange":true}}',
@@ -64,7 +59,6 @@ EXTENDED_METADATA_LIE = AREA.warning(
 REMOVE_SIZE_MISSING = AREA.info(
     "action.remove-size-missing",
     "A remove has no size.",
-    spec="Add File and Remove File",
     broken="vacuum and history cannot report how many bytes were removed",
     repair="no repair needed; the remove is left unchanged",
     example='{"remove":{"path":"part-0.parquet","deletionTimestamp":1515488792485,"dataChange":true}}',
@@ -72,7 +66,6 @@ REMOVE_SIZE_MISSING = AREA.info(
 PATH_EMPTY = AREA.error(
     "action.path-empty",
     "The path of a file action is empty.",
-    spec="Add File and Remove File",
     broken="it names the table directory instead of a file, so reads of the table fail",
     repair="commit a remove of the empty path",
     loss="the rows of the intended file",
@@ -81,7 +74,6 @@ PATH_EMPTY = AREA.error(
 TAGS_NULL_VALUE = AREA.info(
     "action.tags-null-value",
     "A tag of a file action has a value that is not a string.",
-    spec="Add File and Remove File",
     broken="strict readers of the map may fail; tags hold no table data",
     repair="commit the add again with string values, or without these tags, and dataChange=false",
     example='{"add":{"path":"part-0.parquet","tags":{"INSERTION_TIME":null},…}}',

@@ -24,7 +24,7 @@ from deltacli.typing import ArrowArray
 if TYPE_CHECKING:
     import pyarrow
 
-AREA = Area("row_tracking")
+AREA = Area("row_tracking", spec="Row Tracking: Writer Requirements for Row Tracking")
 
 COLUMN_PROPERTIES = (
     "delta.rowTracking.materializedRowIdColumnName",
@@ -44,7 +44,6 @@ BASE_ROW_ID_MISSING = AREA.error(
 OVERLAP = AREA.error(
     "rowtracking.overlap",
     "Two live files claim the same row ids.",
-    spec="Row Tracking: Writer Requirements for Row Tracking",
     broken="two rows of the table have the same id",
     repair="rewrite one of the two files with an engine that assigns new ids",
     loss="the ids of the rewritten rows",
@@ -53,7 +52,6 @@ OVERLAP = AREA.error(
 HIGH_WATER_MARK = AREA.error(
     "rowtracking.high-water-mark",
     "The high-water mark of row ids is missing, or is below an id that a live file has.",
-    spec="Row Tracking: Writer Requirements for Row Tracking",
     broken="the next writer assigns ids that are already in use",
     repair="commit a domainMetadata action of delta.rowTracking with the highest id in use",
     example='{"domainMetadata":{"domain":"delta.rowTracking","configuration":"{\\"rowIdHighWaterMark\\":9}",…}}, and a '
@@ -62,7 +60,6 @@ HIGH_WATER_MARK = AREA.error(
 HIGH_WATER_MARK_DECREASED = AREA.error(
     "rowtracking.high-water-mark-decreased",
     "A commit lowers the high-water mark of row ids.",
-    spec="Row Tracking: Writer Requirements for Row Tracking",
     broken="ids of deleted rows may be assigned to other rows",
     repair="commit a domainMetadata action of delta.rowTracking with the highest earlier mark",
     example='{"rowIdHighWaterMark":19} after {"rowIdHighWaterMark":99}',
@@ -71,7 +68,6 @@ COMMIT_VERSION = AREA.error(
     "rowtracking.commit-version",
     "A defaultRowCommitVersion is higher than the version of its commit, or differs from the previous value of the "
     "file.",
-    spec="Row Tracking: Writer Requirements for Row Tracking",
     broken="rows appear to have changed although they did not",
     repair="commit the add again with its original version",
     example='{"add":{…,"defaultRowCommitVersion":9}} in commit 3',
@@ -79,7 +75,6 @@ COMMIT_VERSION = AREA.error(
 BASE_ROW_ID_CHANGED = AREA.error(
     "rowtracking.base-row-id-changed",
     "A file is added again, or removed, with a different baseRowId.",
-    spec="Row Tracking: Writer Requirements for Row Tracking",
     broken="the ids of all rows of the file change",
     repair="commit the add again with its original baseRowId",
     example='{"add":{"path":"part-0.parquet","baseRowId":40,…}} where it had 0',
@@ -87,7 +82,6 @@ BASE_ROW_ID_CHANGED = AREA.error(
 COLUMN_NAMES = AREA.error(
     "rowtracking.column-names",
     "The column names for row ids and row commit versions are missing, equal, or already used by a column.",
-    spec="Row Tracking: Writer Requirements for Row Tracking",
     broken="ids of copied rows cannot be preserved, or are mixed up with data",
     repair="set both properties to unique names before anything is written",
     loss="nothing; ids already written under a wrong name are lost",
@@ -105,7 +99,6 @@ SUSPENDED_AND_ENABLED = AREA.warning(
 PRESERVED = AREA.info(
     "rowtracking.preserved-tag",
     "Row tracking is on, but a commit that changes files does not record whether it preserves row ids.",
-    spec="Row Tracking: Writer Requirements for Row Tracking",
     broken="readers must assume that the ids of copied rows were not preserved",
     repair="no repair needed; use a writer that sets delta.rowTracking.preserved",
     example='{"commitInfo":{…}} without tags, in a commit with adds and removes',

@@ -9,7 +9,7 @@ from deltacli.delta.rules.framework.base import Area, Finding
 from deltacli.delta.rules.framework.views import CommitView, HistoryView, StateView
 from deltacli.units import format_count
 
-AREA = Area("actions")
+AREA = Area("actions", spec="Transaction Identifiers")
 
 MOST_APPLICATIONS = 10_000
 SYSTEM_PREFIX = "delta."
@@ -18,7 +18,6 @@ SYSTEM_DOMAINS = frozenset({"delta.clustering", "delta.rowTracking"})
 VERSION_DECREASE = AREA.info(
     "txn.version-decrease",
     "The transaction version of an application is lower than in an earlier commit, as after a rollback.",
-    spec="Transaction Identifiers",
     broken="nothing in the table; without an intended rollback, two writers share an application id",
     repair="no repair needed; give each writer its own application id",
     example='{"txn":{"appId":"stream-1","version":3}} after {"txn":{"appId":"stream-1","version":9}}',
@@ -26,7 +25,6 @@ VERSION_DECREASE = AREA.info(
 LAST_UPDATED_MISSING = AREA.info(
     "txn.last-updated-missing",
     "A transaction has no lastUpdated, but transactions of this table expire. Engines disagree about when it does.",
-    spec="Transaction Identifiers",
     broken="one engine drops it at the next checkpoint, another keeps it forever",
     repair="let the application commit again with lastUpdated",
     loss="nothing; if it was dropped, the application may write a batch twice",
@@ -35,7 +33,6 @@ LAST_UPDATED_MISSING = AREA.info(
 COUNT_HIGH = AREA.info(
     "txn.count-high",
     "More than 10,000 applications have transactions that do not expire.",
-    spec="Transaction Identifiers",
     broken="every snapshot and every checkpoint includes all of them",
     repair="set delta.setTransactionRetentionDuration to more than the longest pause of any stream",
     loss="the progress of applications that paused for longer",

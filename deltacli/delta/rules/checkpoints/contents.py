@@ -9,12 +9,11 @@ from deltacli.delta.log.log_path import SIDECAR_DIRECTORY
 from deltacli.delta.rules.framework.base import Area
 from deltacli.delta.rules.framework.views import CheckpointView, ListingView
 
-AREA = Area("checkpoints")
+AREA = Area("checkpoints", spec="Checkpoints")
 
 UNREADABLE = AREA.error(
     "checkpoint.unreadable",
     "A file of a checkpoint cannot be read because its footer, a page or a line is damaged.",
-    spec="Checkpoints",
     broken="an engine that opens this checkpoint fails, or falls back to an older one",
     repair="delete the damaged file if the older part of the log is complete, then write a new checkpoint",
     loss="nothing, as long as the commits, or an older checkpoint and the commits after it, exist",
@@ -33,7 +32,6 @@ DUPLICATE_KEY = AREA.error(
 MULTI_ACTION_ROW = AREA.error(
     "checkpoint.multi-action-row",
     "A row of a checkpoint has no action, or more than one.",
-    spec="Checkpoints",
     broken="readers take one action of such a row and lose the others",
     repair="rewrite the checkpoint",
     example='a row with both "add" and "txn" not null',
@@ -42,7 +40,6 @@ MULTI_ACTION_ROW = AREA.error(
 MISSING_ADD = AREA.error(
     "checkpoint.missing-add",
     "A checkpoint lacks a file that is live according to the commits.",
-    spec="Checkpoints",
     broken="readers that start at this checkpoint do not see the rows of the file",
     repair="delete the checkpoint and write a new one while the commits it summarizes still exist",
     example="part-1.parquet, added in version 4, is not in 00000000000000000010.checkpoint.parquet",
@@ -51,7 +48,6 @@ MISSING_ADD = AREA.error(
 EXTRA_ADD = AREA.error(
     "checkpoint.extra-add",
     "A checkpoint has a live file that is not live according to the commits.",
-    spec="Checkpoints",
     broken="readers that start at this checkpoint see deleted rows, or fail on a missing file",
     repair="delete the checkpoint and write a new one while the commits it summarizes still exist",
     example="part-1.parquet, removed in version 4, is an add in 00000000000000000010.checkpoint.parquet",
@@ -60,7 +56,6 @@ EXTRA_ADD = AREA.error(
 ADD_DIFFERS = AREA.error(
     "checkpoint.add-differs",
     "The values of a live file in a checkpoint differ from those in the log.",
-    spec="Checkpoints",
     broken="the partition, size and statistics of the file depend on where a reader starts",
     repair="rewrite the checkpoint",
     example='"partitionValues":{"p":"a"} in the commit, {"p":"b"} in the checkpoint',
@@ -79,7 +74,6 @@ MISSING_TOMBSTONE = AREA.warning(
 PARSED_PARTITION_DIFFERS = AREA.error(
     "checkpoint.parsed-partition-differs",
     "`partitionValues_parsed` differs from the map `partitionValues`.",
-    spec="Checkpoints",
     broken="engines that prune by the parsed column skip files that hold matching rows",
     repair="rewrite the checkpoint",
     example='partitionValues {"year":"2024"} with partitionValues_parsed {"year":2023}',
@@ -88,7 +82,6 @@ PARSED_PARTITION_DIFFERS = AREA.error(
 PARSED_STATS_DIFFERS = AREA.error(
     "checkpoint.parsed-stats-differs",
     "`stats_parsed` differs from the JSON text in `stats`.",
-    spec="Checkpoints",
     broken="engines that use one of the two skip files with matching rows, or count rows differently",
     repair="rewrite the checkpoint",
     example='stats {"numRecords":10} with stats_parsed {"numRecords":9}',
@@ -97,7 +90,6 @@ PARSED_STATS_DIFFERS = AREA.error(
 STATS_IN_CHECKPOINTED_REMOVE = AREA.info(
     "action.stats-in-checkpointed-remove",
     "A remove in a checkpoint has `stats` or `tags`, which writers should omit there.",
-    spec="Checkpoints",
     broken="the checkpoint is larger than necessary; nothing is read wrongly",
     repair="no repair needed; the next checkpoint may omit them",
     example='{"remove":{"path":"part-0.parquet","stats":"{…}",…}} in a checkpoint',

@@ -12,12 +12,11 @@ from deltacli.delta.rules.framework.views import CheckpointView, ExpectedState
 from deltacli.delta.rules.log.configuration_differences import metadata_differences, protocol_differences
 from deltacli.units import plural
 
-AREA = Area("checkpoints")
+AREA = Area("checkpoints", spec="Checkpoints")
 
 NO_PROTOCOL = AREA.error(
     "checkpoint.no-protocol",
     "A checkpoint does not have exactly one protocol.",
-    spec="Checkpoints",
     broken="readers that start at this checkpoint fail, or do not know whether they can read the table",
     repair="rewrite the checkpoint",
     loss="nothing, as long as an older checkpoint or commit 0 and all later commits exist",
@@ -27,7 +26,6 @@ NO_PROTOCOL = AREA.error(
 NO_METADATA = AREA.error(
     "checkpoint.no-metadata",
     "A checkpoint does not have exactly one metaData.",
-    spec="Checkpoints",
     broken="readers that start at this checkpoint fail: they have no schema, or two",
     repair="rewrite the checkpoint",
     loss="nothing, as long as an older checkpoint or commit 0 and all later commits exist",
@@ -37,7 +35,6 @@ NO_METADATA = AREA.error(
 FORBIDDEN_ACTION = AREA.warning(
     "checkpoint.forbidden-action",
     "A checkpoint has commitInfo or cdc actions, which are allowed only in commits.",
-    spec="Checkpoints",
     broken="readers should ignore them; a strict reader may refuse the checkpoint",
     repair="rewrite the checkpoint",
     example='{"commitInfo":{"operation":"WRITE",…}} in a checkpoint',
@@ -46,7 +43,6 @@ FORBIDDEN_ACTION = AREA.warning(
 METADATA_DIFFERS = AREA.error(
     "checkpoint.metadata-differs",
     "The protocol or the metaData of a checkpoint differs from the commits.",
-    spec="Checkpoints",
     broken="the schema, the properties or the protocol of the table depend on where a reader starts",
     repair="delete the checkpoint and write a new one while the commits it summarizes still exist",
     example='"partitionColumns":["p"] in the commit, ["q"] in the checkpoint',
@@ -55,7 +51,6 @@ METADATA_DIFFERS = AREA.error(
 MISSING_TXN = AREA.error(
     "checkpoint.missing-txn",
     "A checkpoint lacks a transaction identifier that is live according to the commits, or has another version of it.",
-    spec="Checkpoints",
     broken="a stream that reads its progress from the table writes batches twice or skips some",
     repair="rewrite the checkpoint while the commits it summarizes still exist",
     example='{"txn":{"appId":"stream-1","version":42}} in a commit, version 41 in the checkpoint',
@@ -64,7 +59,6 @@ MISSING_TXN = AREA.error(
 MISSING_DOMAIN = AREA.error(
     "checkpoint.missing-domain",
     "A checkpoint lacks a metadata domain, has another configuration of it, or has one that the commits removed.",
-    spec="Checkpoints",
     broken="features that keep their state in domains go wrong: row ids are assigned twice, clustering is lost",
     repair="rewrite the checkpoint while the commits it summarizes still exist",
     example='{"domainMetadata":{"domain":"delta.rowTracking",…}} in a commit and not in the checkpoint',
@@ -73,7 +67,6 @@ MISSING_DOMAIN = AREA.error(
 DOMAIN_TOMBSTONE = AREA.info(
     "checkpoint.domain-tombstone",
     "A checkpoint has a removed metadata domain.",
-    spec="Checkpoints",
     broken="nothing is read wrongly; the row should be omitted",
     repair="no repair needed; the next checkpoint may omit it",
     example='{"domainMetadata":{"domain":"app.a","configuration":"","removed":true}} in a checkpoint',

@@ -14,7 +14,7 @@ from deltacli.delta.rules.schema.schema_walk import fresh
 from deltacli.delta.schema.type_changes import NamedField, named_fields
 from deltacli.delta.schema.types import PrimitiveType, simple_name
 
-AREA = Area("expressions")
+AREA = Area("expressions", spec="Identity Columns")
 
 PREFIX = "delta.identity."
 START, STEP, EXPLICIT = "delta.identity.start", "delta.identity.step", "delta.identity.allowExplicitInsert"
@@ -22,7 +22,6 @@ START, STEP, EXPLICIT = "delta.identity.start", "delta.identity.step", "delta.id
 INCOMPLETE = AREA.error(
     "identity.incomplete",
     "An identity column lacks its start, its step, or whether values may be inserted.",
-    spec="Identity Columns",
     broken="writers cannot determine the next value, and fail",
     repair="commit a metaData with delta.identity.start, step and allowExplicitInsert of the column",
     example='"metadata":{"delta.identity.start":1}',
@@ -30,7 +29,6 @@ INCOMPLETE = AREA.error(
 STEP_ZERO = AREA.error(
     "identity.step-zero",
     "An identity column has the step 0.",
-    spec="Identity Columns",
     broken="all rows would have the same value",
     repair="commit a metaData with another delta.identity.step",
     example='"delta.identity.step":0',
@@ -46,7 +44,6 @@ TYPE = AREA.error(
 IMMUTABLE_CHANGED = AREA.error(
     "identity.immutable-changed",
     "The start, the step or the rule for inserts of an identity column was changed after the column was created.",
-    spec="Identity Columns",
     broken="new values may equal existing ones",
     repair="commit a metaData with the values that the column was created with",
     example='"delta.identity.step":10 where it was 1',

@@ -25,13 +25,12 @@ from deltacli.delta.schema.type_changes import TypeChange, read_type_changes
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType, simple_name
 from deltacli.typing import ArrowType
 
-AREA = Area("data_files", Level.FOOTERS)
+AREA = Area("data_files", Level.FOOTERS, spec="Delta Data Type to Parquet Type Mappings")
 
 _REWRITE = "rewrite the file with an engine"
 TYPE_MISMATCH = AREA.error(
     "data.type-mismatch",
     "A column of a data file has a type that is not a form of the column's type in the table.",
-    spec="Delta Data Type to Parquet Type Mappings",
     broken="readers fail at the file, or read wrong values",
     repair=_REWRITE,
     loss="nothing, if an engine can read the file",
@@ -48,7 +47,6 @@ TYPE_WIDENING_UNRECORDED = AREA.error(
 DECIMAL_MISMATCH = AREA.error(
     "data.decimal-mismatch",
     "A decimal column of a data file has more digits than the table's decimal can hold.",
-    spec="Delta Data Type to Parquet Type Mappings",
     broken="readers fail at the file, or read wrong values",
     repair=_REWRITE,
     loss="digits that the table's type does not have",
@@ -66,7 +64,6 @@ TIMESTAMP_NOT_UTC = AREA.error(
 TIMESTAMP_UNIT = AREA.warning(
     "data.timestamp-unit",
     "A timestamp column of a data file is not stored in microseconds.",
-    spec="Delta Data Type to Parquet Type Mappings",
     broken="some readers fail at the file; parts of microseconds are cut off",
     repair=_REWRITE,
     loss="parts of microseconds",
@@ -84,7 +81,6 @@ VOID_MATERIALISED = AREA.warning(
 NESTED_LAYOUT = AREA.info(
     "data.nested-layout",
     "A list or a map of a data file has a layout of old writers.",
-    spec="Delta Data Type to Parquet Type Mappings",
     broken="nothing for readers that know the layout; without its annotation a list or a map is not recognized",
     repair=_REWRITE,
     example="optional group a (LIST) { repeated int64 array; }",

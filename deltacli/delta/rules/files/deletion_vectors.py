@@ -12,9 +12,8 @@ from deltacli.delta.vectors import UUID_LENGTH, decode_z85, fault_of, unique_id
 from deltacli.typing import ArrowArray, Json, JsonObject
 from deltacli.units import format_count
 
-AREA = Area("deletion_vectors")
+AREA = Area("deletion_vectors", spec="Deletion Vector Descriptor Schema")
 
-_SCHEMA = "Deletion Vector Descriptor Schema"
 _STORAGE = "Deletion Vector File Storage Format"
 _VECTORS = "Deletion Vectors"
 _REWRITE = "rewrite the file without its vector, or restore an older version"
@@ -22,7 +21,6 @@ _RECOMMIT = "commit the same add again with a correct descriptor, and remove the
 BAD_DESCRIPTOR = AREA.error(
     "dv.bad-descriptor",
     "A deletion vector descriptor lacks a field, has a negative number, or has an unknown storage type.",
-    spec=_SCHEMA,
     broken="no reader finds the vector, so the file cannot be read",
     repair=_REWRITE,
     loss="the deletions of the vector",
@@ -31,7 +29,6 @@ BAD_DESCRIPTOR = AREA.error(
 BAD_Z85 = AREA.error(
     "dv.bad-z85",
     "The z85 text of a deletion vector descriptor cannot be decoded.",
-    spec=_SCHEMA,
     broken="no reader finds the vector, so the file cannot be read",
     repair=_REWRITE,
     loss="the deletions of the vector",
@@ -40,7 +37,6 @@ BAD_Z85 = AREA.error(
 INLINE_WITH_OFFSET = AREA.error(
     "dv.inline-with-offset",
     "An inline deletion vector has an offset.",
-    spec=_SCHEMA,
     broken="some readers refuse the descriptor",
     repair=_RECOMMIT,
     example='"deletionVector":{"storageType":"i","offset":1,…}',
@@ -48,7 +44,6 @@ INLINE_WITH_OFFSET = AREA.error(
 ABSOLUTE_NOT_ABSOLUTE = AREA.error(
     "dv.absolute-not-absolute",
     "A deletion vector of storage type p has a path that is not absolute.",
-    spec=_SCHEMA,
     broken="readers look for the file in different places",
     repair=_RECOMMIT,
     example='"deletionVector":{"storageType":"p","pathOrInlineDv":"dv/deletion_vector_1.bin",…}',
@@ -112,7 +107,6 @@ ALL_ROWS = AREA.info(
 HIDDEN_PREFIX = AREA.info(
     "dv.random-prefix-dir",
     "The directory of a deletion vector has a hidden name.",
-    spec=_SCHEMA,
     broken="tools that skip hidden names miss the vector",
     repair=_RECOMMIT,
     example='"deletionVector":{"storageType":"u","pathOrInlineDv":"_ab^-aqEH.-t@S}K{vb[*k^",…}',

@@ -15,7 +15,15 @@ from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.property_values import parse_integer
 from deltacli.delta.schema.file_columns import count_leaves, is_list, is_struct
 from deltacli.delta.schema.names import NameIndex
-from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
+from deltacli.delta.schema.types import (
+    ArrayType,
+    DataType,
+    MapType,
+    PrimitiveType,
+    StructField,
+    StructType,
+    struct_fields,
+)
 from deltacli.typing import ArrowField, ArrowType
 
 COLUMN_ID = "delta.columnMapping.id"
@@ -308,18 +316,10 @@ def _in_file(one: ArrowField, leaf: int, node: FileNode | None) -> InFile:
 
 def _ids_of(data_type: DataType) -> Iterator[int]:
     """The ids of all fields, parts of lists and maps among them."""
-    match data_type:
-        case StructType(fields):
-            for one in fields:
-                number = id_of(one)
-                if number is not None:
-                    yield number
-                nested = one.metadata.get(NESTED_IDS)
-                if isinstance(nested, dict):
-                    yield from (value for value in nested.values() if isinstance(value, int))
-                yield from _ids_of(one.data_type)
-        case ArrayType(element):
-            yield from _ids_of(element)
-        case MapType(key, value):
-            yield from _ids_of(key)
-            yield from _ids_of(value)
+    for one in struct_fields(data_type):
+        number = id_of(one)
+        if number is not None:
+            yield number
+        nested = one.metadata.get(NESTED_IDS)
+        if isinstance(nested, dict):
+            yield from (value for value in nested.values() if isinstance(value, int))

@@ -6,56 +6,44 @@ from collections.abc import Iterator
 
 from deltacli.delta.encoding.roaring import NATIVE, PORTABLE
 from deltacli.delta.rules.files.vector_files import FILE_MISSING
-from deltacli.delta.rules.framework.base import Area, Finding, Level, ReadFault, Severity
+from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, ReadFault, Severity
 from deltacli.delta.rules.framework.file_views import VectorsView
 from deltacli.delta.stats.record_counts import num_records_column
 from deltacli.units import plural
 
-AREA = Area("deletion_vectors", Level.FOOTERS)
+AREA = Area("deletion_vectors", Level.FOOTERS, spec="Deletion Vector File Storage Format")
 
 _SCHEMA = "Deletion Vector Descriptor Schema"
-_STORAGE = "Deletion Vector File Storage Format"
 _FORMAT = "Deletion Vector Format"
 _VECTORS = "Deletion Vectors"
 _REWRITE = "rewrite the file without its vector, or restore an older version"
 _UNREADABLE = "the file cannot be read, or its deleted rows come back"
-_RESTORE = "restore the file of the vector from a backup, or restore the previous version of the table"
 _DELETIONS = "the deletions"
+_RESTORE = "restore the file of the vector from a backup, or restore the previous version of the table"
+_LOST = Fix(_UNREADABLE, _RESTORE, _DELETIONS)
 _RECOMMIT = "commit the same add again with a correct descriptor, and remove the old one"
 FILE_TOO_SHORT = AREA.error(
     "dv.file-too-short",
     "The file of a deletion vector ends before the vector does.",
-    spec=_STORAGE,
-    broken=_UNREADABLE,
-    repair=_RESTORE,
-    loss=_DELETIONS,
+    *_LOST,
     example='"offset":1,"sizeInBytes":40 and a file of 30 bytes',
 )
 FILE_VERSION = AREA.error(
     "dv.file-version",
     "A file of deletion vectors does not begin with version 1.",
-    spec=_STORAGE,
-    broken=_UNREADABLE,
-    repair=_RESTORE,
-    loss=_DELETIONS,
+    *_LOST,
     example="a deletion_vector_….bin whose first byte is 2",
 )
 SIZE_MISMATCH = AREA.error(
     "dv.size-mismatch",
     "The size of a deletion vector, in its file or in its text, differs from its descriptor.",
-    spec=_STORAGE,
-    broken=_UNREADABLE,
-    repair=_RESTORE,
-    loss=_DELETIONS,
+    *_LOST,
     example='"sizeInBytes":40 and the size 34 before the vector in the file',
 )
 CRC_MISMATCH = AREA.error(
     "dv.crc-mismatch",
     "The checksum of a deletion vector does not match its bytes.",
-    spec=_STORAGE,
-    broken=_UNREADABLE,
-    repair=_RESTORE,
-    loss=_DELETIONS,
+    *_LOST,
     example="a vector with one bit flipped",
 )
 MAGIC = AREA.error(

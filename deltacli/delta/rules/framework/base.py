@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
-from functools import partial
+from functools import partial, partialmethod
 from typing import Any, NamedTuple, TypeVar
 
 from deltacli.delta.log.log_path import Place
@@ -176,64 +176,28 @@ class Area:
         self.rules: list[Rule] = []
         self.checks: list[Check] = []
 
-    def error(
-        self,
-        rule_id: str,
-        checks: str | Worded,
-        broken: str,
-        repair: str | Worded,
-        loss: str = "nothing",
-        *,
-        example: str,
-        spec: str = "",
-        level: Level | None = None,
-    ) -> Rule:
-        """Add an error and return it."""
-        return self._add(Severity.ERROR, rule_id, checks, Fix(broken, repair, loss), example, spec, level)
-
-    def warning(
-        self,
-        rule_id: str,
-        checks: str | Worded,
-        broken: str,
-        repair: str | Worded,
-        loss: str = "nothing",
-        *,
-        example: str,
-        spec: str = "",
-        level: Level | None = None,
-    ) -> Rule:
-        """Add a warning and return it."""
-        return self._add(Severity.WARNING, rule_id, checks, Fix(broken, repair, loss), example, spec, level)
-
-    def info(
-        self,
-        rule_id: str,
-        checks: str | Worded,
-        broken: str,
-        repair: str | Worded,
-        loss: str = "nothing",
-        *,
-        example: str,
-        spec: str = "",
-        level: Level | None = None,
-    ) -> Rule:
-        """Add an observation and return it."""
-        return self._add(Severity.INFO, rule_id, checks, Fix(broken, repair, loss), example, spec, level)
-
     def _add(
         self,
         severity: Severity,
         rule_id: str,
         checks: str | Worded,
-        fix: Fix,
+        broken: str,
+        repair: str | Worded,
+        loss: str = "nothing",
+        *,
         example: str,
-        spec: str,
-        level: Level | None,
+        spec: str = "",
+        level: Level | None = None,
     ) -> Rule:
+        """Add a rule and return it."""
+        fix = Fix(broken, repair, loss)
         made = Rule(rule_id, severity, level or self.level, checks, spec or self.spec, fix, example)
         self.rules.append(made)
         return made
+
+    error = partialmethod(_add, Severity.ERROR)
+    warning = partialmethod(_add, Severity.WARNING)
+    info = partialmethod(_add, Severity.INFO)
 
     def check(
         self, view: type[View], *rules: Rule

@@ -160,11 +160,6 @@ class FileSchemaView:
     memory: dict[str, Any] = field(default_factory=dict)  # Any: what several checks share, by name
 
     @property
-    def in_files(self) -> str:
-        """Return ` in 12 files`, or nothing for one file."""
-        return f" in {self.files:,} files" if self.files > 1 else ""
-
-    @property
     def shown_files(self) -> str:
         """Return the files for a message: `part-0.parquet`, `part-0.parquet and 11 other files`."""
         others = self.files - 1

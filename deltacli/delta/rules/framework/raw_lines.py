@@ -22,10 +22,10 @@ from deltacli.delta.log.commit_lines import (
     json_reason,
 )
 from deltacli.delta.log.log_path import Place
-from deltacli.delta.rules.framework.action_types import faults_of, shown, unknown_fields
 from deltacli.delta.rules.framework.base import Finding
 from deltacli.delta.rules.framework.views import LocatedAction
 from deltacli.delta.rules.log import commit_lines as rules
+from deltacli.delta.rules.log.commit_lines import faults_of, shown, unknown_fields
 from deltacli.typing import Json
 
 _MOST_PLAIN_SHAPES = 10_000

@@ -413,7 +413,6 @@ class ChecksumView:
     data: bytes
     expected: ExpectedState | None
     "None if the version cannot be rebuilt."
-    has_commit: bool
 
     @property
     def path(self) -> str:

@@ -19,7 +19,7 @@ from deltacli.delta.vectors import fault_of, unique_id
 from deltacli.typing import ArrowArray, JsonObject
 from deltacli.units import plural
 
-AREA = Area("checksums")
+AREA = Area("checksums", spec="State Validation")
 
 DELETE = "delete the checksum; the next commit writes a new one"
 DELETED_RECORDS = (0, 1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 2_147_483_647)
@@ -28,7 +28,6 @@ DELETED_RECORDS = (0, 1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000,
 NUM_FILES = AREA.error(
     "crc.num-files",
     "`numFiles` of a version checksum differs from the number of live files.",
-    spec="State Validation",
     broken="the checksum is wrong, or the log was changed later; engines that compare refuse the table",
     repair="check that no commit was changed, then delete the checksum",
     example='"numFiles":4 where 3 files are live',
@@ -37,7 +36,6 @@ NUM_FILES = AREA.error(
 TABLE_SIZE = AREA.error(
     "crc.table-size",
     "`tableSizeBytes` of a version checksum differs from the total size of the live files.",
-    spec="State Validation",
     broken="the checksum is wrong, or the log was changed later; engines that compare refuse the table",
     repair="check that no commit was changed, then delete the checksum",
     example='"tableSizeBytes":4096 where the live files sum up to 3072 bytes',
@@ -64,7 +62,6 @@ DELETED_HISTOGRAM = AREA.warning(
 ALL_FILES = AREA.error(
     "crc.all-files",
     "`allFiles` of a version checksum differs from the live files.",
-    spec="State Validation",
     broken="engines that take the files from the checksum read different rows",
     repair="delete the checksum at once",
     example='"allFiles":[] where 3 files are live',
@@ -74,7 +71,6 @@ DV_COUNTS = AREA.warning(
     "crc.dv-counts",
     "`numDeletedRecordsOpt` or `numDeletionVectorsOpt` of a version checksum differs from the totals of the live "
     "files.",
-    spec="State Validation",
     broken="engines that count rows by the checksum count wrongly",
     repair=DELETE,
     example='"numDeletionVectorsOpt":0 where one live file has a deletion vector',

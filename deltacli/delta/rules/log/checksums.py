@@ -17,14 +17,13 @@ from deltacli.delta.rules.log.configuration_differences import metadata_differen
 from deltacli.errors import CommitCorrupt
 from deltacli.units import format_ranges
 
-AREA = Area("checksums")
+AREA = Area("checksums", spec="Version Checksum File Schema")
 
 _NUMBERS = ("tableSizeBytes", "numFiles", "numMetadata", "numProtocol")
 
 BAD_JSON = AREA.warning(
     "crc.bad-json",
     "A version checksum is not a single JSON object.",
-    spec="Version Checksum File Schema",
     broken="engines that read it ignore it or fail on it",
     repair=DELETE,
     example='00000000000000000004.crc holds {"tableSizeBytes":20',
@@ -33,7 +32,6 @@ BAD_JSON = AREA.warning(
 MISSING_REQUIRED = AREA.warning(
     "crc.missing-required",
     "A version checksum lacks a required field, or has a field of the wrong type.",
-    spec="Version Checksum File Schema",
     broken="engines that need the field ignore the checksum or fail on it",
     repair=DELETE,
     example='{"tableSizeBytes":2048,"numFiles":3} without protocol and metadata',
@@ -60,7 +58,6 @@ PROTOCOL_DIFFERS = AREA.error(
 COUNTS_NOT_ONE = AREA.error(
     "crc.counts-not-one",
     "`numMetadata` or `numProtocol` of a version checksum is not 1.",
-    spec="Version Checksum File Schema",
     broken="engines that verify checksums refuse the table or ignore the checksum",
     repair=DELETE,
     example='"numProtocol":2',
@@ -69,7 +66,6 @@ COUNTS_NOT_ONE = AREA.error(
 COMMIT_TIME = AREA.warning(
     "crc.ict",
     "`inCommitTimestampOpt` of a version checksum differs from the in-commit timestamp of its commit.",
-    spec="Version Checksum File Schema",
     broken="engines that take the time of the version from the checksum time travel to the wrong version",
     repair=DELETE,
     example='"inCommitTimestampOpt":1768003200000 where the commit has 1768003200001',
@@ -78,7 +74,6 @@ COMMIT_TIME = AREA.warning(
 TRANSACTIONS = AREA.warning(
     "crc.txns",
     "`setTransactions` of a version checksum differs from the transaction identifiers of the commits.",
-    spec="Version Checksum File Schema",
     broken="a stream that reads its progress from the checksum writes batches twice or skips some",
     repair=DELETE,
     example='"setTransactions":[{"appId":"stream-1","version":41}] where the commits have 42',
@@ -87,7 +82,6 @@ TRANSACTIONS = AREA.warning(
 DOMAINS = AREA.warning(
     "crc.domains",
     "`domainMetadata` of a version checksum differs from the live domains of the commits.",
-    spec="Version Checksum File Schema",
     broken="engines that take domains from the checksum assign row ids twice or lose clustering",
     repair=DELETE,
     example='"domainMetadata":[] where the commits have the domain delta.rowTracking',

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from deltacli.delta.log.commit_times import MAX_TIME_MS
+from deltacli.delta.log.segment import MAX_TIME_MS
 from deltacli.delta.protocol.features import CATALOG_FEATURES
 from deltacli.delta.protocol.property_values import IN_COMMIT_KEYS, IN_COMMIT_TIMESTAMPS, InCommitKeys, parse_integer
 from deltacli.delta.rules.framework.base import Area, Finding, Severity
@@ -13,12 +13,11 @@ from deltacli.delta.rules.log.log_files import gaps_of
 from deltacli.delta.rules.log.log_times import is_copied
 from deltacli.units import CLOCK_SKEW_MS, format_timestamp
 
-AREA = Area("commit_times")
+AREA = Area("commit_times", spec="In-Commit Timestamps")
 
 MISSING = AREA.error(
     "ict.missing",
     "In-commit timestamps are on, but a commit has none.",
-    spec="In-Commit Timestamps",
     broken="the version has no time: time travel by timestamp fails or is wrong",
     repair="past versions cannot be repaired; find the writer that does not support the feature",
     loss="the true time of that version",
@@ -27,7 +26,6 @@ MISSING = AREA.error(
 NOT_FIRST = AREA.error(
     "ict.not-first",
     "In-commit timestamps are on, but commitInfo is not the first action of a commit.",
-    spec="In-Commit Timestamps",
     broken="readers may read only the first line and find no time",
     repair="past versions cannot be repaired; find the writer that orders actions differently",
     example='{"add":{…}} before {"commitInfo":{"inCommitTimestamp":…}}',
@@ -35,7 +33,6 @@ NOT_FIRST = AREA.error(
 NOT_MONOTONE = AREA.error(
     "ict.not-monotone",
     "An in-commit timestamp is not later than that of the previous version.",
-    spec="In-Commit Timestamps",
     broken="time travel by timestamp searches a sorted list and finds the wrong version",
     repair="past versions cannot be repaired; check the clocks of the writers",
     example="inCommitTimestamp 1000 in version 4, 1000 in version 5",
@@ -43,7 +40,6 @@ NOT_MONOTONE = AREA.error(
 ENABLEMENT_PROPERTIES = AREA.error(
     "ict.enablement-properties",
     "The properties that record when in-commit timestamps were enabled are incomplete, missing or wrong.",
-    spec="In-Commit Timestamps",
     broken="readers do not know which versions use file times; Delta-Spark fails if one of the two is missing",
     repair="set both delta.inCommitTimestampEnablement… properties to the first such version and its time",
     example="delta.inCommitTimestampEnablementVersion=3 without delta.inCommitTimestampEnablementTimestamp",
@@ -59,7 +55,6 @@ ENABLE_BEFORE_MTIME = AREA.warning(
 FUTURE = AREA.warning(
     "ict.future",
     "An in-commit timestamp is in the future. It is an error if no later one fits 64 bits in microseconds.",
-    spec="In-Commit Timestamps",
     broken="later commits must use even later timestamps; time travel to now misses the version; if no later "
     "timestamp fits, nothing can be committed and change data feeds fail",
     repair="check the clock of the writer; the fault disappears as time passes. If no later timestamp fits, restore "
@@ -70,7 +65,6 @@ FUTURE = AREA.warning(
 WITHOUT_FEATURE = AREA.error(
     "ict.without-feature",
     "In-commit timestamps are enabled in a table that does not support them.",
-    spec="In-Commit Timestamps",
     broken="writers need not write them, so versions have no in-commit timestamp",
     repair="add the feature inCommitTimestamp to the protocol, or unset the property",
     loss="the true times of versions that have one, if the property is unset",

@@ -18,7 +18,7 @@ from deltacli.delta.vectors import fault_of, unique_id
 from deltacli.patterns import pattern
 from deltacli.units import plural
 
-AREA = Area("compactions")
+AREA = Area("compactions", spec="Log Compaction Files")
 
 _DELETE = Fix(
     broken="engines that read compactions instead of commits get a different state of the table",
@@ -28,7 +28,6 @@ _DELETE = Fix(
 BAD_NAME = AREA.warning(
     "compaction.bad-name",
     "The name of a log compaction does not consist of two versions of 20 digits, the second above the first.",
-    spec="Log Compaction Files",
     broken="no reader recognizes it",
     repair="delete the compaction; the commits have all its data",
     example="00000000000000000007.00000000000000000004.compacted.json",
@@ -36,7 +35,6 @@ BAD_NAME = AREA.warning(
 BEYOND_LOG = AREA.error(
     "compaction.beyond-log",
     "A log compaction covers versions that the log does not have.",
-    spec="Log Compaction Files",
     broken="commits may be lost; if their versions are committed again, engines can read the compaction instead",
     repair=from_a_copy("delete the compaction if its versions were never committed; otherwise bring the commits back"),
     loss="the changes of the missing commits, if they were made and cannot be restored",
@@ -60,7 +58,6 @@ CONTENT = AREA.error(
     "compaction.content",
     "A log compaction differs from the reconciliation of its commits.",
     *_DELETE,
-    spec="Log Compaction Files",
     example="an add of commit 5 that 00000000000000000004.00000000000000000006.compacted.json does not hold",
 )
 FORBIDDEN_ACTION = AREA.warning(
@@ -270,7 +267,3 @@ def _name(key: Key) -> str:
         case (kind, name):
             return f"{kind} {name}"
     return key[0]
-
-
-def _are(keys: Sequence[Key]) -> str:
-    return "are" if len(keys) > 1 else "is"

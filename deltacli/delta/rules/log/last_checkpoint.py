@@ -94,7 +94,7 @@ def _is_stored_as(name: str, actual: Any) -> bool:
     return name not in known or known[name](actual)
 
 
-AREA = Area("hint")
+AREA = Area("hint", spec="Last Checkpoint File")
 
 _REWRITE = "write a checkpoint of the newest version, which also rewrites the hint; or delete _last_checkpoint"
 _SLOW = Fix(broken="readers cannot use the hint and list the log from its start", advice=_REWRITE)
@@ -103,7 +103,6 @@ _MISLED = Fix(broken="engines that trust the hint fail or read the wrong state",
 MISSING = AREA.warning(
     "hint.missing",
     "The log has checkpoints, but no _last_checkpoint.",
-    spec="Last Checkpoint File",
     broken="readers list the log from its start, or search backwards for a checkpoint",
     repair="write a checkpoint of the newest version, which writes the hint",
     example="_delta_log/00000000000000000010.checkpoint.parquet without _delta_log/_last_checkpoint",
@@ -112,7 +111,6 @@ BAD_JSON = AREA.warning(
     "hint.bad-json",
     "The hint is not a JSON object, or has a key twice.",
     *_SLOW,
-    spec="Last Checkpoint File",
     example='{"version":',
 )
 MISSING_FIELD = AREA.warning(
@@ -126,13 +124,11 @@ CHECKPOINT_MISSING = AREA.error(
     "hint.checkpoint-missing",
     "The hint names a checkpoint that does not exist, is incomplete, or has another form.",
     *_MISLED,
-    spec="Last Checkpoint File",
     example='{"version":10,"size":13} without a checkpoint of version 10',
 )
 STALE = AREA.info(
     "hint.stale",
     "The log has a newer checkpoint than the one in the hint.",
-    spec="Last Checkpoint File",
     broken="nothing: readers find the newer one by listing",
     repair="no repair needed",
     example='{"version":10,"size":13} with a checkpoint of version 20',
@@ -177,7 +173,6 @@ SCHEMA_WRONG = AREA.warning(
 AHEAD_OF_LOG = AREA.error(
     "hint.ahead-of-log",
     "The hint names a version that is newer than the log.",
-    spec="Last Checkpoint File",
     broken="engines that list from the hint on find no table",
     repair="delete _last_checkpoint, or restore the newer files of the log if they were lost",
     loss="nothing, unless commits were lost",

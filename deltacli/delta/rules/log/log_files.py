@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
-from deltacli.delta.log.commit_times import file_times
 from deltacli.delta.log.log_path import HINT_NAME, MAX_VERSION, LogFileKind, Place, commit_name
-from deltacli.delta.log.segment import LogFile, LogListing
+from deltacli.delta.log.segment import LogFile, LogListing, file_times
 from deltacli.delta.protocol.features import CATALOG_FEATURES
 from deltacli.delta.protocol.property_values import (
     DEFAULT_CHECKPOINT_INTERVAL,

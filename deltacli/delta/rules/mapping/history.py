@@ -1,22 +1,72 @@
-"""Rules about column mapping over versions. Ids and physical names are assigned once and never reused."""
+"""Rules about column mapping over versions: ids and physical names of fields are assigned once and never reused. Spec:
+Column Mapping.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from deltacli.delta.log.log_path import Place
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.property_values import parse_integer
 from deltacli.delta.rules.framework.base import Area, Finding, Fix
 from deltacli.delta.rules.framework.views import MetadataView
-from deltacli.delta.rules.mapping.fields import MODES, MappedField, mapped_fields
 from deltacli.delta.rules.schema.schema_changes import replaces_all_files
-from deltacli.delta.rules.schema.schema_walk import shown_path
-from deltacli.delta.schema.names import MAX_COLUMN_ID, MODE
+from deltacli.delta.rules.schema.schema_walk import joined, shown_path
+from deltacli.delta.schema.names import ID, MAX_COLUMN_ID, MODE, NESTED_IDS, PHYSICAL_NAME
+from deltacli.delta.schema.types import DataType, StructField, StructType, parts_of
 
-AREA = Area("mapping")
+MODES = ("none", "name", "id")
+
+
+class MappedField(NamedTuple):
+    """A column or nested field. `physical_path` is None if a name along the path is missing."""
+
+    path: str
+    field: StructField
+    physical_path: tuple[str, ...] | None
+
+    @property
+    def id(self) -> int | None:
+        value = self.field.metadata.get(ID)
+        return value if type(value) is int else None
+
+    @property
+    def physical_name(self) -> str | None:
+        return physical_name_of(self.field)
+
+    @property
+    def nested_ids(self) -> dict[str, object]:
+        """Ids of the parts of arrays and maps, by their paths."""
+        value = self.field.metadata.get(NESTED_IDS)
+        return value if isinstance(value, dict) else {}
+
+
+def physical_name_of(field: StructField) -> str | None:
+    """Return the physical name of a field, or None if it is missing or invalid."""
+    physical_name = field.metadata.get(PHYSICAL_NAME)
+    return physical_name if isinstance(physical_name, str) and physical_name else None
+
+
+def mapped_fields(schema: StructType) -> list[MappedField]:
+    """Yield every column and nested field, parents first."""
+    return list(_fields(schema, "", ()))
+
+
+def _fields(data_type: DataType, path: str, physical: tuple[str, ...] | None) -> Iterator[MappedField]:
+    for part in parts_of(data_type):
+        is_field = isinstance(data_type, StructType)
+        name = physical_name_of(part) if is_field else part.name
+        own = None if physical is None or name is None else (*physical, name)
+        if is_field:
+            yield MappedField(joined(path, part.name), part, own)
+        yield from _fields(part.data_type, joined(path, part.name), own)
+
+
+AREA = Area("mapping", spec="Writer Requirements for Column Mapping")
 
 _OLD_VALUES = Fix(
     broken="older files have other values under that id or name, and readers return them for the column",
@@ -27,7 +77,6 @@ _OLD_VALUES = Fix(
 MODE_CHANGE_ILLEGAL = AREA.error(
     "mapping.mode-change-illegal",
     "The column mapping mode changed in another way than from none to name while older files stayed live.",
-    spec="Writer Requirements for Column Mapping",
     broken="columns of older files are searched under another name, or by ids that they do not have",
     repair="commit a metaData with the old mode, or rewrite all files",
     example='"delta.columnMapping.mode":"name" in one metaData, "id" in the next',
@@ -35,7 +84,6 @@ MODE_CHANGE_ILLEGAL = AREA.error(
 PHYSICAL_NAME_CHANGED = AREA.error(
     "mapping.physical-name-changed",
     "A field kept its id but got another physical name.",
-    spec="Writer Requirements for Column Mapping",
     broken="the column is not found in older files, so its old values read as null",
     repair="commit a metaData with the old physical name",
     loss="the values of the column in files written since the change",
@@ -45,7 +93,6 @@ ID_REUSED = AREA.error(
     "mapping.id-reused",
     "A field got the id of a dropped field.",
     *_OLD_VALUES,
-    spec="Writer Requirements for Column Mapping",
     example="a column with the id 3, dropped; later a column of another physical name with the id 3",
 )
 PHYSICAL_PATH_REUSED = AREA.error(
@@ -58,7 +105,6 @@ PHYSICAL_PATH_REUSED = AREA.error(
 MAX_ID_DECREASED = AREA.error(
     "mapping.max-id-decreased",
     "delta.columnMapping.maxColumnId decreased.",
-    spec="Writer Requirements for Column Mapping",
     broken="the next new column may get the id of a dropped one",
     repair="commit a metaData with delta.columnMapping.maxColumnId set to the highest id ever assigned",
     example='"delta.columnMapping.maxColumnId":"7" in one metaData, "5" in the next',

@@ -13,7 +13,7 @@ from deltacli.delta.protocol.property_values import parse_integer
 from deltacli.delta.rules.framework.base import Area, Finding, Fix
 from deltacli.delta.rules.framework.view_files import stats_of
 from deltacli.delta.rules.framework.views import FilesView, MetadataView, ProtocolView
-from deltacli.delta.rules.mapping.fields import MODES, MappedField, mapped_fields, physical_name_of
+from deltacli.delta.rules.mapping.history import MODES, MappedField, mapped_fields, physical_name_of
 from deltacli.delta.rules.schema.schema_walk import fresh, shown_path
 from deltacli.delta.schema.names import ID, MAX_COLUMN_ID, MODE, PHYSICAL_NAME, ways_to_parts
 from deltacli.delta.schema.types import StructField, StructType
@@ -21,7 +21,7 @@ from deltacli.delta.schema.types import StructField, StructType
 if TYPE_CHECKING:
     import pyarrow
 
-AREA = Area("mapping")
+AREA = Area("mapping", spec="Column Mapping")
 
 PARTITION_KEY_LOGICAL = AREA.error(
     "mapping.partition-key-logical",
@@ -123,7 +123,6 @@ _COUNTER = Fix(
 MODE_INVALID = AREA.error(
     "mapping.mode-invalid",
     "The column mapping mode is not none, name or id.",
-    spec="Column Mapping",
     broken="engines refuse the table, or read it without column mapping",
     repair="set delta.columnMapping.mode to the mode with which the files were written",
     example='"delta.columnMapping.mode":"names"',
@@ -131,7 +130,6 @@ MODE_INVALID = AREA.error(
 MODE_WITHOUT_PROTOCOL = AREA.error(
     "mapping.mode-without-protocol",
     "The properties enable column mapping, but the protocol does not support it, so readers must ignore the mode.",
-    spec="Column Mapping",
     broken="engines disagree about whether files have physical or logical names",
     repair="commit a protocol with columnMapping (reader 2 and writer 5, or the feature)",
     loss="access by readers and writers without support for column mapping",
@@ -141,35 +139,30 @@ ID_MISSING = AREA.error(
     "mapping.id-missing",
     "Column mapping is on, but a field has no id or an id that is not a whole number.",
     *_COLUMN_LOST,
-    spec="Column Mapping",
     example='"metadata":{"delta.columnMapping.physicalName":"col-1"}',
 )
 NAME_MISSING = AREA.error(
     "mapping.name-missing",
     "Column mapping is on, but a field has no physical name or one that is not text.",
     *_COLUMN_LOST,
-    spec="Column Mapping",
     example='"metadata":{"delta.columnMapping.id":1}',
 )
 ID_DUPLICATE = AREA.error(
     "mapping.id-duplicate",
     "Two fields of the schema have the same id.",
     *_TWINS,
-    spec="Column Mapping",
     example='"delta.columnMapping.id":1 in the metadata of two fields',
 )
 PHYSICAL_PATH_DUPLICATE = AREA.error(
     "mapping.physical-path-duplicate",
     "Two fields of one struct have the same physical name.",
     *_TWINS,
-    spec="Column Mapping",
     example='"delta.columnMapping.physicalName":"col-1" in the metadata of two columns',
 )
 ID_OUT_OF_RANGE = AREA.error(
     "mapping.id-out-of-range",
     "The id of a field is below 1, or too large for the 32 bits of data files.",
     *_COLUMN_LOST,
-    spec="Column Mapping",
     example='"delta.columnMapping.id":0',
 )
 MAX_ID_TOO_SMALL = AREA.error(

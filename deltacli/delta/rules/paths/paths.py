@@ -18,14 +18,13 @@ from deltacli.delta.rules.framework.views import CommitView, FilesView
 from deltacli.patterns import pattern
 from deltacli.typing import ArrowArray
 
-AREA = Area("paths")
+AREA = Area("paths", spec="Add File and Remove File")
 
 _ADD_AGAIN = "commit a remove of this path, and the add again with the right one, both with dataChange=false"
 
 BAD_ENCODING = AREA.error(
     "path.bad-encoding",
     "A path has a percent sign that does not begin a valid escape, or its escapes are not UTF-8.",
-    spec="Add File and Remove File",
     broken="readers refuse the path, or look for a file of another name",
     repair=_ADD_AGAIN,
     example='{"add":{"path":"rate=5%/part-0.parquet",…}}',
@@ -33,7 +32,6 @@ BAD_ENCODING = AREA.error(
 NOT_ENCODED = AREA.warning(
     "path.not-encoded",
     "A path has characters that a URI must escape, such as a space, #, ? or a control character.",
-    spec="Add File and Remove File",
     broken="strict readers refuse the path, or cut it at # or ?",
     repair=_ADD_AGAIN,
     example='{"add":{"path":"city=New York/part-0.parquet",…}}',
@@ -41,7 +39,6 @@ NOT_ENCODED = AREA.warning(
 ESCAPES_ROOT = AREA.error(
     "path.escapes-root",
     "A relative path leaves the table's directory with `..`.",
-    spec="Add File and Remove File",
     broken="the file is outside the table, so copies of the table lack it and others may delete it",
     repair="copy the file into the table, then commit a remove of this path and an add of the new one",
     loss="the rows of the file, if it cannot be copied",
@@ -50,7 +47,6 @@ ESCAPES_ROOT = AREA.error(
 NOT_NORMALISED = AREA.warning(
     "path.not-normalised",
     "A path has dot segments, empty segments, a trailing slash or backslashes.",
-    spec="Add File and Remove File",
     broken="engines that compare paths as text treat it as another file; on object stores it is another file",
     repair=_ADD_AGAIN,
     example='{"add":{"path":"./day=1//part-0.parquet",…}}',
@@ -58,7 +54,6 @@ NOT_NORMALISED = AREA.warning(
 ABSOLUTE = AREA.info(
     "path.absolute",
     "An absolute path points outside the table, as in a shallow clone.",
-    spec="Add File and Remove File",
     broken="another table's vacuum may delete the file; without a scheme each engine uses its own default store",
     repair="copy the file into the table, then commit a remove of this path and an add of the new one",
     example='{"add":{"path":"s3://other-bucket/table/part-0.parquet",…}}',
@@ -66,7 +61,6 @@ ABSOLUTE = AREA.info(
 ABSOLUTE_INSIDE_ROOT = AREA.warning(
     "path.absolute-inside-root",
     "An absolute path points into the table's own directory.",
-    spec="Add File and Remove File",
     broken="after the table is moved or copied, the path still points to the old place; some vacuums delete the file",
     repair=_ADD_AGAIN,
     example='{"add":{"path":"s3://bucket/table/part-0.parquet",…}} in the table s3://bucket/table',

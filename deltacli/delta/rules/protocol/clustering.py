@@ -19,12 +19,11 @@ from deltacli.delta.rules.schema.schema_walk import fresh
 from deltacli.delta.schema.types import PrimitiveType, simple_name
 from deltacli.hints import Worded, command
 
-AREA = Area("clustering")
+AREA = Area("clustering", spec="Clustered Table: Writer Requirements for Clustered Table")
 
 DOMAIN_MISSING = AREA.warning(
     "clustering.domain-missing",
     "The table supports clustering, but no domain names its clustering columns.",
-    spec="Clustered Table: Writer Requirements for Clustered Table",
     broken="engines do not know by which columns to cluster files",
     repair=Worded("set the clustering columns, or none: {}", partial(command, "alter", "cluster", "COLUMNS")),
     example='{"protocol":{…,"writerFeatures":["clustering","domainMetadata"]}} without a domain delta.clustering',
@@ -32,7 +31,6 @@ DOMAIN_MISSING = AREA.warning(
 BAD_CONFIG = AREA.error(
     "clustering.bad-config",
     "The clustering domain is malformed, or names a column that does not exist in the table under that name.",
-    spec="Clustered Table: Writer Requirements for Clustered Table",
     broken="engines refuse to cluster the table or to read its description",
     repair=Worded("set the clustering columns again: {}", partial(command, "alter", "cluster", "COLUMNS")),
     example='{"domainMetadata":{"domain":"delta.clustering","configuration":"{\\"clusteringColumns\\":[[\\"gone\\"]]}",…}}',
@@ -40,7 +38,6 @@ BAD_CONFIG = AREA.error(
 PARTITIONED = AREA.error(
     "clustering.partitioned",
     "The table supports clustering and has partition columns.",
-    spec="Clustered Table: Writer Requirements for Clustered Table",
     broken="engines refuse to write to a table that is both clustered and partitioned",
     repair="copy the rows into a table that is only clustered or only partitioned",
     loss="the history of the table",
@@ -49,7 +46,6 @@ PARTITIONED = AREA.error(
 TYPE = AREA.warning(
     "clustering.type",
     "A clustering column has a type for which files keep no minimum and maximum.",
-    spec="Clustered Table: Writer Requirements for Clustered Table",
     broken="clustering by the column lets no reader skip a file, and some engines refuse it",
     repair=Worded("choose other clustering columns: {}", partial(command, "alter", "cluster", "COLUMNS")),
     example='"clusteringColumns":[["tags"]], and tags is a map',

@@ -11,15 +11,14 @@ from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.rules.framework.base import Area, Finding, Level
 from deltacli.delta.rules.framework.views import FilesView, StorageView, TableConfigurationView
 from deltacli.delta.rules.schema.schema_walk import fresh
-from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType
+from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType, parts_of
 from deltacli.units import plural
 
-AREA = Area("iceberg")
+AREA = Area("iceberg", spec="Iceberg Compatibility V1; Iceberg Compatibility V2")
 
 MAPPING_OFF = AREA.error(
     "iceberg.mapping-off",
     "Iceberg compatibility is on without column mapping.",
-    spec="Iceberg Compatibility V1; Iceberg Compatibility V2",
     broken="Iceberg readers find columns by field ids, which the files do not have",
     repair="turn the compatibility off, then on again with an engine that sets delta.columnMapping.mode",
     example="delta.enableIcebergCompatV2 is true, delta.columnMapping.mode is not set",
@@ -27,7 +26,6 @@ MAPPING_OFF = AREA.error(
 TYPE_NOT_ALLOWED = AREA.error(
     "iceberg.type-not-allowed",
     "The type of a column is not allowed by this version of Iceberg compatibility.",
-    spec="Iceberg Compatibility V1; Iceberg Compatibility V2",
     broken="the table cannot be converted to Iceberg",
     repair="rewrite the table without such columns, or turn the compatibility off",
     loss="the columns, if they are dropped",
@@ -45,7 +43,6 @@ VERSIONS_CONFLICT = AREA.error(
 NUM_RECORDS = AREA.warning(
     "iceberg.num-records",
     "Iceberg compatibility is on, but a file is added without its number of records.",
-    spec="Iceberg Compatibility V1; Iceberg Compatibility V2",
     broken="a conversion to Iceberg, which needs the number, fails or opens the file",
     repair="commit the add again with numRecords in its statistics",
     example='{"add":{"path":"part-0.parquet",…}} without stats',
@@ -120,21 +117,10 @@ def _config_findings(view: TableConfigurationView) -> Iterator[Finding]:
 
 def _types(data_type: DataType, path: str) -> Iterator[tuple[str, str]]:
     """Yield every type in a schema with its path, by family: `decimal(10,2)` is `decimal`."""
-    match data_type:
-        case StructType(fields):
-            for field in fields:
-                own = f"{path}.{field.name}" if path else field.name
-                yield own, _family(field.data_type)
-                yield from _types(field.data_type, own)
-        case ArrayType(element):
-            yield f"{path}.element", _family(element)
-            yield from _types(element, f"{path}.element")
-        case MapType(key, value):
-            for step, part in (("key", key), ("value", value)):
-                yield f"{path}.{step}", _family(part)
-                yield from _types(part, f"{path}.{step}")
-        case PrimitiveType():
-            return
+    for part in parts_of(data_type):
+        own = f"{path}.{part.name}" if path else part.name
+        yield own, _family(part.data_type)
+        yield from _types(part.data_type, own)
 
 
 _FAMILIES: Mapping[type, str] = {StructType: "struct", ArrayType: "array", MapType: "map"}

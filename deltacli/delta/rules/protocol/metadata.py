@@ -10,19 +10,18 @@ from deltacli.delta.log.state import Metadata
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.rules.framework.base import Area, Finding
 from deltacli.delta.rules.framework.views import CommitView, HistoryView, MetadataView
-from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType, simple_name
+from deltacli.delta.schema.types import DataType, PrimitiveType, StructType, parts_of, simple_name
 from deltacli.hints import Worded, command
 from deltacli.patterns import pattern
 from deltacli.units import format_timestamp, plural
 
-AREA = Area("metadata")
+AREA = Area("metadata", spec="Change Metadata")
 
 _RESTORE = partial(command, "restore", version=..., table="TABLE")
 _REWRITE = "rewrite the table as a new one"
 ID_NOT_GUID = AREA.warning(
     "metadata.id-not-guid",
     "The table id is not a GUID.",
-    spec="Change Metadata",
     broken="engines that parse the id fail, and two tables may have the same id",
     repair="commit a metaData action with a GUID before streams and shares refer to the table",
     loss="streams that identify the table by its old id",
@@ -31,7 +30,6 @@ ID_NOT_GUID = AREA.warning(
 ID_CHANGED = AREA.error(
     "metadata.id-changed",
     "The table id differs from that of the previous metaData action.",
-    spec="Change Metadata",
     broken="another table was written over this one, or an engine created a new id; streams and caches stop",
     repair=Worded("nothing, if the change was intended; otherwise restore the version before: {}", _RESTORE),
     loss="later commits, if the previous version is restored",
@@ -48,7 +46,6 @@ FORMAT_NOT_PARQUET = AREA.error(
 CREATED_TIME = AREA.info(
     "metadata.created-time",
     "The metaData action has no createdTime, or a different one than the previous action.",
-    spec="Change Metadata",
     broken="engines show it as the creation time of the table",
     repair="commit a metaData action with the time of version 0",
     example='version 0: "createdTime":1767981600000, version 4: "createdTime":1767981840000',
@@ -56,7 +53,6 @@ CREATED_TIME = AREA.info(
 PARTITION_COLUMN_UNKNOWN = AREA.error(
     "metadata.partition-column-unknown",
     "A partition column is not in the schema.",
-    spec="Change Metadata",
     broken="the type of its values is unknown, so engines refuse the table",
     repair="commit a metaData action whose schema has the column, spelled as in partitionColumns",
     example='"partitionColumns":["day"] and no column day',
@@ -64,7 +60,6 @@ PARTITION_COLUMN_UNKNOWN = AREA.error(
 PARTITION_COLUMN_DUPLICATE = AREA.error(
     "metadata.partition-column-duplicate",
     "A partition column is named twice, ignoring case.",
-    spec="Change Metadata",
     broken="engines refuse the table or build paths with the column twice",
     repair="commit a metaData action that names the column once",
     example='"partitionColumns":["day","Day"]',
@@ -81,7 +76,6 @@ PARTITION_COLUMN_TYPE = AREA.error(
 PARTITION_COLUMN_NESTED = AREA.error(
     "metadata.partition-column-nested",
     "A partition column is a field inside another column.",
-    spec="Change Metadata",
     broken="only top-level columns can be partition columns; engines refuse the table",
     repair=_REWRITE,
     loss="the history",
@@ -230,20 +224,11 @@ def _stranger(view: MetadataView, name: str, schema: StructType, columns: Mappin
 
 def _nested(data_type: DataType, prefix: str) -> Iterator[str]:
     """Return the dotted paths of all fields below the top level."""
-    match data_type:
-        case StructType(fields):
-            for field in fields:
-                path = f"{prefix}{field.name}"
-                if prefix:
-                    yield path
-                yield from _nested(field.data_type, f"{path}.")
-        case ArrayType(element):
-            yield from _nested(element, f"{prefix}element.")
-        case MapType(key, value):
-            yield from _nested(key, f"{prefix}key.")
-            yield from _nested(value, f"{prefix}value.")
-        case PrimitiveType():
-            return
+    for part in parts_of(data_type):
+        path = f"{prefix}{part.name}"
+        if prefix and isinstance(data_type, StructType):
+            yield path
+        yield from _nested(part.data_type, f"{path}.")
 
 
 def _has_text(data_type: DataType) -> bool:

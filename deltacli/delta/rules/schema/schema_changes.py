@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from deltacli.delta.log.commit_lines import ROWS_CHECKED
 from deltacli.delta.log.log_path import Place
@@ -106,13 +105,6 @@ CASE_ONLY_CHANGE = AREA.warning(
     repair="commit a metaData with the old spelling",
     example='"name":"Id" in one metaData, "name":"id" in the next',
 )
-
-
-class Matched(NamedTuple):
-    """The same field before and after. `before` is None for an added field."""
-
-    before: StructField | None
-    after: StructField
 
 
 @dataclass(frozen=True)

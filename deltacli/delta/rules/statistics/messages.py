@@ -18,14 +18,12 @@ from deltacli.delta.stats.record_counts import num_records_column
 from deltacli.delta.stats.schema import StatColumn, StatKind
 from deltacli.units import plural
 
-AREA = Area("statistics", Level.FOOTERS)
+AREA = Area("statistics", Level.FOOTERS, spec="Per-file Statistics")
 
-_SPEC = "Per-file Statistics"
 _RECOMMIT = "commit the same add again with correct statistics, or without any, and dataChange=false"
 NUM_RECORDS_MISMATCH = AREA.error(
     "stats.num-records-mismatch",
     "The number of records in the statistics of a file differs from its rows.",
-    spec=_SPEC,
     broken="row counts from statistics are wrong",
     repair=_RECOMMIT,
     example='"numRecords":10 in the statistics of a file of 12 rows',
@@ -47,7 +45,6 @@ def counts_of_rows(view: FootersView) -> Iterator[Finding]:
 NULL_COUNT_MISMATCH = AREA.warning(
     "stats.null-count-mismatch",
     "The null count of a column in the statistics of a file differs from its rows.",
-    spec=_SPEC,
     broken="filters for nulls, or for other values, may skip the file and lose rows; value counts are wrong",
     repair=_RECOMMIT,
     example='"nullCount":{"id":0} in the statistics of a file in which id is null twice',
@@ -63,7 +60,6 @@ BOUNDS_NOT_COVERING = AREA.error(
 BOUNDS_NOT_TIGHT = AREA.info(
     "stats.bounds-not-tight",
     "The bounds of a column claim to be tight, but do not occur in any row.",
-    spec=_SPEC,
     broken="minima and maxima from statistics are wrong",
     repair=_RECOMMIT,
     example='"tightBounds":true and "maxValues":{"id":20} in the statistics of a file in which id is at most 12',

@@ -16,14 +16,12 @@ from deltacli.delta.stats.values import Z85, dig, read_bound, read_json
 from deltacli.typing import ArrowArray, ArrowSchema, Json
 from deltacli.units import format_count, plural
 
-AREA = Area("statistics")
+AREA = Area("statistics", spec="Per-file Statistics")
 
-_SPEC = "Per-file Statistics"
 _RECOMMIT = "commit the same add again with correct statistics, or without any, and dataChange=false"
 BAD_JSON = AREA.warning(
     "stats.bad-json",
     "The statistics of a file are not a JSON object.",
-    spec=_SPEC,
     broken="no query can skip the file, and some engines fail to plan",
     repair=_RECOMMIT,
     example='{"add":{"path":"part-0.parquet","stats":"{\\"numRecords\\":10",…}}',
@@ -31,7 +29,6 @@ BAD_JSON = AREA.warning(
 NUM_RECORDS_MISSING = AREA.info(
     "stats.num-records-missing",
     "The statistics of a file do not have numRecords.",
-    spec=_SPEC,
     broken="counting rows requires opening the file",
     repair=_RECOMMIT,
     example='{"add":{"path":"part-0.parquet","stats":"{\\"minValues\\":{\\"id\\":1}}",…}}',
@@ -39,7 +36,6 @@ NUM_RECORDS_MISSING = AREA.info(
 NUM_RECORDS_NEGATIVE = AREA.error(
     "stats.num-records-negative",
     "The numRecords of a file is negative.",
-    spec=_SPEC,
     broken="row counts from statistics are wrong",
     repair=_RECOMMIT,
     example='{"add":{"path":"part-0.parquet","stats":"{\\"numRecords\\":-1}",…}}',
@@ -55,7 +51,6 @@ CARDINALITY_EXCEEDS = AREA.error(
 NULL_COUNT_RANGE = AREA.error(
     "stats.null-count-range",
     "A null count is negative, or greater than the number of records in the file.",
-    spec=_SPEC,
     broken="queries for nulls, or for other values, may skip the file",
     repair=_RECOMMIT,
     example='"stats":"{\\"numRecords\\":10,\\"nullCount\\":{\\"id\\":11}}"',
@@ -63,7 +58,6 @@ NULL_COUNT_RANGE = AREA.error(
 NULL_COUNT_WIDE = AREA.info(
     "stats.null-count-wide",
     "With wide bounds, a null count other than 0 and numRecords has no meaning.",
-    spec=_SPEC,
     broken="nothing: readers ignore the number",
     repair="no repair needed",
     example='"stats":"{\\"numRecords\\":10,\\"tightBounds\\":false,\\"nullCount\\":{\\"id\\":3}}"',
@@ -71,7 +65,6 @@ NULL_COUNT_WIDE = AREA.info(
 UNKNOWN_COLUMN = AREA.warning(
     "stats.unknown-column",
     "The statistics of a file have a column that is not in the schema.",
-    spec=_SPEC,
     broken="queries on the intended column, if there is one, cannot skip the file",
     repair=_RECOMMIT,
     example='"stats":"{\\"numRecords\\":10,\\"minValues\\":{\\"no_such_column\\":1}}"',
@@ -87,7 +80,6 @@ PARTITION_COLUMN = AREA.info(
 TYPE_MISMATCH = AREA.warning(
     "stats.type-mismatch",
     "A value in the statistics of a file does not have the type of its column.",
-    spec=_SPEC,
     broken="queries cannot skip the file, or an engine fails to plan",
     repair=_RECOMMIT,
     example='"stats":"{\\"numRecords\\":10,\\"minValues\\":{\\"id\\":\\"one\\"}}" where id is a long',
@@ -336,7 +328,6 @@ def _in_files(rows: Any) -> str:  # Any: a count, or something that has one
 MIN_GREATER_MAX = AREA.error(
     "stats.min-greater-max",
     "The minimum of a column is above its maximum.",
-    spec=_SPEC,
     broken="queries skip rows that are in the file, so results are silently wrong",
     repair=_RECOMMIT,
     example='"stats":"{\\"numRecords\\":10,\\"minValues\\":{\\"id\\":9},\\"maxValues\\":{\\"id\\":1}}"',

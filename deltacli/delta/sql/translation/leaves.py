@@ -12,7 +12,7 @@ from typing import NamedTuple
 from deltacli.delta.encoding.value_text import parse_date, parse_moment
 from deltacli.delta.predicate.columns import Column, PredicateColumns
 from deltacli.delta.schema.kinds import WHOLE_BITS, Kind
-from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType
+from deltacli.delta.schema.types import DataType, PrimitiveType, StructType, parts_of
 from deltacli.delta.sql.nodes import Node
 from deltacli.delta.sql.translation.values import (
     BINARY,
@@ -204,13 +204,8 @@ class ColumnNames:
 
 def _require_plain(column: Column) -> None:
     """Raises NotTranslated for arrays and maps of anything but plain values."""
-    match column.data_type:
-        case ArrayType(element):
-            parts = [element]
-        case MapType(key, value):
-            parts = [key, value]
-        case _:
-            parts = []
+    whole = column.data_type
+    parts = () if isinstance(whole, StructType) else tuple(part.data_type for part in parts_of(whole))
     is_plain = all(isinstance(part, PrimitiveType) and part.name not in ("timestamp", "void") for part in parts)
     if not parts or not is_plain:
         raise NotTranslated(f"the column {column.name} has the unsupported type {column.type_name}")

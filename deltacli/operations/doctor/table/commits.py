@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.encoding.ndjson import parse_ndjson
-from deltacli.delta.log.commit_times import file_times
-from deltacli.delta.log.segment import LogFile, LogListing
+from deltacli.delta.log.segment import LogFile, LogListing, file_times
 from deltacli.delta.log.state import has_in_commit_timestamps
 from deltacli.errors import CommitCorrupt, FileMissing
 from deltacli.progress import reported

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator, Mapping
 from urllib.parse import urlsplit
 
-from deltacli.delta.rules.framework.action_types import faults_of
 from deltacli.delta.rules.framework.base import Area, Level
+from deltacli.delta.rules.log.commit_lines import faults_of
 from deltacli.loopback import is_loopback
 from deltacli.sharing.conformance.framework import Suite
 from deltacli.sharing.conformance.lines import DELTA, PARQUET, FileLine, Lines
