@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import secrets
 import shutil
 import socket
 import subprocess
@@ -18,7 +19,7 @@ from tempfile import TemporaryDirectory
 from threading import Lock
 from typing import Any
 
-from tests.support.forked_commands import Order, exit_code, send
+from tests.support.forked_commands import Order, exit_code, program_text, send
 from tests.support.waiting import in_time
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -60,6 +61,14 @@ def deltacli(*arguments: str | Path, cwd: Path | None = None, **environment: str
         _forking.release()
 
 
+def write_program(path: Path) -> None:
+    """Write a program named deltacli for shells. Where `deltacli` runs a fork, it does so, too."""
+    text = f"#!/bin/sh\nPYTHONPATH='{ROOT}' exec '{sys.executable}' -m deltacli \"$@\"\n"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(program_text(_forks().name) if sys.platform.startswith("linux") else text)
+    path.chmod(0o755)
+
+
 _CHOSEN_HERE = {"ARROW_DEFAULT_MEMORY_POOL"} - os.environ.keys()
 """What a run of the command line in this process leaves in its environment. With it, no command would be a fork."""
 
@@ -93,17 +102,22 @@ class _Forks:
 
     def __init__(self) -> None:
         self._channel, theirs = socket.socketpair()
+        self.name = f"\0deltacli-{os.getpid()}-{secrets.token_hex(4)}"
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(self.name)
+        listener.listen()
         settings = _inherited() | {"PYTHONPATH": str(ROOT)}
         self.of_the_start = _of_the_start(settings)
-        with theirs:
+        inherited = [theirs.fileno(), listener.fileno()]
+        with theirs, listener:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.support.forked_commands", str(theirs.fileno())],
+                [sys.executable, "-m", "tests.support.forked_commands", *map(str, inherited)],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 cwd=ROOT,
                 env=settings,
-                pass_fds=[theirs.fileno()],
+                pass_fds=inherited,
             )
 
     def run(self, words: Sequence[str], cwd: Path, settings: Mapping[str, str]) -> Result:

@@ -15,7 +15,6 @@ import select
 import shutil
 import struct
 import subprocess
-import sys
 import termios
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.support import ROOT
+from tests.cli.support import ROOT, write_program
 
 FILES = ROOT / "completions"
 BASH_COMPLETION = Path("/usr/share/bash-completion/bash_completion")
@@ -153,10 +152,7 @@ def fish(line: str, cwd: Path, *, files: Path = FILES) -> dict[str, str]:
 
 def path_of(home: Path) -> str:
     """Return the PATH of a shell: first the program of this checkout, which completions ask for words of tables."""
-    (home / "bin").mkdir(exist_ok=True)
-    program = home / "bin" / "deltacli"
-    program.write_text(f"#!/bin/sh\nPYTHONPATH='{ROOT}' exec '{sys.executable}' -m deltacli \"$@\"\n")
-    program.chmod(0o755)
+    write_program(home / "bin" / "deltacli")
     return f"{home / 'bin'}:{os.environ['PATH']}"
 
 

@@ -21,7 +21,7 @@ from deltacli.cli.options.global_options import TAKES_VALUE
 from deltacli.cli.options.moments import EXPLAINED
 from deltacli.delta.schema.allowed_widenings import INTEGER_DIGITS, WIDER
 from deltacli.operations.doctor.table import advice
-from tests.cli.support import ROOT, deltacli, make_sample
+from tests.cli.support import ROOT, deltacli, make_sample, write_program
 from tools.command_tree import read_tree
 from tools.environment import read_environment
 
@@ -149,9 +149,7 @@ def test_examples_of_the_pages_run_and_print_the_shown_output(number: int, tmp_p
     language, text = BLOCKS[number]
     make_sample(tmp_path / "tbl")
     program = tmp_path / "bin" / "deltacli"
-    program.parent.mkdir()
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m deltacli "$@"\n')
-    program.chmod(0o755)
+    write_program(program)
     settings = {name: value for name, value in os.environ.items() if not name.startswith("DELTACLI_")}
     path = os.pathsep.join([str(program.parent), str(Path(sys.executable).parent), os.environ["PATH"]])
 

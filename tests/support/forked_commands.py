@@ -1,4 +1,7 @@
-"""`python -m tests.support.forked_commands DESCRIPTOR`: runs deltacli in a fork of this process for each order.
+"""`python -m tests.support.forked_commands CHANNEL LISTENER`: runs deltacli in a fork of this process for each order.
+
+Orders come from the process at the other end of the channel, and from programs that connect to the listener. Both are
+descriptors that it inherits.
 
 Starting Python and importing the product and pyarrow takes most of the time of a short command, and it is done once
 here. A fork has arguments, a directory, an environment and pipes of its own, and ends as the command does. This process
@@ -8,14 +11,17 @@ has one thread: no lock of another one is held in a fork.
 from __future__ import annotations
 
 import gc
+import marshal
 import os
 import pickle
 import pkgutil
+import select
 import socket
 import struct
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
 from typing import NamedTuple
 
@@ -40,13 +46,33 @@ def send(channel: socket.socket, order: Order, out: int, err: int) -> None:
 
 def receive(channel: socket.socket) -> tuple[Order, list[int]] | None:
     """Return the next order with its descriptors; None at the end."""
-    length, outputs, _, _ = socket.recv_fds(channel, _LENGTH.size, 2)
+    length, outputs, _, _ = socket.recv_fds(channel, _LENGTH.size, 3)
     if not length:
         return None
     data = b""
     while len(data) < _LENGTH.unpack(length)[0]:
         data += channel.recv(1 << 20)
-    return pickle.loads(data), outputs
+    return (pickle.loads(data) if len(outputs) == 2 else Order(*marshal.loads(data))), outputs
+
+
+_PROGRAM = """\
+#!{python} -IS
+import _socket, marshal, os, struct, sys
+channel = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+channel.connect({name!r})
+os.umask(mask := os.umask(0))
+order = marshal.dumps((sys.argv[1:], os.getcwd(), dict(os.environ), mask))
+passed = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, struct.pack("3i", 1, 2, 0))]
+channel.sendmsg([struct.pack("!I", len(order))], passed)
+channel.sendall(order)
+code = int.from_bytes(channel.recv(4), "big", signed=True)
+os.kill(os.getpid(), -code) if code < 0 else os._exit(code)
+"""
+
+
+def program_text(name: str) -> str:
+    """Return a program that has its command line run, with its own input and output: it takes 15 ms to start."""
+    return _PROGRAM.format(python=sys.executable, name=name)
 
 
 def exit_code(channel: socket.socket) -> int:
@@ -57,7 +83,7 @@ def exit_code(channel: socket.socket) -> int:
 
 
 def _become(order: Order, outputs: Sequence[int]) -> None:
-    for number, output in enumerate(outputs, start=1):
+    for number, output in zip((1, 2, 0), outputs, strict=False):
         os.dup2(output, number)
         os.close(output)
     os.chdir(order.directory)
@@ -73,17 +99,40 @@ def _become(order: Order, outputs: Sequence[int]) -> None:
     main()
 
 
-def _serve(channel: socket.socket) -> None:
-    while (found := receive(channel)) is not None:
-        process = os.fork()
-        if process == 0:
-            channel.close()
-            _become(*found)
-            return
-        for output in found[1]:
-            os.close(output)
-        _, status = os.waitpid(process, 0)
-        channel.sendall(os.waitstatus_to_exitcode(status).to_bytes(4, signed=True))
+def _serve(channel: socket.socket, listener: socket.socket) -> None:
+    """Answer the orders of the channel one after the other, and those of programs each in a fork that waits for it."""
+    with listener:
+        while True:
+            ready, _, _ = select.select([channel, listener], [], [])
+            if listener in ready:
+                connection, _ = listener.accept()
+                if os.fork() == 0:
+                    channel.close()
+                    channel = connection
+                    break
+                connection.close()
+            elif (found := receive(channel)) is None or _is_fork(found, channel):
+                return
+            with suppress(ChildProcessError):
+                while os.waitpid(-1, os.WNOHANG)[0]:
+                    pass
+    if (found := receive(channel)) is not None and not _is_fork(found, channel):
+        os._exit(0)
+
+
+def _is_fork(found: tuple[Order, list[int]], channel: socket.socket) -> bool:
+    """Run an order in a fork and send its exit code; return True in the fork, once it is done."""
+    order, outputs = found
+    process = os.fork()
+    if process == 0:
+        channel.close()
+        _become(order, outputs)
+        return True
+    for output in outputs:
+        os.close(output)
+    _, status = os.waitpid(process, 0)
+    channel.sendall(os.waitstatus_to_exitcode(status).to_bytes(4, signed=True))
+    return False
 
 
 def _prepare() -> None:
@@ -117,4 +166,4 @@ def _prepare() -> None:
 
 if __name__ == "__main__":
     _prepare()
-    _serve(socket.socket(fileno=int(sys.argv[1])))
+    _serve(*(socket.socket(fileno=int(descriptor)) for descriptor in sys.argv[1:]))
