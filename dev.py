@@ -392,7 +392,8 @@ def prepare(_: list[str]) -> int:
 def set_up(home: Path, name: str) -> None:
     """Create an environment from its lock file, unless it is up to date.
 
-    The packages are compiled to bytecode, so that measured start-up times are those of users.
+    Its packages are compiled to bytecode where deltacli is one of them, so that measured start-up times are those of
+    users.
     """
     wanted = (ROOT / "requirements" / f"{name}.txt").read_bytes()
     has_project = name in ("dev", "demo")
@@ -407,18 +408,29 @@ def set_up(home: Path, name: str) -> None:
             )
             began = time.monotonic()
             quiet = () if sys.stderr.isatty() else ("-q",)  # uv shows what it downloads on a terminal
-            venv.EnvBuilder(with_pip=True, clear=True).create(home)
-            must(home, "python", "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-compile", "uv")
+            venv.EnvBuilder(with_pip=not has_uv(home), clear=True).create(home)
+            if not has_uv(home):
+                must(home, "python", "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-compile", "uv")
             print("installing the packages", flush=True)
-            must(home, "uv", "pip", "install", *quiet, "--require-hashes", "-r", f"requirements/{name}.txt")
+            install(home, *quiet, "--require-hashes", "-r", f"requirements/{name}.txt")
             if has_project:
-                must(home, "uv", "pip", "install", "-q", "--no-deps", "--no-build-isolation", "-e", ".")
-            print("compiling them", flush=True)
-            must(home, "python", "-m", "compileall", "-q", "-j", "0", str(home / "lib"))
+                install(home, "-q", "--no-deps", "--no-build-isolation", "-e", ".")
+                print("compiling them", flush=True)
+                must(home, "python", "-m", "compileall", "-q", "-j", "0", str(home / "lib"))
             stamp.write_text(digest)
             print(f"{home.name} is set up: {time.monotonic() - began:.0f} s", flush=True)
         if has_project:
             must(home, "python", "-m", "compileall", "-q", "deltacli")
+
+
+def has_uv(home: Path) -> bool:
+    """Return whether the uv of the environment of dev can set up another one."""
+    return home != DEV and (DEV / "locked").exists()
+
+
+def install(home: Path, *arguments: str) -> None:
+    """Install packages in an environment."""
+    must(DEV if has_uv(home) else home, "uv", "pip", "install", "--python", str(home / BIN / "python"), *arguments)
 
 
 @contextlib.contextmanager

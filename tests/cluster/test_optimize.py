@@ -67,6 +67,8 @@ def require_done(place: Path, before: list[Any]) -> None:
 @pytest.mark.parametrize("how", [(), ("--zorder", "id")], ids=["compacted", "sorted"])
 def test_the_cluster_does_what_the_embedded_engine_does(how: tuple[str, ...], cluster: Cluster, place: Path) -> None:
     """Tasks that Spark starts twice write files that no commit has."""
+    if how and cluster.kind == "local" and not is_soaking():
+        pytest.skip("tried on the other clusters, where a driver starts faster")
     before = rows_of(open_table(str(place)))
     shutil.copytree(place, place.parent / "here")
 

@@ -30,7 +30,7 @@ only_local = pytest.mark.skipif(
 @pytest.mark.parametrize(
     "kills, versions, changes",
     [
-        pytest.param(2, 5, False),
+        pytest.param(1, 4, False),
         pytest.param(10, 20, False, marks=pytest.mark.soak),
         pytest.param(10, 20, True, marks=pytest.mark.soak),
     ],

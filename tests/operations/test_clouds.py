@@ -148,8 +148,9 @@ def marks_of(store: str, operation: str, name: str) -> tuple[pytest.MarkDecorato
     """When a case is run: daily, in `dev.py long` or in `dev.py soak clouds`, which takes all."""
     if (store, operation, name) == ("gcs", "properties", "the answer is lost"):
         return ()
-    if store in THOROUGH:
-        is_long = name in OFTEN or operation not in SLOW
+    if store in THOROUGH:  # they share out the faults
+        turn = list(FAULTS).index(name) + list(OPERATIONS).index(operation)
+        is_long = (name in OFTEN or operation not in SLOW) and turn % len(THOROUGH) == THOROUGH.index(store)
     else:
         is_long = operation == "properties" and (name in OFTEN or store == "s3")
     return (pytest.mark.long if is_long else pytest.mark.soak,)
