@@ -214,7 +214,6 @@ def _work(task: Task[Piece, Result], context: TaskContext, piece: Piece) -> Resu
 
 
 def _result(future: Future[Result]) -> Result:
-    """Wait for a piece, and return its result or raise its error."""
     from deltacli.threads import POLL_SECONDS
 
     while not future.done():

@@ -219,7 +219,6 @@ class TableLog:
         return Commit(version, time_ms, then, now, is_recorded, found["add"], found["remove"], found["cdc"])
 
     def _note_config(self, version: int, config: TableConfiguration) -> None:
-        """Remember the configuration after a commit."""
         self._configs = {version: config, self._end.version: self._end.config}
 
     def _time_ms(self, version: int, time_ms: int | None) -> int:

@@ -135,34 +135,30 @@ class RemoteStorage(ReadOnlyFiles):
         return io.BufferedReader(reader, _READ_AHEAD_BYTES)
 
     def tag(self, path: str, opened: Any) -> str:  # noqa: ARG002  (of the port)
-        place = self._at(path)
-        entry = self._ask(lambda: self._fs.info(place), place)
+        entry = self._info(path)
         return "-".join(str(entry.get(name, "")) for name in ("size", "ETag", "etag", "generation", "ino")) + (
             f"-{_modified_ms(entry)}"
         )
 
     def kind_of(self, path: str) -> PathKind:
-        place = self._at(path)
         try:
-            entry = self._ask(lambda: self._fs.info(place), place)
+            entry = self._info(path)
         except FileMissing:
             return PathKind.MISSING
         return PathKind.DIRECTORY if entry["type"] == "directory" else PathKind.FILE
 
     def stat(self, path: str) -> FileStat:
-        place = self._at(path)
-        entry = self._ask(lambda: self._fs.info(place), place)
+        entry = self._info(path)
         if entry["type"] != "file":
-            raise FileMissing(f"{without_secrets(place)} is not a file")
+            raise FileMissing(f"{without_secrets(self._at(path))} is not a file")
         return FileStat(path.rsplit("/", 1)[-1], int(entry["size"] or 0), _modified_ms(entry))
 
     def stat_many(self, paths: Sequence[str]) -> tuple[list[int], list[int]]:
         from concurrent.futures import ThreadPoolExecutor
 
         def look(path: str) -> tuple[int, int]:
-            place = self._at(path)
             try:
-                entry = self._ask(lambda: self._fs.info(place), place)
+                entry = self._info(path)
             except FileMissing:
                 return -1, -1
             modified_ms = _modified_ms(entry)
@@ -200,6 +196,10 @@ class RemoteStorage(ReadOnlyFiles):
                 require_endpoint(endpoint_of(self._uri), self.uri, self._connect)
                 self._made = self._call(lambda: fsspec.core.url_to_fs(self._uri, **chosen), self.uri)
             return self._made
+
+    def _info(self, path: str) -> Any:  # Any: of fsspec
+        place = self._at(path)
+        return self._ask(lambda: self._fs.info(place), place)
 
     def _ask(self, call: Callable[[], Answer], place: str) -> Answer:
         """Make one call of the file system and translate its errors."""

@@ -240,12 +240,19 @@ def unread(path: str, fault: StorageFailed | UsageError) -> FileFault:
 def read_footer(storage: Storage, path: str, size: int, reader: FooterReader) -> tuple[Footer | None, FileFault | None]:
     """Read the footer of one file by byte ranges, usually in one request. Raises StorageFailed."""
     length = _NEAR_TAIL if storage.capabilities.cheap_listing else _FAR_TAIL
-    tail = storage.read_range(path, max(size - length, 0), min(length, size))
+    return _read_footer(lambda offset, length: storage.read_range(path, offset, length), size, length, reader)
+
+
+def _read_footer(
+    read: Callable[[int, int], bytes], size: int, length: int, reader: FooterReader
+) -> tuple[Footer | None, FileFault | None]:
+    """Read a footer, expected within the last `length` bytes. `read` gets an offset and a length."""
+    tail = read(max(size - length, 0), min(length, size))
     fault, footer_bytes = _measure(tail, size)
     if fault is not None:
         return None, fault
     if footer_bytes > len(tail) - 8:
-        tail = storage.read_range(path, size - 8 - footer_bytes, footer_bytes + 8)
+        tail = read(size - 8 - footer_bytes, footer_bytes + 8)
     return parse_footer(tail, footer_bytes, reader)
 
 
@@ -316,18 +323,12 @@ def read_file(
 
 
 def _footer_of(source: BinaryFile, reader: FooterReader) -> tuple[Footer | None, FileFault | None]:
+    def read(offset: int, length: int) -> bytes:
+        source.seek(offset)
+        return bytes(source.read(length))
+
     source.seek(0, 2)
-    size = source.tell()
-    length = min(size, _NEAR_TAIL)
-    source.seek(size - length)
-    tail = bytes(source.read(length))
-    fault, footer_bytes = _measure(tail, size)
-    if fault is not None:
-        return None, fault
-    if footer_bytes > len(tail) - 8:
-        source.seek(size - 8 - footer_bytes)
-        tail = bytes(source.read(footer_bytes + 8))
-    return parse_footer(tail, footer_bytes, reader)
+    return _read_footer(read, source.tell(), _NEAR_TAIL, reader)
 
 
 def _measured(files: TableFiles, path: str) -> FileFault | None:

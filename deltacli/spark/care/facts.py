@@ -237,7 +237,6 @@ def _facts(
     unreadable: str = "raise",
     storage_options: Mapping[str, str] | None = None,
 ) -> DataFrame:
-    """Return the frame of a fact."""
     import pyarrow as pa
 
     require_session(spark)

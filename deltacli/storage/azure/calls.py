@@ -67,7 +67,7 @@ class AzureCalls:
     max_attempts = None
 
     def __init__(self, container: str, options: AzureOptions, credentials: AzureCredentials, retry: Retry) -> None:
-        self._container, self._credentials, self._retry = container, credentials, retry
+        self._container, self.credentials, self._retry = container, credentials, retry
         self._transport = Transport(options.endpoint, options.verify)
         self._transport.tally = retry.tally.of(self.endpoint, AZURE_PRICES if self.is_known_atomic else None)
         self._has_batches = True
@@ -78,11 +78,7 @@ class AzureCalls:
 
     @property
     def identity(self) -> str:
-        return self._credentials.identity
-
-    @property
-    def credentials(self) -> AzureCredentials:
-        return self._credentials
+        return self.credentials.identity
 
     @property
     def is_known_atomic(self) -> bool:
@@ -174,9 +170,7 @@ class AzureCalls:
             if fault.fate is Fate.ANSWERED and fault.status < 500:
                 raise
             # Blocks that are not committed are no object.
-            undone = HttpFault(Fate.UNSENT, fault.said, status=fault.status, reason=fault.reason)
-            undone.__notes__ = getattr(fault, "__notes__", [])
-            raise undone from fault
+            raise fault.unsent() from fault
 
     def _require_absent(self, key: str) -> None:
         """Raise the fault of a taken name where an object exists."""
@@ -190,7 +184,7 @@ class AzureCalls:
 
     def copy(self, source: Source, key: str, condition: str) -> None:
         """Copy an object in one request, or a large one in blocks; its name appears with all of them."""
-        headers = self._credentials.of_source(self.object_url(source.key, source.version_id))
+        headers = self.credentials.of_source(self.object_url(source.key, source.version_id))
         headers |= {"x-ms-source-if-match": source.tag} if source.tag else {}
         given = {"If-None-Match": "*"} if condition == ABSENT else {"If-Match": condition}
         url = self.object_url(key)
@@ -215,22 +209,17 @@ class AzureCalls:
         parts = []
         for key in keys:
             headers = {"Content-Length": "0"}
-            url, headers = self._credentials.authorized("DELETE", self.object_url(key), headers, is_part=True)
+            url, headers = self.credentials.authorized("DELETE", self.object_url(key), headers, is_part=True)
             parts.append(batch.BatchPart(url[start:], headers))
         url = self.url("", restype="container", comp="batch")
         body = Body(batch.batch_of(parts))
         request = Request("POST", url, {"Content-Type": batch.CONTENT_TYPE}, body, Call.DELETE, LARGEST_LIST)
         try:
-            answers = batch.answers_of(self.send(request, (200, 202)))
+            return batch.faults_of(self.send(request, (200, 202)), keys, 202, fault_of)
         except HttpFault as fault:
             if fault.status in _NO_BATCHES and fault.reason not in DIALECT.holder_missing:
                 self._has_batches = False  # some kinds of accounts and emulators have none
             raise
-        return {
-            keys[number]: None if answer.status == 202 else fault_of(answer)
-            for number, answer in answers.items()
-            if number < len(keys)
-        }
 
     def delegation_key(self, asked: bytes) -> Mapping[str, str]:
         """Return the elements of a new user delegation key of the account."""
@@ -263,19 +252,19 @@ class AzureCalls:
         """Send a request once, and again with new credentials where the store refused the first ones."""
         length = {"Content-Length": str(request.body.size)} if request.body is not None else {}
         for is_last in (False, True):
-            url, headers = self._credentials.authorized(request.method, request.url, {**request.headers, **length})
+            url, headers = self.credentials.authorized(request.method, request.url, {**request.headers, **length})
             answer = self._transport.send(replace(request, url=url, headers=headers))
-            if answer.status != 401 or is_last or not self._credentials.renew(headers):
+            if answer.status != 401 or is_last or not self.credentials.renew(headers):
                 break
         if answer.status in statuses:
             return answer
         if answer.status < 400:
             raise HttpFault(Fate.UNEXPECTED, f"HTTP {answer.status} {answer.headers.get('location', '')[:80]}".rstrip())
         fault = fault_of(answer)
-        if self._credentials.options.anonymous and fault.reason in _NOT_PUBLIC:
+        if self.credentials.options.anonymous and fault.reason in _NOT_PUBLIC:
             fault.status = 403
         if fault.status in (401, 403):
-            fault.expired = self._credentials.renewal
+            fault.expired = self.credentials.renewal
         raise fault
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import hmac
 import os
@@ -20,11 +19,11 @@ from urllib.parse import parse_qs, parse_qsl, urlsplit
 
 from deltacli.errors import CredentialsMissing
 from deltacli.hints import parameter
-from deltacli.storage.azure.options import AzureOptions
+from deltacli.storage.azure.options import AzureOptions, decoded_key
 from deltacli.storage.objects.faults import ANONYMOUS
 from deltacli.storage.objects.http import answers_within, bounded_session
 from deltacli.storage.objects.options import set_or_unset, variables
-from deltacli.storage.secrets import StoreFault, remember_secrets
+from deltacli.storage.secrets import StoreFault
 from deltacli.typing import AzureCredential
 
 VERSION = "2021-12-02"
@@ -61,7 +60,7 @@ class AzureCredentials:
     def __init__(self, options: AzureOptions, place: str, clock: Callable[[], float] = time.time) -> None:
         self._options, self._place, self._clock = options, place, clock
         self._lock = Lock()
-        self._key = _decoded(options.account_key) if options.account_key else b""
+        self._key = decoded_key(options.account_key) if options.account_key else b""
         self._source: AzureCredential = None
         self._token = ("", 0.0)
 
@@ -234,14 +233,6 @@ def _has_identity() -> bool:
     if any(os.environ.get(name) for name in (*_IDENTITIES, "AZURE_TOKEN_CREDENTIALS")):
         return True
     return answers_within(_METADATA, _METADATA_SECONDS, {})
-
-
-def _decoded(key: str) -> bytes:
-    remember_secrets({"account_key": key})
-    try:
-        return base64.b64decode(key, validate=True)
-    except (binascii.Error, ValueError):
-        raise CredentialsMissing("the account key of Azure is not base64") from None
 
 
 def authorization(method: str, url: str, headers: Mapping[str, str], account: str, key: bytes) -> str:

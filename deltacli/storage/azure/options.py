@@ -4,6 +4,8 @@ tools use.
 
 from __future__ import annotations
 
+import base64
+import binascii
 import os
 import re
 from collections.abc import Mapping
@@ -11,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 from urllib.parse import unquote
 
-from deltacli.errors import UsageError
+from deltacli.errors import CredentialsMissing, UsageError
 from deltacli.hints import parameter
 from deltacli.storage.objects.options import certificates, endpoint, known_options, truth
 from deltacli.storage.secrets import remember_secrets
@@ -210,3 +212,12 @@ def _connection(text: str) -> dict[str, str]:
         "endpointsuffix": "suffix",
     }
     return {name: found[key] for key, name in names.items() if found.get(key)}
+
+
+def decoded_key(key: str) -> bytes:
+    """Return an account key as bytes. Raises CredentialsMissing."""
+    remember_secrets({"account_key": key})
+    try:
+        return base64.b64decode(key, validate=True)
+    except (binascii.Error, ValueError):
+        raise CredentialsMissing("the account key of Azure is not base64") from None

@@ -71,7 +71,7 @@ class GcsCalls:
 
     def __init__(self, bucket: str, options: GcsOptions, credentials: GcsCredentials, retry: Retry) -> None:
         self._bucket, self._payer, self._retry = bucket, options.payer, retry
-        self._credentials = credentials
+        self.credentials = credentials
         self._transport = Transport(options.endpoint, options.verify)
         self._transport.tally = retry.tally.of(self.endpoint, GCS_PRICES if self.is_known_atomic else None)
 
@@ -81,11 +81,7 @@ class GcsCalls:
 
     @property
     def identity(self) -> str:
-        return self._credentials.identity
-
-    @property
-    def credentials(self) -> GcsCredentials:
-        return self._credentials
+        return self.credentials.identity
 
     @property
     def is_known_atomic(self) -> bool:
@@ -141,12 +137,7 @@ class GcsCalls:
         parts = [batch.BatchPart(self.url(object_path(key))[start:]) for key in keys]
         url, headers = f"{self._transport.endpoint}/batch/storage/v1", {"Content-Type": batch.CONTENT_TYPE}
         request = Request("POST", url, headers, Body(batch.batch_of(parts)), Call.DELETE, LARGEST_LIST)
-        answers = batch.answers_of(self.send(request, (200,)))
-        return {
-            keys[number]: None if answer.status == 204 else fault_of(answer)
-            for number, answer in answers.items()
-            if number < len(keys)
-        }
+        return batch.faults_of(self.send(request, (200,)), keys, 204, fault_of)
 
     def granted(self, permissions: Sequence[str]) -> frozenset[str]:
         """Return which of these permissions the bucket grants to the caller."""
@@ -174,9 +165,9 @@ class GcsCalls:
         """Send a request once, and again with new credentials where the store refused the first ones."""
         for is_last in (False, True):
             is_ours = request.url.startswith(f"{self._transport.endpoint}/")
-            headers = {**request.headers, **(self._credentials.headers() if is_ours else {})}
+            headers = {**request.headers, **(self.credentials.headers() if is_ours else {})}
             answer = self._transport.send(replace(request, headers=headers))
-            if answer.status != 401 or is_last or not self._credentials.renew(headers):
+            if answer.status != 401 or is_last or not self.credentials.renew(headers):
                 break
         if answer.status in statuses:
             return answer
@@ -259,9 +250,7 @@ def _begin(ask: Send, url: str, key: str, body: Body) -> str:
     except HttpFault as fault:
         if fault.fate is Fate.ANSWERED and fault.status < 500:
             raise
-        undone = HttpFault(Fate.UNSENT, fault.said, status=fault.status, reason=fault.reason)
-        undone.__notes__ = getattr(fault, "__notes__", [])
-        raise undone from fault
+        raise fault.unsent() from fault
     session = answer.headers.get("location", "")
     if not session.startswith(("http://", "https://")):
         raise answer.unexpected("a session without its address")
@@ -280,7 +269,6 @@ def _state(ask: Send, session: str, size: int) -> Answer:
 
 
 def _received(answer: Answer, size: int) -> int:
-    """Return how many bytes the store has."""
     text = answer.headers.get("range", "")
     match = _RECEIVED.fullmatch(text)
     if (text and not match) or (match and int(match[1]) >= size):

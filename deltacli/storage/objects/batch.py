@@ -5,10 +5,10 @@ multipart/mixed.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from deltacli.storage.objects.http import Answer
+from deltacli.storage.objects.http import Answer, HttpFault
 
 _BOUNDARY = "batch_deltacli"
 _GIVEN_BOUNDARY = re.compile(r'boundary="?([^";]+)"?', re.IGNORECASE)
@@ -37,7 +37,20 @@ def batch_of(parts: Sequence[BatchPart]) -> bytes:
     return ("".join(texts) + f"--{_BOUNDARY}--\r\n").encode("ascii")
 
 
-def answers_of(answer: Answer) -> Mapping[int, Answer]:
+def faults_of(
+    answer: Answer, keys: Sequence[str], deleted: int, fault_of: Callable[[Answer], HttpFault]
+) -> dict[str, HttpFault | None]:
+    """Return what an answer of a batch says about each key: None for the status `deleted`. Raises HttpFault for an
+    answer that is none.
+    """
+    return {
+        keys[number]: None if part.status == deleted else fault_of(part)
+        for number, part in _answers_of(answer).items()
+        if number < len(keys)
+    }
+
+
+def _answers_of(answer: Answer) -> Mapping[int, Answer]:
     """Return the answers of a batch by the number of their request. Raises HttpFault for an answer that is none."""
     kind = answer.headers.get("content-type", "")
     found = _GIVEN_BOUNDARY.search(kind)

@@ -57,9 +57,15 @@ class HttpFault(Exception):
     word for it; `expired` says how credentials that have expired are renewed, '' for any other fault.
     """
 
-    def __init__(self, fate: Fate, said: str, *, status: int = 0, reason: str = "", expired: str = "") -> None:
+    def __init__(self, fate: Fate, said: str, *, status: int = 0, reason: str = "") -> None:
         super().__init__(said)
-        self.fate, self.status, self.reason, self.said, self.expired = fate, status, reason, said, expired
+        self.fate, self.status, self.reason, self.said, self.expired = fate, status, reason, said, ""
+
+    def unsent(self) -> HttpFault:
+        """Return the same for a request without an effect, as if it had not been sent."""
+        fault = HttpFault(Fate.UNSENT, self.said, status=self.status, reason=self.reason)
+        fault.__notes__ = getattr(self, "__notes__", [])
+        return fault
 
     def __str__(self) -> str:
         status = f"HTTP {self.status}" if self.status else ""

@@ -9,8 +9,9 @@ import os
 import pwd
 import stat
 import struct
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from deltacli.errors import FileMissing, NoAtomicCreate, PermissionRefused, StorageFailed
 from deltacli.storage.base import Storage
@@ -158,18 +159,14 @@ def _access_list(place: str) -> list[str]:
     return entries
 
 
-def _user(number: int) -> str:
+def _name_of(look_up: Callable[[int], Sequence[Any]], number: int) -> str:
     try:
-        return pwd.getpwuid(number).pw_name
+        return str(look_up(number)[0])
     except KeyError:
         return str(number)
 
 
-def _group(number: int) -> str:
-    try:
-        return grp.getgrgid(number).gr_name
-    except KeyError:
-        return str(number)
+_user, _group = partial(_name_of, pwd.getpwuid), partial(_name_of, grp.getgrgid)
 
 
 def subject_of(storage: Storage) -> Subject | None:

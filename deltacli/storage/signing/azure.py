@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import re
 import time
 from collections.abc import Callable, Mapping
@@ -13,11 +11,9 @@ from types import SimpleNamespace
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from deltacli.errors import CredentialsMissing
-from deltacli.storage.azure.options import AzureOptions, read_address, read_options
+from deltacli.storage.azure.options import AzureOptions, decoded_key, read_address, read_options
 from deltacli.storage.azure.store import open_azure
 from deltacli.storage.retry import Retry
-from deltacli.storage.secrets import remember_secrets
 from deltacli.storage.signing.values import (
     AccountKey,
     AzureSigning,
@@ -52,7 +48,7 @@ def azure_source(uri: str, options: Mapping[str, str]) -> AzureSource:
     if read.anonymous or (read.sas_token and not read.account_key):
         raise CannotSign("its credentials are a shared access signature, or none")
     if read.account_key:
-        signing = AzureSigning(place, resource, AccountKey(_decoded(read.account_key)))
+        signing = AzureSigning(place, resource, AccountKey(decoded_key(read.account_key)))
         return lambda _expires_ms: signing
     open_azure(uri, options)  # which needs the extra
     return DelegatedSource(place, resource, _get_key(uri, read))
@@ -90,7 +86,7 @@ def _delegation_key(key: Any) -> DelegationKey:
         "skv": key.signed_version,
     }
     expires = datetime.fromisoformat(str(key.signed_expiry).replace("Z", "+00:00"))
-    return DelegationKey({name: str(value) for name, value in claims.items()}, _decoded(key.value),
+    return DelegationKey({name: str(value) for name, value in claims.items()}, decoded_key(key.value),
                          int(expires.timestamp() * 1000))  # fmt: skip
 
 
@@ -125,11 +121,3 @@ def _origin(endpoint: str) -> str:
     if parts.path.strip("/"):
         raise CannotSign("its endpoint has the account in the path, as emulators do")
     return f"{parts.scheme}://{parts.netloc}"
-
-
-def _decoded(key: str) -> bytes:
-    remember_secrets({"account_key": key})
-    try:
-        return base64.b64decode(key, validate=True)
-    except (binascii.Error, ValueError):
-        raise CredentialsMissing("the account key of Azure is not base64") from None

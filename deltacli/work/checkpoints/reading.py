@@ -73,20 +73,20 @@ class CheckpointContents(NamedTuple):
 
 
 @contextmanager
-def checkpoint_faults(path: str, *, rule: str = "checkpoint.unreadable") -> Iterator[None]:
+def checkpoint_faults(path: str) -> Iterator[None]:
     """Raise every fault in the bytes of a checkpoint file as CheckpointUnreadable, naming the file."""
     import pyarrow
 
     try:
         yield
     except FileMissing as fault:
-        missing_rule = "sidecar.missing" if SIDECAR_DIRECTORY in path else rule
-        raise CheckpointUnreadable(f"{path} does not exist", code=missing_rule, facts={"file": path}) from fault
+        rule = "sidecar.missing" if SIDECAR_DIRECTORY in path else "checkpoint.unreadable"
+        raise CheckpointUnreadable(f"{path} does not exist", code=rule, facts={"file": path}) from fault
     except (pyarrow.ArrowException, OSError, KeyError, UnicodeDecodeError, OverflowError, MemoryError) as fault:
         stop_if_exhausted(fault)
         reason = " ".join(str(fault).split())[:200]
         raise CheckpointUnreadable(
-            f"{path} cannot be read as a checkpoint", code=rule, facts={"file": path, "reason": reason}
+            f"{path} cannot be read as a checkpoint", facts={"file": path, "reason": reason}
         ) from fault
 
 

@@ -239,7 +239,6 @@ def _merge(runs: list[Iterator[Any]]) -> Iterator[Any]:
 
 
 def _joined(lines: ArrowArray) -> bytes:
-    """Return the lines joined by LF."""
     import pyarrow as pa
 
     one = pa.LargeListArray.from_arrays(pa.array([0, len(lines)], pa.int64()), lines)

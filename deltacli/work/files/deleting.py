@@ -100,8 +100,6 @@ class DeleteBatch:
 
 @dataclass
 class _Attempt:
-    """The outcomes so far of one run of a piece."""
-
     piece: DeletePiece
     context: TaskContext
     task: DeleteBatch

@@ -112,18 +112,12 @@ def _write_file(
 
 
 def _encode(draft: Draft, name: str, schema: pyarrow.Schema, batches: Iterator[pyarrow.RecordBatch]) -> OutputFile:
-    with writing_faults(draft.place, name), open(draft.place, "wb") as sink:
-        stream = ParquetStream(sink, schema)
-        try:
-            for batch in batches:
-                require_sound(batch)
-                stream.add(batch)
-                if stream.size_bytes >= _MOST_FILE_BYTES:
-                    break
-            stream.finish()
-        except BaseException:
-            stream.abandon()
-            raise
+    with writing_faults(draft.place, name), open(draft.place, "wb") as sink, ParquetStream(sink, schema) as stream:
+        for batch in batches:
+            require_sound(batch)
+            stream.add(batch)
+            if stream.size_bytes >= _MOST_FILE_BYTES:
+                break
     return OutputFile(name, stream.rows, stream.size_bytes)
 
 

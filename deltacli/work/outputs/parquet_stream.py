@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
 from deltacli.arrow.parquet import open_writer
 from deltacli.errors import Unreadable, UsageError
@@ -46,8 +46,9 @@ class ParquetStream:
     """Writes batches of a schema with Zstandard, which every reader of Delta tables supports, or as `settings` of
     Arrow's writer say.
 
-    Without `finish` no footer is written, so an incomplete file cannot be opened, not even one from a pipe. A file that
-    Arrow opened is written without the interpreter. Raises UsageError for a type that Parquet does not have.
+    As a context it is finished at the end, and abandoned after any fault. Without `finish` no footer is written, so an
+    incomplete file cannot be opened, not even one from a pipe. A file that Arrow opened is written without the
+    interpreter. Raises UsageError for a type that Parquet does not have.
     """
 
     def __init__(
@@ -70,6 +71,19 @@ class ParquetStream:
             self._writer = open_writer(self._sink, schema, **{"compression": "zstd", **settings})
         except pa.ArrowNotImplementedError as fault:
             raise _unwritable(fault) from fault
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, fault: object, trace: object) -> None:
+        if kind is None:
+            try:
+                self.finish()
+            except BaseException:
+                self.abandon()
+                raise
+        else:
+            self.abandon()
 
     @property
     def size_bytes(self) -> int:
@@ -120,14 +134,9 @@ class ParquetStream:
 
 def write_parquet(sink: BinaryIO, schema: pyarrow.Schema, batches: Iterable[pyarrow.RecordBatch]) -> None:
     """Write batches as one file, which has no footer after any fault. Raises what `ParquetStream` raises."""
-    stream = ParquetStream(sink, schema)
-    try:
+    with ParquetStream(sink, schema) as stream:
         for batch in batches:
             stream.add(batch)
-        stream.finish()
-    except BaseException:
-        stream.abandon()
-        raise
 
 
 def require_sound(batch: pyarrow.RecordBatch) -> None:

@@ -76,13 +76,12 @@ def write_file(spec: RewriteSpec, place: str, name: str, parts: Iterator[RecordB
             group_rows=spec.group_rows,
             group_bytes=group_bytes,
             compression=spec.codec,
-            compression_level=spec.level,
             store_schema=False,
             store_decimal_as_integer=True,
             use_dictionary=columns_with_dictionary(first),
             memory_pool=pa.system_memory_pool(),  # it keeps memory for the next batch
         )
-        try:
+        with stream:
             for rows in chain([first], parts):
                 statistics.take(rows)
                 if digest is not None:
@@ -90,10 +89,6 @@ def write_file(spec: RewriteSpec, place: str, name: str, parts: Iterator[RecordB
                 stream.add(rows)
                 if stream.size_bytes >= most_bytes:
                     break
-            stream.finish()
-        except BaseException:
-            stream.abandon()
-            raise
         _take_footer(statistics, stream.footer, place)
         return Written(stream.rows, stream.size_bytes, statistics.text(), digest)
 

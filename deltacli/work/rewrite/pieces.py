@@ -153,7 +153,6 @@ class RewriteSpec:
     """The schema of new files."""
     target_bytes: int
     codec: str
-    level: int | None = None
     row_columns: tuple[str, str] | None = None
     order: Ordering | None = None
     reads_back: bool = True
@@ -173,15 +172,13 @@ class RewriteSpec:
         config: TableConfiguration,
         *,
         target_bytes: int,
-        codec: str | None = None,
-        level: int | None = None,
         order: Ordering | None = None,
         reads_back: bool = True,
         written_by: TableConfiguration | None = None,
         clustering: tuple[ColumnPath, ...] = (),
     ) -> RewriteSpec:
-        """Describe a rewrite of files of a table. `codec` replaces that of the table's property. `written_by`: the
-        configuration by which sources have other names of the same columns.
+        """Describe a rewrite of files of a table. `written_by`: the configuration by which sources have other names of
+        the same columns.
 
         Raises Unreadable (`schema.not-writable`, `schema.unknown-type`) where files of the schema cannot be written.
         """
@@ -189,14 +186,13 @@ class RewriteSpec:
         rows = _row_columns(config)
         schema = file_schema(config, columns)
         reading = _reading(config, columns, rows)
-        named = (codec or str(config.properties.get(CODEC) or _DEFAULT_CODEC)).lower()
+        named = str(config.properties.get(CODEC) or _DEFAULT_CODEC).lower()
         return cls(
             config,
             reading if written_by is None else _reading(written_by, stored_columns(written_by), rows),
             schema if rows is None else _with_row_columns(schema, rows, config),
             target_bytes,
             named if named in _ENDINGS else _DEFAULT_CODEC,
-            level,
             rows,
             order,
             reads_back,

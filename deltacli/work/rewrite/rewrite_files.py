@@ -65,8 +65,6 @@ class RewriteFiles:
 
 
 class _Run:
-    """One attempt to rewrite the files of a piece."""
-
     def __init__(self, spec: RewriteSpec, piece: RewritePiece, context: TaskContext) -> None:
         self._spec, self._piece, self._context = spec, piece, context
         self._sources = Sources(context.files, spec, constants_for(spec, piece))

@@ -75,8 +75,6 @@ class _AskingValues:
 
 @dataclass
 class _IdentityColumn:
-    """One identity column of one file."""
-
     identity: Identity
     farthest: int | None = None
     off_grid: int = 0

@@ -105,8 +105,6 @@ class StoredConditions:
 
 
 class _AskedOfRows:
-    """Checks the rows of one file."""
-
     def __init__(self, compiled: Sequence[_Compiled]) -> None:
         self._asked = [_OneAsked(one) for one in compiled]
 
