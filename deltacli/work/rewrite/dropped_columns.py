@@ -5,7 +5,6 @@ their footers. Spec: Type Widening.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
 
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.rules.actions.row_tracking import COLUMN_PROPERTIES
@@ -35,12 +34,8 @@ def find_older_types(piece: Sequence[DataFile], context: TaskContext) -> list[bo
     return [_has_any(_is_older, file, context) for file in piece]
 
 
-class _Leaf(NamedTuple):
-    """A type in a file, that of the same place of the table, and the innermost field there; None if there is none."""
-
-    stored: ArrowType
-    known: DataType | None
-    field: StructField | None
+_Leaf = tuple[ArrowType, DataType | None, StructField | None]
+"""A type in a file, that of the same place of the table, and the innermost field there; None if there is none."""
 
 
 def _has_any(is_wanted: Callable[[_Leaf], bool], file: DataFile, context: TaskContext) -> bool:
@@ -55,33 +50,35 @@ def _has_any(is_wanted: Callable[[_Leaf], bool], file: DataFile, context: TaskCo
 
 
 def _is_dropped(leaf: _Leaf) -> bool:
-    return leaf.field is None
+    return leaf[2] is None
 
 
 def _is_older(leaf: _Leaf) -> bool:
-    if leaf.field is None or leaf.known is None or TYPE_CHANGES_KEY not in leaf.field.metadata:
+    stored, known, field = leaf
+    if field is None or known is None or TYPE_CHANGES_KEY not in field.metadata:
         return False
-    return not leaf.stored.equals(arrow_type(leaf.known))
+    return not stored.equals(arrow_type(known))
 
 
 def _leaves(stored: Sequence[ArrowField], known: StructType, config: TableConfiguration) -> Iterator[_Leaf]:
     by_name = {config.physical_name(field).lower(): field for field in known.fields}
     for one in stored:
         field = by_name.get(one.name.lower())
-        yield from _leaves_of(_Leaf(one.type, None if field is None else field.data_type, field), config)
+        yield from _leaves_of(one.type, None if field is None else field.data_type, field, config)
 
 
-def _leaves_of(leaf: _Leaf, config: TableConfiguration) -> Iterator[_Leaf]:
+def _leaves_of(
+    stored: ArrowType, known: DataType | None, field: StructField | None, config: TableConfiguration
+) -> Iterator[_Leaf]:
     import pyarrow as pa
 
-    stored = leaf.stored
-    match leaf.known:
-        case StructType() as known if pa.types.is_struct(stored):
+    match known:
+        case StructType() if pa.types.is_struct(stored):
             yield from _leaves(list(stored), known, config)
         case ArrayType(element, _) if pa.types.is_list(stored):
-            yield from _leaves_of(leaf._replace(stored=stored.value_type, known=element), config)
+            yield from _leaves_of(stored.value_type, element, field, config)
         case MapType(key, value, _) if pa.types.is_map(stored):
-            yield from _leaves_of(leaf._replace(stored=stored.key_type, known=key), config)
-            yield from _leaves_of(leaf._replace(stored=stored.item_type, known=value), config)
+            yield from _leaves_of(stored.key_type, key, field, config)
+            yield from _leaves_of(stored.item_type, value, field, config)
         case _:
-            yield leaf
+            yield stored, known, field
