@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 
 from deltacli import __version__
-from deltacli.cli.options.targets import require_target
+from deltacli.cli.terminal.output import require_target
 from deltacli.errors import UsageError
 from deltacli.hints import quoted_table
 from deltacli.operations.validate.trend import Entry, last_like, read_history

@@ -9,10 +9,10 @@ from deltacli.cli.confirmation import now_is_ahead, require_confirmation, requir
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.common_options import BranchOption, DryRunOption, YesOption
 from deltacli.cli.options.run import Run
-from deltacli.cli.options.targets import require_target
 from deltacli.cli.render.sections import Section
 from deltacli.cli.results import Outcome
 from deltacli.cli.terminal.interrupts import Interrupted
+from deltacli.cli.terminal.output import require_target
 from deltacli.cli.terminal.shell import again, again_with, again_without, quoted, quoted_table, without_option
 from deltacli.cli.terminal.term import Style
 from deltacli.errors import DeltacliError, PartlyDone, Refused

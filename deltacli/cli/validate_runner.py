@@ -28,7 +28,7 @@ from deltacli.cli.finding_filter import (
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.common_options import RefsOption
 from deltacli.cli.options.run import Run
-from deltacli.cli.options.targets import require_target
+from deltacli.cli.terminal.output import require_target
 from deltacli.delta.rules.framework.base import UNREAD, Severity
 from deltacli.errors import DeltacliError, StorageFailed, UsageError
 from deltacli.operations.validate.request import DEFAULT_MOST, ValidateRequest, require_limit

@@ -13,8 +13,8 @@ from deltacli.cli.invocation import invocation
 from deltacli.cli.options.asked import Asked
 from deltacli.cli.options.common_options import DryRunOption, TableArgument, YesOption
 from deltacli.cli.options.run import Run
-from deltacli.cli.options.targets import require_target
 from deltacli.cli.terminal.interrupts import Interrupted
+from deltacli.cli.terminal.output import require_target
 from deltacli.cli.terminal.shell import again_with, again_with_flags, again_without, quoted, quoted_table
 from deltacli.errors import EXIT_FINDINGS, DeltacliError, Refused, UsageError
 from deltacli.operations.repair.request import RepairRequest

@@ -3,7 +3,7 @@
 A format writes any result (`deltacli.cli.results.Result`) to a stream. It handles streams, not tables; a result has a
 document, lines, rows and sections, and does not handle streams. To add a format, write a module with a function
 write_NAME(sink, result, terminal) and add a row to `FORMATS`; options, completions and manual pages are derived from
-it.
+it. `table`, `json`, `ndjson` and `parquet` write a result as it is; their functions are here.
 """
 
 from __future__ import annotations
@@ -14,9 +14,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from deltacli.cli.terminal.term import Cleaning
+from deltacli.documents import dumps
+from deltacli.errors import DeltacliError
 
 if TYPE_CHECKING:
-    from deltacli.cli.results import Result
+    from deltacli.cli.render.data.rows import FramedResult
+    from deltacli.cli.results import EncodedItems, Result
     from deltacli.cli.terminal.term import Terminal
 
     Write = Callable[[BinaryIO, Result, Terminal], None]
@@ -38,7 +41,7 @@ class Format(NamedTuple):
     """
 
     name: str
-    module: str
+    module: str = __name__
     content: Content = Content.ANY
     errors_are_json: bool = False
     is_streamed: bool = False
@@ -57,16 +60,14 @@ class Format(NamedTuple):
         write(sink, result, terminal)
 
 
-TABLE = Format("table", "deltacli.cli.formats.direct", is_paged=True, cleaning=Cleaning.NONE)
-JSON = Format("json", "deltacli.cli.formats.direct", errors_are_json=True, is_paged=True, endings=(".json",))
-NDJSON = Format(
-    "ndjson", "deltacli.cli.formats.direct", errors_are_json=True, is_streamed=True, endings=(".ndjson", ".jsonl")
-)
+TABLE = Format("table", is_paged=True, cleaning=Cleaning.NONE)
+JSON = Format("json", errors_are_json=True, is_paged=True, endings=(".json",))
+NDJSON = Format("ndjson", errors_are_json=True, is_streamed=True, endings=(".ndjson", ".jsonl"))
 CSV = Format("csv", "deltacli.cli.formats.csv", cleaning=Cleaning.TEXT, endings=(".csv",))
 MARKDOWN = Format(
     "markdown", "deltacli.cli.formats.markdown", is_paged=True, cleaning=Cleaning.NONE, endings=(".md", ".markdown")
 )
-PARQUET = Format("parquet", "deltacli.cli.formats.direct", Content.ROWS, endings=(".parquet",))
+PARQUET = Format("parquet", content=Content.ROWS, endings=(".parquet",))
 
 FORMATS: Mapping[str, Format] = {
     row.name: row
@@ -114,3 +115,54 @@ TableFormat = _enum("TableFormat", [TABLE.name])
 EveryFormat = _enum("EveryFormat", FORMATS)
 FindingFormat = choices(Content.FINDINGS)
 RowFormat = choices(Content.ROWS)
+
+
+def write_table(sink: BinaryIO, result: Result, terminal: Terminal) -> None:
+    """Write text for people, drawn on a terminal, not truncated in a pipe."""
+    result.draw(sink, terminal)
+
+
+def write_json(sink: BinaryIO, result: Result, terminal: Terminal) -> None:
+    """Write one document and a final LF, indented on a terminal; streamed items are written as they come. After a fault
+    among them, the document ends with `"complete":false`.
+    """
+    document = result.document()
+    if document.items is None:
+        sink.write(dumps(document.fields, indent=terminal.is_terminal) + b"\n")
+        return
+    fields = {name: value for name, value in document.fields.items() if name != "complete"}
+    sink.write(dumps(fields)[:-1] + b',"items":[')
+    separator = b"\n"
+    try:
+        for block in document.items:
+            sink.write(separator)
+            sink.write(block.data[:-2])
+            separator = b",\n"
+    except DeltacliError:
+        sink.write(b'\n],"complete":false}\n')
+        raise
+    sink.write(b"\n]," + dumps(document.after())[1:] + b"\n")
+
+
+def write_ndjson(sink: BinaryIO, result: Result, _terminal: Terminal) -> None:
+    """Write an item per line with its `type` as they come, then the end line, without which output is incomplete."""
+    count = 0
+
+    def emit(block: EncodedItems) -> None:
+        nonlocal count
+        sink.write(block.data)
+        if result.is_live:
+            sink.flush()
+        count += block.count
+
+    complete = result.lines(emit)
+    sink.write(dumps({"type": "end", "complete": complete, "count": count}) + b"\n")
+
+
+def write_parquet(sink: BinaryIO, result: FramedResult, _terminal: Terminal) -> None:
+    """Write the rows of a result whose rows are Arrow columns: streamed into a file with row groups of bounded size,
+    which is complete or absent.
+    """
+    from deltacli.work.outputs.parquet_stream import write_parquet as write_rows
+
+    write_rows(sink, *result.frames())

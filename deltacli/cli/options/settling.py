@@ -41,7 +41,7 @@ from deltacli.cli.options.global_options import (
 )
 from deltacli.cli.options.moments import parse_moment
 from deltacli.cli.options.run import Run
-from deltacli.cli.options.targets import directory_of, require_directory, require_empty_target, require_target
+from deltacli.cli.terminal.output import directory_of, require_directory, require_empty_target, require_target
 from deltacli.cli.terminal.term import colours_stderr, detect_terminal
 from deltacli.clock import Clock, fixed_clock, system_clock
 from deltacli.errors import UsageError

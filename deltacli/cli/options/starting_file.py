@@ -6,8 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.targets import require_directory, require_target
-from deltacli.cli.terminal.output import open_sink
+from deltacli.cli.terminal.output import open_sink, require_directory, require_target
 from deltacli.cli.terminal.shell import again_with
 from deltacli.errors import NotATable, Refused, StorageFailed
 

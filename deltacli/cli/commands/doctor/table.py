@@ -9,8 +9,7 @@ import typer
 
 from deltacli.cli.options.common_options import TableArgument
 from deltacli.cli.options.run import Run
-from deltacli.cli.options.targets import has_stdout, require_target
-from deltacli.cli.terminal.output import open_sink
+from deltacli.cli.terminal.output import has_stdout, open_sink, require_target
 from deltacli.errors import EXIT_FINDINGS
 from deltacli.operations.doctor.table.request import DoctorRequest
 

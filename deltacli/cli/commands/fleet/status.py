@@ -18,9 +18,8 @@ from deltacli.cli.options.fleet import (
     fleet_command,
 )
 from deltacli.cli.options.run import Run
-from deltacli.cli.options.targets import has_stdout, require_target
 from deltacli.cli.terminal.interrupts import Interrupted
-from deltacli.cli.terminal.output import open_sink
+from deltacli.cli.terminal.output import has_stdout, open_sink, require_target
 from deltacli.errors import DeltacliError, UsageError
 from deltacli.fleet.request import FleetChoice
 from deltacli.operations.doctor.table.request import DoctorRequest

@@ -17,8 +17,8 @@ from deltacli.cli.options.global_options import ColourChoice
 from deltacli.cli.options.moments import parse_moment_of
 from deltacli.cli.options.run import Run
 from deltacli.cli.options.shared_tables import SharedTableArgument, open_shared
-from deltacli.cli.options.targets import directory_of, require_directory, require_target
 from deltacli.cli.terminal.interrupts import Interrupted
+from deltacli.cli.terminal.output import directory_of, require_directory, require_target
 from deltacli.cli.terminal.shell import again, again_with, again_without, quoted
 from deltacli.cli.terminal.term import detect_terminal
 from deltacli.errors import DeltacliError, Refused, StorageFailed, UsageError

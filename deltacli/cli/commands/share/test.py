@@ -28,7 +28,7 @@ from deltacli.cli.finding_filter import (
 from deltacli.cli.formats import Content, FindingFormat
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.run import Run
-from deltacli.cli.options.targets import require_target
+from deltacli.cli.terminal.output import require_target
 from deltacli.cli.terminal.shell import again_with
 from deltacli.delta.rules.framework.base import Severity
 from deltacli.errors import EXIT_FINDINGS, PartlyDone, UsageError

@@ -27,7 +27,7 @@ from deltacli.cli.options.sharing import (
     read_shares,
     recipients_file_of,
 )
-from deltacli.cli.options.targets import require_directory, require_target
+from deltacli.cli.terminal.output import require_directory, require_target
 from deltacli.cli.terminal.shell import quoted
 from deltacli.errors import UsageError
 from deltacli.units import format_duration, parse_duration, plural
