@@ -18,6 +18,7 @@ from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.cli.terminal.shell import again_without, quoted_table
 from deltacli.errors import EXIT_FINDINGS, DeltacliError, Refused, UsageError
 from deltacli.operations.checkpoint.plan import CheckpointRequest, LayoutChoice
+from deltacli.request_fields import Option
 from deltacli.units import plural
 
 if TYPE_CHECKING:
@@ -30,8 +31,8 @@ RUNS_ON_CLUSTER = True
 _AS_WITHOUT = (("layout", LayoutChoice.AUTO), ("if_behind", 0))
 """Options with values that change nothing."""
 
-Verify = Annotated[bool, typer.Option("--verify", help="Compare existing checkpoints with the log; write nothing.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be written; write nothing.")]
+Verify = Annotated[bool, Option("Compare existing checkpoints with the log; write nothing.")]
+DryRun = Annotated[bool, Option("Show what would be written; write nothing.")]
 
 
 def checkpoint(

@@ -18,6 +18,7 @@ from deltacli.cli.terminal.shell import again, again_with, again_with_flags
 from deltacli.errors import EXIT_FINDINGS, PaimonTable, UsageError
 from deltacli.hints import command, quoted_table
 from deltacli.operations.diff.request import DiffRequest
+from deltacli.request_fields import Option
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
@@ -33,16 +34,8 @@ Second = Annotated[
     str | None,
     typer.Argument(metavar="V2", help="Version to compare it with.  [default: the newest]", show_default=False),
 ]
-From = Annotated[
-    str | None,
-    typer.Option(
-        "--from", metavar="V", help="Version of TABLE, with OTHER.  [default: the newest]", show_default=False
-    ),
-]
-To = Annotated[
-    str | None,
-    typer.Option("--to", metavar="V", help="Version of OTHER.  [default: the newest]", show_default=False),
-]
+From = Annotated[str | None, Option("Version of TABLE, with OTHER.  [default: the newest]", "V", spelled="--from")]
+To = Annotated[str | None, Option("Version of OTHER.  [default: the newest]", "V", spelled="--to")]
 
 
 class Point(NamedTuple):

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from deltacli.cli.options.common_options import BranchOption, RefsOption, TableArgument
 from deltacli.cli.options.rows import ColumnsOption, LimitOption, settle_limit
 from deltacli.cli.options.run import Run
 from deltacli.cli.options.table_formats import Handle, ask
-from deltacli.request_fields import OF_DELTA
+from deltacli.request_fields import OF_DELTA, Option
 
 EXIT_CODES = (0, 2, 3, 7, 70)
 
@@ -20,7 +18,7 @@ def history(
     table: TableArgument,
     limit: LimitOption = None,
     counts: Annotated[
-        bool, typer.Option("--counts", help="Read the file actions, too, and count files and bytes."), OF_DELTA
+        bool, Option("Read the file actions, too, and count files and bytes.", table_format=OF_DELTA)
     ] = False,
     columns: ColumnsOption = None,
     branch: BranchOption = None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -16,6 +16,7 @@ from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.cli.terminal.shell import again_without, quoted_table
 from deltacli.errors import EXIT_FINDINGS, DeltacliError
 from deltacli.operations.optimize.request import OptimizeRequest
+from deltacli.request_fields import option
 from deltacli.units import format_size, plural
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ RUNS_ON_CLUSTER = True
 class OptimizeOptions:
     """What the command does with the plan."""
 
-    check: Annotated[bool, typer.Option("--check", help="Change nothing; exit 1 if there is something to do.")] = False
+    check: bool = option("Change nothing; exit 1 if there is something to do.", default=False)
     dry_run: DryRunOption = False
     yes: YesOption = False
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import typer
 
@@ -18,6 +18,7 @@ from deltacli.cli.terminal.output import require_target
 from deltacli.cli.terminal.shell import again_with, again_with_flags, again_without, quoted, quoted_table
 from deltacli.errors import EXIT_FINDINGS, DeltacliError, Refused, UsageError
 from deltacli.operations.repair.request import RepairRequest
+from deltacli.request_fields import option
 from deltacli.units import format_size, plural
 
 if TYPE_CHECKING:
@@ -71,25 +72,9 @@ def repair(run: Run, table: TableArgument, *, asked: Asked[RepairRequest], how: 
 class RepairOptions:
     """What the command does with the plan."""
 
-    save_plan: Annotated[
-        str | None,
-        typer.Option(
-            "--save-plan", metavar="FILE", help="Write the plan to a file and change nothing.", show_default=False
-        ),
-    ] = None
-    apply: Annotated[
-        str | None,
-        typer.Option("--apply", metavar="FILE", help="Execute a saved plan, or resume it.", show_default=False),
-    ] = None
-    undo: Annotated[
-        str | None,
-        typer.Option(
-            "--undo",
-            metavar="BACKUP",
-            help="Put the files that a repair replaced back from its backup.",
-            show_default=False,
-        ),
-    ] = None
+    save_plan: str | None = option("Write the plan to a file and change nothing.", "FILE")
+    apply: str | None = option("Execute a saved plan, or resume it.", "FILE")
+    undo: str | None = option("Put the files that a repair replaced back from its backup.", "BACKUP")
     dry_run: DryRunOption = False
     yes: YesOption = False
 

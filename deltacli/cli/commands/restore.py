@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import typer
 
@@ -17,6 +17,7 @@ from deltacli.cli.terminal.interrupts import telling_commit
 from deltacli.cli.terminal.shell import again_without, quoted_table
 from deltacli.errors import EXIT_FINDINGS, UsageError
 from deltacli.operations.restore.request import RestoreRequest
+from deltacli.request_fields import option
 from deltacli.units import format_size, plural
 
 if TYPE_CHECKING:
@@ -28,28 +29,16 @@ if TYPE_CHECKING:
 EXIT_CODES = (0, 1, 2, 3, 4, 5, 6, 7, 8, 70)
 RUNS_ON_CLUSTER = True
 
-_Version = Annotated[
-    int | None, typer.Option("--version", metavar="N", help="Restore this version.", show_default=False)
-]
-_Timestamp = Annotated[
-    str | None,
-    typer.Option(
-        "--timestamp",
-        metavar="T",
-        help="Restore the newest version committed at or before T (RFC 3339 with offset, or a date: midnight UTC).",
-        show_default=False,
-    ),
-]
-_Check = Annotated[bool, typer.Option("--check", help="Change nothing; exit 1 if something differs, 4 if refused.")]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RestoreOptions:
     """The version to restore, and what the command does with the plan."""
 
-    version: _Version = None
-    timestamp: _Timestamp = None
-    check: _Check = False
+    version: int | None = option("Restore this version.", "N")
+    timestamp: str | None = option(
+        "Restore the newest version committed at or before T (RFC 3339 with offset, or a date: midnight UTC).", "T"
+    )
+    check: bool = option("Change nothing; exit 1 if something differs, 4 if refused.", default=False)
     dry_run: DryRunOption = False
     yes: YesOption = False
 

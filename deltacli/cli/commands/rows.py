@@ -6,8 +6,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from deltacli.cli.formats import PARQUET, RowFormat
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.asked import Asked
@@ -23,7 +21,7 @@ from deltacli.cli.options.rows import (
 from deltacli.cli.options.run import Run
 from deltacli.errors import UsageError
 from deltacli.operations.read.request import ChangesRequest, ScanRequest
-from deltacli.request_fields import option
+from deltacli.request_fields import Option, option
 
 if TYPE_CHECKING:
     from deltacli.cli.render.data.rows import FramedResult, RowsResult
@@ -158,21 +156,14 @@ _LONGEST_VERSION = 19
 _CHANGE = ("_change_type", "_commit_version", "_commit_timestamp")
 
 First = Annotated[
-    str,
-    typer.Option(
-        "--from",
-        metavar="V|T",
-        help="The first version: a number, or the first one committed at or after T.",
-        show_default=False,
-    ),
+    str, Option("The first version: a number, or the first one committed at or after T.", "V|T", spelled="--from")
 ]
 Last = Annotated[
     str | None,
-    typer.Option(
-        "--to",
-        metavar="V|T",
-        help="The last version: a number, or the last one committed at or before T.  [default: the newest]",
-        show_default=False,
+    Option(
+        "The last version: a number, or the last one committed at or before T.  [default: the newest]",
+        "V|T",
+        spelled="--to",
     ),
 ]
 

@@ -26,7 +26,7 @@ from deltacli.cli.options.run import Run
 from deltacli.cli.options.table_formats import Answer, Handle, ask, require_one_point
 from deltacli.cli.terminal.shell import again_with, quoted_table
 from deltacli.errors import EXIT_FINDINGS, NotATable, UsageError
-from deltacli.request_fields import OF_DELTA, OF_PAIMON
+from deltacli.request_fields import OF_DELTA, OF_PAIMON, Option
 from deltacli.units import plural
 
 if TYPE_CHECKING:
@@ -66,16 +66,10 @@ Other = Annotated[
 ]
 
 
-From = Annotated[
-    str | None,
-    typer.Option("--from", metavar="POINT", help="Point of TABLE.  [default: the newest schema]", show_default=False),
-]
+From = Annotated[str | None, Option("Point of TABLE.  [default: the newest schema]", "POINT", spelled="--from")]
 
 
-To = Annotated[
-    str | None,
-    typer.Option("--to", metavar="POINT", help="Point of OTHER.  [default: the newest schema]", show_default=False),
-]
+To = Annotated[str | None, Option("Point of OTHER.  [default: the newest schema]", "POINT", spelled="--to")]
 
 
 def diff(run: Run, table: TableArgument, other: Other = None, *, first: From = None, last: To = None) -> None:
@@ -117,10 +111,7 @@ class FormatChoice(StrEnum):
     DDL = "ddl"
 
 
-Form = Annotated[
-    FormatChoice,
-    typer.Option("--to", metavar="|".join(FormatChoice), help="Form of the result.", show_default=False),
-]
+Form = Annotated[FormatChoice, Option("Form of the result.", "|".join(FormatChoice))]
 
 
 def convert(

@@ -19,6 +19,7 @@ from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.interrupts import telling_commit
 from deltacli.cli.terminal.shell import again, again_with_flags, again_without, quoted_table
 from deltacli.errors import DeltacliError, Refused, UsageError
+from deltacli.request_fields import Option
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
@@ -55,9 +56,7 @@ def properties(
         list[str] | None,
         typer.Argument(metavar="[K=V|K]...", help="Properties to set, keys to get or to unset.", show_default=False),
     ] = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="Also set delta. keys that no known engine recognizes.")
-    ] = False,
+    force: Annotated[bool, Option("Also set delta. keys that no known engine recognizes.")] = False,
     commit_metadata: CommitMetadataOption = None,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
@@ -243,12 +242,7 @@ NamesArgument = Annotated[
     list[str] | None,
     typer.Argument(metavar="[NAME]...", help="Features to add, or one to drop.", show_default=False),
 ]
-TruncateOption = Annotated[
-    bool,
-    typer.Option(
-        "--truncate-history", help="drop: delete the versions that need the feature instead of protecting them."
-    ),
-]
+TruncateOption = Annotated[bool, Option("drop: delete the versions that need the feature instead of protecting them.")]
 
 
 def features(

@@ -18,6 +18,7 @@ from deltacli.cli.options.common_options import (
 from deltacli.cli.options.run import Run
 from deltacli.cli.options.table_formats import ask
 from deltacli.operations.change.widen_type import WidenRequest
+from deltacli.request_fields import Option
 
 EXIT_CODES = (0, 1, 2, 3, 4, 6, 7, 8, 70)
 RUNS_ON_CLUSTER = True
@@ -26,7 +27,7 @@ Changes = Annotated[
     list[str],
     typer.Argument(metavar="COLUMN TYPE", help="Columns with their new types, in pairs.", show_default=False),
 ]
-Check = Annotated[bool, typer.Option("--check", help="Change nothing; exit 1 if a change is due, 4 if it is refused.")]
+Check = Annotated[bool, Option("Change nothing; exit 1 if a change is due, 4 if it is refused.")]
 
 
 def widen_type(

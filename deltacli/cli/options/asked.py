@@ -63,7 +63,7 @@ def options_of(hint: object) -> Parameters | None:
         if one.metadata:
             found[one.name] = parameter_of(one.name, one.metadata["option"], hints[one.name], one.default)
         elif get_origin(hints[one.name]) is Annotated:
-            found[one.name] = _keyword(one.name, hints[one.name], one.default)
+            found[one.name] = declared(one.name, hints[one.name], one.default)
     return found
 
 
@@ -101,6 +101,16 @@ def _spelled(one: Field[Any]) -> str:
     return spellings_of(one.name, one.metadata["option"])[-1]
 
 
+def declared(name: str, hint: Any, default: object) -> inspect.Parameter:
+    """Return the parameter for a hint, which may have an `Option`, or the words of typer."""
+    if get_origin(hint) is Annotated:
+        kind, option, *table_format = get_args(hint)
+        if isinstance(option, Option):
+            found = option._replace(table_format=table_format[0]) if table_format else option
+            return parameter_of(name, found, kind, default)
+    return _keyword(name, hint, default)
+
+
 def _keyword(name: str, annotation: Any, default: object) -> inspect.Parameter:
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
@@ -120,7 +130,7 @@ def parameter_of(name: str, option: Option, hint: Any, default: object = None) -
     )
     if option.kind is Kind.OPPOSITE:
         default = False
-    elif not shows_default and not option.is_counted:
+    elif not (shows_default or option.is_counted or default is inspect.Parameter.empty):
         default = None
     marked = Annotated[kind, settings, option.table_format] if option.table_format else Annotated[kind, settings]
     return _keyword(name, marked, default)

@@ -9,66 +9,31 @@ from typing import Annotated
 
 import typer
 
-from deltacli.request_fields import COMMIT_METADATA, OF_DELTA, OF_PAIMON
+from deltacli.request_fields import COMMIT_METADATA, OF_DELTA, OF_PAIMON, Option
 
 TableArgument = Annotated[
     str, typer.Argument(metavar="TABLE", help="Table directory: a path or URI.", show_default=False)
 ]
-VersionOption = Annotated[
-    int | None,
-    typer.Option("--version", metavar="N", help="Use the snapshot of this version.", show_default=False),
-    OF_DELTA,
-]
+VersionOption = Annotated[int | None, Option("Use the snapshot of this version.", "N", table_format=OF_DELTA)]
 TimestampOption = Annotated[
     str | None,
-    typer.Option(
-        "--timestamp",
-        metavar="T",
-        help="Use the newest version committed at or before T (RFC 3339 with offset, or a date: midnight UTC).",
-        show_default=False,
+    Option(
+        "Use the newest version committed at or before T (RFC 3339 with offset, or a date: midnight UTC).",
+        "T",
+        table_format=OF_DELTA,
     ),
-    OF_DELTA,
 ]
-DryRunOption = Annotated[
-    bool, typer.Option("--dry-run", help="Show what would be done and change nothing; overrides --yes.")
-]
-YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
-CommitMetadataOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--commit-metadata",
-        metavar=COMMIT_METADATA.metavar,
-        help=COMMIT_METADATA.meaning,
-        show_default=False,
-    ),
-    OF_DELTA,
-]
-BranchOption = Annotated[
-    str | None,
-    typer.Option("--branch", metavar="B", help="Branch of a Paimon table.  [default: main]", show_default=False),
-    OF_PAIMON,
-]
-SchemaIdOption = Annotated[
-    int | None,
-    typer.Option("--schema-id", metavar="N", help="Use this schema of a Paimon table.", show_default=False),
-    OF_PAIMON,
-]
+DryRunOption = Annotated[bool, Option("Show what would be done and change nothing; overrides --yes.")]
+YesOption = Annotated[bool, Option("Do not ask for confirmation.")]
+CommitMetadataOption = Annotated[list[str] | None, COMMIT_METADATA, OF_DELTA]
+BranchOption = Annotated[str | None, Option("Branch of a Paimon table.  [default: main]", "B", table_format=OF_PAIMON)]
+SchemaIdOption = Annotated[int | None, Option("Use this schema of a Paimon table.", "N", table_format=OF_PAIMON)]
 SnapshotIdOption = Annotated[
-    int | None,
-    typer.Option(
-        "--snapshot-id", metavar="N", help="Use this snapshot of a Paimon table and its schema.", show_default=False
-    ),
-    OF_PAIMON,
+    int | None, Option("Use this snapshot of a Paimon table and its schema.", "N", table_format=OF_PAIMON)
 ]
-TagOption = Annotated[
-    str | None,
-    typer.Option("--tag", metavar="T", help="Use this tag of a Paimon table and its schema.", show_default=False),
-    OF_PAIMON,
-]
+TagOption = Annotated[str | None, Option("Use this tag of a Paimon table and its schema.", "T", table_format=OF_PAIMON)]
 DdlOption = Annotated[
-    bool,
-    typer.Option("--ddl", help="Show the schema of a Paimon table as CREATE TABLE of Flink SQL instead."),
-    OF_PAIMON,
+    bool, Option("Show the schema of a Paimon table as CREATE TABLE of Flink SQL instead.", table_format=OF_PAIMON)
 ]
 RefsOption = Annotated[
     bool,
@@ -81,8 +46,5 @@ RefsOption = Annotated[
 ]
 AllowLossyOption = Annotated[
     bool,
-    typer.Option(
-        "--allow-lossy", help="Accept changes of a Paimon table after which stored values are read differently."
-    ),
-    OF_PAIMON,
+    Option("Accept changes of a Paimon table after which stored values are read differently.", table_format=OF_PAIMON),
 ]

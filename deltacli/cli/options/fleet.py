@@ -8,35 +8,20 @@ from typing import Annotated
 import typer
 
 from deltacli.hints import command
+from deltacli.request_fields import Option
 
 FLEET_FILE = "fleet.toml"
 
 FleetFileArgument = Annotated[
     str, typer.Argument(metavar="FILE", help="Policy file.  [default: fleet.toml]", show_default=False)
 ]
-DetailsOption = Annotated[
-    bool,
-    typer.Option("--details", help="Plan destructive steps exactly, as vacuum and log expire do with --dry-run."),
-]
-SavePlansOption = Annotated[
-    str | None,
-    typer.Option(
-        "--save-plans",
-        metavar="DIR",
-        help="Also save these plans in a directory, for vacuum --apply.",
-        show_default=False,
-    ),
-]
+DetailsOption = Annotated[bool, Option("Plan destructive steps exactly, as vacuum and log expire do with --dry-run.")]
+SavePlansOption = Annotated[str | None, Option("Also save these plans in a directory, for vacuum --apply.", "DIR")]
 FleetLimitOption = Annotated[
     int | None,
-    typer.Option(
-        "--limit",
-        metavar="N",
-        help="Rows of the table shown, the worst first; 0 shows all.  [default: 20 on a terminal, else 0]",
-        show_default=False,
-    ),
+    Option("Rows of the table shown, the worst first; 0 shows all.  [default: 20 on a terminal, else 0]", "N"),
 ]
-ExitCodeOption = Annotated[bool, typer.Option("--exit-code", help="Exit with 1 if a step is due, for scripts.")]
+ExitCodeOption = Annotated[bool, Option("Exit with 1 if a step is due, for scripts.")]
 
 
 def fleet_command(name: str, file: str, state: str | None = None, only: Sequence[str] = ()) -> str:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from deltacli.cli.formats import PARQUET, Content
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.shell import again_with, again_without_limit
 from deltacli.errors import UsageError
+from deltacli.request_fields import Option
 
 if TYPE_CHECKING:
     from deltacli.cli.render.data.rows import Written
@@ -23,18 +22,9 @@ DEFAULT_ROWS = 20
 "Rows shown on a terminal without --limit."
 
 LimitOption = Annotated[
-    int | None,
-    typer.Option(
-        "--limit",
-        metavar="N",
-        help=f"Number of rows shown; 0 shows all.  [default: {DEFAULT_ROWS} on a terminal, else 0]",
-        show_default=False,
-    ),
+    int | None, Option(f"Number of rows shown; 0 shows all.  [default: {DEFAULT_ROWS} on a terminal, else 0]", "N")
 ]
-ColumnsOption = Annotated[
-    str | None,
-    typer.Option("--columns", metavar="A,B,…", help="Show only these columns, in this order.", show_default=False),
-]
+ColumnsOption = Annotated[str | None, Option("Show only these columns, in this order.", "A,B,…")]
 
 
 def settle_limit(run: Run, wanted: int | None) -> int:

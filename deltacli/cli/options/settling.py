@@ -23,7 +23,7 @@ from deltacli.cli.formats import (
     format_named,
 )
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.asked import given_of_one_format, made_of, options_of, parameter_of
+from deltacli.cli.options.asked import declared, given_of_one_format, made_of, options_of, parameter_of
 from deltacli.cli.options.configuration import (
     Variable,
     one_of,
@@ -95,12 +95,12 @@ def with_shared_options(
     own = []
     for name, parameter in [*inspect.signature(command).parameters.items()][1:]:
         if (found := options_of(hints[name])) is None:
-            own.append(parameter.replace(annotation=hints[name]))
+            own.append(declared(name, hints[name], parameter.default))
         else:
             requests[name] = found
             own += found.values()
     names = {parameter.name for parameter in own}
-    declared = {name: option for name, option in _shared_options(formats).items() if name not in names}
+    common = {name: option for name, option in _shared_options(formats).items() if name not in names}
     cluster: Mapping[str, inspect.Parameter] = {}
     if runs_on_cluster:
         from deltacli.cli.options.cluster import ClusterOptions
@@ -111,7 +111,7 @@ def with_shared_options(
         def take(options: Mapping[str, inspect.Parameter]) -> dict[str, Any]:  # Any: values parsed by typer
             return {name: values.pop(name) for name in options}
 
-        chosen = GlobalOptions(**take(declared))
+        chosen = GlobalOptions(**take(common))
         run = make_run(
             formats, chosen, ClusterOptions(**take(cluster)) if runs_on_cluster else None, names_choose=names_choose
         )
@@ -126,10 +126,10 @@ def with_shared_options(
         finally:
             run.close()
 
-    shared = [*cluster.values(), *declared.values()]
+    shared = [*cluster.values(), *common.values()]
     invoke.__name__, invoke.__doc__ = command.__name__, command.__doc__
     invoke.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        [*(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own), *shared]
+        [*own, *shared]
     )
     invoke.__annotations__ = {parameter.name: parameter.annotation for parameter in [*own, *shared]}
     return invoke

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from deltacli.errors import UsageError
+from deltacli.request_fields import Option
 from deltacli.units import parse_duration
 
 if TYPE_CHECKING:
@@ -16,8 +17,7 @@ if TYPE_CHECKING:
 SHARES = "shares.yaml"
 
 ConfigurationOption = Annotated[
-    str,
-    typer.Option("-c", "--config", metavar="FILE", help="Configuration of the server."),
+    str, Option("Configuration of the server.", "FILE", spelled="-c --config", shows_default=True)
 ]
 RecipientArgument = Annotated[
     str, typer.Argument(metavar="RECIPIENT", help="Name of the recipient.", show_default=False)
@@ -30,37 +30,22 @@ GrantsArgument = Annotated[
     typer.Argument(metavar="GRANT...", help="SHARE, SHARE/SCHEMA or SHARE/SCHEMA/TABLE.", show_default=False),
 ]
 GrantsOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--grant",
-        metavar="GRANT",
-        help="SHARE, SHARE/SCHEMA or SHARE/SCHEMA/TABLE to grant. Repeatable.",
-        show_default=False,
-    ),
+    list[str] | None, Option("SHARE, SHARE/SCHEMA or SHARE/SCHEMA/TABLE to grant. Repeatable.", "GRANT")
 ]
-CommentOption = Annotated[
-    str | None, typer.Option("--comment", metavar="TEXT", help="Remark that is listed with it.", show_default=False)
-]
+CommentOption = Annotated[str | None, Option("Remark that is listed with it.", "TEXT")]
 TokensArgument = Annotated[
     list[str] | None,
     typer.Argument(metavar="TOKEN...", help="Ids of tokens, from share token list.", show_default=False),
 ]
-AllTokensOption = Annotated[bool, typer.Option("--all", help="Revoke all tokens of the recipient.")]
+AllTokensOption = Annotated[bool, Option("Revoke all tokens of the recipient.", spelled="--all")]
 ExpiresOption = Annotated[
-    str,
-    typer.Option("--expires", metavar="DURATION|never", help="How long the token is valid, such as 30d or 12h."),
+    str, Option("How long the token is valid, such as 30d or 12h.", "DURATION|never", shows_default=True)
 ]
 OverlapOption = Annotated[
-    str, typer.Option("--overlap", metavar="DURATION", help="How long the old tokens stay valid; 0s revokes them.")
+    str, Option("How long the old tokens stay valid; 0s revokes them.", "DURATION", shows_default=True)
 ]
 ProfileOption = Annotated[
-    str | None,
-    typer.Option(
-        "--profile",
-        metavar="FILE",
-        help="Write the token to this new profile file, which only you can read, and not to stdout.",
-        show_default=False,
-    ),
+    str | None, Option("Write the token to this new profile file, which only you can read, and not to stdout.", "FILE")
 ]
 ProfileArgument = Annotated[str, typer.Argument(metavar="FILE", help="Profile file.", show_default=False)]
 

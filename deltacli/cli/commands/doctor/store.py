@@ -12,6 +12,7 @@ from deltacli.cli.options.common_options import DryRunOption, TableArgument, Yes
 from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.shell import again_with, again_without, quoted_table
 from deltacli.errors import EXIT_FINDINGS, CredentialsMissing
+from deltacli.request_fields import Option
 
 if TYPE_CHECKING:
     from deltacli.operations.doctor.access import AccessReport
@@ -27,7 +28,7 @@ EXIT_CODES = {
 def access(
     run: Run,
     table: TableArgument,
-    yes: Annotated[bool, typer.Option("--yes", help="Also create, replace and delete a scratch file.")] = False,
+    yes: Annotated[bool, Option("Also create, replace and delete a scratch file.")] = False,
 ) -> None:
     """Show the identity that a store sees, and the permissions that are missing.
 

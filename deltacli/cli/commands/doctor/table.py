@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -12,6 +12,7 @@ from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.output import has_stdout, open_sink, require_target
 from deltacli.errors import EXIT_FINDINGS
 from deltacli.operations.doctor.table.request import DoctorRequest
+from deltacli.request_fields import option
 
 if TYPE_CHECKING:
     from deltacli.operations.doctor.table.prices import PriceTable
@@ -23,25 +24,11 @@ EXIT_CODES = (0, 1, 2, 3, 7, 70)
 class DoctorOptions:
     """What the command reads and writes besides the table."""
 
-    html: Annotated[
-        str | None,
-        typer.Option(
-            "--html",
-            metavar="FILE",
-            help="Also write a page with plots of the table, which loads nothing else.",
-            show_default=False,
-        ),
-    ] = None
-    prices_file: Annotated[
-        str | None,
-        typer.Option(
-            "--prices",
-            metavar="FILE",
-            help="Prices of the store, TOML or JSON.  [default: list prices of S3, GCS and Azure]",
-            show_default=False,
-        ),
-    ] = None
-    check: Annotated[bool, typer.Option("--check", help="Exit with 1 if there is advice.")] = False
+    html: str | None = option("Also write a page with plots of the table, which loads nothing else.", "FILE")
+    prices_file: str | None = option(
+        "Prices of the store, TOML or JSON.  [default: list prices of S3, GCS and Azure]", "FILE", spelled="--prices"
+    )
+    check: bool = option("Exit with 1 if there is advice.", default=False)
 
 
 def table(run: Run, table: TableArgument, *, request: DoctorRequest, how: DoctorOptions) -> None:

@@ -10,6 +10,7 @@ from deltacli.cli.options.fleet import FLEET_FILE, FleetFileArgument, fleet_comm
 from deltacli.cli.options.run import Run
 from deltacli.cli.options.starting_file import find_tables, require_new, write_new
 from deltacli.errors import EXIT_FINDINGS, PartlyDone
+from deltacli.request_fields import Option
 
 EXIT_CODES = {
     "init": (0, 2, 3, 4, 5, 7, 70),
@@ -23,7 +24,7 @@ def init(
     run: Run,
     directory: Annotated[str, typer.Argument(metavar="DIR", help="Directory or URI with the tables.")],
     file: FleetFileArgument = FLEET_FILE,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing policy file.")] = False,
+    force: Annotated[bool, Option("Replace an existing policy file.")] = False,
 ) -> None:
     """Write a policy file for the tables at and below a directory.
 

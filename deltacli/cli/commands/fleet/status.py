@@ -6,7 +6,7 @@ import gc
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -23,6 +23,7 @@ from deltacli.cli.terminal.output import has_stdout, open_sink, require_target
 from deltacli.errors import DeltacliError, UsageError
 from deltacli.fleet.request import FleetChoice
 from deltacli.operations.doctor.table.request import DoctorRequest
+from deltacli.request_fields import option
 from deltacli.storage.secrets import without_secrets
 from deltacli.units import plural
 
@@ -34,39 +35,22 @@ FORMATS = FindingFormat
 EXIT_CODES = (0, 1, 2, 4, 5, 7, 70)
 
 
-def _file(name: str, metavar: str, help_text: str) -> Any:  # Any: what typer's own function returns
-    return typer.Option(name, metavar=metavar, help=help_text, show_default=False)
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class StatusFiles:
     """What the command writes besides its result, or serves instead of it."""
 
-    html: Annotated[
-        str | None,
-        _file("--html", "FILE", "Also write a page with sortable tables and plots, which loads nothing else."),
-    ] = None
-    pages: Annotated[
-        str | None,
-        _file(
-            "--pages", "DIR", "Directory of pages that doctor table --html wrote, to which the page of --html links."
-        ),
-    ] = None
-    write_pages: Annotated[
-        bool, typer.Option("--write-pages", help="First examine each table and write its page to --pages.")
-    ] = False
-    metrics: Annotated[
-        str | None,
-        _file("--metrics", "FILE", "Also write metrics in OpenMetrics text, for node_exporter's textfile collector."),
-    ] = None
-    serve_metrics: Annotated[
-        str | None,
-        _file("--serve-metrics", "[HOST:]PORT", "Instead serve the metrics over HTTP until a signal, on loopback."),
-    ] = None
-    allow_remote: Annotated[
-        bool,
-        typer.Option("--allow-remote", help="Let --serve-metrics use an address that other machines can reach."),
-    ] = False
+    html: str | None = option("Also write a page with sortable tables and plots, which loads nothing else.", "FILE")
+    pages: str | None = option(
+        "Directory of pages that doctor table --html wrote, to which the page of --html links.", "DIR"
+    )
+    write_pages: bool = option("First examine each table and write its page to --pages.", default=False)
+    metrics: str | None = option(
+        "Also write metrics in OpenMetrics text, for node_exporter's textfile collector.", "FILE"
+    )
+    serve_metrics: str | None = option(
+        "Instead serve the metrics over HTTP until a signal, on loopback.", "[HOST:]PORT"
+    )
+    allow_remote: bool = option("Let --serve-metrics use an address that other machines can reach.", default=False)
 
     def __post_init__(self) -> None:
         """Raise UsageError for options that do not fit together, or for a file inside a table."""
@@ -76,9 +60,9 @@ class StatusFiles:
             raise UsageError("--write-pages needs the directory of the pages", hint="add --pages DIR")
         if self.serve_metrics is not None and (self.html is not None or self.metrics is not None):
             raise UsageError("--serve-metrics cannot be combined with --html and --metrics, which are written once")
-        for output, option in ((self.html, "--html"), (self.metrics, "--metrics"), (self.pages, "--pages")):
+        for output, name in ((self.html, "--html"), (self.metrics, "--metrics"), (self.pages, "--pages")):
             if output is not None:
-                require_target(os.path.join(output, "page.html") if output is self.pages else output, option)
+                require_target(os.path.join(output, "page.html") if output is self.pages else output, name)
 
 
 def status(

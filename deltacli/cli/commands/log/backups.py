@@ -12,6 +12,7 @@ from deltacli.cli.options.common_options import DryRunOption, TableArgument, Yes
 from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.cli.terminal.shell import again_without, quoted_table
+from deltacli.request_fields import Option
 from deltacli.units import format_size, plural
 
 if TYPE_CHECKING:
@@ -28,9 +29,7 @@ def backup(
     run: Run,
     table: TableArgument,
     dest: DestinationArgument,
-    full: Annotated[
-        bool, typer.Option("--full", help="Compare every file by digest instead of by size and time.")
-    ] = False,
+    full: Annotated[bool, Option("Compare every file by digest instead of by size and time.")] = False,
     dry_run: DryRunOption = False,
 ) -> None:
     """Copy the log of a table, and keep the copy up to date.
@@ -80,9 +79,7 @@ def restore(
     run: Run,
     table: TableArgument,
     src: SourceArgument,
-    replace: Annotated[
-        bool, typer.Option("--replace", help="Replace files that differ from the backup, such as torn commits.")
-    ] = False,
+    replace: Annotated[bool, Option("Replace files that differ from the backup, such as torn commits.")] = False,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
 ) -> None:

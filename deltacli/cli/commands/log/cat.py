@@ -13,6 +13,7 @@ from deltacli.cli.options.common_options import TableArgument, TimestampOption
 from deltacli.cli.options.moments import chosen_version, parse_moment_of
 from deltacli.cli.options.run import Run
 from deltacli.errors import UsageError
+from deltacli.request_fields import Option
 from deltacli.units import plural
 
 if TYPE_CHECKING:
@@ -25,14 +26,9 @@ FORMATS = TableFormat
 VersionArgument = Annotated[
     int | None, typer.Argument(metavar="VERSION", help="Version whose actions are written.", show_default=False)
 ]
-ActionsOption = Annotated[
-    str | None,
-    typer.Option("--actions", metavar="A,B,…", help="Only actions of these kinds.", show_default=False),
-]
-CheckpointOption = Annotated[
-    bool, typer.Option("--checkpoint", help="Write the actions of the checkpoint even if there is a commit.")
-]
-PrettyOption = Annotated[bool, typer.Option("--pretty", help="Indent the JSON of each action, for reading.")]
+ActionsOption = Annotated[str | None, Option("Only actions of these kinds.", "A,B,…")]
+CheckpointOption = Annotated[bool, Option("Write the actions of the checkpoint even if there is a commit.")]
+PrettyOption = Annotated[bool, Option("Indent the JSON of each action, for reading.")]
 
 
 def cat(

@@ -15,6 +15,7 @@ from deltacli.cli.results import Outcome
 from deltacli.cli.terminal.shell import again_without, quoted_table
 from deltacli.documents import dumps
 from deltacli.errors import EXIT_FINDINGS
+from deltacli.request_fields import Option
 from deltacli.units import format_count, format_size, plural
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def crc(
     table: TableArgument,
     version: VersionOption = None,
     timestamp: TimestampOption = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Compare only; write nothing.")] = False,
+    dry_run: Annotated[bool, Option("Compare only; write nothing.")] = False,
 ) -> None:
     """Write a missing version checksum, or compare an existing one.
 
@@ -82,9 +83,9 @@ def _checksum_sections(uri: str, report: ChecksumReport) -> list[Section]:
 def compact(
     run: Run,
     table: TableArgument,
-    first: Annotated[int, typer.Option("--from", metavar="V", help="First commit of the range.", show_default=False)],
-    last: Annotated[int, typer.Option("--to", metavar="V", help="Last commit of the range.", show_default=False)],
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be written; write nothing.")] = False,
+    first: Annotated[int, Option("First commit of the range.", "V", spelled="--from")],
+    last: Annotated[int, Option("Last commit of the range.", "V", spelled="--to")],
+    dry_run: Annotated[bool, Option("Show what would be written; write nothing.")] = False,
 ) -> None:
     """Write a log compaction: one file for the commits X to Y.
 

@@ -12,6 +12,7 @@ from deltacli.cli.options.sharing import SHARES, ConfigurationOption, read_share
 from deltacli.cli.options.starting_file import find_tables, require_new, whole, write_new
 from deltacli.cli.terminal.shell import quoted
 from deltacli.errors import EXIT_FINDINGS, PartlyDone
+from deltacli.request_fields import Option
 
 EXIT_CODES = {
     "init": (0, 2, 3, 4, 5, 7, 70),
@@ -27,7 +28,7 @@ def init(
         list[str], typer.Argument(metavar="DIRECTORY...", help="Tables, or directories of tables: paths or URIs.")
     ],
     config: ConfigurationOption = SHARES,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing configuration.")] = False,
+    force: Annotated[bool, Option("Replace an existing configuration.")] = False,
 ) -> None:
     """Write the configuration of a server that shares the tables at and below directories.
 
@@ -67,10 +68,10 @@ class CheckLevel(StrEnum):
 
 LevelOption = Annotated[
     CheckLevel,
-    typer.Option(
-        "--level",
-        metavar="log|storage",
-        help="What to check: the logs; also whether the files of the newest version exist.",
+    Option(
+        "What to check: the logs; also whether the files of the newest version exist.",
+        "log|storage",
+        shows_default=True,
     ),
 ]
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from deltacli.cli.confirmation import confirmed
 from deltacli.cli.options.common_options import DryRunOption, YesOption
 from deltacli.cli.options.run import Run
 from deltacli.cli.options.sharing import SHARES, ConfigurationOption, read_shares
 from deltacli.cli.terminal.shell import quoted
 from deltacli.errors import UsageError
+from deltacli.request_fields import Option
 from deltacli.units import format_duration, parse_duration
 
 if TYPE_CHECKING:
@@ -23,11 +22,8 @@ EXIT_CODES = (0, 2, 4, 7, 70)
 
 OverlapOption = Annotated[
     str | None,
-    typer.Option(
-        "--overlap",
-        metavar="DURATION",
-        help="How long old keys are accepted; 0s ends them. As long as tokens and URLs are valid by default.",
-        show_default=False,
+    Option(
+        "How long old keys are accepted; 0s ends them. As long as tokens and URLs are valid by default.", "DURATION"
     ),
 ]
 

@@ -8,8 +8,6 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.asked import Asked
 from deltacli.cli.options.common_options import DryRunOption, TimestampOption, VersionOption
@@ -22,6 +20,7 @@ from deltacli.cli.terminal.output import directory_of, require_directory, requir
 from deltacli.cli.terminal.shell import again, again_with, again_without, quoted
 from deltacli.cli.terminal.term import detect_terminal
 from deltacli.errors import DeltacliError, Refused, StorageFailed, UsageError
+from deltacli.request_fields import Option
 from deltacli.sharing.pulling.row_pull import RowRequest
 from deltacli.units import format_size, plural
 
@@ -48,38 +47,25 @@ class VerifyChoice(StrEnum):
     DATA = "data"
 
 
-ToOption = Annotated[
-    str,
-    typer.Option(
-        "--to",
-        metavar="DIR|FILE",
-        help="Directory of the local table, or file or directory of rows.",
-        show_default=False,
-    ),
-]
+ToOption = Annotated[str, Option("Directory of the local table, or file or directory of rows.", "DIR|FILE")]
 AsOption = Annotated[
     PullForm | None,
-    typer.Option(
-        "--as",
-        metavar="delta|parquet|csv|ndjson",
-        help="Form of the result.  [default: by the end of --to: .parquet, .csv, .ndjson, else delta]",
-        show_default=False,
+    Option(
+        "Form of the result.  [default: by the end of --to: .parquet, .csv, .ndjson, else delta]",
+        "delta|parquet|csv|ndjson",
+        spelled="--as",
     ),
 ]
 VerifyOption = Annotated[
     VerifyChoice | None,
-    typer.Option(
-        "--verify",
-        metavar="footers|data",
-        help="Check footers, or decode all data of each file, also of those that are there.  [default: footers]",
-        show_default=False,
+    Option(
+        "Check footers, or decode all data of each file, also of those that are there.  [default: footers]",
+        "footers|data",
     ),
 ]
-ResumeOption = Annotated[
-    bool, typer.Option("--resume", help="Finish an interrupted pull at the version that it was pulling.")
-]
+ResumeOption = Annotated[bool, Option("Finish an interrupted pull at the version that it was pulling.")]
 
-ForceOption = Annotated[bool, typer.Option("--force", help="Replace the file of --to if it exists.")]
+ForceOption = Annotated[bool, Option("Replace the file of --to if it exists.")]
 
 
 def pull(

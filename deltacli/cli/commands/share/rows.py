@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Annotated
 
-import typer
-
 from deltacli.cli.commands import rows as local
 from deltacli.cli.formats import RowFormat
 from deltacli.cli.options.asked import Asked
@@ -17,12 +15,13 @@ from deltacli.cli.options.run import Run
 from deltacli.cli.options.shared_tables import SharedTableArgument, open_shared, require_address
 from deltacli.errors import UsageError
 from deltacli.operations.read.request import ChangesRequest, ScanRequest
+from deltacli.request_fields import Option
 
 EXIT_CODES = (0, 2, 3, 4, 7, 70)
 FORMATS = RowFormat
 DEFAULT_ROWS = 10
 
-FewOption = Annotated[int, typer.Option("-n", "--limit", metavar="N", help="Number of rows shown.")]
+FewOption = Annotated[int, Option("Number of rows shown.", "N", spelled="-n --limit", shows_default=True)]
 
 
 def head(

@@ -18,6 +18,7 @@ from deltacli.cli.options.sharing import SHARES
 from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.cli.terminal.shell import quoted
 from deltacli.errors import UsageError
+from deltacli.request_fields import Option
 from deltacli.units import plural
 
 if TYPE_CHECKING:
@@ -41,32 +42,14 @@ DirectoriesArgument = Annotated[
         metavar="DIRECTORY...", help="Local tables, or directories of tables, to try it out.", show_default=False
     ),
 ]
-ConfigOption = Annotated[
-    str | None,
-    typer.Option("-c", "--config", metavar="FILE", help=f"Configuration; {SHARES} by default.", show_default=False),
-]
-HostOption = Annotated[
-    str | None, typer.Option("--host", metavar="HOST", help="Address to listen on.", show_default=False)
-]
-PortOption = Annotated[
-    int | None, typer.Option("--port", metavar="N", help="Port to listen on; 0: any free one.", show_default=False)
-]
-AdminPortOption = Annotated[
-    int | None,
-    typer.Option("--admin-port", metavar="N", help="Port of /metrics, /healthz, /readyz.", show_default=False),
-]
-WorkersOption = Annotated[int, typer.Option("--workers", metavar="N", help="Number of processes that answer requests.")]
-BehindProxyOption = Annotated[
-    bool, typer.Option("--behind-proxy", help="Accept plain HTTP from a reverse proxy, which has the certificate.")
-]
+ConfigOption = Annotated[str | None, Option(f"Configuration; {SHARES} by default.", "FILE", spelled="-c --config")]
+HostOption = Annotated[str | None, Option("Address to listen on.", "HOST")]
+PortOption = Annotated[int | None, Option("Port to listen on; 0: any free one.", "N")]
+AdminPortOption = Annotated[int | None, Option("Port of /metrics, /healthz, /readyz.", "N")]
+WorkersOption = Annotated[int, Option("Number of processes that answer requests.", "N", shows_default=True)]
+BehindProxyOption = Annotated[bool, Option("Accept plain HTTP from a reverse proxy, which has the certificate.")]
 ProfileOption = Annotated[
-    str | None,
-    typer.Option(
-        "--profile",
-        metavar="FILE",
-        help="With DIRECTORY: write the profile there, readable by you only, instead of stdout.",
-        show_default=False,
-    ),
+    str | None, Option("With DIRECTORY: write the profile there, readable by you only, instead of stdout.", "FILE")
 ]
 
 

@@ -6,11 +6,10 @@ import os
 import shlex
 from typing import Annotated
 
-import typer
-
 from deltacli.cli.formats import TableFormat
 from deltacli.cli.options.run import Run
 from deltacli.errors import UsageError
+from deltacli.request_fields import Option
 
 EXIT_CODES = (0, 2, 70)
 FORMATS = TableFormat
@@ -18,9 +17,7 @@ FORMATS = TableFormat
 
 def package(
     run: Run,
-    to: Annotated[
-        str, typer.Option("--to", metavar="DIR", help="Existing directory that gets the archive.", show_default=False)
-    ],
+    to: Annotated[str, Option("Existing directory that gets the archive.", "DIR")],
 ) -> None:
     """Write the archive that executors import deltacli from, and print its path.
 
