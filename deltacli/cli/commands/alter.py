@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
-import typer
-
 from deltacli.alter_verbs import Details, Verb
 from deltacli.cli.apply_change import edit_schema
 from deltacli.cli.options.asked import Asked
@@ -18,6 +16,7 @@ from deltacli.cli.options.common_options import (
     DryRunOption,
     TableArgument,
     YesOption,
+    argument,
 )
 from deltacli.cli.options.run import Run
 from deltacli.cli.options.table_formats import Handle, ask
@@ -46,12 +45,8 @@ _OF_VERBS: Mapping[str, tuple[Verb, ...]] = {
 _OF_FILES = ("allow_lossy", "with_options")
 """Those that belong to --apply, too."""
 
-ChangeArgument = Annotated[
-    Verb | None, typer.Argument(metavar="CHANGE", help="Kind of change; see above.", show_default=False)
-]
-WordsArgument = Annotated[
-    list[str] | None, typer.Argument(metavar="WORDS...", help="Column, and what follows it.", show_default=False)
-]
+ChangeArgument = Annotated[Verb | None, argument("Kind of change; see above.", "CHANGE")]
+WordsArgument = Annotated[list[str] | None, argument("Column, and what follows it.", "WORDS...")]
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from deltacli.cli.formats import TableFormat
+from deltacli.cli.options.common_options import argument
 from deltacli.cli.options.run import Run
 from deltacli.errors import UsageError
 
@@ -22,7 +21,7 @@ SCRIPTS: Mapping[str, str] = {"bash": "deltacli.bash", "zsh": "_deltacli", "fish
 
 ShellArgument = Annotated[
     str | None,
-    typer.Argument(metavar="bash|zsh|fish", help="Shell that loads the script.", show_default=False),
+    argument("Shell that loads the script.", "bash|zsh|fish"),
 ]
 
 

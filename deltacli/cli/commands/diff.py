@@ -11,7 +11,7 @@ import typer
 
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.asked import Asked
-from deltacli.cli.options.common_options import TableArgument
+from deltacli.cli.options.common_options import TableArgument, argument
 from deltacli.cli.options.moments import corrected_timestamp, parse_timestamp
 from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.shell import again, again_with, again_with_flags
@@ -27,12 +27,10 @@ if TYPE_CHECKING:
 EXIT_CODES = (0, 1, 2, 3, 4, 7, 70)
 RUNS_ON_CLUSTER = True
 
-First = Annotated[
-    str, typer.Argument(metavar="V1|OTHER", help="Version to compare, or another table.", show_default=False)
-]
+First = Annotated[str, argument("Version to compare, or another table.", "V1|OTHER")]
 Second = Annotated[
     str | None,
-    typer.Argument(metavar="V2", help="Version to compare it with.  [default: the newest]", show_default=False),
+    argument("Version to compare it with.  [default: the newest]", "V2"),
 ]
 From = Annotated[str | None, Option("Version of TABLE, with OTHER.  [default: the newest]", "V", spelled="--from")]
 To = Annotated[str | None, Option("Version of OTHER.  [default: the newest]", "V", spelled="--to")]

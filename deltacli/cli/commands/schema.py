@@ -20,6 +20,7 @@ from deltacli.cli.options.common_options import (
     TimestampOption,
     VersionOption,
     YesOption,
+    argument,
 )
 from deltacli.cli.options.moments import parse_moment_of
 from deltacli.cli.options.run import Run
@@ -62,7 +63,7 @@ def show(run: Run, table: TableArgument, *, point: SchemaPoint) -> None:
 
 Other = Annotated[
     str | None,
-    typer.Argument(metavar="[OTHER]", help="Table to compare with.  [default: TABLE]", show_default=False),
+    argument("Table to compare with.  [default: TABLE]", "[OTHER]"),
 ]
 
 

@@ -10,11 +10,9 @@ from functools import partial
 from itertools import takewhile
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
-import typer
-
 from deltacli.cli.confirmation import require_confirmation
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.common_options import CommitMetadataOption, DryRunOption, TableArgument, YesOption
+from deltacli.cli.options.common_options import CommitMetadataOption, DryRunOption, TableArgument, YesOption, argument
 from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.interrupts import telling_commit
 from deltacli.cli.terminal.shell import again, again_with_flags, again_without, quoted_table
@@ -48,13 +46,11 @@ def properties(
     table: TableArgument,
     change: Annotated[
         PropertyChange | None,
-        typer.Argument(
-            metavar="[get|set|unset]", help="Action; without it all properties are shown.", show_default=False
-        ),
+        argument("Action; without it all properties are shown.", "[get|set|unset]"),
     ] = None,
     items: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[K=V|K]...", help="Properties to set, keys to get or to unset.", show_default=False),
+        argument("Properties to set, keys to get or to unset.", "[K=V|K]..."),
     ] = None,
     force: Annotated[bool, Option("Also set delta. keys that no known engine recognizes.")] = False,
     commit_metadata: CommitMetadataOption = None,
@@ -236,11 +232,11 @@ class FeatureChange(StrEnum):
 
 FeatureArgument = Annotated[
     FeatureChange | None,
-    typer.Argument(metavar="[add|drop]", help="Action; without it the features are shown.", show_default=False),
+    argument("Action; without it the features are shown.", "[add|drop]"),
 ]
 NamesArgument = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[NAME]...", help="Features to add, or one to drop.", show_default=False),
+    argument("Features to add, or one to drop.", "[NAME]..."),
 ]
 TruncateOption = Annotated[bool, Option("drop: delete the versions that need the feature instead of protecting them.")]
 

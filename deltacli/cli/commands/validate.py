@@ -14,6 +14,7 @@ from deltacli.cli.finding_filter import list_rules, next_command, require_known
 from deltacli.cli.formats import Content, FindingFormat
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.asked import Asked
+from deltacli.cli.options.common_options import argument
 from deltacli.cli.options.global_options import TableFormat
 from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.shell import again, again_with
@@ -33,11 +34,7 @@ _NAMED = 5
 
 TablesArgument = Annotated[
     list[str] | None,
-    typer.Argument(
-        metavar="TABLE...",
-        help="Tables, directories with tables below them, or patterns: paths or URIs.",
-        show_default=False,
-    ),
+    argument("Tables, directories with tables below them, or patterns: paths or URIs.", "TABLE..."),
 ]
 
 

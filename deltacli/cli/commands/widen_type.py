@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from deltacli.cli.apply_change import edit_schema
 from deltacli.cli.options.asked import Asked
 from deltacli.cli.options.common_options import (
@@ -14,6 +12,7 @@ from deltacli.cli.options.common_options import (
     DryRunOption,
     TableArgument,
     YesOption,
+    argument,
 )
 from deltacli.cli.options.run import Run
 from deltacli.cli.options.table_formats import ask
@@ -25,7 +24,7 @@ RUNS_ON_CLUSTER = True
 
 Changes = Annotated[
     list[str],
-    typer.Argument(metavar="COLUMN TYPE", help="Columns with their new types, in pairs.", show_default=False),
+    argument("Columns with their new types, in pairs.", "COLUMN TYPE"),
 ]
 Check = Annotated[bool, Option("Change nothing; exit 1 if a change is due, 4 if it is refused.")]
 

@@ -5,15 +5,19 @@ An option that works on tables of one format only has its mark, `OF_DELTA` or `O
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from deltacli.request_fields import COMMIT_METADATA, OF_DELTA, OF_PAIMON, Option
 
-TableArgument = Annotated[
-    str, typer.Argument(metavar="TABLE", help="Table directory: a path or URI.", show_default=False)
-]
+
+def argument(meaning: str, metavar: str) -> Any:  # Any: what typer's own function returns
+    """Return an argument whose default, if it has one, is not shown."""
+    return typer.Argument(metavar=metavar, help=meaning, show_default=False)
+
+
+TableArgument = Annotated[str, argument("Table directory: a path or URI.", "TABLE")]
 VersionOption = Annotated[int | None, Option("Use the snapshot of this version.", "N", table_format=OF_DELTA)]
 TimestampOption = Annotated[
     str | None,

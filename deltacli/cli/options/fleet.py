@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated
 
-import typer
-
+from deltacli.cli.options.common_options import argument
 from deltacli.hints import command
 from deltacli.request_fields import Option
 
 FLEET_FILE = "fleet.toml"
 
-FleetFileArgument = Annotated[
-    str, typer.Argument(metavar="FILE", help="Policy file.  [default: fleet.toml]", show_default=False)
-]
+FleetFileArgument = Annotated[str, argument("Policy file.  [default: fleet.toml]", "FILE")]
 DetailsOption = Annotated[bool, Option("Plan destructive steps exactly, as vacuum and log expire do with --dry-run.")]
 SavePlansOption = Annotated[str | None, Option("Also save these plans in a directory, for vacuum --apply.", "DIR")]
 FleetLimitOption = Annotated[

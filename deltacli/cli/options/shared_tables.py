@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from deltacli.cli.options.common_options import argument
 from deltacli.errors import UsageError
 
 if TYPE_CHECKING:
@@ -16,13 +15,11 @@ if TYPE_CHECKING:
 
 SharedTableArgument = Annotated[
     str,
-    typer.Argument(metavar="TABLE", help="Shared table: PROFILE#SHARE.SCHEMA.TABLE.", show_default=False),
+    argument("Shared table: PROFILE#SHARE.SCHEMA.TABLE.", "TABLE"),
 ]
 SharesArgument = Annotated[
     str,
-    typer.Argument(
-        metavar="SHARES", help="Profile file: PROFILE, PROFILE#SHARE or PROFILE#SHARE.SCHEMA.", show_default=False
-    ),
+    argument("Profile file: PROFILE, PROFILE#SHARE or PROFILE#SHARE.SCHEMA.", "SHARES"),
 ]
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from deltacli.cli.options.common_options import argument
 from deltacli.errors import UsageError
 from deltacli.request_fields import Option
 from deltacli.units import parse_duration
@@ -19,15 +18,11 @@ SHARES = "shares.yaml"
 ConfigurationOption = Annotated[
     str, Option("Configuration of the server.", "FILE", spelled="-c --config", shows_default=True)
 ]
-RecipientArgument = Annotated[
-    str, typer.Argument(metavar="RECIPIENT", help="Name of the recipient.", show_default=False)
-]
-OneRecipientArgument = Annotated[
-    str | None, typer.Argument(metavar="RECIPIENT", help="List only this one.", show_default=False)
-]
+RecipientArgument = Annotated[str, argument("Name of the recipient.", "RECIPIENT")]
+OneRecipientArgument = Annotated[str | None, argument("List only this one.", "RECIPIENT")]
 GrantsArgument = Annotated[
     list[str],
-    typer.Argument(metavar="GRANT...", help="SHARE, SHARE/SCHEMA or SHARE/SCHEMA/TABLE.", show_default=False),
+    argument("SHARE, SHARE/SCHEMA or SHARE/SCHEMA/TABLE.", "GRANT..."),
 ]
 GrantsOption = Annotated[
     list[str] | None, Option("SHARE, SHARE/SCHEMA or SHARE/SCHEMA/TABLE to grant. Repeatable.", "GRANT")
@@ -35,7 +30,7 @@ GrantsOption = Annotated[
 CommentOption = Annotated[str | None, Option("Remark that is listed with it.", "TEXT")]
 TokensArgument = Annotated[
     list[str] | None,
-    typer.Argument(metavar="TOKEN...", help="Ids of tokens, from share token list.", show_default=False),
+    argument("Ids of tokens, from share token list.", "TOKEN..."),
 ]
 AllTokensOption = Annotated[bool, Option("Revoke all tokens of the recipient.", spelled="--all")]
 ExpiresOption = Annotated[
@@ -47,7 +42,7 @@ OverlapOption = Annotated[
 ProfileOption = Annotated[
     str | None, Option("Write the token to this new profile file, which only you can read, and not to stdout.", "FILE")
 ]
-ProfileArgument = Annotated[str, typer.Argument(metavar="FILE", help="Profile file.", show_default=False)]
+ProfileArgument = Annotated[str, argument("Profile file.", "FILE")]
 
 DEFAULT_LIFETIME = "90d"
 DEFAULT_OVERLAP = "24h"

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from deltacli.cli.options.common_options import argument
 from deltacli.cli.options.fleet import FLEET_FILE, FleetFileArgument, fleet_command
 from deltacli.cli.options.run import Run
 from deltacli.cli.options.starting_file import find_tables, require_new, write_new
@@ -22,7 +23,7 @@ _EXISTS = "fleet.exists"
 
 def init(
     run: Run,
-    directory: Annotated[str, typer.Argument(metavar="DIR", help="Directory or URI with the tables.")],
+    directory: Annotated[str, argument("Directory or URI with the tables.", "DIR")],
     file: FleetFileArgument = FLEET_FILE,
     force: Annotated[bool, Option("Replace an existing policy file.")] = False,
 ) -> None:

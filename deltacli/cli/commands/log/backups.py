@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from deltacli.cli.confirmation import require_confirmation
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.common_options import DryRunOption, TableArgument, YesOption
+from deltacli.cli.options.common_options import DryRunOption, TableArgument, YesOption, argument
 from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.cli.terminal.shell import again_without, quoted_table
@@ -20,9 +18,7 @@ if TYPE_CHECKING:
 
 EXIT_CODES = (0, 2, 3, 4, 6, 7, 70)
 
-DestinationArgument = Annotated[
-    str, typer.Argument(metavar="DEST", help="Directory of the backup: a path or URI.", show_default=False)
-]
+DestinationArgument = Annotated[str, argument("Directory of the backup: a path or URI.", "DEST")]
 
 
 def backup(
@@ -70,9 +66,7 @@ def backup(
     run.say_next(f"deltacli log restore {quoted_table(table)} {quoted_table(dest)} --dry-run")
 
 
-SourceArgument = Annotated[
-    str, typer.Argument(metavar="SRC", help="Directory of the backup: a path or URI.", show_default=False)
-]
+SourceArgument = Annotated[str, argument("Directory of the backup: a path or URI.", "SRC")]
 
 
 def restore(

@@ -6,10 +6,8 @@ import json
 import re
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from deltacli.cli.formats import JSON, TableFormat
-from deltacli.cli.options.common_options import TableArgument, TimestampOption
+from deltacli.cli.options.common_options import TableArgument, TimestampOption, argument
 from deltacli.cli.options.moments import chosen_version, parse_moment_of
 from deltacli.cli.options.run import Run
 from deltacli.errors import UsageError
@@ -23,9 +21,7 @@ EXIT_CODES = (0, 2, 3, 7, 70)
 FORMATS = TableFormat
 
 
-VersionArgument = Annotated[
-    int | None, typer.Argument(metavar="VERSION", help="Version whose actions are written.", show_default=False)
-]
+VersionArgument = Annotated[int | None, argument("Version whose actions are written.", "VERSION")]
 ActionsOption = Annotated[str | None, Option("Only actions of these kinds.", "A,B,…")]
 CheckpointOption = Annotated[bool, Option("Write the actions of the checkpoint even if there is a commit.")]
 PrettyOption = Annotated[bool, Option("Indent the JSON of each action, for reading.")]

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from deltacli.cli.options.common_options import argument
 from deltacli.cli.options.run import Run
 from deltacli.cli.options.sharing import SHARES, ConfigurationOption, read_shares
 from deltacli.cli.options.starting_file import find_tables, require_new, whole, write_new
@@ -24,9 +25,7 @@ _EXISTS = "share.target-exists"
 
 def init(
     run: Run,
-    directories: Annotated[
-        list[str], typer.Argument(metavar="DIRECTORY...", help="Tables, or directories of tables: paths or URIs.")
-    ],
+    directories: Annotated[list[str], argument("Tables, or directories of tables: paths or URIs.", "DIRECTORY...")],
     config: ConfigurationOption = SHARES,
     force: Annotated[bool, Option("Replace an existing configuration.")] = False,
 ) -> None:

@@ -10,9 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from deltacli.cli.formats import TableFormat
+from deltacli.cli.options.common_options import argument
 from deltacli.cli.options.run import Run
 from deltacli.cli.options.sharing import SHARES
 from deltacli.cli.terminal.interrupts import Interrupted
@@ -38,9 +37,7 @@ _MOST_NAMED = 10
 
 DirectoriesArgument = Annotated[
     list[str] | None,
-    typer.Argument(
-        metavar="DIRECTORY...", help="Local tables, or directories of tables, to try it out.", show_default=False
-    ),
+    argument("Local tables, or directories of tables, to try it out.", "DIRECTORY..."),
 ]
 ConfigOption = Annotated[str | None, Option(f"Configuration; {SHARES} by default.", "FILE", spelled="-c --config")]
 HostOption = Annotated[str | None, Option("Address to listen on.", "HOST")]

@@ -27,6 +27,7 @@ from deltacli.cli.finding_filter import (
 )
 from deltacli.cli.formats import Content, FindingFormat
 from deltacli.cli.invocation import invocation
+from deltacli.cli.options.common_options import argument
 from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.output import require_target
 from deltacli.cli.terminal.shell import again_with
@@ -217,11 +218,7 @@ class ConformanceChecker:
 
 ServerArgument = Annotated[
     str | None,
-    typer.Argument(
-        metavar="ADDRESS",
-        help="URL of a server, with --profile, or PROFILE[#SHARE[.SCHEMA[.TABLE]]].",
-        show_default=False,
-    ),
+    argument("URL of a server, with --profile, or PROFILE[#SHARE[.SCHEMA[.TABLE]]].", "ADDRESS"),
 ]
 
 
