@@ -3,65 +3,56 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from deltacli.cli.apply_change import SchemaEdit
-from deltacli.cli.render.columns import Column
 from deltacli.cli.render.sections import Section, refused
-from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, line_of
+from deltacli.cli.results import Outcome
 from deltacli.cli.terminal.shell import quoted_table
-from deltacli.cli.terminal.term import Style, Terminal
-from deltacli.documents import envelope
+from deltacli.cli.terminal.term import Style
 from deltacli.operations.paimon.alter import AlterOutcome, AlterRequest, execute_alter, plan_alter, refusal_of
 from deltacli.paimon.casts import Loss
 from deltacli.paimon.schema_changes import Change, ChangeKind, dotted, sentence
+from deltacli.typing import JsonObject
 
 if TYPE_CHECKING:
     from deltacli.operations.table.handle import TableHandle
 
 
-@dataclass
-class AlterResult(Result):
-    """The next version of a schema. `command` is the one that was given: `alter` or `widen-type`."""
+_COLUMNS = ("kind", "field", "fieldId", "class", "cast", "change")
 
-    outcome: AlterOutcome
-    command: str
-    is_dry: bool
 
-    def document(self) -> Document:
-        fields = envelope(f"deltacli.{self.command}", self.outcome.table, complete=True, table_format="paimon")
-        return Document(fields | self.outcome.as_json(dry_run=self.is_dry))
+def _result(outcome: AlterOutcome, command: str, *, is_dry: bool) -> Outcome:
+    """Return the next version of a schema as a result. `command` is the one that was given: `alter` or `widen-type`."""
+    return Outcome(
+        command,
+        outcome.table,
+        outcome.as_json(dry_run=is_dry),
+        lambda: _sections(outcome, is_dry=is_dry),
+        map(_row, outcome.changes),
+        _COLUMNS,
+        line="alter",
+        table_format="paimon",
+    )
 
-    def lines(self, emit: Emit) -> bool:
-        content = {"table": self.outcome.table, **self.outcome.as_json(dry_run=self.is_dry)}
-        emit(line_of(content, "alter"))
-        return True
 
-    def grid(self) -> Grid:
-        columns: list[Column[Change]] = [
-            Column("kind", lambda change: change.kind.value),
-            Column("field", _named),
-            Column("fieldId", lambda change: change.field_id),
-            Column("class", lambda change: change.loss.value),
-            Column("cast", lambda change: change.cast),
-            Column("change", sentence),
-        ]
-        return RowGrid(columns, self.outcome.changes)
+def _row(change: Change) -> JsonObject:
+    values = (change.kind.value, _named(change), change.field_id, change.loss.value, change.cast, sentence(change))
+    return dict(zip(_COLUMNS, values, strict=True))
 
-    def sections(self, _terminal: Terminal) -> Sequence[Section]:
-        outcome = self.outcome
-        if outcome.is_noop:
-            said = f"{outcome.table}, schema {outcome.before.id}, is already as requested"
-            return [Section("nothing to do", [said])]
-        return [
-            Section("table", [outcome.table]),
-            Section("branch", [outcome.request.branch] if outcome.request.branch != "main" else []),
-            Section("schema", [_schema_line(outcome, is_dry=self.is_dry)]),
-            Section("changes", list(_changes(outcome))),
-            Section("warnings", [message for _, message in outcome.warnings], Style.PROBLEM),
-            refused(_refusal(outcome)),
-        ]
+
+def _sections(outcome: AlterOutcome, *, is_dry: bool) -> list[Section]:
+    if outcome.is_noop:
+        said = f"{outcome.table}, schema {outcome.before.id}, is already as requested"
+        return [Section("nothing to do", [said])]
+    return [
+        Section("table", [outcome.table]),
+        Section("branch", [outcome.request.branch] if outcome.request.branch != "main" else []),
+        Section("schema", [_schema_line(outcome, is_dry=is_dry)]),
+        Section("changes", list(_changes(outcome))),
+        Section("warnings", [message for _, message in outcome.warnings], Style.PROBLEM),
+        refused(_refusal(outcome)),
+    ]
 
 
 def _named(change: Change) -> str | None:
@@ -112,7 +103,7 @@ def altering(table: TableHandle, name: str, request: AlterRequest, command: str)
         is_noop=lambda planned: planned.is_noop,
         refusal=lambda planned: None if planned.refusal is None else refusal_of(planned),
         question=lambda planned: f"change the schema of {table.uri}: {_in_words(planned.changes)}",
-        result=lambda planned, is_dry: AlterResult(planned, command, is_dry),
+        result=lambda planned, is_dry: _result(planned, command, is_dry=is_dry),
         next=lambda made: None if made.committed is None else history,
         overrides={"alter.lossy": "--allow-lossy", "alter.in-options": "--with-options"},
     )

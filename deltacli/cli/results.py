@@ -168,9 +168,11 @@ class Outcome(Result):
     """Draws the result on a terminal; None: as its sections."""
     line: str | None = None
     """The type of its line; None: the kind."""
+    table_format: str = "delta"
 
     def document(self) -> Document:
-        return Document(envelope(f"deltacli.{self.kind}", self.table, complete=True) | dict(self.content))
+        fields = envelope(f"deltacli.{self.kind}", self.table, complete=True, table_format=self.table_format)
+        return Document(fields | dict(self.content))
 
     def lines(self, emit: Emit) -> bool:
         emit(line_of({"table": self.table, **self.content}, self.line or self.kind))

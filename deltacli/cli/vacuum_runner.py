@@ -9,7 +9,7 @@ from deltacli.cli.confirmation import now_is_ahead, require_confirmation, requir
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.common_options import BranchOption, DryRunOption, YesOption
 from deltacli.cli.options.run import Run
-from deltacli.cli.render.sections import Section
+from deltacli.cli.render.sections import Section, file_amount
 from deltacli.cli.results import Outcome
 from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.cli.terminal.output import require_target
@@ -293,7 +293,6 @@ def _refused(plan: VacuumPlan, way_out: str | None) -> Refused:
 
 
 def _hint_past(override: str, way_out: str | None) -> str:
-    """Return the command that overrides a guard."""
     if way_out is not None:
         return way_out.format(override=override)
     option, _, value = override.partition(" ")
@@ -336,7 +335,7 @@ def _purge_sections(plan: PurgePlan, outcome: PurgeOutcome | None) -> list[Secti
     if plan.due:
         times = [due.mark[1] for due in plan.due]
         spans = " to ".join(dict.fromkeys(f"{format_moment(moment)} UTC" for moment in (min(times), max(times))))
-        amount = f"{plural(plan.files, 'file')}, {format_size(plan.size_bytes)}"
+        amount = file_amount(plan.files, plan.size_bytes)
         planned = f"{amount}, of {plural(len(plan.due), 'plan')}: {spans}"
     return [
         Section("table", [plan.table]),

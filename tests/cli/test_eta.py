@@ -17,7 +17,7 @@ from jsonschema import Draft202012Validator
 
 from deltacli import open_table
 from deltacli.cli.options.cluster import LongJobs
-from deltacli.cli.terminal.progress import BarPainter, JsonPainter, LiveProgress
+from deltacli.cli.terminal.progress import BarPainter, JsonPainter, LiveProgress, Painter
 from deltacli.cli.terminal.steps import Shown
 from deltacli.operations.validate.foresight import READING_FOOTERS, READING_ROWS
 from tests.cli.test_progress import SCHEMA, Paper, Watch
@@ -27,17 +27,11 @@ from tests.support.builder import TableBuilder
 TRACES: dict[str, list[list[Any]]] = json.loads(Path(__file__).with_name("eta_traces.json").read_text())
 
 
-class Blank:
-    """A painter that is told nothing."""
+class Blank(Painter):
+    """A painter that draws nothing."""
 
     delay = interval = 0.0
     tells_steps = False
-
-    def begin(self, shown: Shown) -> None: ...
-    def show(self, steps: object) -> None: ...
-    def notice(self, text: str) -> None: ...
-    def end(self, shown: Shown) -> None: ...
-    def hide(self) -> None: ...
 
 
 def replay(trace: list[list[Any]], look: Callable[[float, list[Shown]], None]) -> None:

@@ -147,13 +147,14 @@ def convert(
       deltacli schema convert ./paimon_tbl --tag first --to ddl --yes
       deltacli schema convert part-0.parquet --to paimon
     """
-    from deltacli.cli.render.schemas.conversion import ConversionResult, LossesResult
+    from deltacli.cli.render.schemas.conversion import ConversionResult
     from deltacli.operations.schemas.convert import convert_schema
 
     found = convert_schema(point.describe(run, table), to, now_ms=run.clock())
     if found.lost:
         what = f"write the schema as {to} without {plural(len(found.lost), 'part')} of it"
-        require_confirmation(run, what, yes=yes, show_plan=lambda: run.write(LossesResult(found)))
+        lost = ConversionResult(found, with_result=False)
+        require_confirmation(run, what, yes=yes, show_plan=lambda: run.write(lost))
     if run.format.is_for_eyes:
         for loss in found.losses:
             run.note(f"note: {loss.sentence}")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from deltacli.cli.options.configuration import Variable, one_of, parse_pair, plain_or_file
+from deltacli.cli.options.configuration import Variable, configured, parse_pair, plain_or_file
 from deltacli.errors import UsageError
 from deltacli.progress import SILENT, Plan, Progress, Step, WeighedStep, planned, weighed
 from deltacli.request_fields import option
@@ -48,12 +48,7 @@ def settle_engine(given: ClusterOptions, settings: JsonObject, configuration: st
     A master, a server or a setting of Spark on the command line needs `--engine spark`; elsewhere they are defaults for
     runs that choose it. Raises UsageError.
     """
-    choice = (
-        given.engine
-        or one_of(EngineChoice, Variable.ENGINE.read(), Variable.ENGINE)
-        or one_of(EngineChoice, settings.get("engine"), f"engine {configuration}")
-        or EngineChoice.EMBEDDED
-    )
+    choice = given.engine or configured(EngineChoice, Variable.ENGINE, settings, configuration) or EngineChoice.EMBEDDED
     if choice is EngineChoice.EMBEDDED:
         spark = {"--master": given.master, "--remote": given.remote, "--spark-conf": given.spark_conf}
         named = next((name for name, value in spark.items() if value), None)

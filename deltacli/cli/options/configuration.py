@@ -126,6 +126,14 @@ def one_of(choices: type[Any], value: object, where: str) -> Any:  # Any: a memb
         raise UsageError(f"{where} is {value!r}{meant}", facts={"expected": ", ".join(expected)}) from None
 
 
+def configured(choices: type[Any], variable: Variable, settings: Mapping[str, Toml], configuration: str) -> Any:
+    """Return the choice of the environment, else that of the configuration, whose key is called like the variable; None
+    for neither. Raises UsageError.
+    """
+    key = variable.removeprefix("DELTACLI_").lower()
+    return one_of(choices, variable.read(), variable) or one_of(choices, settings.get(key), f"{key} {configuration}")
+
+
 def _asked(word: str, known: Iterable[str]) -> str:
     near = nearest_name(word, sorted(known))
     return "" if near is None else f"; did you mean {near}?"

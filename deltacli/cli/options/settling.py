@@ -26,6 +26,7 @@ from deltacli.cli.invocation import invocation
 from deltacli.cli.options.asked import declared, given_of_one_format, made_of, options_of, parameter_of
 from deltacli.cli.options.configuration import (
     Variable,
+    configured,
     one_of,
     parse_storage_option,
     read_configuration,
@@ -161,7 +162,8 @@ def make_run(
     in_environment = one_of(ColourChoice, Variable.COLOR.read(), Variable.COLOR)
     in_settings = one_of(ColourChoice, settings.get("color"), f"color {configuration}")
     colours = options.colour or in_environment or in_settings or ColourChoice.AUTO
-    shows = _progress_choice(options.progress, settings, configuration)
+    shows = options.progress or configured(ProgressChoice, Variable.PROGRESS, settings, configuration)
+    shows = shows or ProgressChoice.AUTO
     is_json = wished in FORMATS and FORMATS[wished].errors_are_json
     logs = options.log_format or (LogFormat.JSON if is_json else LogFormat.TEXT)
     invocation.log_is_json, invocation.verbosity = logs is LogFormat.JSON, options.verbose
@@ -254,18 +256,6 @@ def _require_readable(formats: type[StrEnum], output_format: StrEnum | None, *, 
         )
 
 
-def _progress_choice(
-    given: ProgressChoice | None, settings: Mapping[str, Any], configuration: str
-) -> ProgressChoice:  # Any: TOML values
-    """Return the kind of progress from the option, the environment or the configuration file. Raises UsageError."""
-    return (
-        given
-        or one_of(ProgressChoice, Variable.PROGRESS.read(), Variable.PROGRESS)
-        or one_of(ProgressChoice, settings.get("progress"), f"progress {configuration}")
-        or ProgressChoice.AUTO
-    )
-
-
 def _storage_options(settings: Mapping[str, Toml], given: list[str] | None) -> dict[str, str]:
     """Return the options of the store; the command line overrides the configuration. Raises UsageError."""
     return {**settings.get("storage_options", {}), **dict(map(parse_storage_option, given or []))}
@@ -318,12 +308,7 @@ def _wished_format(
     """Return the requested format, which may be one that the command does not have. Raises UsageError."""
     # A command with a single format ignores the default for all commands, but its errors follow it.
     defaults = EveryFormat if len(formats) == 1 else formats
-    return str(
-        given
-        or one_of(defaults, Variable.FORMAT.read(), Variable.FORMAT)
-        or one_of(defaults, settings.get("format"), f"format {configuration}")
-        or "table"
-    )
+    return str(given or configured(defaults, Variable.FORMAT, settings, configuration) or "table")
 
 
 def _start_progress(choice: ProgressChoice, *, colour: bool) -> Progress:

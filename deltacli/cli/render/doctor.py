@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, BinaryIO
 
 from deltacli.cli.render.columns import Column
-from deltacli.cli.render.sections import Section
+from deltacli.cli.render.sections import Section, file_amount
 from deltacli.cli.render.text_form import write_sections
 from deltacli.cli.results import Listing
 from deltacli.cli.terminal.term import Style, Terminal
@@ -31,7 +31,25 @@ def document_fields(kind: str, table: str, content: JsonObject, *, is_complete: 
 class DoctorResult(Listing[JsonObject]):
     """The sections of the store, a table, and the findings."""
 
-    below: Sequence[Section] = ()
+    def __init__(
+        self,
+        kind: str,
+        table: str,
+        content: JsonObject,
+        noun: str,
+        columns: Sequence[Column[JsonObject]],
+        items: Sequence[JsonObject],
+        said: Sequence[Section],
+        below: Sequence[Section],
+        *,
+        is_complete: bool = True,
+    ) -> None:
+        fields = document_fields(kind, table, content, is_complete=is_complete)
+        last = {"type": kind, "table": table, **content}
+        super().__init__(
+            fields, f"doctor-{noun}", items, columns, items, items_name=f"{noun}s", last=last, said=lambda _: said
+        )
+        self.below = below
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
         write_sections(sink, terminal, self.sections(terminal))
@@ -75,19 +93,8 @@ def access_result(report: AccessReport) -> DoctorResult:
         Column("needs", lambda one: " ".join(one["needs"]), priority=3, folds=True, least=20),
         Column("missing", lambda one: " ".join(one["missing"]), priority=2, folds=True),
     ]
-    said = _sections(report)
-    result = DoctorResult(
-        document_fields("doctor-access", report.table, content),
-        "doctor-command",
-        items,
-        columns,
-        items,
-        items_name="commands",
-        last={"type": "doctor-access", "table": report.table, **content},
-        said=lambda _: said,
-    )
-    result.below = finding_sections(report.findings, _verdict(report))
-    return result
+    below = finding_sections(report.findings, _verdict(report))
+    return DoctorResult("doctor-access", report.table, content, "command", columns, items, _sections(report), below)
 
 
 def _verdict(report: AccessReport) -> str:
@@ -137,19 +144,9 @@ def storage_result(report: StorageReport) -> DoctorResult:
     said.append(
         Section("scratch files", [f"names that begin with {report.scratch}" if report.dry_run else report.scratch])
     )
-    result = DoctorResult(
-        document_fields("doctor-storage", report.table, content, is_complete=report.is_complete),
-        "doctor-probe",
-        items,
-        columns,
-        items,
-        items_name="probes",
-        last={"type": "doctor-storage", "table": report.table, **content},
-        said=lambda _: said,
-    )
-    if not report.dry_run:
-        result.below = finding_sections(report.findings, _GOOD if report.is_complete else _UNSURE)
-    return result
+    below = [] if report.dry_run else finding_sections(report.findings, _GOOD if report.is_complete else _UNSURE)
+    kind, is_complete = "doctor-storage", report.is_complete
+    return DoctorResult(kind, report.table, content, "probe", columns, items, said, below, is_complete=is_complete)
 
 
 def _storage_style(item: JsonObject) -> Style:
@@ -230,7 +227,7 @@ def sections_of(content: JsonObject, uri: str) -> Iterator[Section]:
 
 def _files(found: JsonObject) -> str:
     rows = "unknown number of rows" if found["rows"] is None else plural(found["rows"], "row")
-    said = f"{plural(found['count'], 'file')}, {format_size(found['sizeBytes'])}, {rows}"
+    said = f"{file_amount(found['count'], found['sizeBytes'])}, {rows}"
     if found["count"]:
         said += f"; median {format_size(found['medianBytes'])}"
     if found["smallFiles"]:
@@ -279,7 +276,7 @@ def _log(found: JsonObject) -> str:
     if found["checkpointVersion"] is not None:
         since = f"after checkpoint {found['checkpointVersion']}"
     behind = f"{plural(found['commitsBehind'], 'commit')} {since}"
-    return f"{plural(found['files'], 'file')}, {format_size(found['sizeBytes'])}; {behind}"
+    return f"{file_amount(found['files'], found['sizeBytes'])}; {behind}"
 
 
 def _growth(found: JsonObject | None) -> Iterator[str]:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from deltacli.cli.render.columns import Column, item_columns
-from deltacli.cli.render.sections import Section, refused
+from deltacli.cli.render.sections import Section, file_amount, refused
 from deltacli.cli.results import Listing
 from deltacli.cli.terminal.term import Style
 from deltacli.documents import dumps, envelope
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from deltacli.operations.log.expire import ExpiryPlan, ExpiryRefusal
     from deltacli.operations.log.expire_deleting import ExpiredFile, ExpiryOutcome
     from deltacli.operations.log.log_backup import BackupResult
-    from deltacli.operations.log.log_copy import LogAmount
     from deltacli.operations.log.log_restore import RestorePlan
 
 
@@ -224,11 +223,11 @@ def _begins(plan: ExpiryPlan) -> str:
 
 
 def _expired_lines(plan: ExpiryPlan) -> list[str]:
-    total = f"{plural(len(plan.files), 'file')}, {format_size(plan.size_bytes)}"
+    total = file_amount(len(plan.files), plan.size_bytes)
     by_kind = plan.as_json()["candidates"]["byKind"]
     width = max(len(kind) for kind in by_kind)
     rows = [
-        f"{kind:<{width}}  {plural(totals['files'], 'file')}, {format_size(totals['sizeBytes'])}"
+        f"{kind:<{width}}  {file_amount(totals['files'], totals['sizeBytes'])}"
         for kind, totals in sorted(by_kind.items())
     ]
     return [total, *rows]
@@ -240,7 +239,7 @@ def _versions(plan: ExpiryPlan) -> str:
 
 
 def _deleted(outcome: ExpiryOutcome) -> str:
-    parts = [f"{plural(outcome.deleted, 'file')}, {format_size(outcome.deleted_bytes)}"]
+    parts = [file_amount(outcome.deleted, outcome.deleted_bytes)]
     if outcome.missing:
         parts.append(f"{outcome.missing:,} already missing")
     if outcome.failed:
@@ -318,8 +317,8 @@ def restore_result(plan: RestorePlan, *, dry_run: bool) -> Listing[JsonObject]:
         Section(add, list(_some(plan, Action.ADD)), Style.GOOD),
         Section(replace, list(_some(plan, Action.REPLACE)) if plan.amount(Action.REPLACE).files else [], Style.CHANGED),
         Section("differ", [*_some(plan, Action.KEEP), "and stay as they are in the log"] if kept.files else []),
-        Section("unchanged", [_text(plan.unchanged)]),
-        Section("only in log", [_text(plan.only_in_log)] if plan.only_in_log.files else []),
+        Section("unchanged", [file_amount(*plan.unchanged)]),
+        Section("only in log", [file_amount(*plan.only_in_log)] if plan.only_in_log.files else []),
     ]
     return _listing("log-restore", plan.table, plan.as_json(dry_run=dry_run), plan.items(), sections)
 
@@ -347,15 +346,11 @@ def _backup(uri: str, listed: BackupList) -> str:
 def _some(plan: RestorePlan, action: str) -> Iterator[str]:
     """How many files, then the first of them."""
     files = [item.file for item in (*plan.writes, *plan.kept) if item.action == action]
-    yield f"{plural(len(files), 'file')}, {format_size(sum(file.size_bytes for file in files))}"
+    yield file_amount(len(files), sum(file.size_bytes for file in files))
     yield from (f"  {file.name}" for file in sorted(files)[:_LISTED])
     if len(files) > _LISTED:
         yield f"  and {len(files) - _LISTED:,} more: --json shows all"
 
 
-def _text(amount: LogAmount) -> str:
-    return f"{plural(amount.files, 'file')}, {format_size(amount.size_bytes)}"
-
-
 def _amount(value: Mapping[str, int]) -> str:
-    return f"{plural(value['count'], 'file')}, {format_size(value['sizeBytes'])}"
+    return file_amount(value["count"], value["sizeBytes"])

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from deltacli.cli.render.sections import Section, refused
+from deltacli.cli.render.sections import Section, file_amount, refused
 from deltacli.cli.results import Outcome
 from deltacli.cli.terminal.term import Style
 from deltacli.delta.protocol.property_values import deleted_file_retention_ms
@@ -73,15 +73,15 @@ def _sections(plan: OptimizePlan, outcome: OptimizeOutcome | None) -> Iterator[S
     yield Section("z-order by", list(_names(plan.z_order_by)))
     yield Section("cluster by", list(_names(plan.cluster_by)))
     if outcome is None:
-        yield Section("would rewrite", [_amount(chosen.files, chosen.size_bytes)])
+        yield Section("would rewrite", [file_amount(chosen.files, chosen.size_bytes)])
         yield Section("into", [f"{plural(chosen.outputs, 'file')} of up to {format_size(plan.rules.target_bytes)}"])
         yield Section("would purge", list(_vectors(chosen.vectors)))
         yield Section("commits", [format_count(len(plan.groups))])
         yield Section("a query opens", [_per_query(plan)])
         yield Section("takes", list(_time(plan)))
     else:
-        yield Section("rewrote", [_amount(outcome.files_removed, outcome.bytes_removed)])
-        yield Section("into", [_amount(outcome.files_added, outcome.bytes_added)])
+        yield Section("rewrote", [file_amount(outcome.files_removed, outcome.bytes_removed)])
+        yield Section("into", [file_amount(outcome.files_added, outcome.bytes_added)])
         yield Section("rows", [format_count(outcome.rows)])
         yield Section("purged", list(_vectors(outcome.vectors)))
         yield Section("commits", [_commits(outcome)])
@@ -94,10 +94,6 @@ def _sections(plan: OptimizePlan, outcome: OptimizeOutcome | None) -> Iterator[S
         is_in_error = bool(outcome.refused) and not outcome.refused[0].code.startswith("optimize.")
         yield refused(_refused(outcome.refused), in_error=int(is_in_error))
         yield Section("left behind", outcome.left_behind[:_NAMED], Style.PROBLEM)
-
-
-def _amount(files: int, size_bytes: int) -> str:
-    return f"{plural(files, 'file')}, {format_size(size_bytes)}"
 
 
 def _names(columns: list[str]) -> Iterator[str]:

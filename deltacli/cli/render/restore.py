@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from deltacli.cli.render.sections import Section, refused
+from deltacli.cli.render.sections import Section, file_amount, refused
 from deltacli.cli.results import Grid, Outcome, grid_of
 from deltacli.cli.terminal.term import Style
 from deltacli.operations.restore.changed_files import COLUMNS, changed_files
@@ -76,7 +76,7 @@ def amount_text(amount: Amount) -> str:
     if not amount.files:
         return "nothing"
     rows = "unknown rows" if amount.rows is None else plural(amount.rows, "row")
-    return f"{plural(amount.files, 'file')}, {format_size(amount.size_bytes)}, {rows}"
+    return f"{file_amount(amount.files, amount.size_bytes)}, {rows}"
 
 
 def _moment(plan: RestorePlan) -> str:
@@ -112,7 +112,7 @@ def _problems(plan: RestorePlan) -> Iterator[str]:
 def _brought(plan: RestorePlan) -> Iterator[str]:
     if plan.brought is not None:
         names = ", ".join(plan.brought.names)
-        yield f"{plural(plan.brought.count, 'file')}, {format_size(plan.brought.size_bytes)}, from {names}"
+        yield f"{file_amount(plan.brought.count, plan.brought.size_bytes)}, from {names}"
 
 
 _ABOVE = ("table", "version", "restore", "limited to")

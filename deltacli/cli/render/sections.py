@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from deltacli.cli.terminal.term import Style
 from deltacli.patterns import pattern
+from deltacli.units import format_size, plural
 
 NOT_THE_NEWEST = "commits are missing from the log, so this is not about the newest version"
 """What is said of an answer about an older version; the error says more."""
@@ -22,6 +23,11 @@ class Section(NamedTuple):
     style: Style = Style.PLAIN
     repeated: int = 0
     """How many of the lines the error says as well that follows on stderr."""
+
+
+def file_amount(files: int, size_bytes: int) -> str:
+    """Return a number of files and their size: `2 files, 3.2 MiB`."""
+    return f"{plural(files, 'file')}, {format_size(size_bytes)}"
 
 
 def refused(lines: Iterable[str], *, in_error: int = 1) -> Section:

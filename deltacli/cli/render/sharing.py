@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from deltacli.cli.render.columns import Column, item_columns
-from deltacli.cli.render.sections import Section
+from deltacli.cli.render.sections import Section, file_amount
 from deltacli.cli.render.text_form import write_sections
 from deltacli.cli.results import Listing, Outcome
 from deltacli.cli.terminal.term import Style, Terminal
@@ -300,7 +300,7 @@ def _row_sections(table: str, written: WrittenRows) -> Sequence[Section]:
         files = f"{plural(written.files, 'file')} to read, {format_size(written.size_bytes)}"
     else:
         rows = plural(written.rows or 0, "row")
-        files = f"{rows} in {plural(written.files, 'file')}, {format_size(written.size_bytes)}"
+        files = f"{rows} in {file_amount(written.files, written.size_bytes)}"
     return [
         Section("table", [table]),
         Section("target", [written.target]),

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from deltacli.cli.render.sections import Section
+from deltacli.cli.render.sections import Section, file_amount
 from deltacli.cli.results import Document, Emit, Grid, Result, field_grid, line_of
 from deltacli.cli.terminal.shell import quoted_table
 from deltacli.cli.terminal.term import Style, Terminal
@@ -144,7 +144,7 @@ def _files(summary: SnapshotSummary) -> list[str]:
     else:
         unknown = plural(counts.files_without_records, "file")
         rows = f"{plural(counts.records, 'record')} counted, {unknown} without a record count"
-    lines = [f"{plural(counts.count, 'file')}, {format_size(counts.size_bytes)}, {rows}"]
+    lines = [f"{file_amount(counts.count, counts.size_bytes)}, {rows}"]
     if counts.deletion_vectors:
         deleted = plural(counts.deleted_rows, "row")
         lines.append(f"{plural(counts.deletion_vectors, 'file')} with a deletion vector, {deleted} deleted")

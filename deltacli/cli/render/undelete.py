@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
-from deltacli.cli.render.sections import Section, refused
+from deltacli.cli.render.sections import Section, file_amount, refused
 from deltacli.cli.results import BatchGrid, Document, Emit, EncodedItems, Grid, Result, draw_if_drawn, line_of
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.documents import envelope
 from deltacli.operations.recover.plan import MISSING, PLANNED, RESTORED
 from deltacli.operations.recover.verify import other_size
 from deltacli.typing import Json, JsonObject, RecordBatch
-from deltacli.units import format_ranges, format_size, plural
+from deltacli.units import format_ranges, plural
 
 if TYPE_CHECKING:
     from deltacli.cli.render.terminal.console import Canvas
@@ -80,7 +80,7 @@ def _sections(plan: UndeletePlan, restored: Journal | None) -> list[Section]:
     return [
         Section("table", [plan.table + _before_it(plan)]),
         Section("version", [version + _before(plan)]),
-        Section("needed", [_amount(plan.needed.files, plan.needed.size_bytes)]),
+        Section("needed", [file_amount(plan.needed.files, plan.needed.size_bytes)]),
         Section(verb, back, Style.GOOD if found.files else Style.PLAIN),
         Section("files", list(_returning_files(plan))),
         Section(replaced, list(_replaced_files(plan)), Style.WARNING),
@@ -123,9 +123,9 @@ def _by_kind(plan: UndeletePlan, state: str) -> dict[tuple[str, str], tuple[int,
 
 
 def _kinds(plan: UndeletePlan, *, is_done: bool) -> Iterator[str]:
-    yield f"{_amount(*plan.found)}{', verified' if is_done else ''}"
+    yield f"{file_amount(*plan.found)}{', verified' if is_done else ''}"
     for (kind, source), (files, size_bytes) in _by_kind(plan, PLANNED).items():
-        yield f"  {kind}: {_amount(files, size_bytes)}, from {source}"
+        yield f"  {kind}: {file_amount(files, size_bytes)}, from {source}"
 
 
 def _returning_files(plan: UndeletePlan) -> Iterator[str]:
@@ -182,10 +182,6 @@ def _readable(plan: UndeletePlan) -> list[str]:
         return ["no older version is known to be complete"]
     before = f", the newest before version {plan.version}" if plan.is_of_the_past else ""
     return [f"version {newest} is complete{before}, and restore can bring the table back to it"]
-
-
-def _amount(files: int, size_bytes: int) -> str:
-    return f"{plural(files, 'file')}, {format_size(size_bytes)}"
 
 
 def _nothing(plan: UndeletePlan) -> str:

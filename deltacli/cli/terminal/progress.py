@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from deltacli.cli.invocation import invocation
 from deltacli.cli.terminal.steps import PlanState, Shown, StepState, describe
@@ -27,7 +27,7 @@ _A_MOMENT = 0.25
 """In seconds: longer than a terminal needs for a line, too short to notice."""
 
 
-class Painter(Protocol):
+class Painter:
     """Draws steps. Called by one thread at a time.
 
     `delay`: seconds of work before the first picture. `interval`: minimum seconds between two. `tells_steps`: whether
@@ -38,7 +38,8 @@ class Painter(Protocol):
     interval: float
     tells_steps: bool
 
-    def begin(self, shown: Shown) -> None: ...
+    def begin(self, shown: Shown) -> None:
+        """Say that a step begins."""
 
     def show(self, steps: Sequence[Shown]) -> None:
         """Draw the outermost step, then the innermost one; both may be the same. A plan and its steps are one."""
@@ -46,7 +47,8 @@ class Painter(Protocol):
     def notice(self, text: str) -> None:
         """Show a text instead of a step."""
 
-    def end(self, shown: Shown) -> None: ...
+    def end(self, shown: Shown) -> None:
+        """Say that a step has ended."""
 
     def hide(self) -> None:
         """Erase the drawn lines."""
@@ -191,7 +193,7 @@ class LiveProgress:
             self.tick()
 
 
-class BarPainter:
+class BarPainter(Painter):
     """Redraws the last lines of a terminal, never wider than it: bars of rich, which is imported for the first one."""
 
     delay = 0.4
@@ -209,9 +211,6 @@ class BarPainter:
         self._drawn = 0
         """How many lines are drawn; the cursor is at the end of the last."""
 
-    def begin(self, shown: Shown) -> None:
-        pass
-
     def show(self, steps: Sequence[Shown]) -> None:
         if not self._may_draw():
             return
@@ -224,9 +223,6 @@ class BarPainter:
     def notice(self, text: str) -> None:
         if self._may_draw():
             self._draw([shorten(text, self._width() - 1)])
-
-    def end(self, shown: Shown) -> None:
-        pass
 
     def hide(self) -> None:
         if self._drawn:
@@ -244,15 +240,12 @@ class BarPainter:
         return "\r" if self._drawn < 2 else f"\r\x1b[{self._drawn - 1}A"
 
 
-class LogPainter:
+class LogPainter(Painter):
     """Whole lines at long intervals, where lines cannot be redrawn: a log, `TERM=dumb`."""
 
     delay = 0.5
     interval = 5.0
     tells_steps = True
-
-    def begin(self, shown: Shown) -> None:
-        pass
 
     def show(self, steps: Sequence[Shown]) -> None:
         say(describe(steps[-1]))
@@ -264,11 +257,8 @@ class LogPainter:
         if shown.elapsed >= self.delay:
             say(describe(shown))
 
-    def hide(self) -> None:
-        pass
 
-
-class JsonPainter:
+class JsonPainter(Painter):
     """One object per line, at the begin and end of a step and twice per second. Schema: docs/schemas/progress.json."""
 
     delay = 0.0
@@ -281,9 +271,6 @@ class JsonPainter:
     def show(self, steps: Sequence[Shown]) -> None:
         if steps[-1].step.plan is None:
             self.end(steps[-1])
-
-    def notice(self, text: str) -> None:
-        pass
 
     def end(self, shown: Shown) -> None:
         step = shown.step
@@ -299,9 +286,6 @@ class JsonPainter:
             left = shown.left
             document |= {"share": shown.share and round(shown.share, 4), "etaMs": left and int(left * 1000)}
         say_json(dumps(document))
-
-    def hide(self) -> None:
-        pass
 
 
 def start_progress(choice: str, *, colour: bool = True) -> LiveProgress:

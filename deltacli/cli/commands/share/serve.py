@@ -137,7 +137,6 @@ def _try_out(run: Run, directories: list[str], port: int, workers: int, profile:
 
 
 def _serve_configuration(run: Run, config: str, overrides: Overrides, workers: int) -> None:
-    """Serve what a configuration shares."""
     from deltacli.sharing.configuration.recipients import read_recipients
     from deltacli.sharing.server.services import Configured, Inheritance, open_sockets
     from deltacli.sharing.server.serving import address_of

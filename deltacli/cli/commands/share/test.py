@@ -172,7 +172,6 @@ class ConformanceChecker:
         return self._filter.take
 
     def _take(self, suite: Suite, tested: ConformanceRun) -> None:
-        """Keep the result of a suite."""
         from deltacli.cli.render.validate.report import CheckedTable
         from deltacli.operations.validate.validate import Validation
 

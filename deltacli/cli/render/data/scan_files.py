@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from deltacli.cli.render.aligned import ROWS_PER_SCREEN, texts_of, write_aligned
 from deltacli.cli.render.columns import Column
 from deltacli.cli.render.data.rows import FramedResult, Written, cut, json_blocks
-from deltacli.cli.render.sections import Section
+from deltacli.cli.render.sections import Section, file_amount
 from deltacli.cli.render.text_form import write_sections, write_table, write_whole_table
 from deltacli.cli.results import Document, Emit, Grid, grid_of, line_of
 from deltacli.cli.terminal.term import Style, Terminal
@@ -48,7 +48,7 @@ class ReadAmount:
         """`12 files, 3.2 MiB, 1,200 records`."""
         known = plural(self.records, "record")
         unknown = f" in all but {plural(self.filesWithoutRecords, 'file')}" if self.filesWithoutRecords else ""
-        return f"{plural(self.files, 'file')}, {format_size(self.sizeBytes)}, {known}{unknown}"
+        return f"{file_amount(self.files, self.sizeBytes)}, {known}{unknown}"
 
 
 @dataclass(slots=True)

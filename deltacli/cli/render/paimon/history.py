@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from deltacli.operations.paimon.references import Usage
 
 _FEW, _NAMED = 3, 5
-_STYLES = {Loss.LOSSLESS: Style.PLAIN, Loss.LOSSY: Style.CHANGED, Loss.REFUSED: Style.PROBLEM}
+STYLES = {Loss.LOSSLESS: Style.PLAIN, Loss.LOSSY: Style.CHANGED, Loss.REFUSED: Style.PROBLEM}
 
 
 def paimon_history_columns(now_ms: int) -> list[Column[Event]]:
@@ -153,7 +153,7 @@ def _loss(event: Event) -> str | None:
 
 def _loss_style(event: Event) -> Style:
     worst = event.worst if isinstance(event, SchemaVersion) else None
-    return Style.PLAIN if worst is None else _STYLES[worst]
+    return Style.PLAIN if worst is None else STYLES[worst]
 
 
 def _records(event: Event) -> int | None:

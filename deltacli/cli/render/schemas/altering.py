@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from deltacli.cli.apply_change import SchemaEdit
 from deltacli.cli.invocation import invocation
-from deltacli.cli.render.sections import Section, refused
+from deltacli.cli.render.sections import Section, file_amount, refused
 from deltacli.cli.results import Outcome
 from deltacli.cli.terminal.shell import as_typed, quoted_table
 from deltacli.cli.terminal.term import Style
@@ -18,7 +18,7 @@ from deltacli.operations.change.widen_type import (
     plan_widen_type,
     refusal_error,
 )
-from deltacli.units import format_size, plural
+from deltacli.units import plural
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
@@ -242,7 +242,7 @@ def _files(outcome: WideningOutcome) -> Iterator[str]:
         return
     files = outcome.impact.files
     rows = "" if files.rows is None else f", {plural(files.rows, 'row')}"
-    yield f"{plural(files.count, 'file')}, {format_size(files.size_bytes)}{rows} keep the older types"
+    yield f"{file_amount(files.count, files.size_bytes)}{rows} keep the older types"
     if outcome.impact.partition_values is not None:
         yield f"{plural(outcome.impact.partition_values, 'partition value')} will be read in the new type"
 

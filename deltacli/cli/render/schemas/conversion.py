@@ -7,61 +7,45 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 from deltacli.cli.render.columns import Column
-from deltacli.cli.render.paimon.history import is_told
+from deltacli.cli.render.paimon.history import STYLES, is_told
 from deltacli.cli.render.text_form import write_table
 from deltacli.cli.results import Document, Emit, Grid, Listing, Result, RowGrid, line_of
 from deltacli.cli.terminal.term import Style, Terminal, encoded, visible
 from deltacli.documents import envelope
 from deltacli.operations.schemas.convert import Conversion
 from deltacli.operations.schemas.diff import SchemaDiff, field_of, shown
-from deltacli.paimon.casts import Loss
 from deltacli.paimon.losses import ConversionLoss
 from deltacli.paimon.schema_changes import Change
-from deltacli.typing import Json
 
 
 @dataclass
 class ConversionResult(Result):
-    """The converted schema. CSV has what is lost."""
+    """The converted schema, or without it what would be lost; CSV always has that."""
 
     found: Conversion
+    with_result: bool = True
     lists: bool = True
 
     def document(self) -> Document:
-        return Document(self._fields() | self.found.as_json(with_result=self._has_result))
+        source = self.found.source
+        fields = envelope("deltacli.schema-convert", source.table, complete=True, table_format=source.table_format)
+        return Document(fields | self.found.as_json(with_result=self.with_result))
 
     def lines(self, emit: Emit) -> bool:
-        content = self.found.as_json(with_result=self._has_result)
+        content = self.found.as_json(with_result=self.with_result)
         emit(line_of({"table": self.found.source.table, **content}, "schema-conversion"))
         return True
 
     def grid(self) -> Grid:
         return RowGrid(_columns(), self.found.losses)
 
-    def draw(self, sink: BinaryIO, _terminal: Terminal) -> None:
-        lines = [visible(line) for line in self.found.text.split("\n")]
-        sink.write(encoded("\n".join(lines) + "\n"))
-
-    @property
-    def _has_result(self) -> bool:
-        return True
-
-    def _fields(self) -> dict[str, Json]:
-        source = self.found.source
-        return envelope("deltacli.schema-convert", source.table, complete=True, table_format=source.table_format)
-
-
-@dataclass
-class LossesResult(ConversionResult):
-    """What would be lost, without the converted schema."""
-
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
-        shown = [column for column in _columns() if column.on_screen or not terminal.is_drawn]
-        write_table(sink, terminal, shown, list(self.found.losses))
-
-    @property
-    def _has_result(self) -> bool:
-        return False
+        if self.with_result:
+            lines = [visible(line) for line in self.found.text.split("\n")]
+            sink.write(encoded("\n".join(lines) + "\n"))
+        else:
+            shown = [column for column in _columns() if column.on_screen or not terminal.is_drawn]
+            write_table(sink, terminal, shown, list(self.found.losses))
 
 
 def _columns() -> Sequence[Column[ConversionLoss]]:
@@ -83,9 +67,6 @@ def _style(loss: ConversionLoss) -> Style:
     return Style.CHANGED if loss.is_lost else Style.PLAIN
 
 
-_STYLES = {Loss.LOSSLESS: Style.PLAIN, Loss.LOSSY: Style.CHANGED, Loss.REFUSED: Style.PROBLEM}
-
-
 def diff_result(found: SchemaDiff) -> Listing[Change]:
     """Return the changes as a list."""
     has_class = found.matched_by == "id" and found.after.table_format == "paimon"
@@ -98,7 +79,7 @@ def diff_result(found: SchemaDiff) -> Listing[Change]:
     ]
     if has_class:
         columns += [
-            Column("class", lambda change: change.loss.value, style=lambda change: _STYLES[change.loss], priority=2),
+            Column("class", lambda change: change.loss.value, style=lambda change: STYLES[change.loss], priority=2),
             Column("reason", lambda change: change.reason or None, priority=4, folds=True),
         ]
     content = envelope(

@@ -77,16 +77,20 @@ def _narrowest(column: Column[Any], index: int, texts: Sequence[Sequence[str]], 
     return min(natural, max(column.least, cell_len(column.heading()), min(words, _LONG_WORD)))
 
 
-def _table(canvas: Canvas, columns: Sequence[Column[Any]], widths: Sequence[int], *, heading: bool) -> Table:
-    table = Table(
+def _empty(canvas: Canvas, header_style: str, *, show_header: bool = True) -> Table:
+    return Table(
         box=_ASCII_LINE if canvas.is_ascii else _LINE_BELOW_HEADING,
         show_edge=False,
         pad_edge=False,
         padding=(0, 1, 0, 0),
-        show_header=heading,
-        header_style="",
+        show_header=show_header,
+        header_style=header_style,
         border_style=str(Style.FRAME),
     )
+
+
+def _table(canvas: Canvas, columns: Sequence[Column[Any]], widths: Sequence[int], *, heading: bool) -> Table:
+    table = _empty(canvas, "", show_header=heading)
     for column, width in zip(columns, widths, strict=True):
         is_whole = not column.folds and not canvas.never_cuts
         table.add_column(
@@ -139,14 +143,7 @@ def matrix(
     right: Sequence[int] = (),
 ) -> RenderableType:
     """Return a small table of texts with a line below its titles; the columns in `right` hold numbers."""
-    table = Table(
-        box=_ASCII_LINE if canvas.is_ascii else _LINE_BELOW_HEADING,
-        show_edge=False,
-        pad_edge=False,
-        padding=(0, 1, 0, 0),
-        header_style=str(Style.HEADING),
-        border_style=str(Style.FRAME),
-    )
+    table = _empty(canvas, str(Style.HEADING))
     for index, title in enumerate(titles):
         table.add_column(
             canvas.text(title, Style.HEADING, folds=False),

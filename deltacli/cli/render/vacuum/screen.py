@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from deltacli.cli.render.sections import Section, refused
+from deltacli.cli.render.sections import Section, file_amount, refused
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.operations.vacuum.request import Mode
 from deltacli.patterns import pattern
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from deltacli.cli.render.terminal.console import Canvas
     from deltacli.cli.render.terminal.plans import PlanRow
     from deltacli.operations.vacuum.explain import ExplainedCommit, Explanation
-    from deltacli.operations.vacuum.plan import Ages, Amount, Reason, Refusal, VacuumOutcome, VacuumPlan
+    from deltacli.operations.vacuum.plan import Ages, Reason, Refusal, VacuumOutcome, VacuumPlan
 
 
 _NAMED = 5
@@ -64,7 +64,7 @@ def _deleted(plan: VacuumPlan, terminal: Terminal) -> list[str]:
     """Return the sum, and a line per kind: files, bytes, from the newest to the oldest."""
     if not plan.files:
         return ["nothing"]
-    total = f"{plural(plan.files, 'file')}, {format_size(plan.size_bytes)}"
+    total = file_amount(plan.files, plan.size_bytes)
     kinds = [
         (kind_name(kind), totals.amount, span_of_ages(plan, totals.ages, terminal))
         for kind, totals in plan.totals.items()
@@ -109,10 +109,10 @@ def _directory(count: int) -> str:
 def _kept(plan: VacuumPlan) -> Iterator[tuple[str, str]]:
     kept = plan.kept
     if kept.live.files:
-        yield "live", _amount(kept.live)
+        yield "live", file_amount(*kept.live)
     yield from _counted(plan, ("retained", "young"))
     if kept.foreign.files:
-        yield UNRECOGNIZED, f"{_amount(kept.foreign)}: --include-foreign deletes them"
+        yield UNRECOGNIZED, f"{file_amount(*kept.foreign)}: --include-foreign deletes them"
         for name in kept.foreign_examples[:_NAMED]:
             yield "", name
         if kept.foreign.files > len(kept.foreign_examples[:_NAMED]) and kept.foreign_examples:
@@ -132,10 +132,6 @@ def kept_kinds(plan: VacuumPlan) -> Mapping[str, str]:
         return KEPT_KINDS
     until = format_moment(plan.copied_ms + plan.retention_ms)
     return KEPT_KINDS | {"retained": f"removed files, until {until} UTC: the log was copied and has new times"}
-
-
-def _amount(amount: Amount) -> str:
-    return f"{plural(amount.files, 'file')}, {format_size(amount.size_bytes)}"
 
 
 def _aligned(rows: Sequence[tuple[str, str]]) -> list[str]:
@@ -184,7 +180,7 @@ def _refusal(refusal: Refusal) -> str:
 
 def _became(outcome: VacuumOutcome, terminal: Terminal) -> Iterator[Section]:
     """What was done, and what was not."""
-    parts = [_amount(outcome.deleted)]
+    parts = [file_amount(*outcome.deleted)]
     if outcome.missing:
         parts.append(f"{_were(outcome.missing)} already missing")
     if outcome.resumed_after:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from deltacli.cli.render.columns import item_columns
-from deltacli.cli.render.sections import Section, refused
+from deltacli.cli.render.sections import Section, file_amount, refused
 from deltacli.cli.results import Listing, Outcome
 from deltacli.cli.terminal.term import Style
 from deltacli.delta.rules.framework.base import Severity
@@ -60,7 +60,7 @@ def put_back_result(uri: str, backup: str, found: PutBack, *, dry_run: bool) -> 
     said = [
         Section("table", [uri]),
         Section("backup", [backup]),
-        Section(verb, [f"{plural(found.files, 'file')}, {format_size(found.size_bytes)}"], Style.GOOD),
+        Section(verb, [file_amount(found.files, found.size_bytes)], Style.GOOD),
         Section("unchanged", [plural(found.unchanged, "file")] if found.unchanged else []),
     ]
     return Outcome("repair-undo", uri, content, lambda: said, [content], tuple(content))

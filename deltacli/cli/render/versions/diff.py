@@ -188,7 +188,6 @@ _STYLES = {"+": Style.ADDED, "-": Style.REMOVED, "~": Style.CHANGED}
 
 
 def _draw(canvas: Canvas, said: Sequence[Section]) -> None:
-    """Draw the sections of the text form."""
     from deltacli.cli.render.terminal.plans import draw_parts
 
     rows: list[tuple[str, RenderableType]] = []

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from deltacli.cli.render.sections import Section
+from deltacli.cli.render.sections import Section, file_amount
 from deltacli.cli.results import Document, Emit, Outcome
 from deltacli.operations.reach.versions import Part
 from deltacli.units import (
@@ -14,7 +14,6 @@ from deltacli.units import (
     format_duration,
     format_moment,
     format_ranges,
-    format_size,
     format_spans,
     plural,
 )
@@ -108,4 +107,4 @@ def _amount(amount: Amount | None, retention_ms: int) -> str:
         return f"unknown {kept}"
     if not amount.files:
         return f"nothing {kept}"
-    return f"{plural(amount.files, 'file')}, {format_size(amount.size_bytes)} {kept}"
+    return f"{file_amount(amount.files, amount.size_bytes)} {kept}"
