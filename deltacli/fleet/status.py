@@ -37,9 +37,6 @@ POINTS = 30
 
 OF_FACTS = ("logBytes", "logFiles", "commitsBehind")
 OF_STEPS = ("liveFiles", "liveBytes", "rows", "smallFiles", "tombstones", "findings", "errors")
-SERIES = (*OF_FACTS, *OF_STEPS, "deletedBytes")
-"""The numbers whose trend is kept, where runs report them."""
-
 TOTALS = ("liveFiles", "liveBytes", "rows", "logBytes", "tombstones", "findings")
 """The numbers whose sum over all tables is kept for each run."""
 
@@ -107,11 +104,6 @@ class TableStatus:
     """The command of the next run."""
     policy: Mapping[str, StepPolicy] = field(default_factory=dict)
     """The settings of the steps, as the policy file has them now."""
-
-    @property
-    def has_alerts(self) -> bool:
-        """Return True if somebody has to look."""
-        return self.weight is not Weight.NONE
 
     @property
     def weight(self) -> Weight:

@@ -13,6 +13,7 @@ from itertools import chain
 import orjson
 
 from deltacli.sharing.client.faults import AnswerBroken, AnswerInvalid, clean, invalid, too_much, unframed
+from deltacli.sharing.client.guards import AnswerLimits
 from deltacli.sharing.client.transport import Reply
 from deltacli.sharing.protocol import capabilities as wire
 from deltacli.sharing.protocol.capabilities import ResponseFormat
@@ -82,8 +83,8 @@ class LineAnswer:
     ends with its head.
     """
 
-    def __init__(self, reply: Reply, what: str, *, line_bytes: int, answer_bytes: int, has_files: bool = True) -> None:
-        self._texts = whole_lines(reply.blocks(answer_bytes, what), line_bytes)
+    def __init__(self, reply: Reply, what: str, limits: AnswerLimits, *, has_files: bool = True) -> None:
+        self._texts = whole_lines(reply.blocks(limits.answer_bytes, what), limits.line_bytes)
         self._unread = b""
         self._reply, self._what, self._has_files = reply, what, has_files
         self._end: AnswerEnd | None = None

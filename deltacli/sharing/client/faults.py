@@ -17,7 +17,7 @@ class PullRefused(Refused):
     code = "share.pull-target"
 
 
-def other_size(name: str, declared: int | None, found: int) -> DataUnreadable:
+def other_size(name: str, declared: int | None, found: int | str) -> DataUnreadable:
     """Return the error for a file whose size is not the declared one."""
     return DataUnreadable(
         "a shared file has another size than the server declared",

@@ -139,7 +139,7 @@ class TableRequests:
         """Return protocol and metadata of a version."""
 
         def read(reply: Reply) -> AnswerHead:
-            answer = self.line_answer(reply, "the metadata", has_files=False)
+            answer = LineAnswer(reply, "the metadata", self.transport.limits, has_files=False)
             if (line := next(answer.actions(), None)) is not None:
                 raise invalid("the metadata has more than two lines", {"found": line.kind})
             return answer.head
@@ -149,36 +149,29 @@ class TableRequests:
 
     def query(self, query: Query, read: Callable[[Pages], Result]) -> Result:
         """Return what `read` makes of the files of a version. It is called again after an answer that broke off."""
-        headers = {wire.HEADER: capabilities(query.formats)}
-        body = query.body()
-
-        def request(token: str | None) -> Request:
-            paged = body if token is None else {**body, "pageToken": token}
-            return Request("POST", f"{self._path}/query", body=paged, headers=headers)
-
-        return self._read_pages(request, read, "the list of files")
+        path, body, headers = f"{self._path}/query", query.body(), {wire.HEADER: capabilities(query.formats)}
+        return self._read_pages(
+            lambda page: Request("POST", path, body=body | page, headers=headers), read, "the list of files"
+        )
 
     def changes(self, query: ChangeQuery, read: Callable[[Pages], Result]) -> Result:
         """Return what `read` makes of the files of a change data feed. It is called again after an answer that broke
         off.
         """
+        path, asked = f"{self._path}/changes", query.parameters()
         headers = {wire.HEADER: capabilities(query.formats)}
-        parameters = query.parameters()
-
-        def request(token: str | None) -> Request:
-            paged = parameters if token is None else {**parameters, "pageToken": token}
-            return Request("GET", f"{self._path}/changes", paged, headers=headers)
-
-        return self._read_pages(request, read, "the change data feed")
+        return self._read_pages(
+            lambda page: Request("GET", path, asked | page, headers=headers), read, "the change data feed"
+        )
 
     def _read_pages(
-        self, request: Callable[[str | None], Request], read: Callable[[Pages], Result], what: str
+        self, request: Callable[[dict[str, str]], Request], read: Callable[[Pages], Result], what: str
     ) -> Result:
         """Return what `read` makes of all pages. Each page is streamed, and asked for when it is needed."""
         for attempt in range(1, BODY_ATTEMPTS + 1):
             pages: Pages | None = None
             try:
-                pages = _open_pages(self, request, what)
+                pages = _open_pages(self.transport, request, what)
                 return read(pages)
             except AnswerBroken:
                 if attempt == BODY_ATTEMPTS:
@@ -188,23 +181,15 @@ class TableRequests:
                     pages.close()
         raise AssertionError
 
-    def line_answer(self, reply: Reply, what: str, *, has_files: bool = True) -> LineAnswer:
-        """Return an answer with lines, its head read."""
-        limits = self.transport.limits
-        return LineAnswer(
-            reply, what, line_bytes=limits.line_bytes, answer_bytes=limits.answer_bytes, has_files=has_files
-        )
 
-
-def _open_pages(requests: TableRequests, request: Callable[[str | None], Request], what: str) -> Pages:
+def _open_pages(transport: Transport, request: Callable[[dict[str, str]], Request], what: str) -> Pages:
     """Return the first page, and the others as they are needed. Raises AnswerInvalid where a token comes again."""
-    limits, ends = requests.transport.limits, list[AnswerEnd]()
-    open_page = requests.transport.open_reply
+    limits, ends = transport.limits, list[AnswerEnd]()
 
     def answer(token: str | None) -> tuple[Reply, LineAnswer]:
-        reply = open_page(request(token))
+        reply = transport.open_reply(request({} if token is None else {"pageToken": token}))
         try:
-            return reply, requests.line_answer(reply, what)
+            return reply, LineAnswer(reply, what, limits)
         except BaseException:
             reply.close()
             raise

@@ -132,11 +132,6 @@ class Recipients:
         """Return the recipient of this name, or None. Names ignore case."""
         return self._by_name.get(name.casefold())
 
-    def authenticate(self, token: str, now_ms: int) -> Identity | None:
-        """Return who a valid token belongs to, None for an unknown, expired or not yet valid one."""
-        found = self.find_token(token)
-        return found if found is not None and found.token.state(now_ms) is TokenState.ACTIVE else None
-
     def find_token(self, token: str) -> Identity | None:
         """Return whose token this is, valid or not.
 

@@ -280,8 +280,6 @@ def _client_problems(
 
 
 def _configuration_problems(configuration: Configuration) -> Iterator[CheckProblem]:
-    from deltacli.sharing.configuration.share_check import refusals_to_start
-
     for refusal in refusals_to_start(configuration.settings, is_authenticated=configuration.is_authenticated):
         yield CheckProblem(refusal.code, f"the server does not start: {refusal.message}")
     for note in configuration.notes:

@@ -8,6 +8,7 @@ import os
 import re
 import uuid
 from collections.abc import Iterable, Sequence
+from itertools import chain, count
 from typing import NamedTuple
 
 import orjson
@@ -72,15 +73,8 @@ def name_of(text: str) -> str:
 def free_name(name: str, taken: Iterable[str]) -> str:
     """Return the name, with a number behind it where it is taken in any case."""
     used = {other.casefold() for other in taken}
-    return next(free for free in _spellings(name) if free.casefold() not in used)
-
-
-def _spellings(name: str) -> Iterable[str]:
-    yield name
-    number = 2
-    while True:
-        yield f"{name}_{number}"
-        number += 1
+    spellings = chain([name], (f"{name}_{number}" for number in count(2)))
+    return next(free for free in spellings if free.casefold() not in used)
 
 
 def _table(schema: str, name: str, path: str) -> SharedTable:

@@ -56,6 +56,11 @@ class Suite:
                 self.on_finding(finding)
         return holds
 
+    def require_status(self, rule: Rule, holds: bool, answer: WireAnswer, words: str, *, expected: int = 400) -> bool:
+        """Report a request, described in words, whose answer has another status than the rule says."""
+        message = f"{words} is answered with {answer.status}"
+        return self.require(rule, holds, answer, message, seen=answer.status, expected=expected)
+
     def skip(self, reason: str, rules: Iterable[Rule]) -> None:
         """Note why rules cannot be checked. The first reason is kept."""
         for rule in rules:

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 
 from deltacli.errors import DataUnreadable, DeltacliError
 from deltacli.sharing.client.faults import AnswerBroken, AnswerInvalid, ServerUnavailable, invalid, other_size
+from deltacli.sharing.client.tables.downloads import CONTENT_RANGE, EXPIRED, FindUrl, find_url, not_accepted
 from deltacli.sharing.pulling.parts import (
-    CONTENT_RANGE,
     CONTINUED_BYTES,
-    EXPIRED,
     LEAST_BYTES,
     LEAST_PROGRESS_BYTES,
     MOST_CUTS,
@@ -23,10 +22,7 @@ from deltacli.sharing.pulling.parts import (
     Part,
     RangedDownload,
     StoppedError,
-    UrlOf,
     drop_journal,
-    find_url,
-    not_accepted,
     open_part,
     read_journal,
     replaced,
@@ -76,7 +72,7 @@ class Downloads:
     def __init__(
         self,
         transport: Transport,
-        url_of: UrlOf,
+        url_of: FindUrl,
         workspace: str,
         target: str,
         advance: Advance,

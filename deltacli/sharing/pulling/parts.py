@@ -11,7 +11,6 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from contextlib import contextmanager, suppress
@@ -21,14 +20,14 @@ from threading import Lock
 from typing import TYPE_CHECKING, TypeGuard
 from uuid import uuid4
 
-from deltacli.errors import DataUnreadable, DeltacliError, FileMissing
-from deltacli.sharing.client.faults import DIFFERS, AccessRefused, AnswerBroken, ServerUnavailable, invalid, other_size
+from deltacli.errors import DataUnreadable
+from deltacli.sharing.client.faults import DIFFERS, AnswerBroken, ServerUnavailable, invalid, other_size
+from deltacli.sharing.client.tables.downloads import CONTENT_RANGE, EXPIRED, FindUrl, find_url, not_accepted
 from deltacli.sharing.pulling.verifying import WantedFile
 from deltacli.storage.disk_faults import writing_faults
 from deltacli.typing import Json
 
 if TYPE_CHECKING:
-    from deltacli.sharing.client.tables.shared_files import FileUrl
     from deltacli.sharing.client.transport import Reply, Transport
 
 
@@ -159,34 +158,15 @@ def is_strong_tag(tag: object) -> TypeGuard[str]:
     return tag.startswith('"') and tag.endswith('"') and tag.isascii() and tag.isprintable()
 
 
-UrlOf = Callable[[str, str | None], "FileUrl | None"]
-"""Gets the name of a file and a URL that was not accepted, or None; returns its URL, None for an unknown name."""
 Advance = Callable[[int], None]
 
-EXPIRED = frozenset({400, 401, 403, 404, 410})
 MOST_CUTS = 3
 """Answers in a row that end early with hardly a new byte."""
 LEAST_PROGRESS_BYTES = 64 << 10
-CONTENT_RANGE = re.compile(r"bytes (\d{1,19})-(\d{1,19})/(\d{1,19}|\*)")
 
 
 class StoppedError(Exception):
     """Another download failed, or the run was interrupted."""
-
-
-def find_url(url_of: UrlOf, name: str, not_this: str | None) -> FileUrl:
-    """Return the URL of a file. Raises FileMissing for a name that no file of the version has."""
-    found = url_of(name, not_this)
-    if found is None:
-        raise FileMissing(f"{name} is not a file of this version")
-    return found
-
-
-def not_accepted(name: str, status: int) -> DeltacliError:
-    """Return the error for a URL that was not accepted, and neither was a new one."""
-    if status in (404, 410):
-        return FileMissing(f"{name} does not exist at the URL that the server sent")
-    return AccessRefused("the URL of a file is not accepted", facts={"file": name, "status": str(status)})
 
 
 def replaced(name: str) -> DataUnreadable:
@@ -220,7 +200,7 @@ class RangedDownload:
     """Downloads one file. `require_running` raises StoppedError once the run is to end."""
 
     transport: Transport
-    url_of: UrlOf
+    url_of: FindUrl
     wanted: WantedFile
     part: Part
     advance: Advance

@@ -35,10 +35,11 @@ from deltacli.sharing.protocol.wire_errors import (
 )
 from deltacli.sharing.server.change_answers import ChangeAnswers
 from deltacli.sharing.server.file_answers import FileAnswers
-from deltacli.sharing.server.guarding.exchange import exchange_of
+from deltacli.sharing.server.guarding.exchange import note_route
+from deltacli.sharing.server.guarding.guard import RequestGuard
 from deltacli.sharing.server.lists import Lists, find_table
 from deltacli.sharing.server.logs import NAME
-from deltacli.sharing.server.ports import Access, Guard
+from deltacli.sharing.server.ports import Access
 from deltacli.sharing.server.table_answers import Answer, TableAnswers, read_wishes
 from deltacli.sharing.signing.tokens import SEGMENT
 
@@ -76,7 +77,7 @@ Parameters = Mapping[str, str]
 class Application:
     """Answers requests below `prefix`."""
 
-    guard: Guard
+    guard: RequestGuard
     lists: Lists
     tables: TableAnswers
     ranges: ChangeAnswers
@@ -108,7 +109,7 @@ class Application:
             raise WireError(404, ErrorCode.MISSING, f"there is nothing here; the endpoint is {self.prefix}")
         if segments[:1] == [SEGMENT]:
             _require_method(request, "GET", "HEAD")
-            _note(request, "file")
+            note_route(request.scope, "file")
             return await self.files.answer(request, segments[1:])
         access = await self.guard.admit(request)
         if not segments:
@@ -119,23 +120,23 @@ class Application:
         parameters = single_values(request.query_params.multi_items())
         match segments:
             case ["shares"]:
-                _note(request, "shares")
+                note_route(request.scope, "shares")
                 _require_method(request, "GET")
                 return _document(self.lists.shares(access, parse_list(parameters)))
             case ["shares", share]:
-                _note(request, "share", share=share)
+                note_route(request.scope, "share", share=share)
                 _require_method(request, "GET")
                 return _document(self.lists.share(access, share))
             case ["shares", share, "schemas"]:
-                _note(request, "schemas", share=share)
+                note_route(request.scope, "schemas", share=share)
                 _require_method(request, "GET")
                 return _document(self.lists.schemas(access, share, parse_list(parameters)))
             case ["shares", share, "schemas", schema, "tables"]:
-                _note(request, "tables", share=share, schema=schema)
+                note_route(request.scope, "tables", share=share, schema=schema)
                 _require_method(request, "GET")
                 return _document(self.lists.tables(access, share, schema, parse_list(parameters)))
             case ["shares", share, "all-tables"]:
-                _note(request, "all-tables", share=share)
+                note_route(request.scope, "all-tables", share=share)
                 _require_method(request, "GET")
                 return _document(self.lists.all_tables(access, share, parse_list(parameters)))
             case ["shares", share, "schemas", schema, "tables", name, *rest] if len(rest) <= 1:
@@ -143,9 +144,10 @@ class Application:
                 if action is None:
                     raise _no_route(segments)
                 _require_method(request, *action.methods)
-                _note(request, rest[0] if rest else "version", share=share, schema=schema, table=name)
+                route = rest[0] if rest else "version"
+                note_route(request.scope, route, share=share, schema=schema, table=name)
                 table = find_table(access, share, schema, name)
-                _note(request, rest[0] if rest else "version", share=table.share, schema=table.schema, table=table.name)
+                note_route(request.scope, route, share=table.share, schema=table.schema, table=table.name)
                 return await action.run(self, request, access, table, parameters)
         raise _no_route(segments)
 
@@ -222,18 +224,8 @@ def _document(content: Mapping[str, Any]) -> Response:
     return Response(json_line(content).rstrip(b"\n"), media_type=_JSON)
 
 
-def _note(request: Request, route: str, **details: object) -> None:
-    """Tell the guard what is asked for, for the audit log and the metrics."""
-    exchange = exchange_of(request.scope)
-    if exchange is not None:
-        exchange.route = route
-        exchange.details.update(details)
-
-
 def _streamed(app: Application, request: Request, answer: Answer) -> Response:
-    exchange = exchange_of(request.scope)
-    if exchange is not None:
-        exchange.details.update(answer.about)
+    note_route(request.scope, None, **answer.about)
     return app.streams.response(answer)
 
 

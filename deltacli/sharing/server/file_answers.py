@@ -21,8 +21,9 @@ from starlette.types import Receive, Scope, Send
 from deltacli.errors import FileMissing
 from deltacli.sharing.model import SharedTable
 from deltacli.sharing.protocol.wire_errors import ErrorCode, WireError
+from deltacli.sharing.server.guarding.guard import RequestGuard
 from deltacli.sharing.server.guarding.refusals import url_revoked
-from deltacli.sharing.server.ports import Caller, Guard
+from deltacli.sharing.server.ports import Caller
 from deltacli.sharing.signing.choose import FileAccess, Proxy, choose_access
 from deltacli.sharing.signing.keys import Keys
 from deltacli.sharing.signing.tokens import FILE_KEY, LocalUrlSigner, TokenRefused, open_file_url
@@ -52,7 +53,7 @@ class FileAnswers:
     """Answers the URLs that `FileUrls` makes."""
 
     urls: FileUrls
-    guard: Guard
+    guard: RequestGuard
     snapshots: SharedSnapshots
 
     async def answer(self, request: Request, segments: list[str]) -> Response:

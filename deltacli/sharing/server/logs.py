@@ -79,11 +79,3 @@ class Scrubbing(logging.Filter):
             record.exc_text = scrubbed("".join(traceback.format_exception(*record.exc_info)).rstrip())
             record.exc_info = None
         return True
-
-
-def _scrub_handlers(*loggers: str) -> None:
-    """Remove secrets from everything that the handlers of these loggers, and of the root, write."""
-    for name in ("", *loggers):
-        for handler in logging.getLogger(name or None).handlers:
-            if not any(isinstance(one, Scrubbing) for one in handler.filters):
-                handler.addFilter(Scrubbing())

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from deltacli.sharing.model import Catalog, SharedTable
-from deltacli.sharing.signing.tokens import Bound
+from deltacli.sharing.protocol.wire_errors import invalid
+from deltacli.sharing.signing.tokens import Bound, Seal, TokenRefused
 from deltacli.sharing.signing.v4 import SignedUrls
-
-if TYPE_CHECKING:
-    from starlette.requests import Request
 
 
 @dataclass(frozen=True)
@@ -36,26 +34,27 @@ class Access:
     catalog: Catalog
 
 
-class Guard(Protocol):
-    """Decides who may ask. Both methods raise WireError."""
+@dataclass(frozen=True)
+class TokenSeal:
+    """Makes tokens that nobody can change or make, and opens them. `clock` is in epoch milliseconds."""
 
-    async def admit(self, request: Request) -> Access:
-        """Return the access of the bearer of a token."""
-
-    def readmit(self, name: str, token_epoch: int, request: Request | None = None) -> Access:
-        """Return the access of the token that a signed URL was made with, unless it was revoked since."""
-
-
-class TokenSeal(Protocol):
-    """Makes tokens that nobody can change or make."""
+    inner: Seal
+    clock: Callable[[], int]
 
     def seal(self, kind: str, payload: Mapping[str, Any], *, bound: Bound, expires_ms: int) -> str:
         """Return a token of letters, digits, `-` and `_`."""
+        return self.inner.seal(kind, payload, bound=bound, expires_ms=expires_ms, now_ms=self.clock())
 
     def open(self, kind: str, token: str, *, bound: Bound) -> Mapping[str, Any]:
         """Return the payload of a token. Raises WireError unless it was made for the same `kind` and `bound`, and has
         not expired.
         """
+        try:
+            return self.inner.open(kind, token, bound=bound, now_ms=self.clock())
+        except TokenRefused as refused:
+            if refused.reason == "expired":
+                raise invalid("the token has expired; begin again without it") from None
+            raise invalid("the token is invalid, or belongs to another request") from None
 
 
 class TableUrlSigner(Protocol):

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import logging
 import os
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Thread
 from time import monotonic, sleep
-from typing import Any
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -21,7 +20,6 @@ from deltacli.sharing.configuration.settings import Configuration, Limits, Setti
 from deltacli.sharing.configuration.share_check import refusals_to_start
 from deltacli.sharing.configuration.shares_yaml import read_configuration
 from deltacli.sharing.model import Catalog
-from deltacli.sharing.protocol.wire_errors import invalid
 from deltacli.sharing.server.application import Application
 from deltacli.sharing.server.change_answers import ChangeAnswers
 from deltacli.sharing.server.file_answers import FileAnswers, FileUrls
@@ -32,11 +30,11 @@ from deltacli.sharing.server.guarding.metrics import CONTENT_TYPE, Metrics
 from deltacli.sharing.server.guarding.serving_state import POLL_SECONDS, Reloaded, Reloader, ServingState
 from deltacli.sharing.server.lists import Lists
 from deltacli.sharing.server.logs import NAME
-from deltacli.sharing.server.ports import Guard
+from deltacli.sharing.server.ports import TokenSeal
 from deltacli.sharing.server.serving import Certificate, Service, Sockets, bind, read_certificate
 from deltacli.sharing.server.table_answers import TableAnswers
 from deltacli.sharing.signing.keys import KeyFile, Keys, ServerKeys
-from deltacli.sharing.signing.tokens import Bound, Seal, TokenRefused
+from deltacli.sharing.signing.tokens import Seal
 from deltacli.sharing.tables.snapshots import SharedSnapshots
 from deltacli.typing import JsonObject
 
@@ -200,10 +198,10 @@ def open_sockets(configuration: Configuration) -> Sockets:
 
 
 def _make_application(
-    settings: Settings, guard: Guard, keys: Keys, snapshots: SharedSnapshots, clock: Clock = system_clock
+    settings: Settings, guard: RequestGuard, keys: Keys, snapshots: SharedSnapshots, clock: Clock = system_clock
 ) -> Application:
     """Return an application with these settings. `clock` is in epoch milliseconds."""
-    seal = _WireSeal(Seal(keys), clock)
+    seal = TokenSeal(Seal(keys), clock)
     proxy = settings.proxy_files
     urls = FileUrls(keys, settings.base_url, clock, proxy)
     tables = TableAnswers(snapshots, urls.for_table, seal, clock, settings)
@@ -246,27 +244,6 @@ class LiveApplication:
 def guarded(live: LiveApplication) -> ASGIApp:
     """Return the application behind its guard."""
     return live.guard.wrap(live)
-
-
-@dataclass(frozen=True)
-class _WireSeal:
-    """Makes and opens tokens. `clock` is in epoch milliseconds."""
-
-    inner: Seal
-    clock: Callable[[], int]
-
-    def seal(self, kind: str, payload: Mapping[str, Any], *, bound: Bound, expires_ms: int) -> str:
-        """Return a token of letters, digits, `-` and `_`."""
-        return self.inner.seal(kind, payload, bound=bound, expires_ms=expires_ms, now_ms=self.clock())
-
-    def open(self, kind: str, token: str, *, bound: Bound) -> Mapping[str, Any]:
-        """Return the payload of a token. Raises WireError."""
-        try:
-            return self.inner.open(kind, token, bound=bound, now_ms=self.clock())
-        except TokenRefused as refused:
-            if refused.reason == "expired":
-                raise invalid("the token has expired; begin again without it") from None
-            raise invalid("the token is invalid, or belongs to another request") from None
 
 
 Override = Callable[[Configuration], Configuration]
@@ -341,11 +318,6 @@ def require_startable(configuration: Configuration) -> None:
         raise UsageError(f"the server does not start: {first.message}", code=first.code, facts=facts, hint=first.hint)
 
 
-_Scope = MutableMapping[str, Any]  # Any: ASGI
-_Message = MutableMapping[str, Any]  # Any: ASGI
-_Receive = Callable[[], Awaitable[_Message]]
-_Send = Callable[[_Message], Awaitable[None]]
-
 _Readiness = Callable[[], Mapping[str, str]]
 """Returns why the server is not ready, by subject; empty if it is."""
 
@@ -359,7 +331,7 @@ class AdminApplication:
         self._metrics = metrics
         self._readiness = readiness
 
-    async def __call__(self, scope: _Scope, receive: _Receive, send: _Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         if scope["type"] == "lifespan":
             await _live(receive, send)
@@ -394,7 +366,7 @@ def _json(value: JsonObject) -> bytes:
     return json.dumps(value).encode() + b"\n"
 
 
-async def _live(receive: _Receive, send: _Send) -> None:
+async def _live(receive: Receive, send: Send) -> None:
     """Confirm the start and the end of the server. ASGI: Lifespan Protocol."""
     while True:
         message = await receive()

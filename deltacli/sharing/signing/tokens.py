@@ -12,7 +12,6 @@ delta-kernel takes a URL for a signed one only if it has one of a few known para
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import json
 import re
@@ -43,7 +42,7 @@ class TokenRefused(Exception):
 
 @dataclass(frozen=True)
 class Bound:
-    """What a token belongs to. `parameters` identifies the rest of the request, see `hash_parameters`."""
+    """What a token belongs to. `parameters` identifies the rest of the request."""
 
     recipient: str
     epoch: int
@@ -77,12 +76,6 @@ class Seal:
             raise TokenRefused("expired")
         payload: dict[str, Any] = json.loads(signed[_HEAD_BYTES:])
         return payload
-
-
-def hash_parameters(parameters: Mapping[str, Any]) -> str:
-    """Return a text that identifies the parameters of a request: JSON values by name, in any order."""
-    text = json.dumps(parameters, separators=(",", ":"), sort_keys=True, ensure_ascii=True)
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def to_text(data: bytes) -> str:

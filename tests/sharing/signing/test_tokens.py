@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -19,7 +18,6 @@ from deltacli.sharing.signing.tokens import (
     Seal,
     TokenRefused,
     from_text,
-    hash_parameters,
     open_file_url,
     to_text,
 )
@@ -27,7 +25,7 @@ from deltacli.sharing.signing.tokens import (
 NOW_MS = 1_700_000_000_000
 HOUR_MS = 3_600_000
 KEYS = ServerKeys.generate(NOW_MS)
-BOUND = Bound("acme", 3, "table-1", hash_parameters({"limitHint": 5, "version": None}))
+BOUND = Bound("acme", 3, "table-1", "limitHint=5")
 PATHS = ("part-0.parquet", "d=2024-01-01/é ☃%2F?&#.parquet", "x" * 300, "\udcff")
 
 
@@ -63,7 +61,7 @@ def test_every_bit_of_a_token_counts() -> None:
 
 @pytest.mark.parametrize("other", [
     replace(BOUND, recipient="acme2"), replace(BOUND, epoch=4), replace(BOUND, table_id="table-2"),
-    replace(BOUND, parameters=hash_parameters({"limitHint": 6, "version": None})),
+    replace(BOUND, parameters="limitHint=6"),
     Bound("acm", 3, "etable-1", BOUND.parameters), Bound("acme", 3, "", "table-1" + BOUND.parameters),
 ])  # fmt: skip
 def test_a_token_belongs_to_one_recipient_table_and_request(other: Bound) -> None:
@@ -161,9 +159,3 @@ def test_urls_expire_with_the_token_of_the_recipient() -> None:
 
     assert NOW_MS + 5 == found.expires_ms
     assert "expired" == refusal(lambda: open_file_url(KEYS, *in_parts(found.urls[0]), now_ms=NOW_MS + 5))
-
-
-def test_parameters_are_the_same_in_any_order() -> None:
-    assert hash_parameters({"a": 1, "b": [None]}) == hash_parameters({"b": [None], "a": 1})
-    assert hash_parameters({"a": 1}) != hash_parameters({"a": "1"})
-    assert json.dumps(hash_parameters({}))

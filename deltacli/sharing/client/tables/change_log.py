@@ -18,9 +18,15 @@ from deltacli.progress import SILENT, Progress
 from deltacli.sharing.client.answers import ActionLine, AnswerHead
 from deltacli.sharing.client.faults import invalid, too_much
 from deltacli.sharing.client.table_requests import ChangeQuery, Pages, Point, Query, TableRequests
-from deltacli.sharing.client.tables.shared_files import FileUrl, StoredUrls, read_file
-from deltacli.sharing.client.tables.shared_log import CheckpointOfAnswer, LogFileBytes, RenewedUrls, hidden_file
-from deltacli.sharing.client.tables.shared_version import NOT_FILES, HiddenFile, urls_again
+from deltacli.sharing.client.tables.shared_files import StoredUrls, read_file
+from deltacli.sharing.client.tables.shared_log import (
+    CheckpointOfAnswer,
+    HiddenFile,
+    LogFileBytes,
+    RenewedLog,
+    hidden_file,
+)
+from deltacli.sharing.client.tables.shared_version import NOT_FILES, urls_again
 from deltacli.sharing.protocol.capabilities import ResponseFormat
 from deltacli.storage.disk_faults import writing_faults
 
@@ -67,10 +73,9 @@ class _Commits:
 
 
 @dataclass
-class SharedChanges:
+class SharedChanges(RenewedLog):
     """The changes of a range of versions."""
 
-    requests: TableRequests
     query: ChangeQuery | Query
     head: AnswerHead
     first: int
@@ -79,17 +84,11 @@ class SharedChanges:
     lines: HiddenFile
     parts: Mapping[int, list[tuple[int, int]]]
     times: Mapping[int, int]
-    first_urls: StoredUrls
 
     @property
     def version(self) -> int:
         """The last version."""
         return self.last
-
-    @property
-    def urls(self) -> StoredUrls:
-        """The URLs of the files, as they are now."""
-        return self._renewed.urls
 
     @cached_property
     def log_files(self) -> Mapping[str, LogFileBytes]:
@@ -103,18 +102,11 @@ class SharedChanges:
             found[f"{version:020}.json"] = LogFileBytes(parts.size_bytes, time_ms, parts.read)
         return found
 
-    def url_of(self, name: str, *, not_this: str | None = None) -> FileUrl | None:
-        """Return the URL of a file as `SharedLog.url_of` does."""
-        return self._renewed.find(name, not_this=not_this)
-
-    @cached_property
-    def _renewed(self) -> RenewedUrls:
-        def renew(before: StoredUrls) -> StoredUrls:
-            if isinstance(self.query, Query):
-                return self.requests.query(self.query, lambda pages: urls_again(pages, before))
-            return self.requests.changes(self.query, lambda pages: urls_again(pages, before))
-
-        return RenewedUrls(self.first_urls, renew, self.requests.transport.clock)
+    def renewed(self) -> StoredUrls:
+        """Return the URLs of another answer to the same query."""
+        if isinstance(self.query, Query):
+            return self.requests.query(self.query, lambda pages: urls_again(pages, self.urls))
+        return self.requests.changes(self.query, lambda pages: urls_again(pages, self.urls))
 
 
 class _Parts:
@@ -167,7 +159,7 @@ def _read_pages(
     urls.finish()
     _require_ascending(commits.times)
     checkpoint, collected = HiddenFile(opened[0], size), HiddenFile(opened_lines[0], commits.end)
-    return SharedChanges(requests, query, pages.head, *span, checkpoint, collected, commits.parts, commits.times, urls)
+    return SharedChanges(requests, urls, query, pages.head, *span, checkpoint, collected, commits.parts, commits.times)
 
 
 def _take_lines(

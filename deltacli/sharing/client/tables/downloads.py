@@ -17,18 +17,17 @@ from typing import Any, NamedTuple
 
 from deltacli.arrow.parquet import ParquetReader
 from deltacli.delta.footers.thrift import ThriftFaultError
-from deltacli.errors import DataUnreadable, FileMissing
+from deltacli.errors import DataUnreadable, DeltacliError, FileMissing
 from deltacli.sharing.client.faults import (
-    ASK_PROVIDER,
     DIFFERS,
     AccessRefused,
     AnswerBroken,
     ServerUnavailable,
     invalid,
+    other_size,
 )
 from deltacli.sharing.client.tables.shared_files import FileUrl
-from deltacli.sharing.client.tables.shared_log import hidden_file
-from deltacli.sharing.client.tables.shared_version import HiddenFile
+from deltacli.sharing.client.tables.shared_log import HiddenFile, hidden_file
 from deltacli.sharing.client.transport import Reply, Transport
 from deltacli.storage.disk_faults import writing_faults
 from deltacli.storage.objects.contents import ObjectReader
@@ -39,9 +38,24 @@ from deltacli.work.rows.row_reader import MAX_BATCH_BYTES, ROWS_A_BATCH
 FindUrl = Callable[[str, str | None], FileUrl | None]
 """Gets the name of a file and a URL that was not accepted, or None; returns its URL, None for an unknown name."""
 
-_CONTENT_RANGE = re.compile(r"bytes (\d{1,19})-(\d{1,19})/(\d{1,19}|\*)")
-_EXPIRED = frozenset({400, 401, 403, 404, 410})
+CONTENT_RANGE = re.compile(r"bytes (\d{1,19})-(\d{1,19})/(\d{1,19}|\*)")
+EXPIRED = frozenset({400, 401, 403, 404, 410})
 _MOST_KEPT = 4
+
+
+def find_url(url_of: FindUrl, name: str, not_this: str | None) -> FileUrl:
+    """Return the URL of a file. Raises FileMissing for a name that no file of the version has."""
+    found = url_of(name, not_this)
+    if found is None:
+        raise FileMissing(f"{name} is not a file of this version")
+    return found
+
+
+def not_accepted(name: str, status: int) -> DeltacliError:
+    """Return the error for a URL that was not accepted, and neither was a new one."""
+    if status in (404, 410):
+        return FileMissing(f"{name} does not exist at the URL that the server sent")
+    return AccessRefused("the URL of a file is not accepted", facts={"file": name, "status": str(status)})
 
 
 class _Part(NamedTuple):
@@ -71,23 +85,23 @@ class RangeReader:
             kept = self._whole.get(name)
         if kept is not None:
             return kept.read(offset, length)
-        found = self._url(name, None)
+        found = find_url(self._find_url, name, None)
         if found.size_bytes is not None:
             length = min(length, found.size_bytes - offset)
         if length <= 0:
             return b""
         part = self._ask(found, offset, length)
-        if part.status in _EXPIRED:
-            found = self._url(name, found.url)
+        if part.status in EXPIRED:
+            found = find_url(self._find_url, name, found.url)
             part = self._ask(found, offset, length)
         return self._checked(name, found, part, offset, length)
 
     def size_of(self, name: str) -> int:
         """Return the bytes of a file as its own store says. Raises what `read` raises."""
-        found = self._url(name, None)
+        found = find_url(self._find_url, name, None)
         part = self._ask(found, 0, 1)
-        if part.status in _EXPIRED:
-            found = self._url(name, found.url)
+        if part.status in EXPIRED:
+            found = find_url(self._find_url, name, found.url)
             part = self._ask(found, 0, 1)
         if part.status == 416:
             return 0
@@ -96,12 +110,6 @@ class RangeReader:
         if size is None:
             raise invalid("the range of a file has no total size", {"file": name})
         return size
-
-    def _url(self, name: str, not_this: str | None) -> FileUrl:
-        found = self._find_url(name, not_this)
-        if found is None:
-            raise FileMissing(f"{name} is not a file of this version")
-        return found
 
     def _ask(self, file: FileUrl, offset: int, length: int) -> _Part:
         """Send one request for a range."""
@@ -130,23 +138,21 @@ class RangeReader:
 
     def _checked(self, name: str, file: FileUrl, part: _Part, offset: int, length: int) -> bytes:
         """Return the bytes of a part. Raises for every status and size that is not as expected."""
-        if part.status in (404, 410):
-            raise FileMissing(f"{name} does not exist at the URL that the server sent")
-        if part.status in _EXPIRED:
-            raise AccessRefused("the URL of a file is not accepted", facts={"file": name, "status": str(part.status)})
+        if part.status in EXPIRED:
+            raise not_accepted(name, part.status)
         if part.status == 416:
-            raise _other_size(name, file.size_bytes, f"at most {offset}")
+            raise other_size(name, file.size_bytes, f"at most {offset}")
         if part.status not in (200, 206):
             raise ServerUnavailable(f"a file was answered with status {part.status}", facts={"file": name})
         total = part.total if part.whole is None else part.whole.size_bytes
         if file.size_bytes is not None and total not in (None, file.size_bytes):
-            raise _other_size(name, file.size_bytes, str(total))
+            raise other_size(name, file.size_bytes, str(total))
         self._require_same(name, part.tag)
         if part.whole is not None:
             self._keep(name, part.whole)
             return part.whole.read(offset, length)
         if len(part.data) != length and (file.size_bytes is not None or total is None or offset + length <= total):
-            raise _other_size(name, file.size_bytes, str(offset + len(part.data)))
+            raise other_size(name, file.size_bytes, str(offset + len(part.data)))
         return part.data
 
     def _require_same(self, name: str, tag: str | None) -> None:
@@ -155,9 +161,7 @@ class RangeReader:
             return
         with self._lock:
             if self._tags.setdefault(name, tag) != tag:
-                raise DataUnreadable(
-                    f"{name} was replaced while it was read", code="share.file-differs", facts={"file": name}
-                )
+                raise DataUnreadable(f"{name} was replaced while it was read", code=DIFFERS, facts={"file": name})
 
     def _keep(self, name: str, whole: HiddenFile) -> None:
         with self._lock:
@@ -168,22 +172,13 @@ class RangeReader:
 
 def _require_range(reply: Reply, offset: int, length: int) -> int | None:
     """Return the total size of a file from the header of a range. Raises AnswerInvalid for another range."""
-    found = _CONTENT_RANGE.fullmatch(reply.headers.get("content-range", "").strip())
+    found = CONTENT_RANGE.fullmatch(reply.headers.get("content-range", "").strip())
     if found is None or int(found[1]) != offset or int(found[2]) != offset + length - 1:
         raise invalid(
             "a range of a file is not the one asked for",
             {"asked": offset, "found": reply.headers.get("content-range", "no content-range"), "bytes": length},
         )
     return None if found[3] == "*" else int(found[3])
-
-
-def _other_size(name: str, declared: int | None, found: str) -> DataUnreadable:
-    return DataUnreadable(
-        "a shared file has another size than the server declared",
-        code=DIFFERS,
-        facts={"file": name, "declared": f"{declared} bytes", "found": f"{found} bytes"},
-        hint=ASK_PROVIDER,
-    )
 
 
 MOST_BYTES = 1 << 30

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
 from deltacli.sharing.client.answers import AnswerHead
 from deltacli.sharing.client.faults import FilesMovedOn
+from deltacli.sharing.client.table_requests import TableRequests
 from deltacli.sharing.client.tables.shared_files import FileUrl, StoredUrls
 from deltacli.storage.disk_faults import writing_faults
 from deltacli.work.checkpoints.writing import Encoding, FileEncoder
@@ -61,20 +63,23 @@ class SharedLog(Protocol):
 
 
 @dataclass
-class RenewedUrls:
-    """URLs that are renewed before they expire, and when one is not accepted any more: once for all threads.
+class RenewedLog(ABC):
+    """A log whose URLs are renewed before they expire, and when one is not accepted any more: once for all threads.
 
-    `renew` gets the URLs so far and returns new ones of the same files. Where those would have to be renewed at once,
-    the clocks of server and client differ too much, and URLs are used until one is not accepted.
+    Where new ones would have to be renewed at once, the clocks of server and client differ too much, and URLs are used
+    until one is not accepted.
     """
 
+    requests: TableRequests
     urls: StoredUrls
-    renew: Callable[[StoredUrls], StoredUrls]
-    clock: Callable[[], int]
-    _lock: Lock = field(default_factory=Lock, repr=False)
+    _lock: Lock = field(default_factory=Lock, init=False, repr=False)
     _ignores_times: bool = field(default=False, init=False)
 
-    def find(self, name: str, *, not_this: str | None = None) -> FileUrl | None:
+    @abstractmethod
+    def renewed(self) -> StoredUrls:
+        """Return new URLs of the same files."""
+
+    def url_of(self, name: str, *, not_this: str | None = None) -> FileUrl | None:
         """Return the URL of a file as `SharedLog.url_of` does."""
         found = self.urls.find(name)
         if found is None or not self._is_stale(found, not_this):
@@ -83,7 +88,7 @@ class RenewedUrls:
             found = self.urls.find(name)
             if found is not None and not self._is_stale(found, not_this):
                 return found
-            self.urls = self.renew(self.urls)
+            self.urls = self.renewed()
             found = self.urls.find(name)
             if found is None:
                 raise FilesMovedOn("the server does not share a file of this version any more", facts={"file": name})
@@ -94,7 +99,7 @@ class RenewedUrls:
         return url.url == not_this or (not self._ignores_times and self._is_late(url))
 
     def _is_late(self, url: FileUrl) -> bool:
-        return url.expires_ms is not None and url.expires_ms - EARLY_MS <= self.clock()
+        return url.expires_ms is not None and url.expires_ms - EARLY_MS <= self.requests.transport.clock()
 
 
 _ACTIONS_A_BATCH = 8_192
@@ -142,6 +147,24 @@ def adds_of(actions: list[Action], kind: Any) -> Any:  # Any: an Arrow struct ty
     """Return adds as found as the struct of a checkpoint. Raises CommitCorrupt."""
     rows: pyarrow.RecordBatch = whole_actions(actions, action_schemas().add, _SOURCE)
     return struct_of_actions(rows, kind, {})
+
+
+class HiddenFile:
+    """The bytes of a file without a name, released with this object."""
+
+    def __init__(self, descriptor: int, size_bytes: int) -> None:
+        self._descriptor, self.size_bytes = descriptor, size_bytes
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Return bytes of the file."""
+        parts, end = [], min(offset + length, self.size_bytes)
+        while offset < end and (data := os.pread(self._descriptor, end - offset, offset)):
+            parts.append(data)
+            offset += len(data)
+        return b"".join(parts)
+
+    def __del__(self) -> None:
+        os.close(self._descriptor)
 
 
 @contextmanager

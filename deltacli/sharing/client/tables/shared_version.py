@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -18,8 +17,14 @@ from deltacli.sharing.client.answers import ActionLine, AnswerHead, LineGroup
 from deltacli.sharing.client.faults import FilesMovedOn, RequestRefused, invalid, too_much
 from deltacli.sharing.client.table_requests import Pages, Point, Query, TableRequests
 from deltacli.sharing.client.tables.file_columns import LEAST_BYTES, read_files
-from deltacli.sharing.client.tables.shared_files import FileUrl, SharedFile, StoredUrls, read_file
-from deltacli.sharing.client.tables.shared_log import CheckpointOfAnswer, LogFileBytes, RenewedUrls, hidden_file
+from deltacli.sharing.client.tables.shared_files import SharedFile, StoredUrls, read_file
+from deltacli.sharing.client.tables.shared_log import (
+    CheckpointOfAnswer,
+    HiddenFile,
+    LogFileBytes,
+    RenewedLog,
+    hidden_file,
+)
 
 NOT_FILES = ("protocol", "metaData")
 _NO_COLUMNS = '{"type":"struct","fields":[]}'
@@ -27,33 +32,13 @@ _MOST_MISSES = 3
 _COMMIT = b'{"commitInfo":{}}\n'
 
 
-class HiddenFile:
-    """The bytes of a file without a name, released with this object."""
-
-    def __init__(self, descriptor: int, size_bytes: int) -> None:
-        self._descriptor, self.size_bytes = descriptor, size_bytes
-
-    def read(self, offset: int, length: int) -> bytes:
-        """Return bytes of the file."""
-        parts, end = [], min(offset + length, self.size_bytes)
-        while offset < end and (data := os.pread(self._descriptor, end - offset, offset)):
-            parts.append(data)
-            offset += len(data)
-        return b"".join(parts)
-
-    def __del__(self) -> None:
-        os.close(self._descriptor)
-
-
 @dataclass
-class SharedVersion:
+class SharedVersion(RenewedLog):
     """A version whose files were listed. `is_partial`: hints or a limit let the server leave out files."""
 
-    requests: TableRequests
     query: Query
     head: AnswerHead
     checkpoint: HiddenFile
-    first_urls: StoredUrls
     refresh_token: str | None
     timestamp_ms: int | None = None
 
@@ -67,11 +52,6 @@ class SharedVersion:
         """Return True where the server may have left out files."""
         return self.query.json_hint is not None or self.query.limit is not None
 
-    @property
-    def urls(self) -> StoredUrls:
-        """The URLs of the files, as they are now."""
-        return self._renewed.urls
-
     @cached_property
     def log_files(self) -> Mapping[str, LogFileBytes]:
         """A checkpoint, and a commit without actions that has the time of the version, where the server told it."""
@@ -83,21 +63,11 @@ class SharedVersion:
             )
         return found
 
-    def url_of(self, name: str, *, not_this: str | None = None) -> FileUrl | None:
-        """Return the URL of a file, None for an unknown name. One that expires soon, or that is `not_this`, is renewed.
-
-        Raises FilesMovedOn where the server does not share the file any more.
-        """
-        return self._renewed.find(name, not_this=not_this)
-
-    @cached_property
-    def _renewed(self) -> RenewedUrls:
-        return RenewedUrls(self.first_urls, self._renew, self.requests.transport.clock)
-
-    def _renew(self, before: StoredUrls) -> StoredUrls:
+    def renewed(self) -> StoredUrls:
         """Return new URLs: by the refresh token, else of the same version by its number, else of the newest version,
         which has the same files unless the table was changed.
         """
+        before = self.urls
 
         def read(pages: Pages) -> StoredUrls:
             found = urls_again(pages, before)
@@ -155,7 +125,7 @@ def _read_pages(requests: TableRequests, query: Query, pages: Pages, progress: P
     urls.finish()
     found = HiddenFile(opened[0], size)
     timestamp_ms = times.pop() if len(times) == 1 else None
-    return SharedVersion(requests, query, pages.head, found, urls, pages.end.refresh_token, timestamp_ms)
+    return SharedVersion(requests, urls, query, pages.head, found, pages.end.refresh_token, timestamp_ms)
 
 
 def partition_keys(head: AnswerHead) -> tuple[str, ...]:

@@ -169,14 +169,7 @@ def check_tokens(tester: Tester, suite: Suite) -> None:
             rule, answer.status >= 300, answer, f"a request {words} is answered with {answer.status}", expected=401
         )
         if refused and answer.status < 500:
-            suite.require(
-                UNAUTHENTICATED,
-                answer.status == 401,
-                answer,
-                f"a request {words} is answered with {answer.status}",
-                seen=answer.status,
-                expected=401,
-            )
+            suite.require_status(UNAUTHENTICATED, answer.status == 401, answer, f"a request {words}", expected=401)
 
 
 def check_unknown_names(tester: Tester, suite: Suite, share: str | None, schema: str | None) -> None:
@@ -188,11 +181,5 @@ def check_unknown_names(tester: Tester, suite: Suite, share: str | None, schema:
         paths.append(f"{inside}/{schema}/tables/{UNKNOWN}/metadata")
     for path in paths:
         answer = tester.ask(suite, path)
-        suite.require(
-            NOT_FOUND,
-            answer.status in (403, 404) or answer.status >= 500,
-            answer,
-            f"a name that does not exist is answered with {answer.status}",
-            seen=answer.status,
-            expected=404,
-        )
+        is_refused = answer.status in (403, 404) or answer.status >= 500
+        suite.require_status(NOT_FOUND, is_refused, answer, "a name that does not exist", expected=404)

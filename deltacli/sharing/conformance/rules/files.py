@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit, urlunsplit
 
-from deltacli.delta.rules.framework.base import Area, Level
+from deltacli.delta.rules.framework.base import Area, Level, Rule
 from deltacli.hints import parameter
 from deltacli.sharing.client.faults import UrlRefused
 from deltacli.sharing.conformance.lines import DELTA, FileLine, Lines
@@ -131,7 +131,7 @@ def check_files(table: SharedTableTest, level: str) -> None:
             table.skip("the URL of a file is not an http or https URL", *AREA.rules)
             continue
         try:
-            _check_file(table, whole, file, level, is_first=number == 0)
+            _check_file(_FileTest(table, whole, file), level, is_first=number == 0)
         except UrlRefused as fault:
             message = "the URL of a file leads to an address that is not public"
             seen = str(fault.facts.get("host", fault.message))
@@ -146,41 +146,49 @@ def _chosen(whole: Lines) -> list[FileLine]:
     return list({file.id: file for file in files}.values())[:_MOST_FILES]
 
 
-def _check_file(table: SharedTableTest, whole: Lines, file: FileLine, level: str, *, is_first: bool) -> None:
-    line, require = file.line.number, table.suite.require
-    size = file.size or 0
+class _FileTest(NamedTuple):
+    """One file under test."""
+
+    table: SharedTableTest
+    whole: Lines
+    file: FileLine
+
+    def require(self, rule: Rule, holds: bool, message: str, *, seen: object = None, expected: object = None) -> bool:
+        """Report the line of the file where it breaks a rule; return whether the rule `holds`."""
+        answer, line = self.whole.answer, self.file.line.number
+        return self.table.suite.require(rule, holds, answer, message, seen=seen, expected=expected, line=line)
+
+    def fetch(self, url: str, *, byte_range: str | None = None, most: int) -> WireAnswer:
+        """Return the answer to a request for a file, or for a range of it."""
+        return self.table.tester.wire.fetch(url, byte_range=byte_range, most=most)
+
+
+def _check_file(test: _FileTest, level: str, *, is_first: bool) -> None:
+    size = test.file.size or 0
     first = max(0, size - _TAIL)
-    tail = table.tester.wire.fetch(file.url, byte_range=f"{first}-{max(size - 1, 0)}", most=_TAIL + 1)
-    require(PRIVATE, True, whole.answer, "")
-    is_read = tail.status in (200, 206, 416)
+    tail = test.fetch(test.file.url, byte_range=f"{first}-{max(size - 1, 0)}", most=_TAIL + 1)
+    test.require(PRIVATE, True, "")
     message = f"the URL of a file is answered with {tail.status}"
-    if not require(UNREADABLE, is_read, whole.answer, message, seen=tail.status, expected=206, line=line):
-        table.skip("a file cannot be read by its URL", *AREA.rules)
+    if not test.require(UNREADABLE, tail.status in (200, 206, 416), message, seen=tail.status, expected=206):
+        test.table.skip("a file cannot be read by its URL", *AREA.rules)
         return
-    if not _check_range(table, whole, file, tail, first):
-        table.skip("the footer of a file cannot be read by its URL", *AREA.rules)
+    if not _check_range(test, tail, first):
+        test.table.skip("the footer of a file cannot be read by its URL", *AREA.rules)
         return
-    if not require(
-        NOT_PARQUET,
-        tail.body.endswith(_MAGIC),
-        whole.answer,
-        "a file does not end as a Parquet file",
-        seen=repr(tail.body[-4:]),
-        expected=repr(_MAGIC),
-        line=line,
-    ):
+    is_parquet, message = tail.body.endswith(_MAGIC), "a file does not end as a Parquet file"
+    if not test.require(NOT_PARQUET, is_parquet, message, seen=repr(tail.body[-4:]), expected=repr(_MAGIC)):
         return
     if is_first:
-        _check_signature(table, whole, file)
-    _check_vector(table, whole, file)
-    _check_footer(table, whole, file, tail.body)
+        _check_signature(test)
+    _check_vector(test)
+    _check_footer(test, tail.body)
     if level == "data":
-        _check_rows(table, whole, file)
+        _check_rows(test)
 
 
-def _check_range(table: SharedTableTest, whole: Lines, file: FileLine, tail: WireAnswer, first: int) -> bool:
+def _check_range(test: _FileTest, tail: WireAnswer, first: int) -> bool:
     """Check the answer to a range; return whether its bytes can be used."""
-    line, require, size = file.line.number, table.suite.require, file.size or 0
+    size = test.file.size or 0
     _, _, total = tail.headers.get("content-range", "").partition("/")
     actual = int(total) if total.isdigit() else None
     if tail.status == 200:
@@ -188,7 +196,7 @@ def _check_range(table: SharedTableTest, whole: Lines, file: FileLine, tail: Wir
         actual = int(length) if length.isdigit() else None
     if actual is not None:
         message = "the size of a file is not that of its URL"
-        if not require(SIZE, actual == size, whole.answer, message, seen=size, expected=actual, line=line):
+        if not test.require(SIZE, actual == size, message, seen=size, expected=actual):
             return False
     named = tail.headers.get("content-range", "missing")
     expected = f"bytes {first}-{size - 1}/{size}"
@@ -196,21 +204,18 @@ def _check_range(table: SharedTableTest, whole: Lines, file: FileLine, tail: Wir
     is_range = is_range and len(tail.body) == size - first
     message = f"a range of a file is answered with {tail.status}"
     seen = f"{tail.status}, Content-Range {named}, {len(tail.body):,} bytes"
-    return require(RANGE, is_range, whole.answer, message, seen=seen, expected=f"206, {expected}", line=line)
+    return test.require(RANGE, is_range, message, seen=seen, expected=f"206, {expected}")
 
 
-def _check_signature(table: SharedTableTest, whole: Lines, file: FileLine) -> None:
-    parts = urlsplit(file.url)
+def _check_signature(test: _FileTest) -> None:
+    parts = urlsplit(test.file.url)
     if not parts.query:
-        table.skip("the signature of file URLs is not in their query strings", UNSIGNED)
+        test.table.skip("the signature of file URLs is not in their query strings", UNSIGNED)
         return
     for words, query in (("without its", ""), ("with an altered", _altered(parts.query))):
-        url = urlunsplit(parts._replace(query=query))
-        answer = table.tester.wire.fetch(url, byte_range="0-0", most=1)
+        answer = test.fetch(urlunsplit(parts._replace(query=query)), byte_range="0-0", most=1)
         message = f"the URL of a file {words} signature is answered with {answer.status}"
-        is_refused = answer.status not in (200, 206)
-        seen = answer.status
-        table.suite.require(UNSIGNED, is_refused, whole.answer, message, seen=seen, line=file.line.number)
+        test.require(UNSIGNED, answer.status not in (200, 206), message, seen=answer.status)
 
 
 def _altered(query: str) -> str:
@@ -222,22 +227,22 @@ def _altered(query: str) -> str:
     return query.replace(longest, f"{name}={value[:middle]}{other}{value[middle + 1 :]}")
 
 
-def _check_vector(table: SharedTableTest, whole: Lines, file: FileLine) -> None:
+def _check_vector(test: _FileTest) -> None:
     """Read the first bytes of a deletion vector: its size."""
-    vector = file.vector or {}
+    vector = test.file.vector or {}
     url, size, offset = vector.get("pathOrInlineDv"), vector.get("sizeInBytes"), vector.get("offset", 0)
     if vector.get("storageType") != "p" or not isinstance(url, str) or not url.startswith(("http://", "https://")):
         return
     if type(offset) is not int or type(size) is not int:
         return
-    answer = table.tester.wire.fetch(url, byte_range=f"{offset}-{offset + 3}", most=4)
+    answer = test.fetch(url, byte_range=f"{offset}-{offset + 3}", most=4)
     is_there = answer.status == 206 and int.from_bytes(answer.body, "big") == size
     message = f"the URL of a deletion vector is answered with {answer.status}, and not with the vector"
     seen = f"{answer.status}, {answer.body[:4].hex() or 'no bytes'}"
-    table.suite.require(VECTOR_BYTES, is_there, whole.answer, message, seen=seen, line=file.line.number)
+    test.require(VECTOR_BYTES, is_there, message, seen=seen)
 
 
-def _check_footer(table: SharedTableTest, whole: Lines, file: FileLine, tail: bytes) -> None:
+def _check_footer(test: _FileTest, tail: bytes) -> None:
     """Compare a footer with the statistics and the schema."""
     from deltacli.delta.footers.parse import FooterReader
     from deltacli.delta.footers.schema import read_schema
@@ -245,40 +250,22 @@ def _check_footer(table: SharedTableTest, whole: Lines, file: FileLine, tail: by
 
     length = int.from_bytes(tail[-8:-4], "little")
     if length + 8 > len(tail):
-        table.skip(f"the footers are larger than {_TAIL >> 10} KiB", RECORDS, COLUMNS)
+        test.table.skip(f"the footers are larger than {_TAIL >> 10} KiB", RECORDS, COLUMNS)
         return
     try:
         footer = FooterReader().read(tail[-8 - length : -8])
         found = {node.name for node in read_schema(footer.schema).nodes}
     except ThriftFaultError as fault:
-        message = f"the footer of a file cannot be read: {fault}"
-        table.suite.require(NOT_PARQUET, False, whole.answer, message, line=file.line.number)
+        test.require(NOT_PARQUET, False, f"the footer of a file cannot be read: {fault}")
         return
-    rows = footer.rows
-    if file.records is not None:
+    records = test.file.records
+    if records is not None:
         message = "numRecords of a file is not the number of rows in its footer"
-        table.suite.require(
-            RECORDS,
-            file.records == rows,
-            whole.answer,
-            message,
-            seen=file.records,
-            expected=rows,
-            line=file.line.number,
-        )
-    expected = _stored_names(whole)
-    is_known = not expected or bool(found & expected)
+        test.require(RECORDS, records == footer.rows, message, seen=records, expected=footer.rows)
+    expected = _stored_names(test.whole)
+    shown = [", ".join(sorted(names)[:5]) for names in (found, expected)]
     message = "a file has none of the columns of the schema"
-    seen = ", ".join(sorted(found)[:5])
-    table.suite.require(
-        COLUMNS,
-        is_known,
-        whole.answer,
-        message,
-        seen=seen,
-        expected=", ".join(sorted(expected)[:5]),
-        line=file.line.number,
-    )
+    test.require(COLUMNS, not expected or bool(found & expected), message, seen=shown[0], expected=shown[1])
 
 
 def _stored_names(whole: Lines) -> set[str]:
@@ -293,25 +280,25 @@ def _stored_names(whole: Lines) -> set[str]:
     return names
 
 
-def _check_rows(table: SharedTableTest, whole: Lines, file: FileLine) -> None:
+def _check_rows(test: _FileTest) -> None:
     """Compare the rows of a whole file with its statistics."""
     import pyarrow as pa
 
+    file = test.file
     if (file.size or 0) > _MOST_FILE or file.stats is None:
-        table.skip(f"the files have no statistics, or are larger than {_MOST_FILE >> 20} MiB", BOUNDS)
+        test.table.skip(f"the files have no statistics, or are larger than {_MOST_FILE >> 20} MiB", BOUNDS)
         return
-    answer = table.tester.wire.fetch(file.url, most=_MOST_FILE)
+    answer = test.fetch(file.url, most=_MOST_FILE)
     if not answer.is_ok or len(answer.body) != file.size:
         return
     try:
         found = list(_outside_bounds(answer.body, file))
     except pa.ArrowException as fault:
-        message = f"the rows of a file cannot be read: {str(fault)[:200]}"
-        table.suite.require(NOT_PARQUET, False, whole.answer, message, line=file.line.number)
+        test.require(NOT_PARQUET, False, f"the rows of a file cannot be read: {str(fault)[:200]}")
         return
     for name, outside in found:
         message = f"a value of the column {name} is outside minValues and maxValues"
-        table.suite.require(BOUNDS, not outside, whole.answer, message, seen=outside or None, line=file.line.number)
+        test.require(BOUNDS, not outside, message, seen=outside or None)
 
 
 def _outside_bounds(data: bytes, file: FileLine) -> Iterator[tuple[str, str]]:

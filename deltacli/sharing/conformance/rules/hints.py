@@ -101,8 +101,7 @@ def check_hints(table: SharedTableTest) -> None:
 def _check_probe(table: SharedTableTest, whole: Lines, probe: Probe) -> None:
     answer = table.query(probe.body, whole.form)
     if not answer.is_ok and answer.status < 500:
-        message = f"the hint {probe.words} is answered with {answer.status}"
-        table.suite.require(INVALID_REFUSED, False, answer, message, seen=answer.status, expected=200)
+        table.suite.require_status(INVALID_REFUSED, False, answer, f"the hint {probe.words}", expected=200)
         return
     lines = table.same_version(table.read(answer), _ALL)
     if lines is None:
@@ -252,9 +251,8 @@ def _check_invalid(table: SharedTableTest, whole: Lines) -> None:
     }
     for words, body in hints.items():
         answer = table.query(body, whole.form)
-        message = f"a hint {words} is answered with {answer.status}"
         is_answered = answer.is_ok or answer.status >= 500
-        table.suite.require(INVALID_REFUSED, is_answered, answer, message, seen=answer.status, expected=200)
+        table.suite.require_status(INVALID_REFUSED, is_answered, answer, f"a hint {words}", expected=200)
         lines = table.same_version(table.read(answer), (INVALID_FILTERS,))
         if lines is not None:
             missing = [file for file in whole.files if file.id not in lines.by_id]

@@ -328,14 +328,7 @@ def check_parameters(tester: Tester, suite: Suite, path: str) -> None:
     ):
         answer = tester.ask(suite, path, query={name: value})
         shown = "made up" if rule is BAD_TOKEN else value
-        suite.require(
-            rule,
-            answer.status == 400 or answer.status >= 500,
-            answer,
-            f"{name} {shown} is answered with {answer.status}",
-            seen=answer.status,
-            expected=400,
-        )
+        suite.require_status(rule, answer.status == 400 or answer.status >= 500, answer, f"{name} {shown}")
 
 
 def check_share(tester: Tester, suite: Suite, item: Item) -> WireAnswer:
@@ -358,8 +351,8 @@ def check_share(tester: Tester, suite: Suite, item: Item) -> WireAnswer:
     for other in dict.fromkeys((name.upper(), name.swapcase())):
         if other != name:
             again = tester.ask(suite, share_path(other))
-            message = f"the name of a share in another case, {other}, is answered with {again.status}"
-            suite.require(NAME_CASE, again.is_ok, again, message, seen=again.status, expected=200)
+            words = f"the name of a share in another case, {other},"
+            suite.require_status(NAME_CASE, again.is_ok, again, words, expected=200)
             break
     return answer
 

@@ -39,13 +39,11 @@ def check_queries(table: SharedTableTest) -> None:
     for body in (b"{", b"[]"):
         path, headers = f"{table.path}/query", HEADERS[whole.form]
         answer = table.tester.ask(table.suite, path, body=body, method="POST", headers=headers)
-        is_refused = answer.status >= 400
-        message = f"a body that is not a JSON object is answered with {answer.status}"
-        table.suite.require(MALFORMED, is_refused, answer, message, seen=answer.status, expected=400)
+        table.suite.require_status(MALFORMED, answer.status >= 400, answer, "a body that is not a JSON object")
     answer = table.query({"deltacliUnknown": 1}, whole.form)
-    message = f"an unrecognized field in the body is answered with {answer.status}"
     is_ignored = answer.is_ok or answer.status >= 500
-    table.suite.require(UNKNOWN_FIELD, is_ignored, answer, message, seen=answer.status, expected=200)
+    words = "an unrecognized field in the body"
+    table.suite.require_status(UNKNOWN_FIELD, is_ignored, answer, words, expected=200)
 
 
 PAGE_SIZE = PAGES_AREA.error(
@@ -191,9 +189,7 @@ def _check_token(table: SharedTableTest, whole: Lines, size: int, token: str) ->
     }
     for words, body in bodies.items():
         answer = table.query(body, whole.form)
-        is_refused = answer.status >= 400
-        message = f"{words} is answered with {answer.status}"
-        table.suite.require(PAGE_TOKEN, is_refused, answer, message, seen=answer.status, expected=400)
+        table.suite.require_status(PAGE_TOKEN, answer.status >= 400, answer, words)
 
 
 def check_end(table: SharedTableTest) -> None:

@@ -12,11 +12,10 @@ import fcntl
 import json
 import os
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, MutableMapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Protocol
 
 from deltacli.sharing.configuration.private_files import MODE
@@ -125,17 +124,17 @@ class Exchange:
         }
 
 
-def note_route(
-    scope: MutableMapping[str, Any], route: str | None, details: Mapping[str, Any] = MappingProxyType({})
-) -> None:
-    """Add what the application finds out to the exchange of a request, where there is one."""
+def note_route(scope: Scope, route: str | None, **details: Any) -> None:
+    """Add what the application finds out, for the audit log and the metrics, to the exchange of a request, where there
+    is one.
+    """
     exchange = exchange_of(scope)
     if exchange is not None:
         exchange.route = route or exchange.route
         exchange.details |= details
 
 
-def exchange_of(scope: MutableMapping[str, Any]) -> Exchange | None:
+def exchange_of(scope: Scope) -> Exchange | None:
     """Return the exchange of a request; None where the guard does not wrap the application."""
     found = scope.get(_KEY)
     return found if isinstance(found, Exchange) else None

@@ -10,9 +10,9 @@ import asyncio
 import logging
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from deltacli.clock import Clock, system_clock
 from deltacli.errors import StorageFailed
@@ -130,7 +130,7 @@ class RequestGuard:
             raise not_recorded() from fault
         self._audit_fault = None
 
-    def _entered(self, scope: MutableMapping[str, Any], access: Access) -> Access:
+    def _entered(self, scope: Scope, access: Access) -> Access:
         exchange = exchange_of(scope)
         if exchange is not None:
             exchange.caller = access.caller
@@ -403,10 +403,6 @@ class RecipientLimits:
                 allowance.running -= 1
 
         return leave
-
-    def running(self) -> int:
-        """Return how many requests are running."""
-        return sum(allowance.running for allowance in self._allowances.values())
 
     def _refilled(self, name: str, limits: Limits) -> Allowance:
         now = self._clock()

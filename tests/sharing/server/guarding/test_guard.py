@@ -63,7 +63,7 @@ class Server:
         request: Any = SimpleNamespace(scope=scope)
         access = await self.guard.admit(request)
         self.admitted += 1
-        note_route(scope, "query", {"share": "s", "files": 3})
+        note_route(scope, "query", share="s", files=3)
         body, more = b"", True
         while more:
             message = await receive()
