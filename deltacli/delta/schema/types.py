@@ -50,6 +50,10 @@ MAX_DEPTH = 200
 "Maximum nesting of types: far more than any engine supports, and few enough for recursion."
 
 
+NO_COLUMNS = '{"type":"struct","fields":[]}'
+"""The schema of a table without columns."""
+
+
 def parse_schema(schema_string: str) -> StructType:
     """Parse a schemaString.
 

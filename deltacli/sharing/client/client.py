@@ -183,13 +183,13 @@ class ClientTable:
 def metadata_of(head: AnswerHead) -> TableMetadata:
     """Return the metadata of an answer. Raises Unreadable for a schema that cannot be parsed."""
     from deltacli.delta.log.state import read_metadata
-    from deltacli.delta.schema.types import parse_schema
+    from deltacli.delta.schema.types import NO_COLUMNS, parse_schema
 
     action = read_metadata(head.delta_metadata, "the answer of the sharing server")
     return TableMetadata(
         head.version,
         head.form.value,
-        parse_schema(action.schema_string or '{"type":"struct","fields":[]}'),
+        parse_schema(action.schema_string or NO_COLUMNS),
         tuple(action.partition_columns),
         dict(action.configuration),
         _count(head, "numFiles"),

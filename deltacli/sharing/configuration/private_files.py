@@ -25,21 +25,26 @@ def write_private(path: Path, data: bytes, *, replace: bool = True) -> bool:
 
     A link is followed. Without `replace`, False is returned where the name exists. Raises StorageFailed.
     """
+    with writing_faults(os.path.realpath(path), str(path)):
+        return write_atomically(path, data, replace=replace)
+
+
+def write_atomically(path: Path, data: bytes, *, replace: bool = True) -> bool:
+    """Write a file as `write_private` does. Raises OSError."""
     target = os.path.realpath(path)
     directory, name = os.path.split(target)
-    with writing_faults(target, str(path)):
-        draft = LockedDraft(directory, f".{name[:100]}.", MODE)
-        try:
-            sweep(directory, f".{name[:100]}.", draft.changed_ns)
-            _fill(draft.place, data)
-            if replace:
-                os.replace(draft.place, target)
-            elif not _claim(draft.place, target):
-                return False
-            _sync_directory(directory)
-            return True
-        finally:
-            draft.close()
+    draft = LockedDraft(directory, f".{name[:100]}.", MODE)
+    try:
+        sweep(directory, f".{name[:100]}.", draft.changed_ns)
+        _fill(draft.place, data)
+        if replace:
+            os.replace(draft.place, target)
+        elif not _claim(draft.place, target):
+            return False
+        _sync_directory(directory)
+        return True
+    finally:
+        draft.close()
 
 
 @contextmanager

@@ -21,6 +21,7 @@ import orjson
 from deltacli.arrow import compute as pc
 from deltacli.delta.encoding.arrow_json import characters, json_lines
 from deltacli.delta.log.state import Metadata
+from deltacli.delta.schema.types import NO_COLUMNS
 from deltacli.sharing.protocol.capabilities import ResponseFormat
 from deltacli.typing import Json
 
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 _CHANGE_DATA = "delta.enableChangeDataFeed"
 _KEPT = ("comment",)
-_NO_COLUMNS = '{"type":"struct","fields":[]}'
 _OF_THE_LOG = ("delta.enableInCommitTimestamps", "delta.inCommitTimestampEnablement", "delta.checkpointPolicy")
 """Beginnings of the names of properties."""
 
@@ -74,7 +74,7 @@ def _in_delta(raw: Mapping[str, Any]) -> dict[str, Any]:
     """Return a metadata action without what concerns the log, which clients do not get: they write one of their own,
     without in-commit timestamps and V2 checkpoints. A schema that is missing is empty.
     """
-    document = {"schemaString": _NO_COLUMNS, "partitionColumns": [], **raw}
+    document = {"schemaString": NO_COLUMNS, "partitionColumns": [], **raw}
     properties = raw.get("configuration") or {}
     if isinstance(properties, list):  # as pairs, in a checkpoint
         properties = dict(properties)
@@ -88,7 +88,7 @@ def _in_parquet(metadata: Metadata, *, shows_change_data: bool) -> dict[str, Any
         "name": metadata.name,
         "description": metadata.description,
         "format": {"provider": metadata.provider},
-        "schemaString": _plain_schema(metadata.schema_string or _NO_COLUMNS),
+        "schemaString": _plain_schema(metadata.schema_string or NO_COLUMNS),
         "partitionColumns": list(metadata.partition_columns),
     }
     feed = metadata.configuration.get(_CHANGE_DATA, "")

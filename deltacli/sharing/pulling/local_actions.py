@@ -17,7 +17,7 @@ from deltacli.delta.protocol.feature_use import constraint_uses, property_uses, 
 from deltacli.delta.protocol.features import FEATURES, stable_name
 from deltacli.delta.protocol.protocol_action import WRITER_FEATURES_VERSION
 from deltacli.delta.protocol.upgrade import upgraded
-from deltacli.delta.schema.types import parse_schema
+from deltacli.delta.schema.types import NO_COLUMNS, parse_schema
 from deltacli.delta.vectors import unique_id
 
 if TYPE_CHECKING:
@@ -56,7 +56,6 @@ _KEPT_PROPERTIES = frozenset(
 )
 _LEAST_PROTOCOL: Action = {"minReaderVersion": 1, "minWriterVersion": 2}
 _CONSTRAINT = "delta.constraints."
-_NO_COLUMNS = '{"type":"struct","fields":[]}'
 _NAMES = uuid.UUID("b0c1a7b8-6f53-4d0c-9a51-0d8f3c1f7e22")
 
 
@@ -67,6 +66,11 @@ class PullSource:
     endpoint: str
     table: str
     table_id: str
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """Return it for people, commits and the record of an unfinished pull."""
+        return {"table": self.table, "endpoint": self.endpoint, "tableId": self.table_id}
 
     @property
     def properties(self) -> dict[str, str]:
@@ -83,7 +87,7 @@ def table_id_of(metadata: Action, endpoint: str, table: str) -> str:
 def local_protocol(remote: Action, metadata: Action, before: Action | None) -> Action | None:
     """Return the protocol that a local table needs for the metadata; None where it has it already."""
     wanted = _of_versions(remote)
-    schema = parse_schema(metadata.get("schemaString") or _NO_COLUMNS)
+    schema = parse_schema(metadata.get("schemaString") or NO_COLUMNS)
     properties = metadata["configuration"]
     uses = [*schema_uses(schema), *property_uses(properties), *constraint_uses(properties)]
     known = {stable_name(name) for name in read_protocol(wanted, "the shared table").supported_features}
@@ -121,7 +125,7 @@ def local_metadata(remote: Action, source: PullSource, before: Action | None, no
     return action | {
         "id": source.table_id,
         "format": {"provider": "parquet", "options": {}},
-        "schemaString": remote.get("schemaString") or _NO_COLUMNS,
+        "schemaString": remote.get("schemaString") or NO_COLUMNS,
         "partitionColumns": remote.get("partitionColumns") or [],
         "configuration": dict(sorted((configuration | source.properties).items())),
         "createdTime": now_ms if created is None else created,

@@ -26,6 +26,7 @@ from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.version import Snapshot
 from deltacli.sharing.client.faults import PullRefused
 from deltacli.sharing.pulling.local_actions import APP_ID, ENDPOINT, TABLE, PullSource
+from deltacli.sharing.pulling.parts import lock_named
 from deltacli.storage.disk_faults import disk_fault, writing_faults
 from deltacli.typing import Json
 
@@ -55,16 +56,10 @@ class Workspace:
 
     def mark(self, source: PullSource, version: int) -> None:
         """Record what is being pulled. Raises PullRefused where another pull is pulling another table."""
-        content = {
-            "endpoint": source.endpoint,
-            "table": source.table,
-            "tableId": source.table_id,
-            "version": version,
-        }
         draft, marker = f"{self.place}/{uuid4().hex}", f"{self.place}/{_MARKER}"
         with writing_faults(marker, _MARKER):
             with open(draft, "x", encoding="utf-8") as file:
-                json.dump(content, file)
+                json.dump({**source.facts, "version": version}, file)
             with suppress(OSError):  # it exists, or the file system has no hard links
                 os.link(draft, marker)
             found = read_unfinished(self.directory)
@@ -103,21 +98,9 @@ def _locked(directory: str) -> int:
         os.makedirs(f"{directory}/{NAME}", mode=0o777, exist_ok=True)
         if not stat.S_ISDIR(os.lstat(f"{directory}/{NAME}").st_mode):
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), f"{directory}/{NAME}")
-        place = f"{directory}/{NAME}/{_LOCK}"
-        try:
-            descriptor = os.open(place, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
-        except FileNotFoundError:
-            continue  # another pull has just removed the workspace
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_SH)
-            if os.path.samestat(os.fstat(descriptor), os.lstat(place)):
+        with suppress(FileNotFoundError):  # another pull has just removed the workspace
+            if (descriptor := lock_named(f"{directory}/{NAME}/{_LOCK}", fcntl.LOCK_SH)) is not None:
                 return descriptor
-        except FileNotFoundError:
-            pass
-        except BaseException:
-            os.close(descriptor)
-            raise
-        os.close(descriptor)
 
 
 def read_unfinished(directory: str) -> Unfinished | None:
@@ -135,7 +118,7 @@ def unfinished_other(directory: str, found: Unfinished) -> PullRefused:
     """Return the refusal of a target where another table is being pulled."""
     return PullRefused(
         f"{directory} has an unfinished pull of another table",
-        facts={"table": found.source.table, "endpoint": found.source.endpoint, "tableId": found.source.table_id},
+        facts=found.source.facts,
         hint="pull into another directory, or delete this one",
     )
 

@@ -125,21 +125,29 @@ def open_part(directory: str, name: str) -> Iterator[Part]:
 
 def _open(place: str) -> int | None:
     """Return the locked descriptor of a file; None where another process has locked it. Raises OSError."""
-    while True:
-        descriptor = os.open(place, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
+    descriptor = None
+    while descriptor is None:  # it was published by another pull: the next one is new
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if os.path.samestat(os.fstat(descriptor), os.lstat(place)):
-                return descriptor
+            descriptor = lock_named(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            os.close(descriptor)
             return None
-        except FileNotFoundError:
-            pass  # it was published by another pull: the next one is new
-        except BaseException:
+    return descriptor
+
+
+def lock_named(place: str, operation: int) -> int | None:
+    """Return the locked descriptor of a file, which is made if it is missing; None where another file, or none, has the
+    name by then. Raises OSError.
+    """
+    descriptor = os.open(place, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
+    is_named = False
+    try:
+        fcntl.flock(descriptor, operation)
+        with suppress(FileNotFoundError):
+            is_named = os.path.samestat(os.fstat(descriptor), os.lstat(place))
+    finally:
+        if not is_named:
             os.close(descriptor)
-            raise
-        os.close(descriptor)
+    return descriptor if is_named else None
 
 
 def _read_tag(place: str) -> str | None:

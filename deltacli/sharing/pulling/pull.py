@@ -283,12 +283,7 @@ class Pull:
             _require_allowed(before, difference.removed, self._directory)
         return CommitRequest(
             OPERATION,
-            {
-                "table": source.table,
-                "endpoint": source.endpoint,
-                "tableId": source.table_id,
-                "version": str(shared.version),
-            },
+            {**source.facts, "version": str(shared.version)},
             {
                 "numAddedFiles": difference.added,
                 "numRemovedFiles": difference.removed,

@@ -8,7 +8,6 @@ checking until they retire.
 from __future__ import annotations
 
 import base64
-import contextlib
 import hashlib
 import hmac
 import json
@@ -23,6 +22,7 @@ from typing import Any, NamedTuple, Protocol
 
 from deltacli.errors import StorageFailed, UsageError
 from deltacli.hints import command
+from deltacli.sharing.configuration.private_files import write_atomically
 from deltacli.typing import Json
 
 SECRET_BYTES = 32
@@ -134,9 +134,7 @@ class ServerKeys:
         except OSError as fault:
             raise _unusable(path, fault) from fault
         try:
-            with contextlib.suppress(FileExistsError), _draft(path, cls.generate(now_ms, random)) as draft:
-                os.link(draft, path)
-                _sync_directory(path.parent)
+            write_atomically(path, _written(cls.generate(now_ms, random)), replace=False)
             return _read(path)
         except OSError as fault:
             raise _unusable(path, fault) from fault
@@ -152,9 +150,7 @@ class ServerKeys:
         old = cls.read_or_create(path, now_ms=now_ms, random=random)
         keys = old.rotated(now_ms=now_ms, overlap_ms=overlap_ms, random=random)
         try:
-            with _draft(path, keys) as draft:
-                os.replace(draft, path)
-                _sync_directory(path.parent)
+            write_atomically(path, _written(keys))
         except OSError as fault:
             raise _unusable(path, fault) from fault
         return keys
@@ -291,32 +287,6 @@ def _written(keys: ServerKeys) -> bytes:
         for key in keys.keys
     ]
     return json.dumps({"version": 1, "keys": listed}, indent=2).encode() + b"\n"
-
-
-@contextlib.contextmanager
-def _draft(path: Path, keys: ServerKeys) -> Any:  # Any: a context manager of a path
-    """Yield a complete file next to `path`, which is removed at the end if it is still there."""
-    draft = path.with_name(f".{path.name}.{os.urandom(6).hex()}")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o600)
-    try:
-        with open(descriptor, "wb") as file:
-            file.write(_written(keys))
-            file.flush()
-            os.fsync(file.fileno())
-        yield draft
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            draft.unlink()
-
-
-def _sync_directory(directory: Path) -> None:
-    if os.name == "nt":
-        return
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _unusable(path: Path, fault: OSError) -> StorageFailed:

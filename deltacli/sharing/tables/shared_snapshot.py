@@ -22,7 +22,7 @@ from deltacli.delta.partitions.values import partition_columns, with_spelled_key
 from deltacli.delta.paths import locate, text_of
 from deltacli.delta.protocol.protocol_action import Protocol
 from deltacli.delta.schema.names import MODE
-from deltacli.delta.schema.types import parse_schema
+from deltacli.delta.schema.types import NO_COLUMNS, parse_schema
 from deltacli.delta.vectors import unique_id_column, vector_file
 from deltacli.errors import DeltacliError, PathExternal
 from deltacli.operations.read.separate_versions import is_mapped, may_have_been_mapped
@@ -160,7 +160,6 @@ def vector_place(descriptor: dict[str, Any], uri: str) -> str:
     return text_of(key)
 
 
-NO_COLUMNS = '{"type":"struct","fields":[]}'
 _OWN_BYTES = 64 << 10
 """What a snapshot takes besides its columns: a schema of some hundred columns, parsed."""
 

@@ -28,7 +28,7 @@ from deltacli.delta.predicate.columns import Column
 from deltacli.delta.predicate.conditions import And, Compare, Condition, Contained, IsNull, Not, Or
 from deltacli.delta.predicate.limits import Limit, Order
 from deltacli.delta.schema.kinds import Kind
-from deltacli.delta.schema.types import StructType, parse_schema
+from deltacli.delta.schema.types import NO_COLUMNS, StructType, parse_schema
 from deltacli.errors import FileMissing, UsageError
 from deltacli.progress import SILENT, Progress
 from deltacli.sharing.client.addresses import ShareAddress, parse_address
@@ -94,7 +94,6 @@ def open_share(
 
 
 LOG = "_delta_log"
-NO_COLUMNS = '{"type":"struct","fields":[]}'
 _HINT = f"{LOG}/_last_checkpoint"
 _TAIL_BYTES = 64 << 10
 

@@ -10,7 +10,7 @@ from functools import cached_property
 from deltacli.arrow import compute as pc
 from deltacli.delta.checkpoint.layout import classic_path
 from deltacli.delta.schema.names import PHYSICAL_NAME
-from deltacli.delta.schema.types import parse_schema
+from deltacli.delta.schema.types import NO_COLUMNS, parse_schema
 from deltacli.errors import Unreadable
 from deltacli.progress import SILENT, Progress
 from deltacli.sharing.client.answers import ActionLine, AnswerHead, LineGroup
@@ -27,7 +27,6 @@ from deltacli.sharing.client.tables.shared_log import (
 )
 
 NOT_FILES = ("protocol", "metaData")
-_NO_COLUMNS = '{"type":"struct","fields":[]}'
 _MOST_MISSES = 3
 _COMMIT = b'{"commitInfo":{}}\n'
 
@@ -132,7 +131,7 @@ def partition_keys(head: AnswerHead) -> tuple[str, ...]:
     """Return the keys that partition values have: the names of the partition columns in files. They are not checked."""
     metadata = head.delta_metadata
     try:
-        schema = parse_schema(metadata.get("schemaString") or _NO_COLUMNS)
+        schema = parse_schema(metadata.get("schemaString") or NO_COLUMNS)
         fields = {field.name: field for field in schema.fields}
         physical = {name: field.metadata.get(PHYSICAL_NAME, name) for name, field in fields.items()}
     except Unreadable:

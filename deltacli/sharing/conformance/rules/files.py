@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit, urlunsplit
 
-from deltacli.delta.rules.framework.base import Area, Level, Rule
+from deltacli.delta.rules.framework.base import Area, Level
 from deltacli.hints import parameter
 from deltacli.sharing.client.faults import UrlRefused
 from deltacli.sharing.conformance.lines import DELTA, FileLine, Lines
 from deltacli.sharing.conformance.rules.shared_table import SharedTableTest
-from deltacli.sharing.conformance.wire import WireAnswer
+from deltacli.sharing.conformance.rules.table_lines import FileTest
+from deltacli.sharing.conformance.wire import Wire, WireAnswer
 from deltacli.typing import ArrowType, JsonObject
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ def check_files(table: SharedTableTest, level: str) -> None:
             table.skip("the URL of a file is not an http or https URL", *AREA.rules)
             continue
         try:
-            _check_file(_FileTest(table, whole, file), level, is_first=number == 0)
+            _check_file(FileTest(table.suite, whole, file), table.tester.wire, level, is_first=number == 0)
         except UrlRefused as fault:
             message = "the URL of a file leads to an address that is not public"
             seen = str(fault.facts.get("host", fault.message))
@@ -146,47 +147,30 @@ def _chosen(whole: Lines) -> list[FileLine]:
     return list({file.id: file for file in files}.values())[:_MOST_FILES]
 
 
-class _FileTest(NamedTuple):
-    """One file under test."""
-
-    table: SharedTableTest
-    whole: Lines
-    file: FileLine
-
-    def require(self, rule: Rule, holds: bool, message: str, *, seen: object = None, expected: object = None) -> bool:
-        """Report the line of the file where it breaks a rule; return whether the rule `holds`."""
-        answer, line = self.whole.answer, self.file.line.number
-        return self.table.suite.require(rule, holds, answer, message, seen=seen, expected=expected, line=line)
-
-    def fetch(self, url: str, *, byte_range: str | None = None, most: int) -> WireAnswer:
-        """Return the answer to a request for a file, or for a range of it."""
-        return self.table.tester.wire.fetch(url, byte_range=byte_range, most=most)
-
-
-def _check_file(test: _FileTest, level: str, *, is_first: bool) -> None:
+def _check_file(test: FileTest, wire: Wire, level: str, *, is_first: bool) -> None:
     size = test.file.size or 0
     first = max(0, size - _TAIL)
-    tail = test.fetch(test.file.url, byte_range=f"{first}-{max(size - 1, 0)}", most=_TAIL + 1)
+    tail = wire.fetch(test.file.url, byte_range=f"{first}-{max(size - 1, 0)}", most=_TAIL + 1)
     test.require(PRIVATE, True, "")
     message = f"the URL of a file is answered with {tail.status}"
     if not test.require(UNREADABLE, tail.status in (200, 206, 416), message, seen=tail.status, expected=206):
-        test.table.skip("a file cannot be read by its URL", *AREA.rules)
+        test.suite.skip("a file cannot be read by its URL", AREA.rules)
         return
     if not _check_range(test, tail, first):
-        test.table.skip("the footer of a file cannot be read by its URL", *AREA.rules)
+        test.suite.skip("the footer of a file cannot be read by its URL", AREA.rules)
         return
     is_parquet, message = tail.body.endswith(_MAGIC), "a file does not end as a Parquet file"
     if not test.require(NOT_PARQUET, is_parquet, message, seen=repr(tail.body[-4:]), expected=repr(_MAGIC)):
         return
     if is_first:
-        _check_signature(test)
-    _check_vector(test)
+        _check_signature(test, wire)
+    _check_vector(test, wire)
     _check_footer(test, tail.body)
     if level == "data":
-        _check_rows(test)
+        _check_rows(test, wire)
 
 
-def _check_range(test: _FileTest, tail: WireAnswer, first: int) -> bool:
+def _check_range(test: FileTest, tail: WireAnswer, first: int) -> bool:
     """Check the answer to a range; return whether its bytes can be used."""
     size = test.file.size or 0
     _, _, total = tail.headers.get("content-range", "").partition("/")
@@ -207,13 +191,13 @@ def _check_range(test: _FileTest, tail: WireAnswer, first: int) -> bool:
     return test.require(RANGE, is_range, message, seen=seen, expected=f"206, {expected}")
 
 
-def _check_signature(test: _FileTest) -> None:
+def _check_signature(test: FileTest, wire: Wire) -> None:
     parts = urlsplit(test.file.url)
     if not parts.query:
-        test.table.skip("the signature of file URLs is not in their query strings", UNSIGNED)
+        test.suite.skip("the signature of file URLs is not in their query strings", (UNSIGNED,))
         return
     for words, query in (("without its", ""), ("with an altered", _altered(parts.query))):
-        answer = test.fetch(urlunsplit(parts._replace(query=query)), byte_range="0-0", most=1)
+        answer = wire.fetch(urlunsplit(parts._replace(query=query)), byte_range="0-0", most=1)
         message = f"the URL of a file {words} signature is answered with {answer.status}"
         test.require(UNSIGNED, answer.status not in (200, 206), message, seen=answer.status)
 
@@ -227,7 +211,7 @@ def _altered(query: str) -> str:
     return query.replace(longest, f"{name}={value[:middle]}{other}{value[middle + 1 :]}")
 
 
-def _check_vector(test: _FileTest) -> None:
+def _check_vector(test: FileTest, wire: Wire) -> None:
     """Read the first bytes of a deletion vector: its size."""
     vector = test.file.vector or {}
     url, size, offset = vector.get("pathOrInlineDv"), vector.get("sizeInBytes"), vector.get("offset", 0)
@@ -235,14 +219,14 @@ def _check_vector(test: _FileTest) -> None:
         return
     if type(offset) is not int or type(size) is not int:
         return
-    answer = test.fetch(url, byte_range=f"{offset}-{offset + 3}", most=4)
+    answer = wire.fetch(url, byte_range=f"{offset}-{offset + 3}", most=4)
     is_there = answer.status == 206 and int.from_bytes(answer.body, "big") == size
     message = f"the URL of a deletion vector is answered with {answer.status}, and not with the vector"
     seen = f"{answer.status}, {answer.body[:4].hex() or 'no bytes'}"
     test.require(VECTOR_BYTES, is_there, message, seen=seen)
 
 
-def _check_footer(test: _FileTest, tail: bytes) -> None:
+def _check_footer(test: FileTest, tail: bytes) -> None:
     """Compare a footer with the statistics and the schema."""
     from deltacli.delta.footers.parse import FooterReader
     from deltacli.delta.footers.schema import read_schema
@@ -250,7 +234,7 @@ def _check_footer(test: _FileTest, tail: bytes) -> None:
 
     length = int.from_bytes(tail[-8:-4], "little")
     if length + 8 > len(tail):
-        test.table.skip(f"the footers are larger than {_TAIL >> 10} KiB", RECORDS, COLUMNS)
+        test.suite.skip(f"the footers are larger than {_TAIL >> 10} KiB", (RECORDS, COLUMNS))
         return
     try:
         footer = FooterReader().read(tail[-8 - length : -8])
@@ -262,7 +246,7 @@ def _check_footer(test: _FileTest, tail: bytes) -> None:
     if records is not None:
         message = "numRecords of a file is not the number of rows in its footer"
         test.require(RECORDS, records == footer.rows, message, seen=records, expected=footer.rows)
-    expected = _stored_names(test.whole)
+    expected = _stored_names(test.lines)
     shown = [", ".join(sorted(names)[:5]) for names in (found, expected)]
     message = "a file has none of the columns of the schema"
     test.require(COLUMNS, not expected or bool(found & expected), message, seen=shown[0], expected=shown[1])
@@ -280,15 +264,15 @@ def _stored_names(whole: Lines) -> set[str]:
     return names
 
 
-def _check_rows(test: _FileTest) -> None:
+def _check_rows(test: FileTest, wire: Wire) -> None:
     """Compare the rows of a whole file with its statistics."""
     import pyarrow as pa
 
     file = test.file
     if (file.size or 0) > _MOST_FILE or file.stats is None:
-        test.table.skip(f"the files have no statistics, or are larger than {_MOST_FILE >> 20} MiB", BOUNDS)
+        test.suite.skip(f"the files have no statistics, or are larger than {_MOST_FILE >> 20} MiB", (BOUNDS,))
         return
-    answer = test.fetch(file.url, most=_MOST_FILE)
+    answer = wire.fetch(file.url, most=_MOST_FILE)
     if not answer.is_ok or len(answer.body) != file.size:
         return
     try:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from deltacli.delta.rules.framework.base import Area, Level
+from deltacli.delta.rules.framework.base import Area, Level, Rule
 from deltacli.delta.rules.log.commit_lines import faults_of
 from deltacli.loopback import is_loopback
 from deltacli.sharing.conformance.framework import Suite
@@ -141,7 +142,7 @@ def check_table(suite: Suite, lines: Lines, now_ms: int) -> None:
     _check_protocol(suite, lines)
     _check_metadata(suite, lines)
     for file in lines.files:
-        _check_file(suite, lines, file, now_ms)
+        _check_file(FileTest(suite, lines, file), now_ms)
 
 
 def _check_protocol(suite: Suite, lines: Lines) -> None:
@@ -210,49 +211,59 @@ def check_version_files(suite: Suite, lines: Lines) -> None:
             suite.require(TOTALS, told == found, lines.answer, message, seen=told, expected=found, line=2)
 
 
-def _check_file(suite: Suite, lines: Lines, file: FileLine, now_ms: int) -> None:
-    number, answer = file.line.number, lines.answer
+class FileTest(NamedTuple):
+    """One file of an answer under test."""
+
+    suite: Suite
+    lines: Lines
+    file: FileLine
+
+    def require(self, rule: Rule, holds: bool, message: str, *, seen: object = None, expected: object = None) -> bool:
+        """Report the line of the file where it breaks a rule; return whether the rule `holds`."""
+        answer, line = self.lines.answer, self.file.line.number
+        return self.suite.require(rule, holds, answer, message, seen=seen, expected=expected, line=line)
+
+
+def _check_file(test: FileTest, now_ms: int) -> None:
+    lines, file = test.lines, test.file
     required = _REQUIRED if lines.form == PARQUET else _IN_DELTA
     wrong = [name for name, kind in required.items() if type(file.fields.get(name)) is not kind]
     odd = {name: kind for name, kind in _OPTIONAL.items() if file.fields.get(name) is not None}
     wrong += [name for name, kind in odd.items() if type(file.fields[name]) is not kind]
     message = f"a file lacks {', '.join(wrong)}, or has another type there"
-    suite.require(FILE_FIELD, not wrong, answer, message, seen=", ".join(sorted(file.fields)), line=number)
+    test.require(FILE_FIELD, not wrong, message, seen=", ".join(sorted(file.fields)))
     if lines.form == DELTA:
-        _check_action(suite, lines, file)
+        _check_action(test)
     if not wrong:
-        _check_partition_values(suite, lines, file)
-        _check_stats(suite, lines, file)
-        _check_url(suite, lines, file)
+        _check_partition_values(test)
+        _check_stats(test)
+        _check_url(test)
     if file.expires_ms is not None:
         is_future = now_ms - 60_000 < file.expires_ms < now_ms + 10 * 366 * 86_400_000
         message = "expirationTimestamp is not a time in the future in milliseconds"
-        suite.require(EXPIRY, is_future, answer, message, line=number, expected="epoch milliseconds")
+        test.require(EXPIRY, is_future, message, expected="epoch milliseconds")
 
 
-def _check_action(suite: Suite, lines: Lines, file: FileLine) -> None:
+def _check_action(test: FileTest) -> None:
+    file = test.file
     faults = list(faults_of(file.kind, dict(file.action)))
-    suite.require(
+    test.require(
         ACTION_FIELD,
         not faults and file.kind in ("add", "remove", "cdc"),
-        lines.answer,
         f"{faults[0].name} of the action {file.kind} is not sound" if faults else f"an action {file.kind}",
         seen=(faults[0].found or "missing") if faults else None,
         expected=faults[0].expected if faults else "add, remove or cdc",
-        line=file.line.number,
     )
     vector = file.vector
     if vector is None or vector.get("storageType") == "i":
         return
     has_url = vector.get("storageType") == "p" and "://" in str(vector.get("pathOrInlineDv"))
-    suite.require(
+    test.require(
         VECTOR,
         has_url and isinstance(file.fields.get("deletionVectorFileId"), str),
-        lines.answer,
         "a deletion vector has no URL, or its file no deletionVectorFileId",
         seen=f"storageType {vector.get('storageType')}",
         expected="storageType p, a URL, and deletionVectorFileId",
-        line=file.line.number,
     )
 
 
@@ -269,43 +280,35 @@ def partition_names(lines: Lines) -> dict[str, JsonObject]:
     return found
 
 
-def _check_partition_values(suite: Suite, lines: Lines, file: FileLine) -> None:
+def _check_partition_values(test: FileTest) -> None:
+    file = test.file
     if file.kind == "remove" and "partitionValues" not in file.action:
         return  # optional in a remove of the delta format
-    names, values, number = partition_names(lines), file.partition_values, file.line.number
-    suite.require(
-        PARTITION_VALUES,
-        set(values) == set(names),
-        lines.answer,
-        "partitionValues of a file has other columns than the partition columns",
-        seen=", ".join(sorted(values)) or "none",
-        expected=", ".join(sorted(names)) or "none",
-        line=number,
-    )
+    names, values = partition_names(test.lines), file.partition_values
+    message = "partitionValues of a file has other columns than the partition columns"
+    shown = [", ".join(sorted(known)) or "none" for known in (values, names)]
+    test.require(PARTITION_VALUES, set(values) == set(names), message, seen=shown[0], expected=shown[1])
     for name, column in names.items():
         value = values.get(name, "")
         form = _FORMS.get(str(column.get("type")))
         is_text = isinstance(value, str) and (not value or form is None or form.fullmatch(value) is not None)
         message = f"the partition value of {name} is not a {column.get('type')}"
-        suite.require(
-            PARTITION_TEXT, is_text or value is None, lines.answer, message, seen=repr(value)[:80], line=number
-        )
+        test.require(PARTITION_TEXT, is_text or value is None, message, seen=repr(value)[:80])
 
 
-def _check_stats(suite: Suite, lines: Lines, file: FileLine) -> None:
-    text = file.action.get("stats")
+def _check_stats(test: FileTest) -> None:
+    text, stats = test.file.action.get("stats"), test.file.stats
     if text is None:
         return
-    count = (file.stats or {}).get("numRecords")
-    is_sound = file.stats is not None and (count is None or (type(count) is int and count >= 0))
+    count = (stats or {}).get("numRecords")
+    is_sound = stats is not None and (count is None or (type(count) is int and count >= 0))
     message = "stats of a file is not a string with a JSON object and a number of records"
-    suite.require(STATS, is_sound, lines.answer, message, seen=str(text)[:80], line=file.line.number)
+    test.require(STATS, is_sound, message, seen=str(text)[:80])
 
 
-def _check_url(suite: Suite, lines: Lines, file: FileLine) -> None:
-    parts = urlsplit(file.url)
+def _check_url(test: FileTest) -> None:
+    parts = urlsplit(test.file.url)
     near = parts.hostname is not None and is_loopback(parts.hostname)
-    plain_server = suite.uri.startswith("http://")
+    plain_server = test.suite.uri.startswith("http://")
     is_safe = parts.scheme == "https" or (parts.scheme == "http" and (near or plain_server))
-    message = "the URL of a file is not an https URL"
-    suite.require(URL, is_safe, lines.answer, message, seen=parts.scheme or "no scheme", line=file.line.number)
+    test.require(URL, is_safe, "the URL of a file is not an https URL", seen=parts.scheme or "no scheme")
