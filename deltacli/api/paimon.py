@@ -147,7 +147,7 @@ class Paimon(TableHandle):
     @named
     def widen_type(self, *changes: tuple[str, str], allow_lossy: bool = False, dry_run: bool = False) -> AlterOutcome:
         """Give columns, as (column, type), wider types in one version of the schema. Raises what `alter` raises."""
-        from deltacli.paimon.evolution.command_words import widening
+        from deltacli.paimon.evolution.requests import widening
 
         requested = widening([word for change in changes for word in change])
         return self.alter(requested, allow_lossy=allow_lossy, dry_run=dry_run)

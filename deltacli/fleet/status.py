@@ -416,7 +416,6 @@ def _totals_of(table: TableStatus) -> Totals:
 
 
 def _table_of(state: Record, trends: bytes) -> TableStatus:
-    """Return a table as a summary has it."""
     steps = {step[0]: StepStatus(**dict(zip(StepStatus.KEPT, step, strict=True))) for step in state["steps"]}
     problem = None if state["problem"] is None else Unread(*state["problem"])
     return TableStatus(state["table"], state["group"], state["seen"], steps, problem, Trends(trends), state["numbers"])

@@ -194,7 +194,6 @@ class _Differ:
             yield Change(kind, (), None, list(old), list(new), Loss.LOSSLESS if may else Loss.REFUSED, reason)
 
     def table(self) -> Iterator[Change]:
-        """Yield a changed comment, and a changed highestFieldId."""
         before, after = self._before, self._after
         if before.comment != after.comment:
             yield Change(ChangeKind.TABLE_COMMENT, (), None, before.comment, after.comment)

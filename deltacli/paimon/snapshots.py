@@ -137,7 +137,6 @@ Row = Mapping[str, Any]  # Any: values of a file
 
 
 def _rows(data: bytes, columns: Sequence[str], parts: Mapping[str, Sequence[str]] = _NO_PARTS) -> Iterator[Row]:
-    """Yield rows with these columns, and these `parts` of a column."""
     if data.startswith(_AVRO):
         yield from _avro_rows(data, columns)
     elif data.startswith((_ORC, _PARQUET)):
@@ -216,7 +215,6 @@ def _arrow_table(data: bytes, columns: Sequence[str]) -> ArrowTable:
 
 
 def _python_values(column: Any, parts: Sequence[str] | None) -> list[Any]:  # Any: values of a column
-    """Return the values of a column, of a struct only those of its `parts`."""
     if parts is None:
         return list(column.to_pylist())
     found = []

@@ -189,7 +189,6 @@ def _whole_number(value: object, what: str) -> int:
 
 
 def _shown(value: object) -> str:
-    """Return a value for a message, shortened."""
     import json
 
     try:

@@ -74,7 +74,6 @@ class _Tokens:
         return self._tokens[self._position - 1]
 
     def skip(self, *words: str) -> bool:
-        """Take these words if they are next, and return whether they were."""
         for offset, word in enumerate(words):
             place = self._position + offset
             if place >= len(self._tokens) or self._tokens[place].is_quoted or self._tokens[place].text.upper() != word:

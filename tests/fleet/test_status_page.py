@@ -17,9 +17,8 @@ from deltacli.cli.options.run import Run
 from deltacli.fleet.alerts import StepStatus, Unread
 from deltacli.fleet.names import plain_name
 from deltacli.fleet.policy_file.reading import read_fleet_file
-from deltacli.fleet.reporting.html import command_line, text, words
+from deltacli.fleet.reporting.html import Area, area_map, command_line, line, text, words
 from deltacli.fleet.reporting.page import status_page
-from deltacli.fleet.reporting.plots import Area, area_map, line
 from deltacli.fleet.reporting.table_page import _map, _series
 from deltacli.fleet.running.journal import JournalWriter
 from deltacli.fleet.status import FleetStatus, read_status

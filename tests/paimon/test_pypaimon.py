@@ -13,8 +13,7 @@ from deltacli.operations.paimon.alter import AlterRequest, execute_alter
 from deltacli.operations.paimon.commit_schema import read_newest
 from deltacli.operations.table.handle import TableHandle
 from deltacli.paimon.casts import Loss, judge_cast
-from deltacli.paimon.evolution.command_words import changes_of
-from deltacli.paimon.evolution.requests import AddColumn, RenameColumn, SchemaChange, UpdateType
+from deltacli.paimon.evolution.requests import AddColumn, RenameColumn, SchemaChange, UpdateType, changes_of
 from deltacli.paimon.schema import Schema, is_true
 from deltacli.paimon.sql_types import parse_sql_type
 from deltacli.paimon.types import AtomicType, DataField, type_text, with_nullability

@@ -244,8 +244,7 @@ class PaimonHandle(_Handle):
     ) -> SchemaEdit[AlterOutcome]:
         """Return the change of the schema. Raises UsageError."""
         from deltacli.alter_verbs import VERBS_OF_DELTA
-        from deltacli.paimon.evolution.command_words import changes_of
-        from deltacli.paimon.evolution.requests import read_changes
+        from deltacli.paimon.evolution.requests import changes_of, read_changes
 
         if change in VERBS_OF_DELTA:
             raise only_for(OF_DELTA, f"alter {change}", {"path": self.storage.uri})
@@ -271,7 +270,7 @@ class PaimonHandle(_Handle):
         self, words: Sequence[str], _asked: Asked[WidenRequest], *, branch: str | None, allow_lossy: bool
     ) -> SchemaEdit[AlterOutcome]:
         """Return the change that gives columns wider types. Raises UsageError."""
-        from deltacli.paimon.evolution.command_words import widening
+        from deltacli.paimon.evolution.requests import widening
 
         return self._altered(widening(words), branch=branch, allow_lossy=allow_lossy, command="widen-type")
 

@@ -191,7 +191,6 @@ class _Search:
         return self._stores[uri]
 
     def run(self) -> None:
-        """Look into the directories of one level after the other."""
         while self._level:
             unknown = {_key(place): place for place in self._level if _key(place) not in self._looked}
             at_once = max((place.store.capabilities.parallel_reads for place in unknown.values()), default=1)
@@ -256,7 +255,6 @@ class _Search:
 
 
 def _below(place: _Place, names: Sequence[str]) -> Iterator[_Place]:
-    """Yield the directories to look into next."""
     first, rest = (place.segments[0], place.segments[1:]) if place.segments else ("**", ())
     for name in names:
         if name.startswith(".") and not first.startswith("."):

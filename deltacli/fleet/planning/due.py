@@ -140,7 +140,6 @@ class _Estimate(NamedTuple):
     seconds: float
 
     def as_json(self) -> dict[str, Json]:
-        """Return the estimate for documents."""
         return {"calls": self.calls, "sizeBytes": self.size_bytes, "seconds": round(self.seconds, 3)}
 
 

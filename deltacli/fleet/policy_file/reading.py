@@ -165,8 +165,6 @@ def require_fleet_file(path: str | Path) -> FleetFile:
 
 
 class _Reader:
-    """Reads one file and collects its problems."""
-
     def __init__(self, path: Path) -> None:
         self._path = path
         self._problems: list[Problem] = []
@@ -384,7 +382,6 @@ class _Reader:
         return groups
 
     def _listed(self, values: Mapping[str, Toml], at: KeyPath) -> tuple[Entry, ...]:
-        """Return the tables of the files that a group lists."""
         found: list[Entry] = []
         for number, text in enumerate(values.get("lists", ())):
             path = (*at, "lists", number)

@@ -45,8 +45,6 @@ def _tokens(text: str) -> Iterator[_Token]:
 
 
 class _Reader:
-    """Walks through the tokens of a file."""
-
     def __init__(self, text: str) -> None:
         self._tokens = list(_tokens(text))
         self._at = 0

@@ -220,7 +220,6 @@ class _Handler(BaseHTTPRequestHandler):
         self._deadline.start()
 
     def finish(self) -> None:
-        """End the connection."""
         self._deadline.cancel()
         super().finish()
 

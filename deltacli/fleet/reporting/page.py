@@ -133,7 +133,6 @@ def _run(status: FleetStatus) -> str:
 
 
 def _first_run(status: FleetStatus) -> str:
-    """Return why there are no plots yet, or nothing."""
     if any(len(points) > 1 for points in status.trends.values()):
         return ""
     begin = "The numbers of one run. " if status.trends else ""

@@ -12,8 +12,22 @@ from typing import TYPE_CHECKING
 
 from deltacli.delta.schema.types import simple_name
 from deltacli.fleet.names import plain_name
-from deltacli.fleet.reporting.html import card, command_line, framed, part, text, words
-from deltacli.fleet.reporting.plots import COLOURS, Area, Drawn, Series, area_map, bar, line, stacked
+from deltacli.fleet.reporting.html import (
+    COLOURS,
+    Area,
+    Drawn,
+    Series,
+    area_map,
+    bar,
+    card,
+    command_line,
+    framed,
+    line,
+    part,
+    stacked,
+    text,
+    words,
+)
 from deltacli.operations.doctor.table.advice import LOST_FILES
 from deltacli.operations.doctor.table.wording import dollars, growth, numbers, saves
 from deltacli.release import VERSION

@@ -47,7 +47,6 @@ class _Doubt(StrEnum):
 
     @classmethod
     def after(cls, last: LastRun | None) -> _Doubt | None:
-        """Return the doubt after a validation that was completed."""
         if last is None or not last.has_findings:
             return None
         return cls.LOST if last.has_lost else cls.FINDINGS
@@ -128,8 +127,6 @@ class FleetReport:
 
 
 class _Ended(NamedTuple):
-    """A step of a table that was carried out or refused."""
-
     kind: str
     state: str
 

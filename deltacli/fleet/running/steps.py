@@ -246,7 +246,6 @@ def _said(failing: list[Finding], more: Mapping[str, int]) -> str:
 
 
 def _failing(findings: list[Finding], fail_on: str) -> list[Finding]:
-    """Return the findings of a severity and of those above it."""
     worst_first = list(Severity)
     return [one for one in findings if worst_first.index(one.severity) <= worst_first.index(Severity(fail_on))]
 

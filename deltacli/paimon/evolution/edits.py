@@ -73,7 +73,6 @@ def field_of(fields: Sequence[DataField], path: Path) -> DataField:
 
 
 def _nested(fields: Sequence[DataField], above: Path = ()) -> Iterator[Path]:
-    """Yield the paths of fields within columns that are rows."""
     for field in fields:
         if above:
             yield (*above, field.name)
@@ -166,7 +165,6 @@ class _Named(NamedTuple):
     in_value: tuple[str, ...] = ()
 
     def with_columns(self, change: Callable[[tuple[str, ...]], tuple[str, ...]]) -> _Named:
-        """Return the option with other columns in its key and its value."""
         names = change(self.in_key)
         key = f"{_FIELDS}{','.join(names)}{self.ending}" if self.in_key else self.key
         return _Named(key, names, self.ending, change(self.in_value))
@@ -224,7 +222,6 @@ def _replace(options: HashOrder, before: _Named, after: _Named) -> None:
 
 
 def _named(options: Mapping[str, str]) -> Iterator[_Named]:
-    """Yield the options that name columns."""
     for key, value in options.items():
         if key in _LISTS or key in _OF_BLOBS or _INDEX.fullmatch(key):
             yield _Named(key, in_value=tuple(value.split(",")))

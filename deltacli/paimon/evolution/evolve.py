@@ -89,7 +89,6 @@ class _Draft:
         self._highest = schema.highest_field_id
 
     def apply(self, change: SchemaChange) -> None:
-        """Apply one change."""
         _APPLIERS[type(change)](self, change)
 
     def finished(self, time_ms: int) -> Schema:
@@ -109,7 +108,6 @@ class _Draft:
         )
 
     def _with_required_key_columns(self) -> Fields:
-        """Return the fields with primary keys that are NOT NULL."""
         if is_true(self._options.as_dict(), "primary-key.nullable"):
             return self._fields
         return tuple(
@@ -253,7 +251,6 @@ class _Draft:
             self._require_option_change(key, after.get(key))
 
     def move(self, change: UpdatePosition) -> None:
-        """Move a column of the table."""
         move = change.move
         names = [field.name for field in self._fields]
         field_of(self._fields, (move.column,))
@@ -306,7 +303,6 @@ class _Draft:
         return after
 
     def set_nullability(self, change: UpdateNullability) -> None:
-        """Make a column or a part nullable, or NOT NULL."""
         path = change.path
         if change.nullable and len(path) == 1 and path[0] in self._primary_keys:
             field_of(self._fields, path)
@@ -344,15 +340,12 @@ class _Draft:
     # --- texts ---
 
     def comment(self, change: UpdateComment) -> None:
-        """Set or remove the comment of a column."""
         self._fields = edit_field(self._fields, change.path, lambda field: replace(field, description=change.comment))
 
     def default(self, change: UpdateDefault) -> None:
-        """Set or remove the default value of a column."""
         self._fields = edit_field(self._fields, change.path, lambda field: replace(field, default_value=change.default))
 
     def table_comment(self, change: UpdateTableComment) -> None:
-        """Set or remove the comment of the table."""
         self._comment = change.comment
 
     # --- options and keys ---

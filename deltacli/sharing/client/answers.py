@@ -211,7 +211,6 @@ def _object(fields: dict[str, Json], name: str) -> dict[str, Json]:
 
 
 def _metadata_of_parquet(fields: dict[str, Json]) -> dict[str, Json]:
-    """Return the metadata of the parquet format as an action of a log."""
     given = fields.get("configuration")
     feed = isinstance(given, dict) and str(given.get("enableChangeDataFeed")).lower() == "true"
     action = {

@@ -61,7 +61,6 @@ class _TimedRaw(io.RawIOBase):
 
     @contextmanager
     def limited(self, seconds: float) -> Iterator[None]:
-        """Limit the time for a part of the framing."""
         self._until = self._now() + seconds
         try:
             yield
@@ -80,8 +79,6 @@ class _TimedRaw(io.RawIOBase):
 
 
 def _timed(seconds: float, now: Callable[[], float]) -> type[HTTPResponse]:
-    """Return the class of answers whose heads have a time limit."""
-
     class Timed(HTTPResponse):
         def __init__(self, connected: socket.socket, *arguments: Any, **named: Any) -> None:  # Any: as there
             super().__init__(connected, *arguments, **named)

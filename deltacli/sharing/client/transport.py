@@ -420,7 +420,6 @@ class Transport:
         raise fault
 
     def _asked_seconds(self, reply: Reply) -> float:
-        """Return how long `Retry-After` asks to wait."""
         text = reply.headers.get("retry-after", "").strip()
         if text.isascii() and text.isdigit():
             return min(float(text[:9]), _LONGEST_ASKED_S)

@@ -201,7 +201,6 @@ def _is_over(token: TokenRecord, now_ms: int) -> bool:
 
 
 def _new_id(recipients: Recipients) -> str:
-    """Return an id that no token has."""
     used = {token.token_id for one in recipients.items for token in one.tokens}
     while (token_id := f"t{secrets.token_hex(4)}") in used:
         pass

@@ -370,11 +370,9 @@ class _ClientAccess(NamedTuple):
 
     @property
     def reads(self) -> bool:
-        """Return True if the client reads the table."""
         return self.format is not None
 
     def as_json(self) -> dict[str, Json]:
-        """Return the access for documents."""
         known: dict[str, Json] = {"name": self.name, "reads": self.reads}
         return known | ({"format": self.format} if self.reads else {"lacks": sorted(self.lacks)})
 

@@ -191,7 +191,6 @@ class _Match(NamedTuple):
 
 
 def _is_wildcard(location: str) -> bool:
-    """Return True for a location with a `*`."""
     return "*" in location
 
 

@@ -12,7 +12,6 @@ from deltacli.hints import command, parameter
 from deltacli.memory_limit import stop_if_exhausted
 from deltacli.operations.validate.findings import CHECK_CRASHED, COULD_NOT_BE_READ
 from deltacli.progress import SILENT, Progress
-from deltacli.sharing.conformance.framework import Suite
 from deltacli.sharing.conformance.rules import (
     answers,
     changes,
@@ -31,6 +30,7 @@ from deltacli.sharing.conformance.rules.shared_table import SharedTableTest
 from deltacli.sharing.conformance.wire import (
     BudgetSpentError,
     NoAnswerError,
+    Suite,
     TooLargeError,
     Wire,
     WireAnswer,
@@ -252,5 +252,4 @@ def conformance_rules() -> Mapping[str, Rule]:
 
 
 def _table_rules() -> list[Rule]:
-    """Return the rules of the suite of a table."""
     return [*answers.EVERYWHERE, *(rule for area in _OF_TABLES for rule in area.rules)]

@@ -104,7 +104,6 @@ class _Notes(NamedTuple):
 
 
 def _read(hints: Hints, config: TableConfiguration) -> tuple[Condition | None, _Notes]:
-    """Return the conjunction of the usable predicates."""
     notes, conditions = _Notes((), ()), list[Condition]()
     for name, reading in _readings(hints, config):
         problem = reading.problems[0] if reading.problems else "it has no usable part"
@@ -259,7 +258,6 @@ _ZONED_WORDS = ("timestamp", "timestamp_ltz")
 
 
 def _read_sql(text: str, schema: StructType) -> Reading:
-    """Return one SQL hint as a condition on the rows of a table."""
     if _STAND_IN in text or len(text) > LONGEST_SQL_HINT:
         return Reading(None, (f"it is longer than {LONGEST_SQL_HINT >> 10} KiB, or has a NUL character",))
     bare = _LITERAL.sub(_STAND_IN, text)
@@ -282,7 +280,6 @@ def _described(found: str) -> str:
 
 
 def _nodes(root: Node | None) -> Iterator[Node]:
-    """Return all nodes of a tree."""
     waiting = [root] if root else []
     while waiting:
         node = waiting.pop()

@@ -197,7 +197,6 @@ class _Reader:
         return IsNull(operand.column)
 
     def _alone(self, operand: _Operand) -> Condition:
-        """Return a boolean column as a condition."""
         if operand.column is None or operand.column.kind is not Kind.BOOLEAN or operand.value_type != "bool":
             raise _Unusable("a column or literal that is not a boolean column stands alone")
         return Flag(operand.column)

@@ -117,7 +117,6 @@ _HANDLER = "deltacli-json"
 
 
 def _escape(fault: UnicodeError) -> tuple[str, int]:
-    """Return the JSON escapes of the characters that ASCII lacks."""
     assert isinstance(fault, UnicodeEncodeError)
     pairs = fault.object[fault.start : fault.end].encode("utf-16-be", "surrogatepass")
     units = (pairs[place : place + 2].hex() for place in range(0, len(pairs), 2))

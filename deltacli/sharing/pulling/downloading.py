@@ -183,7 +183,6 @@ class Downloads:
         return received
 
     def _ask(self, wanted: WantedFile, part: Part, found: FileUrl) -> _Answer:
-        """Send one request, for the rest of a file where its beginning is there."""
         headers: dict[str, str] = {}
         if part.can_continue and part.tag is not None:
             headers = {"Range": f"bytes={part.size_bytes}-", "If-Range": part.tag}
@@ -208,7 +207,6 @@ class Downloads:
         return self._transport.fetch(found.url, headers, read)
 
     def _take(self, reply: Reply, wanted: WantedFile, part: Part) -> _Answer:
-        """Append the body of an answer."""
         whole = _MOST_UNSIZED_BYTES if wanted.size_bytes is None else wanted.size_bytes
         try:
             for block in reply.blocks(whole - part.size_bytes, wanted.name):

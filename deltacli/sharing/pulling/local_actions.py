@@ -109,7 +109,6 @@ def _of_versions(remote: Action) -> Action:
 
 
 def _with_required(names: Iterable[str]) -> list[str]:
-    """Return features with those that they require, by name."""
     found = set(names)
     return sorted(found | {other for name in found for other in FEATURES[name].requires})
 

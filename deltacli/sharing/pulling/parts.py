@@ -325,7 +325,6 @@ class RangedDownload:
             raise _OneStreamError
 
     def _take(self, reply: Reply, piece: _Range) -> AnswerBroken | None:
-        """Write the body to its place."""
         try:
             for block in reply.blocks(piece.end - piece.position, self.wanted.name):
                 self._require_running()
@@ -346,7 +345,6 @@ class _RangeJournal:
 
     @property
     def missing(self) -> list[int]:
-        """Return the numbers of the ranges that are not there."""
         return [number for number in range(-(-self.size_bytes // _RANGE_BYTES)) if number not in self.done]
 
     def add(self, number: int) -> None:

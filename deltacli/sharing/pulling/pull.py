@@ -185,7 +185,6 @@ class Pull:
         return table.source == source and self.store.newest_version() == table.shared_version and self._is_whole(table)
 
     def _is_whole(self, table: PulledTable) -> bool:
-        """Return True where all files of the local table exist with their sizes."""
         return not compare(table.snapshot, read_local_files(table, self._directory), self._directory).wanted
 
     def _source(self, table_id: str) -> PullSource:
@@ -312,7 +311,6 @@ class Pull:
         )
 
     def _result_of(self, table: PulledTable) -> PullResult:
-        """Return the result for a table that has the newest version."""
         local = read_local_files(table, self._directory)
         difference = Difference(local.keys, (), present=len(local.sizes))
         version = table.shared_version
@@ -320,7 +318,6 @@ class Pull:
 
 
 def _is_there(plan: _Plan) -> bool:
-    """Return True where the local table has the version already."""
     table = plan.target.table
     return (
         table is not None

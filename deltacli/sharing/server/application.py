@@ -56,7 +56,6 @@ class _LineStream:
         self._busy, self._waiting = CapacityLimiter(THREADS), CapacityLimiter(WAITING_THREADS)
 
     def response(self, answer: Answer) -> StreamingResponse:
-        """Return an answer as a response."""
         limiter = self._waiting if answer.waits else self._busy
         return StreamingResponse(_made(iter(answer.parts), limiter), headers=dict(answer.headers))
 

@@ -218,7 +218,6 @@ def _states(changes: Changes) -> Iterator[SharedSnapshot]:
 
 
 def _last_state(changes: Changes) -> SharedSnapshot:
-    """Return protocol and metadata at the end of a range."""
     *_, last = _states(changes)
     return last
 
@@ -243,7 +242,6 @@ def _groups(
 
 
 def _styled(commit: CommitChanges, base: LineStyle) -> Iterator[tuple[LineStyle, pyarrow.RecordBatch]]:
-    """Yield the changed files of a commit, with the style of their lines."""
     style = replace(base, version=commit.version, time_ms=commit.time_ms)
     for action, batch in commit.batches():
         yield replace(style, action=action), batch

@@ -148,7 +148,6 @@ def _still_applies(condition: str | None, file: OpenFile) -> bool:
 
 
 def _blocks(file: OpenFile, span: Span) -> Iterator[bytes]:
-    """Yield the bytes of a span."""
     offset = span.first
     while offset <= span.last:
         block = file.read(offset, min(BLOCK_BYTES, span.last + 1 - offset))

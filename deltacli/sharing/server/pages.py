@@ -72,7 +72,6 @@ def _with_vector_urls(
 
 
 def _in_chunks(parts: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the same bytes in chunks of 64 KiB, except the last one."""
     held = bytearray()
     for part in parts:
         held += part
@@ -130,7 +129,6 @@ class Page:
 
 
 def _lines_between(group: FileGroup, low: int, high: int, source: FileSource) -> Iterator[bytes]:
-    """Yield the lines of the files of a group from one row number to another."""
     first = 0
     with group.join() as steps:
         for style, batch in group.open():

@@ -167,8 +167,6 @@ class GcsUrlSigner:
 
 
 def _rsa_signatures(signer: BlobSigner) -> Callable[[bytes, Sequence[bytes]], Sequence[str]]:
-    """Return a function that signs texts with the key of a service account."""
-
     def sign(common: bytes, rest: Sequence[bytes]) -> Sequence[str]:
         texts = [common + text for text in rest]
         if not signer.is_remote:
@@ -241,7 +239,6 @@ class AzureUrlSigner:
 def _signatures(
     key: AccountKey | DelegationKey, resource: str, paths: Sequence[str], parameters: Mapping[str, str]
 ) -> list[str]:
-    """Return the signatures of blobs, in percent-encoding."""
     inner, outer = hmac_states(key.secret)
     inner.update(f"r\n\n{parameters['se']}\n{resource}".encode())
     tail = f"\n{_rest(parameters, is_delegated=isinstance(key, DelegationKey))}".encode()

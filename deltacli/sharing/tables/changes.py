@@ -168,7 +168,6 @@ class _RangeReading:
         self.apart: Break | None = None
 
     def read(self, file: LogFile) -> CommitChanges:
-        """Check a commit and return it."""
         actions = actions_of(self._handle, file)
         summary, before = CommitSummary(), self._config
         for kind, action in actions:
@@ -288,7 +287,6 @@ class CommitFiles:
                 yield kind, self._batch(kind, rest)
 
     def _batch(self, kind: str, actions: list[Action]) -> pyarrow.RecordBatch:
-        """Return checked actions in columns."""
         config = self.config
         if kind == "remove":
             config = self.removed_as

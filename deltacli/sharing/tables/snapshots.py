@@ -311,7 +311,6 @@ class SharedSnapshots:
         return snapshot
 
     def _shrink(self) -> None:
-        """Drop the least recently used snapshots until the others fit."""
         while self.use.size_bytes > self._max_bytes:
             _, dropped = self._kept.popitem(last=False)
             self.use.size_bytes -= dropped.size_bytes

@@ -31,7 +31,7 @@ from deltacli.sharing.client.guards import require_endpoint
 from deltacli.sharing.client.table_requests import Query, TableRequests
 from deltacli.sharing.client.tables.share_storage import ShareStorage, open_address
 from deltacli.sharing.client.tables.shared_files import FileUrl, StoredUrls
-from deltacli.sharing.client.tables.shared_log import LogFileBytes
+from deltacli.sharing.client.tables.shared_version import LogFileBytes
 from deltacli.sharing.client.transport import Transport
 from deltacli.spark.executor_rows import SPEC, read_piece
 from deltacli.spark.live_files import find_live_files

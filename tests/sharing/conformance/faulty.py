@@ -9,9 +9,8 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from deltacli.sharing.client.guards import require_reach
-from deltacli.sharing.conformance.framework import Suite
 from deltacli.sharing.conformance.run import ConformanceRun, Scope
-from deltacli.sharing.conformance.wire import Budget, Wire
+from deltacli.sharing.conformance.wire import Budget, Suite, Wire
 from tests.sharing.asgi import HOST, Reply, call
 from tests.sharing.served import NOW_MS, PREFIX, TOKEN, Served
 

@@ -41,9 +41,9 @@ if TYPE_CHECKING:
     from deltacli.cli.render.validate.report import CheckedTable, ValidationReport
     from deltacli.cli.results import Emit
     from deltacli.delta.rules.framework.base import Finding, Rule
-    from deltacli.sharing.conformance.framework import Suite
     from deltacli.sharing.conformance.run import ConformanceRun
     from deltacli.sharing.conformance.target import ServerTarget
+    from deltacli.sharing.conformance.wire import Suite
 
 EXIT_CODES = (0, 1, 2, 3, 5, 7, 70)
 FORMATS = FindingFormat

@@ -19,14 +19,15 @@ from deltacli.sharing.client.answers import ActionLine, AnswerHead
 from deltacli.sharing.client.faults import invalid, too_much
 from deltacli.sharing.client.table_requests import ChangeQuery, Pages, Point, Query, TableRequests
 from deltacli.sharing.client.tables.shared_files import StoredUrls, read_file
-from deltacli.sharing.client.tables.shared_log import (
+from deltacli.sharing.client.tables.shared_version import (
+    NOT_FILES,
     CheckpointOfAnswer,
     HiddenFile,
     LogFileBytes,
     RenewedLog,
     hidden_file,
+    urls_again,
 )
-from deltacli.sharing.client.tables.shared_version import NOT_FILES, urls_again
 from deltacli.sharing.protocol.capabilities import ResponseFormat
 from deltacli.storage.disk_faults import writing_faults
 
@@ -47,7 +48,6 @@ class _Commits:
     end: int = 0
 
     def add(self, version: int, kind: str, action: Action) -> None:
-        """Add an action to a version."""
         line = orjson.dumps({kind: action}) + b"\n"
         parts = self.parts.setdefault(version, [])
         if parts and sum(parts[-1]) == self.end:
@@ -66,7 +66,6 @@ class _Commits:
             raise invalid("the files of one version have different timestamps", {"version": version})
 
     def flush(self) -> None:
-        """Write what was collected."""
         with writing_faults(self.place, "a temporary file"), open(self.place, "ab") as file:
             file.write(b"".join(self._pending))
         self._pending, self._pending_bytes = [], 0
@@ -117,7 +116,6 @@ class _Parts:
         self.size_bytes = len(self._head) + sum(length for _, length in parts)
 
     def read(self, offset: int, length: int) -> bytes:
-        """Return bytes of the commit."""
         found, end, begin = [self._head[offset : offset + length]], offset + length, len(self._head)
         for start, size in self._parts:
             first, last = max(offset, begin), min(end, begin + size)

@@ -27,7 +27,7 @@ from deltacli.sharing.client.faults import (
     other_size,
 )
 from deltacli.sharing.client.tables.shared_files import FileUrl
-from deltacli.sharing.client.tables.shared_log import HiddenFile, hidden_file
+from deltacli.sharing.client.tables.shared_version import HiddenFile, hidden_file
 from deltacli.sharing.client.transport import Reply, Transport
 from deltacli.storage.disk_faults import writing_faults
 from deltacli.storage.objects.contents import ObjectReader
@@ -112,7 +112,6 @@ class RangeReader:
         return size
 
     def _ask(self, file: FileUrl, offset: int, length: int) -> _Part:
-        """Send one request for a range."""
         headers = {"Range": f"bytes={offset}-{offset + length - 1}"}
 
         def read(reply: Reply) -> _Part:

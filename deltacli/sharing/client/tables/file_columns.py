@@ -239,7 +239,6 @@ def _is_text(files: ArrowArray) -> bool:
 
 
 def _are_whole(files: ArrowArray, names: tuple[str, ...]) -> bool:
-    """Return True where no number is negative."""
     found = (pc.min(pc.struct_field(files, [name])).as_py() for name in names)
     return all(one is None or one >= 0 for one in found)
 
@@ -320,7 +319,6 @@ def _maps(names: Sequence[str], columns: Sequence[ArrowArray], rows: int, *, dro
 
 
 def _count(numbers: int) -> ArrowArray:
-    """Return 0, 1, 2, …."""
     import pyarrow as pa
 
     return pc.subtract(pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int32()), numbers)), pa.scalar(1, pa.int32()))

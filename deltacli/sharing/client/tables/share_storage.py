@@ -39,8 +39,7 @@ from deltacli.sharing.client.table_requests import NEWEST, Point, Query, TableRe
 from deltacli.sharing.client.tables.change_log import read_changes, read_commits
 from deltacli.sharing.client.tables.downloads import GuardedReader, RangeReader
 from deltacli.sharing.client.tables.shared_files import FileUrl
-from deltacli.sharing.client.tables.shared_log import LogFileBytes, SharedLog
-from deltacli.sharing.client.tables.shared_version import read_version, version_without_files
+from deltacli.sharing.client.tables.shared_version import LogFileBytes, SharedLog, read_version, version_without_files
 from deltacli.sharing.client.transport import Transport
 from deltacli.sharing.configuration.profiles import read_profile
 from deltacli.sharing.hints.limits import LONGEST_SENT, MOST_VALUES_SENT

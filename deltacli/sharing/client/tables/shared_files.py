@@ -297,5 +297,4 @@ class StoredUrls:
 
 
 def _int64_bytes(values: ArrowArray) -> memoryview:
-    """Return the bytes of whole numbers."""
     return memoryview(values.buffers()[1])[values.offset * 8 : (values.offset + len(values)) * 8]

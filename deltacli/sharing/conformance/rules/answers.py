@@ -7,8 +7,15 @@ from dataclasses import dataclass
 
 from deltacli.delta.rules.framework.base import Area, Level, Rule
 from deltacli.hints import parameter
-from deltacli.sharing.conformance.framework import Suite
-from deltacli.sharing.conformance.wire import MOST_BYTES, ThrottledError, TooLargeError, Wire, WireAnswer, WireRequest
+from deltacli.sharing.conformance.wire import (
+    MOST_BYTES,
+    Suite,
+    ThrottledError,
+    TooLargeError,
+    Wire,
+    WireAnswer,
+    WireRequest,
+)
 
 AREA = Area("Answers", Level.API)
 

@@ -227,7 +227,6 @@ def _check_vector(test: FileTest, wire: Wire) -> None:
 
 
 def _check_footer(test: FileTest, tail: bytes) -> None:
-    """Compare a footer with the statistics and the schema."""
     from deltacli.delta.footers.parse import FooterReader
     from deltacli.delta.footers.schema import read_schema
     from deltacli.delta.footers.thrift import ThriftFaultError
@@ -253,7 +252,6 @@ def _check_footer(test: FileTest, tail: bytes) -> None:
 
 
 def _stored_names(whole: Lines) -> set[str]:
-    """Return the names of the columns that the files of a table have."""
     names = set()
     for column in whole.columns:
         name, metadata = str(column.get("name")), column.get("metadata")
@@ -265,7 +263,6 @@ def _stored_names(whole: Lines) -> set[str]:
 
 
 def _check_rows(test: FileTest, wire: Wire) -> None:
-    """Compare the rows of a whole file with its statistics."""
     import pyarrow as pa
 
     file = test.file

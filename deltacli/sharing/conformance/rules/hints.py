@@ -240,7 +240,6 @@ def _number_probes(name: str, value_type: str, bounds: Sequence[_Bounds]) -> Ite
 
 
 def _check_invalid(table: SharedTableTest, whole: Lines) -> None:
-    """Send hints that cannot be evaluated."""
     unknown = _json("equal", "deltacli_no_such_column", "int", 1)
     hints: dict[str, dict[str, object]] = {
         "that is not JSON": {"jsonPredicateHints": "{"},

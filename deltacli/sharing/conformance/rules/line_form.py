@@ -8,7 +8,6 @@ import json
 from collections.abc import Sequence
 
 from deltacli.delta.rules.framework.base import Area, Level
-from deltacli.sharing.conformance.framework import Suite
 from deltacli.sharing.conformance.lines import (
     DELTA,
     PARQUET,
@@ -20,7 +19,7 @@ from deltacli.sharing.conformance.lines import (
     raw_lines,
     version_of,
 )
-from deltacli.sharing.conformance.wire import CAPABILITIES, WireAnswer
+from deltacli.sharing.conformance.wire import CAPABILITIES, Suite, WireAnswer
 
 AREA = Area("Lines", Level.API)
 

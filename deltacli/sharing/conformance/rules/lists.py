@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from urllib.parse import quote
 
 from deltacli.delta.rules.framework.base import Area, Level
-from deltacli.sharing.conformance.framework import Suite
 from deltacli.sharing.conformance.rules.answers import Tester
-from deltacli.sharing.conformance.wire import WireAnswer
+from deltacli.sharing.conformance.wire import Suite, WireAnswer
 from deltacli.typing import Json
 
 AREA = Area("Lists", Level.API)

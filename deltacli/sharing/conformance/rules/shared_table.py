@@ -8,12 +8,11 @@ from dataclasses import dataclass, field
 
 from deltacli.delta.protocol.features import FEATURES, FeatureKind
 from deltacli.delta.rules.framework.base import Rule
-from deltacli.sharing.conformance.framework import Suite
 from deltacli.sharing.conformance.lines import DELTA, PARQUET, Lines
 from deltacli.sharing.conformance.rules.answers import Tester
 from deltacli.sharing.conformance.rules.line_form import read_lines
 from deltacli.sharing.conformance.rules.table_lines import check_table
-from deltacli.sharing.conformance.wire import CAPABILITIES, WireAnswer
+from deltacli.sharing.conformance.wire import CAPABILITIES, Suite, WireAnswer
 
 ALL_FEATURES = ",".join(
     sorted(name.lower() for name, feature in FEATURES.items() if feature.kind is FeatureKind.READER_WRITER)

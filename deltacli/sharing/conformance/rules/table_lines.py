@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 from deltacli.delta.rules.framework.base import Area, Level, Rule
 from deltacli.delta.rules.log.commit_lines import faults_of
 from deltacli.loopback import is_loopback
-from deltacli.sharing.conformance.framework import Suite
 from deltacli.sharing.conformance.lines import DELTA, PARQUET, FileLine, Lines
+from deltacli.sharing.conformance.wire import Suite
 from deltacli.typing import JsonObject
 
 AREA = Area("Tables", Level.API)

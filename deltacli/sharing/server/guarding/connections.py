@@ -354,19 +354,16 @@ class _Flow(FlowControl):
     _is_held = False
 
     def hold(self, is_held: bool) -> None:
-        """Pause, or go on."""
         if is_held != self._is_held:
             self._is_held = is_held
             (self.pause_reading if is_held else self.resume_reading)()
 
     def resume_reading(self) -> None:
-        """Go on, unless there is something left."""
         if not self._is_held:
             super().resume_reading()
 
 
 def _encoded(error: WireError) -> bytes:
-    """Return an error as a whole answer."""
     body = error.body()
     headers = {"Content-Type": "application/json", "Content-Length": str(len(body)), **error.headers}
     lines = "".join(f"{name}: {value}\r\n" for name, value in (headers | {"Connection": "close"}).items())

@@ -330,7 +330,6 @@ def check_headers(headers: Headers, limits: Limits, allowed_hosts: tuple[str, ..
 
 
 def _host_of(host: bytes) -> str:
-    """Return the name or address of a Host header, without the port."""
     text = host.decode("latin-1").lower()
     return text[1:].partition("]")[0] if text.startswith("[") else text.partition(":")[0]
 

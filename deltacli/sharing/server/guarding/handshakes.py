@@ -111,7 +111,6 @@ class _Handshake(Counted):
         self._is_over = False
 
     async def run(self, context: ssl.SSLContext, make: Callable[[], GuardedProtocol]) -> None:
-        """Go through the handshake."""
         protocol = make()
         protocol.on_secured = self._leave
         limit = self._seconds + _GRACE_SECONDS
