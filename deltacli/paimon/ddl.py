@@ -7,14 +7,7 @@ from collections.abc import Iterator, Sequence
 from deltacli.hints import in_backticks
 from deltacli.paimon.losses import ConversionLoss
 from deltacli.paimon.schema import Schema
-from deltacli.paimon.types import (
-    DataField,
-    DataType,
-    ListType,
-    Root,
-    spelled,
-    walk_fields,
-)
+from deltacli.paimon.types import DataField, DataType, ListType, Root, spelled, walk_fields
 
 _NOT_IN_FLINK = frozenset({Root.VECTOR, Root.BLOB, Root.GEOMETRY, Root.GEOGRAPHY})
 _NOT_STATED = "Flink SQL cannot state it"

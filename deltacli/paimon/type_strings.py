@@ -21,6 +21,8 @@ _SPACE = re.compile(r"\s*")
 _WHOLE_NUMBER = re.compile(r"[0-9]{1,19}")
 _ALGORITHMS = ("spherical", "vincenty", "thomas", "andoyer", "karney")
 _VECTOR_ELEMENTS = (Root.BOOLEAN, Root.TINYINT, Root.SMALLINT, Root.INT, Root.BIGINT, Root.FLOAT, Root.DOUBLE)
+_PLAIN = (*_VECTOR_ELEMENTS[:-1], Root.DATE, Root.VARIANT, Root.BLOB)
+"""Types without arguments, and with one name."""
 _DEFAULT_CRS = "OGC:CRS84"
 
 
@@ -259,13 +261,8 @@ def vector(element: DataType, length: int, *, nullable: bool = True) -> ListType
 
 
 _PARSERS: Mapping[str, Callable[[_Tokens], DataType]] = {
-    "BOOLEAN": _plain(Root.BOOLEAN),
-    "TINYINT": _plain(Root.TINYINT),
-    "SMALLINT": _plain(Root.SMALLINT),
-    "INT": _plain(Root.INT),
+    **{root.value: _plain(root) for root in _PLAIN},
     "INTEGER": _plain(Root.INT),
-    "BIGINT": _plain(Root.BIGINT),
-    "FLOAT": _plain(Root.FLOAT),
     "DOUBLE": _double,
     "DECIMAL": _decimal,
     "DEC": _decimal,
@@ -276,12 +273,9 @@ _PARSERS: Mapping[str, Callable[[_Tokens], DataType]] = {
     "BINARY": _with_length(Root.BINARY),
     "VARBINARY": _with_length(Root.VARBINARY),
     "BYTES": _unlimited(Root.VARBINARY),
-    "DATE": _plain(Root.DATE),
     "TIME": _time,
     "TIMESTAMP": _timestamp,
     "TIMESTAMP_LTZ": _timestamp_ltz,
-    "VARIANT": _plain(Root.VARIANT),
-    "BLOB": _plain(Root.BLOB),
     "GEOMETRY": _geometry,
     "GEOGRAPHY": _geography,
     "VECTOR": _vector,

@@ -11,13 +11,7 @@ from deltacli.errors import Refused, UsageError
 from deltacli.hints import command, nearest_name, parameter, quoted
 from deltacli.sharing.configuration.bearer_tokens import create_token, digest_of
 from deltacli.sharing.configuration.fields import fault_in_name
-from deltacli.sharing.configuration.recipients import (
-    Recipient,
-    Recipients,
-    TokenRecord,
-    TokenState,
-    spelled,
-)
+from deltacli.sharing.configuration.recipients import Recipient, Recipients, TokenRecord, TokenState, spelled
 from deltacli.sharing.model import Catalog, Grant
 
 MOST_TOKENS = 20

@@ -65,8 +65,7 @@ class FileLine:
 
     @property
     def partition_values(self) -> Mapping[str, str | None]:
-        values = self.action.get("partitionValues")
-        return values if isinstance(values, dict) else {}
+        return object_of(self.action.get("partitionValues"))
 
     @cached_property
     def vector(self) -> JsonObject | None:
@@ -115,23 +114,19 @@ class Lines:
     @property
     def meta(self) -> JsonObject:
         """Return the fields that the formats have in common."""
-        found = self.metadata if self.form == PARQUET else self.metadata.get("deltaMetadata")
-        return found if isinstance(found, dict) else {}
+        return object_of(self.metadata if self.form == PARQUET else self.metadata.get("deltaMetadata"))
 
     @property
     def partition_columns(self) -> list[str]:
-        found = self.meta.get("partitionColumns")
-        return [name for name in found if isinstance(name, str)] if isinstance(found, list) else []
+        return _texts(self.meta.get("partitionColumns"))
 
     @property
     def reader_features(self) -> list[str]:
-        found = self.delta_protocol.get("readerFeatures")
-        return [name for name in found if isinstance(name, str)] if isinstance(found, list) else []
+        return _texts(self.delta_protocol.get("readerFeatures"))
 
     @property
     def configuration(self) -> JsonObject:
-        found = self.meta.get("configuration")
-        return found if isinstance(found, dict) else {}
+        return object_of(self.meta.get("configuration"))
 
     @cached_property
     def columns(self) -> list[JsonObject]:
@@ -145,8 +140,7 @@ class Lines:
 
     @property
     def delta_protocol(self) -> JsonObject:
-        found = self.protocol.get("deltaProtocol")
-        return found if isinstance(found, dict) else {}
+        return object_of(self.protocol.get("deltaProtocol"))
 
     @cached_property
     def by_id(self) -> dict[str, FileLine]:
@@ -187,3 +181,18 @@ def file_of(line: Line, form: str) -> FileLine | None:
 
 def _whole(value: object) -> int | None:
     return value if type(value) is int else None
+
+
+def object_of(value: object) -> JsonObject:
+    """Return a JSON object, an empty one for anything else."""
+    return value if isinstance(value, dict) else {}
+
+
+def _texts(value: object) -> list[str]:
+    return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
+
+
+def stored_name(column: JsonObject, *, is_mapped: bool = True) -> str:
+    """Return the name that a column has in files and statistics: with column mapping the physical one."""
+    physical = object_of(column.get("metadata")).get("delta.columnMapping.physicalName")
+    return str(physical if is_mapped and physical else column.get("name"))

@@ -83,8 +83,21 @@ class VersionChoice:
         return self.version is None and self.timestamp_ms is None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PagedRequest:
+    """What a request asks of pages: their size, and the token of the one to continue with."""
+
+    max_files: int | None = None
+    page_token: str | None = None
+
+    @property
+    def is_paged(self) -> bool:
+        """Return True if the client asked for a page, so that it looks for the token of the next one."""
+        return self.max_files is not None or self.page_token is not None
+
+
 @dataclass(frozen=True, slots=True)
-class QueryRequest:
+class QueryRequest(PagedRequest):
     """The body of a query."""
 
     choice: VersionChoice = VersionChoice()
@@ -93,33 +106,19 @@ class QueryRequest:
     sql_hints: tuple[str, ...] = ()
     json_hint: str | None = None
     limit: int | None = None
-    max_files: int | None = None
-    page_token: str | None = None
     include_refresh_token: bool = False
     refresh_token: str | None = None
     include_historical_protocol: bool = False
 
-    @property
-    def is_paged(self) -> bool:
-        """Return True if the client asked for a page, so that it looks for the token of the next one."""
-        return self.max_files is not None or self.page_token is not None
-
 
 @dataclass(frozen=True, slots=True)
-class ChangesRequest:
+class ChangesRequest(PagedRequest):
     """The range of a change data feed."""
 
     start: VersionChoice
     end: VersionChoice
     include_historical_metadata: bool = False
     include_historical_protocol: bool = False
-    max_files: int | None = None
-    page_token: str | None = None
-
-    @property
-    def is_paged(self) -> bool:
-        """Return True if the client asked for a page, so that it looks for the token of the next one."""
-        return self.max_files is not None or self.page_token is not None
 
 
 def parse_list(parameters: Mapping[str, str]) -> ListRequest:
@@ -153,8 +152,8 @@ def parse_changes(parameters: Mapping[str, str]) -> ChangesRequest:
         end,
         _flag(parameters, "includeHistoricalMetadata"),
         _flag(parameters, "includeHistoricalProtocol"),
-        _number(parameters, "maxFiles", _INT32, least=1),
-        parameters.get("pageToken") or None,
+        max_files=_number(parameters, "maxFiles", _INT32, least=1),
+        page_token=parameters.get("pageToken") or None,
     )
 
 
@@ -177,11 +176,11 @@ def parse_query(body: bytes, most_levels: int) -> QueryRequest:
         _texts(fields, "predicateHints"),
         _text(fields, "jsonPredicateHints"),
         _number(fields, "limitHint", _INT32),
-        _number(fields, "maxFiles", _INT32, least=1),
-        _text(fields, "pageToken"),
         _flag(fields, "includeRefreshToken"),
         _text(fields, "refreshToken"),
         _flag(fields, "includeHistoricalProtocol"),
+        max_files=_number(fields, "maxFiles", _INT32, least=1),
+        page_token=_text(fields, "pageToken"),
     )
 
 

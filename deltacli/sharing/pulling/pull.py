@@ -196,11 +196,15 @@ class Pull:
         metadata = shared.raw_metadata
         endpoint, table = self.store.requests.transport.endpoint, str(self.store.address.name)
         source = self._source(table_id_of(metadata, endpoint, table))
+        return _Plan(store, shared, source, target, *self._compared(target, shared, source))
+
+    def _compared(
+        self, target: PullTarget, shared: Snapshot, source: PullSource, *, is_again: bool = False
+    ) -> tuple[LocalFiles, Difference]:
         require_same_table(target, source)
         require_not_backwards(target, shared.version)
         local = NO_FILES if target.table is None else read_local_files(target.table, self._directory)
-        difference = compare(shared, local, self._directory, decodes=self.request.decodes)
-        return _Plan(store, shared, source, target, local, difference)
+        return local, compare(shared, local, self._directory, decodes=self.request.decodes and not is_again)
 
     def _require_space(self, needed: int) -> None:
         """Raise NoSpace where the files cannot fit, before anything is downloaded."""
@@ -263,10 +267,7 @@ class Pull:
     def _compared_again(self, plan: _Plan) -> _Plan:
         """Return the plan for the local table as another writer has left it."""
         target = read_target(self._handle(), self._directory)
-        require_same_table(target, plan.source)
-        require_not_backwards(target, plan.shared.version)
-        local = NO_FILES if target.table is None else read_local_files(target.table, self._directory)
-        difference = compare(plan.shared, local, self._directory)
+        local, difference = self._compared(target, plan.shared, plan.source, is_again=True)
         if difference.wanted:
             raise PullRefused("files disappeared while they were pulled", facts={"in": self._directory})
         return plan._replace(target=target, local=local, difference=replace(difference, wanted=plan.difference.wanted))

@@ -26,13 +26,7 @@ from deltacli.sharing.protocol.parameters import (
     single_values,
     split_path,
 )
-from deltacli.sharing.protocol.wire_errors import (
-    ErrorCode,
-    WireError,
-    internal,
-    not_allowed,
-    of_fault,
-)
+from deltacli.sharing.protocol.wire_errors import ErrorCode, WireError, internal, not_allowed, of_fault
 from deltacli.sharing.server.change_answers import ChangeAnswers
 from deltacli.sharing.server.file_answers import FileAnswers
 from deltacli.sharing.server.guarding.exchange import note_route
@@ -231,6 +225,4 @@ def _streamed(app: Application, request: Request, answer: Answer) -> Response:
 def error_response(error: WireError) -> Response:
     """Return an error of the wire as a response."""
     headers = dict(error.headers)
-    if error.status == 401:
-        headers.setdefault("WWW-Authenticate", 'Bearer realm="delta-sharing"')
     return Response(error.body(), status_code=error.status, headers=headers, media_type="application/json")

@@ -24,12 +24,7 @@ from deltacli.sharing.server.table_answers import Answer, TableAnswers, Wishes, 
 from deltacli.sharing.tables.changes import Changes, CommitChanges, read_changes
 from deltacli.sharing.tables.shared_snapshot import SharedSnapshot
 from deltacli.sharing.tables.snapshots import Place, SharedSnapshots, place_of
-from deltacli.sharing.tables.versions import (
-    first_version_since,
-    last_version_until,
-    require_history,
-    require_in_range,
-)
+from deltacli.sharing.tables.versions import first_version_since, last_version_until, require_history, require_in_range
 
 if TYPE_CHECKING:
     import pyarrow

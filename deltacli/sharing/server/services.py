@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Thread
 from time import monotonic, sleep
+from typing import Any
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -84,16 +85,10 @@ class Overrides:
     def apply(self, configuration: Configuration) -> Configuration:
         """Return the configuration with these settings."""
         settings = configuration.settings
-        return replace(
-            configuration,
-            settings=replace(
-                settings,
-                host=settings.host if self.host is None else self.host,
-                port=settings.port if self.port is None else self.port,
-                admin_port=settings.admin_port if self.admin_port is None else self.admin_port,
-                behind_proxy=settings.behind_proxy or self.behind_proxy,
-            ),
-        )
+        given: dict[str, Any] = {"host": self.host, "port": self.port, "admin_port": self.admin_port}
+        changed = {name: value for name, value in given.items() if value is not None}
+        is_behind = settings.behind_proxy or self.behind_proxy
+        return replace(configuration, settings=replace(settings, **changed, behind_proxy=is_behind))
 
     def read(self, path: Path) -> Configuration:
         """Return the configuration that a server would start with. Raises UsageError where it must not, and

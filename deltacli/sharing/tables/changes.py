@@ -36,8 +36,6 @@ from deltacli.work.commits.reading import is_large, stream_commit
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.operations.table.handle import TableHandle
-
 
 CHANGE_DATA = "delta.enableChangeDataFeed"
 HELD_BYTES = 16 << 20

@@ -330,13 +330,13 @@ def _as_maps(values: Any, kind: Any) -> Any:  # Any: a struct array; a map type;
     columns = [values.field(name) for name in names]
     if any(not pa.types.is_string(column.type) or column.null_count for column in columns):
         return None
-    offsets = pc.multiply(_count(rows + 1), pa.scalar(width, pa.int32()))
+    offsets = pc.multiply(count_up_to(rows + 1), pa.scalar(width, pa.int32()))
     if width == 0:
         return pa.MapArray.from_arrays(offsets, pa.nulls(0, pa.string()), pa.nulls(0, pa.string()), type=kind)
     if width == 1:
         keys, items = pa.repeat(names[0], rows), columns[0]
     else:
-        entries = _count(rows * width)
+        entries = count_up_to(rows * width)
         row = pc.divide(entries, width)
         column = pc.subtract(entries, pc.multiply(row, width))
         items = pc.take(pa.concat_arrays(columns), pc.add(pc.multiply(column, rows), row))
@@ -344,7 +344,7 @@ def _as_maps(values: Any, kind: Any) -> Any:  # Any: a struct array; a map type;
     return pa.MapArray.from_arrays(offsets, keys, items, type=kind)
 
 
-def _count(numbers: int) -> ArrowArray:
+def count_up_to(numbers: int) -> ArrowArray:
     """Return 0, 1, 2, …."""
     import pyarrow as pa
 

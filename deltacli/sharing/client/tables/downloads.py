@@ -18,14 +18,7 @@ from typing import Any, NamedTuple
 from deltacli.arrow.parquet import ParquetReader
 from deltacli.delta.footers.thrift import ThriftFaultError
 from deltacli.errors import DataUnreadable, DeltacliError, FileMissing
-from deltacli.sharing.client.faults import (
-    DIFFERS,
-    AccessRefused,
-    AnswerBroken,
-    ServerUnavailable,
-    invalid,
-    other_size,
-)
+from deltacli.sharing.client.faults import DIFFERS, AccessRefused, AnswerBroken, ServerUnavailable, invalid, other_size
 from deltacli.sharing.client.tables.shared_files import FileUrl
 from deltacli.sharing.client.tables.shared_version import HiddenFile, hidden_file
 from deltacli.sharing.client.transport import Reply, Transport

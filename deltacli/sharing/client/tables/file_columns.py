@@ -1,4 +1,4 @@
-"""Many lines of files at once, in columns, as `file_lines` reads them one by one.
+"""Many lines of files at once, in columns, as `shared_files` reads them one by one.
 
 Only lines that are certain to give the same result are read here; for any other text the answer is None, and the caller
 reads it line by line, which also finds the error in it. Spec: File; File in Delta Format.
@@ -19,6 +19,7 @@ from deltacli.delta.log.file_actions import action_schemas
 from deltacli.sharing.client.tables.shared_files import data_file_name, vector_file_name, vector_text, vector_uuid
 from deltacli.sharing.protocol.capabilities import ResponseFormat
 from deltacli.typing import ArrowArray, ArrowSchema, ArrowType
+from deltacli.work.commits.blocks import count_up_to
 
 if TYPE_CHECKING:
     import pyarrow
@@ -110,7 +111,6 @@ def _values(partitions: tuple[str, ...]) -> ArrowType:
 def _of_parquet(files: ArrowArray, text: bytes) -> FileColumns | None:
     import pyarrow as pa
 
-    schema = action_schemas().add
     values = _complete_maps(pc.struct_field(files, ["partitionValues"]), text)
     times = pc.struct_field(files, ["timestamp"])
     if values is None:
@@ -121,7 +121,7 @@ def _of_parquet(files: ArrowArray, text: bytes) -> FileColumns | None:
         "stats": pc.struct_field(files, ["stats"]),
         "modificationTime": pc.coalesce(times, pa.scalar(0, pa.int64())),
     }
-    return _columns(files, pc.struct_field(files, ["url"]), {}, known, schema)
+    return _columns(files, pc.struct_field(files, ["url"]), {}, known)
 
 
 def _without_empty(maps: ArrowArray) -> ArrowArray:
@@ -133,7 +133,6 @@ def _without_empty(maps: ArrowArray) -> ArrowArray:
 
 
 def _of_delta(files: ArrowArray, text: bytes) -> FileColumns | None:
-    schema = action_schemas().add
     singles = pc.struct_field(files, ["deltaSingleAction"])
     if singles.null_count or singles.type.num_fields != 1:
         return None
@@ -142,13 +141,13 @@ def _of_delta(files: ArrowArray, text: bytes) -> FileColumns | None:
     tags, has_tags = _tags(adds, text)
     if values is None or not has_tags:
         return None
-    known = {field.name: pc.struct_field(adds, [field.name]) for field in schema if field.name != "tags"}
+    known = {field.name: pc.struct_field(adds, [field.name]) for field in action_schemas().add if field.name != "tags"}
     known |= {"partitionValues": values} | ({} if tags is None else {"tags": tags})
     vectors: dict[str, tuple[str, int | None]] = {}
     local = _local_vectors(known["deletionVector"], files, vectors)
     if local is None:
         return None
-    return _columns(files, known["path"], vectors, known | {"deletionVector": local}, schema)
+    return _columns(files, known["path"], vectors, known | {"deletionVector": local})
 
 
 def _tags(adds: Any, text: bytes) -> tuple[Any, bool]:  # Any: a struct array; a map array, None without tags
@@ -197,14 +196,13 @@ def _columns(
     urls: ArrowArray,
     vectors: dict[str, tuple[str, int | None]],
     known: dict[str, ArrowArray],
-    schema: pyarrow.Schema,
 ) -> FileColumns | None:
     import pyarrow as pa
 
     names = _names(pc.struct_field(files, ["id"]))
     if names is None or urls.null_count or _any(_is_not_url(urls)):
         return None
-    arrays = known | {"path": names}
+    arrays, schema = known | {"path": names}, action_schemas().add
     columns = [arrays[field.name] if field.name in arrays else pa.nulls(len(files), field.type) for field in schema]
     if any(not column.type.equals(field.type) for column, field in zip(columns, schema, strict=True)):
         return None
@@ -305,20 +303,14 @@ def _maps(names: Sequence[str], columns: Sequence[ArrowArray], rows: int, *, dro
     if width == 1:
         keys, items = pa.repeat(pa.scalar(names[0]), rows), columns[0]
     else:
-        entries = _count(rows * width)
+        entries = count_up_to(rows * width)
         row = pc.divide(entries, width)
         column = pc.subtract(entries, pc.multiply(row, width))
         items = pc.take(pa.concat_arrays(columns), pc.add(pc.multiply(column, rows), row))
         keys = pc.take(pa.array(names, pa.string()), column)
-    offsets = pc.cast(pc.multiply(_count(rows + 1), width), pa.int32())
+    offsets = pc.cast(pc.multiply(count_up_to(rows + 1), width), pa.int32())
     if drops_nulls:
         is_kept = pc.is_valid(items)
         kept_before = pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(pc.cast(is_kept, pa.int32()))])
         keys, items, offsets = pc.filter(keys, is_kept), pc.filter(items, is_kept), pc.take(kept_before, offsets)
     return pa.MapArray.from_arrays(offsets, keys, items)
-
-
-def _count(numbers: int) -> ArrowArray:
-    import pyarrow as pa
-
-    return pc.subtract(pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int32()), numbers)), pa.scalar(1, pa.int32()))

@@ -9,11 +9,11 @@ from urllib.parse import urlsplit, urlunsplit
 from deltacli.delta.rules.framework.base import Area, Level
 from deltacli.hints import parameter
 from deltacli.sharing.client.faults import UrlRefused
-from deltacli.sharing.conformance.lines import DELTA, FileLine, Lines
+from deltacli.sharing.conformance.lines import DELTA, FileLine, Lines, object_of, stored_name
 from deltacli.sharing.conformance.rules.shared_table import SharedTableTest
 from deltacli.sharing.conformance.rules.table_lines import FileTest
 from deltacli.sharing.conformance.wire import Wire, WireAnswer
-from deltacli.typing import ArrowType, JsonObject
+from deltacli.typing import ArrowType
 
 if TYPE_CHECKING:
     from deltacli.arrow.parquet import ParquetReader
@@ -252,14 +252,8 @@ def _check_footer(test: FileTest, tail: bytes) -> None:
 
 
 def _stored_names(whole: Lines) -> set[str]:
-    names = set()
-    for column in whole.columns:
-        name, metadata = str(column.get("name")), column.get("metadata")
-        if name in whole.partition_columns:
-            continue
-        physical = metadata.get("delta.columnMapping.physicalName") if isinstance(metadata, dict) else None
-        names.add(str(physical) if whole.form == DELTA and whole.maps_columns and physical else name)
-    return names
+    columns = [column for column in whole.columns if str(column.get("name")) not in whole.partition_columns]
+    return {stored_name(column, is_mapped=whole.form == DELTA and whole.maps_columns) for column in columns}
 
 
 def _check_rows(test: FileTest, wire: Wire) -> None:
@@ -290,7 +284,7 @@ def _outside_bounds(data: bytes, file: FileLine) -> Iterator[tuple[str, str]]:
 
     reader = ParquetReader(pa.BufferReader(data))
     stats = file.stats or {}
-    lows, highs = (_object(stats.get(kind)) for kind in ("minValues", "maxValues"))
+    lows, highs = (object_of(stats.get(kind)) for kind in ("minValues", "maxValues"))
     for field in reader.schema_arrow:
         low, high = lows.get(field.name), highs.get(field.name)
         if type(low) is int and type(high) is int and _is_number(field.type):
@@ -310,10 +304,6 @@ def _extremes(reader: ParquetReader, name: str) -> tuple[int | None, int | None]
             found += [value for value in extremes.values() if value is not None]
             found = [min(found), max(found)] if found else []
     return (found[0], found[-1]) if found else (None, None)
-
-
-def _object(value: object) -> JsonObject:
-    return value if isinstance(value, dict) else {}
 
 
 def _is_number(kind: ArrowType) -> bool:

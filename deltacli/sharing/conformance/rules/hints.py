@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from deltacli.delta.rules.framework.base import Area, Level, Severity
 from deltacli.hints import sql_name
-from deltacli.sharing.conformance.lines import FileLine, Lines
+from deltacli.sharing.conformance.lines import FileLine, Lines, stored_name
 from deltacli.sharing.conformance.rules.line_form import names_of
 from deltacli.sharing.conformance.rules.shared_table import SharedTableTest
 from deltacli.sharing.conformance.rules.table_lines import partition_names
@@ -195,9 +195,7 @@ def _stats_probes(whole: Lines) -> Iterator[Probe]:
         name = str(column.get("name"))
         if value_type is None or name in whole.partition_columns or chosen == _MOST_COLUMNS:
             continue
-        metadata = column.get("metadata")
-        physical = metadata.get("delta.columnMapping.physicalName") if isinstance(metadata, dict) else None
-        bounds = [one for one in (_bounds(file, str(physical or name)) for file in whole.files) if one is not None]
+        bounds = [one for one in (_bounds(file, stored_name(column)) for file in whole.files) if one is not None]
         if bounds:
             chosen += 1
             yield from _number_probes(name, value_type, bounds)

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from deltacli.delta.rules.framework.base import Area, Level, Rule
 from deltacli.delta.rules.log.commit_lines import faults_of
 from deltacli.loopback import is_loopback
-from deltacli.sharing.conformance.lines import DELTA, PARQUET, FileLine, Lines
+from deltacli.sharing.conformance.lines import DELTA, PARQUET, FileLine, Lines, stored_name
 from deltacli.sharing.conformance.wire import Suite
 from deltacli.typing import JsonObject
 
@@ -271,13 +271,8 @@ def partition_names(lines: Lines) -> dict[str, JsonObject]:
     """Return the name of each partition column in partitionValues -> its column."""
     is_mapped = lines.form == DELTA and lines.maps_columns
     columns = {str(one.get("name")): one for one in lines.columns}
-    found = {}
-    for name in lines.partition_columns:
-        column = columns.get(name, {})
-        metadata = column.get("metadata")
-        physical = metadata.get("delta.columnMapping.physicalName") if isinstance(metadata, dict) else None
-        found[str(physical) if is_mapped and physical else name] = column
-    return found
+    named = {name: columns.get(name, {"name": name}) for name in lines.partition_columns}
+    return {stored_name(column, is_mapped=is_mapped): column for column in named.values()}
 
 
 def _check_partition_values(test: FileTest) -> None:

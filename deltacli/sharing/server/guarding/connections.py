@@ -22,7 +22,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from deltacli.sharing.configuration.settings import Limits, Settings
 from deltacli.sharing.protocol.wire_errors import WireError, malformed
-from deltacli.sharing.server.guarding.refusals import head_too_slow, headers_too_large, too_many_connections
+from deltacli.sharing.server.guarding.refusals import too_large, too_many_connections, too_slow
 
 if TYPE_CHECKING:
     from deltacli.sharing.server.guarding.metrics import Metrics
@@ -237,7 +237,7 @@ class GuardedProtocol(HttpToolsProtocol, Counted):
             except httptools.HttpParserError:
                 self._refuse(malformed("the request is not valid HTTP/1.1"))
             if self._head_bytes > self.bounds.limits.header_bytes + _PART:
-                self._refuse(headers_too_large(self.bounds.limits.header_bytes))
+                self._refuse(too_large("head", self.bounds.limits.header_bytes))
         is_refused = self._discarded is not None or self.transport.is_closing()
         self._unread = b"" if is_refused else data[position:]
         self._flow.hold(bool(self._unread))
@@ -328,7 +328,7 @@ class GuardedProtocol(HttpToolsProtocol, Counted):
 
     def _end_slow(self) -> None:
         self.bounds.count("head")
-        self._refuse(head_too_slow(self.bounds.limits.head_seconds))
+        self._refuse(too_slow("head", self.bounds.limits.head_seconds))
 
     def _refuse(self, error: WireError) -> None:
         """Send an error, and close soon: a client that is still sending would lose it otherwise."""

@@ -100,10 +100,7 @@ class Exchange:
             "bytes": int(length) if length is not None and length.isdigit() else None,
         }
         return {
-            "event": "request",
-            "timeMs": now_ms,
-            "time": format_timestamp(now_ms),
-            "request": self.request_id,
+            **self._head("request", now_ms),
             "method": self.scope["method"],
             "route": self.route,
             "status": status,
@@ -111,13 +108,14 @@ class Exchange:
             **self.details,
         }
 
+    def _head(self, event: str, now_ms: int) -> dict[str, Any]:
+        time = format_timestamp(now_ms)
+        return {"event": event, "timeMs": now_ms, "time": time, "request": self.request_id}
+
     def last_entry(self, now_ms: int, now_seconds: float) -> dict[str, Json]:
         """Return the line of the audit log about the end of a stream."""
         return {
-            "event": "end",
-            "timeMs": now_ms,
-            "time": format_timestamp(now_ms),
-            "request": self.request_id,
+            **self._head("end", now_ms),
             "bytes": self.sent_bytes,
             "milliseconds": round((now_seconds - self.begun_at) * 1_000),
             "complete": self.is_complete,

@@ -32,15 +32,14 @@ from deltacli.sharing.server.guarding.exchange import (
 )
 from deltacli.sharing.server.guarding.metrics import Metrics
 from deltacli.sharing.server.guarding.refusals import (
-    body_too_large,
-    body_too_slow,
     encoding_refused,
-    headers_too_large,
     host_refused,
     not_recorded,
     token_missing,
     token_refused,
+    too_large,
     too_many,
+    too_slow,
     url_revoked,
 )
 from deltacli.sharing.server.guarding.serving_state import EVERYONE, ServingState
@@ -318,7 +317,7 @@ def check_headers(headers: Headers, limits: Limits, allowed_hosts: tuple[str, ..
     """Raise WireError for headers that are too large, a compressed or announced too large body, another host."""
     found = list(headers)
     if sum(len(name) + len(value) + 4 for name, value in found) > limits.header_bytes:
-        raise headers_too_large(limits.header_bytes)
+        raise too_large("head", limits.header_bytes)
     hosts = [value for name, value in found if name == b"host"]
     if allowed_hosts and [_host_of(host) in allowed_hosts for host in hosts] != [True]:
         raise host_refused()
@@ -326,7 +325,7 @@ def check_headers(headers: Headers, limits: Limits, allowed_hosts: tuple[str, ..
         if name == b"content-encoding" and value.strip().lower() not in (b"", b"identity"):
             raise encoding_refused(value.decode("latin-1"))
         if name == b"content-length" and (not value.isdigit() or int(value[:19]) > limits.body_bytes):
-            raise body_too_large(limits.body_bytes)
+            raise too_large("body", limits.body_bytes)
 
 
 def _host_of(host: bytes) -> str:
@@ -352,10 +351,10 @@ def limited_body(receive: Receive, limits: Limits) -> Receive:
         try:
             message = await asyncio.wait_for(receive(), max(deadline - now, 0))
         except TimeoutError:
-            raise body_too_slow(limits.body_seconds) from None
+            raise too_slow("body", limits.body_seconds) from None
         taken += len(message.get("body", b""))
         if taken > limits.body_bytes:
-            raise body_too_large(limits.body_bytes)
+            raise too_large("body", limits.body_bytes)
         is_complete = not message.get("more_body", False)
         return message
 

@@ -24,20 +24,8 @@ class Metrics:
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         self.requests = self._counter("requests", "Answered requests.", ("route", "code", "recipient"))
-        self.seconds = Histogram(
-            "deltacli_share_request_seconds",
-            "Time from the first byte of a request to the last byte of the answer.",
-            ("route",),
-            buckets=_SECONDS,
-            registry=self.registry,
-        )
-        self.first_byte_seconds = Histogram(
-            "deltacli_share_first_byte_seconds",
-            "Time from the first byte of a request to the first byte of the answer.",
-            ("route",),
-            buckets=_SECONDS,
-            registry=self.registry,
-        )
+        self.seconds = self._histogram("request_seconds", "the last byte of the answer")
+        self.first_byte_seconds = self._histogram("first_byte_seconds", "the first byte of the answer")
         self.sent_bytes = self._counter("sent_bytes", "Bytes of answers.", ("route",))
         self.broken = self._counter("broken_answers", "Answers that ended before they were complete.", ("route",))
         self.refused = self._counter("refused_requests", "Requests that were refused, by status.", ("code",))
@@ -95,6 +83,10 @@ class Metrics:
 
     def _counter(self, name: str, text: str, labels: tuple[str, ...] = ()) -> Counter:
         return Counter(f"deltacli_share_{name}", text, labels, registry=self.registry)
+
+    def _histogram(self, name: str, end: str) -> Histogram:
+        text = f"Time from the first byte of a request to {end}."
+        return Histogram(f"deltacli_share_{name}", text, ("route",), buckets=_SECONDS, registry=self.registry)
 
     def _gauge(self, name: str, text: str, mode: str) -> Gauge:
         return Gauge(f"deltacli_share_{name}", text, registry=self.registry, multiprocess_mode=mode)  # type: ignore[arg-type]  # one of its words

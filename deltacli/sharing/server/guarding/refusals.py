@@ -42,27 +42,15 @@ def too_many(what: str, retry_after_seconds: int) -> WireError:
     return WireError(429, ErrorCode.TOO_MANY, f"too many requests: {what}", headers=headers)
 
 
-def body_too_large(most_bytes: int) -> WireError:
-    """Return the answer to a body that is too large. The rest of it is not read, so the connection is closed."""
-    message = f"the body of the request is larger than {format_size(most_bytes)}"
-    return WireError(413, ErrorCode.TOO_LARGE, message, headers={"Connection": "close"})
+def too_large(what: str, most_bytes: int) -> WireError:
+    """Return the answer to a head or a body that is too large. The rest of it is not read: the connection is closed."""
+    message = f"the {what} of the request is larger than {format_size(most_bytes)}"
+    return WireError(431 if what == "head" else 413, ErrorCode.TOO_LARGE, message, headers={"Connection": "close"})
 
 
-def body_too_slow(seconds: int) -> WireError:
-    """Return the answer to a body that does not arrive."""
-    message = f"the body of the request did not arrive within {seconds} seconds"
-    return WireError(408, ErrorCode.TIMEOUT, message, headers={"Connection": "close"})
-
-
-def headers_too_large(most_bytes: int) -> WireError:
-    """Return the answer to a head that is too large."""
-    message = f"the head of the request is larger than {format_size(most_bytes)}"
-    return WireError(431, ErrorCode.TOO_LARGE, message, headers={"Connection": "close"})
-
-
-def head_too_slow(seconds: int) -> WireError:
-    """Return the answer to a head that does not arrive."""
-    message = f"the head of the request did not arrive within {seconds} seconds"
+def too_slow(what: str, seconds: int) -> WireError:
+    """Return the answer to a head or a body that does not arrive."""
+    message = f"the {what} of the request did not arrive within {seconds} seconds"
     return WireError(408, ErrorCode.TIMEOUT, message, headers={"Connection": "close"})
 
 
