@@ -93,8 +93,6 @@ def weighed(progress: Progress, what: str, *, unit: str, total: int, weight: int
 
 
 class _Silent:
-    """Reports nothing."""
-
     def step(self, what: str, *, unit: str, total: int | None = None) -> _Silent:  # noqa: ARG002  (the port's names)
         return self
 

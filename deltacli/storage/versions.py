@@ -86,8 +86,6 @@ class VersionedObjects(Protocol):
 
 
 class _Keeper(Protocol):
-    """A store."""
-
     @property
     def uri(self) -> str: ...
 

@@ -197,7 +197,7 @@ class _Drop:
                 self._purge()
             self._commit(self._tombstones)
         if plan.removal.rewrites_types(plan.name) and widened_columns(read_snapshot(self._table).config):
-            from deltacli.work.rewrite.dropped_columns import find_older_types
+            from deltacli.work.rewrite.outdated_columns import find_older_types
 
             self._purge(find_older_types)
             self._commit(self._without_type_changes)

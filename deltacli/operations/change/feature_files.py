@@ -31,7 +31,7 @@ def files_with_vectors(snapshot: Snapshot) -> int:
 
 def file_with_older_type(snapshot: Snapshot) -> str | None:
     """Return a live file that does not have the types of the table. Reads the footers of all."""
-    from deltacli.work.rewrite.dropped_columns import CONFIG, find_older_types
+    from deltacli.work.rewrite.outdated_columns import CONFIG, find_older_types
     from deltacli.work.rows.data_files import DataFile
 
     def files(adds: pyarrow.RecordBatch) -> list[DataFile]:

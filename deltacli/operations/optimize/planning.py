@@ -23,7 +23,7 @@ from deltacli.operations.optimize.select import Rules, Selection, select, select
 from deltacli.operations.table.partition_condition import PartitionCondition
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.units import parse_size
-from deltacli.work.rewrite.dropped_columns import find_dropped_columns
+from deltacli.work.rewrite.outdated_columns import find_dropped_columns
 
 if TYPE_CHECKING:
     from deltacli.operations.table.handle import TableHandle

@@ -10,7 +10,7 @@ from deltacli.arrow import compute as pc
 from deltacli.operations.optimize.live import LiveFiles
 from deltacli.operations.table.keyed_files import Mask, chosen_actions
 from deltacli.typing import RecordBatch
-from deltacli.work.rewrite.dropped_columns import CONFIG
+from deltacli.work.rewrite.outdated_columns import CONFIG
 from deltacli.work.rows.data_files import DataFile
 from deltacli.work.task import Task
 

@@ -201,7 +201,6 @@ def _is_of_another_account(named: Mapping[str, str], given: Mapping[str, str], a
 
 
 def _connection(text: str) -> dict[str, str]:
-    """Return the options that a connection string has."""
     pairs = (part.partition("=") for part in text.split(";") if "=" in part)
     found = {name.strip().lower(): value.strip() for name, _, value in pairs}
     names = {

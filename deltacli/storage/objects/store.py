@@ -396,7 +396,6 @@ class ObjectStorage:
             raise
 
     def _pages(self, prefix: str, start: str) -> Iterator[ListedPage]:
-        """Yield the pages of a listing of one directory lazily."""
         token = ""
         while True:
             page = self._page(prefix, "/", token, start)

@@ -33,8 +33,6 @@ class Lister(NamedTuple):
 
 
 class _Listed(NamedTuple):
-    """What was listed of a part."""
-
     part: Part
     objects: list[Entry]
     directories: list[str]

@@ -131,7 +131,6 @@ def _stats_of(files: ListedFiles, storage: Storage) -> tuple[Any, Any]:  # Any: 
 
 
 def _filtered(files: ListedFiles, mask: ArrowArray) -> ListedFiles:
-    """Return the files of a mask, their paths as an array."""
     paths, *others, is_plain = files
     if isinstance(paths, list):
         kept = binary_paths([paths[row] for row in pc.indices_nonzero(mask).to_pylist()])

@@ -208,7 +208,6 @@ def _filled(values: ArrowArray, kind: ArrowType) -> ArrowArray:
 
 
 def _first_places(numbered: ArrowArray, total: int) -> ArrowArray:
-    """Return where each code occurs first."""
     import pyarrow as pa
 
     rows = pa.table({"code": numbered, "place": pa.array(range(len(numbered)), pa.int64())})

@@ -190,8 +190,6 @@ class OptionalRowChecks:
 
 
 class _FreeNames:
-    """Yield names that no column has."""
-
     def __init__(self, taken: set[str]) -> None:
         self._taken = taken
 
@@ -216,7 +214,6 @@ def _partition_columns(config: TableConfiguration, names: _FreeNames) -> list[tu
 
 
 def _row_id_column(config: TableConfiguration, names: _FreeNames) -> StructField | None:
-    """Return the field of the column of row ids; None where the table has none."""
     if not row_tracking.is_enabled(config) or not config.properties.get(_ROW_ID_COLUMN):
         return None
     return StructField(names.take("row id in the file"), PrimitiveType("long"), True, {})
