@@ -18,7 +18,6 @@ from deltacli.typing import JsonObject
 if TYPE_CHECKING:
     from deltacli.operations.table.handle import TableHandle
 
-
 _COLUMNS = ("kind", "field", "fieldId", "class", "cast", "change")
 
 

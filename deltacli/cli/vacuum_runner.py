@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from deltacli.operations.vacuum.deleting import Record
     from deltacli.operations.vacuum.plan import VacuumPlan
 
-
 _NAMED = 5
 _SAVE_AGAIN = "deltacli vacuum {{table}} --save-plan plan.parquet {override}"
 

@@ -19,10 +19,7 @@ SCRIPTS: Mapping[str, str] = {"bash": "deltacli.bash", "zsh": "_deltacli", "fish
 """Shell -> its script in `completions/` of the repository, generated from the command tree."""
 
 
-ShellArgument = Annotated[
-    str | None,
-    argument("Shell that loads the script.", "bash|zsh|fish"),
-]
+ShellArgument = Annotated[str | None, argument("Shell that loads the script.", "bash|zsh|fish")]
 
 
 def completion(run: Run, shell: ShellArgument = None) -> None:

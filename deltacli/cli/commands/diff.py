@@ -28,10 +28,7 @@ EXIT_CODES = (0, 1, 2, 3, 4, 7, 70)
 RUNS_ON_CLUSTER = True
 
 First = Annotated[str, argument("Version to compare, or another table.", "V1|OTHER")]
-Second = Annotated[
-    str | None,
-    argument("Version to compare it with.  [default: the newest]", "V2"),
-]
+Second = Annotated[str | None, argument("Version to compare it with.  [default: the newest]", "V2")]
 From = Annotated[str | None, Option("Version of TABLE, with OTHER.  [default: the newest]", "V", spelled="--from")]
 To = Annotated[str | None, Option("Version of OTHER.  [default: the newest]", "V", spelled="--to")]
 

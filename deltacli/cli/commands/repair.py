@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from deltacli.operations.repair.execute import RepairOutcome
     from deltacli.operations.repair.plan import RepairPlan
 
-
 EXIT_CODES = (0, 1, 2, 3, 4, 5, 6, 7, 8, 70)
 
 

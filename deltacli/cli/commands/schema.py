@@ -33,7 +33,6 @@ from deltacli.units import plural
 if TYPE_CHECKING:
     from deltacli.operations.schemas.described import DescribedSchema
 
-
 EXIT_CODES = {
     "show": (0, 2, 3, 7, 70),
     "diff": (0, 1, 2, 3, 7, 70),
@@ -61,10 +60,7 @@ def show(run: Run, table: TableArgument, *, point: SchemaPoint) -> None:
     run.say_next(f"deltacli schema convert {quoted_table(table)} --to ddl")
 
 
-Other = Annotated[
-    str | None,
-    argument("Table to compare with.  [default: TABLE]", "[OTHER]"),
-]
+Other = Annotated[str | None, argument("Table to compare with.  [default: TABLE]", "[OTHER]")]
 
 
 From = Annotated[str | None, Option("Point of TABLE.  [default: the newest schema]", "POINT", spelled="--from")]

@@ -25,12 +25,11 @@ if TYPE_CHECKING:
     from deltacli.operations.change.table_features import FeaturesOutcome
     from deltacli.operations.change.table_properties import PropertiesOutcome, PropertyEdits, ShownProperty
 
-
 EXIT_CODES = {
     "properties": (0, 2, 3, 4, 6, 7, 8, 70),
     "features": (0, 2, 3, 4, 5, 6, 7, 8, 70),
 }
-
+RUNS_ON_CLUSTER = {"features": True}
 
 Outcome = TypeVar("Outcome", "FeaturesOutcome", "PropertiesOutcome")
 
@@ -45,13 +44,9 @@ def properties(
     run: Run,
     table: TableArgument,
     change: Annotated[
-        PropertyChange | None,
-        argument("Action; without it all properties are shown.", "[get|set|unset]"),
+        PropertyChange | None, argument("Action; without it all properties are shown.", "[get|set|unset]")
     ] = None,
-    items: Annotated[
-        list[str] | None,
-        argument("Properties to set, keys to get or to unset.", "[K=V|K]..."),
-    ] = None,
+    items: Annotated[list[str] | None, argument("Properties to set, keys to get or to unset.", "[K=V|K]...")] = None,
     force: Annotated[bool, Option("Also set delta. keys that no known engine recognizes.")] = False,
     commit_metadata: CommitMetadataOption = None,
     dry_run: DryRunOption = False,
@@ -222,22 +217,13 @@ def apply_settings(
     run.say_next(f"deltacli history {quoted_table(table)} --limit 1")
 
 
-RUNS_ON_CLUSTER = {"features": True}
-
-
 class FeatureChange(StrEnum):
     ADD = "add"
     DROP = "drop"
 
 
-FeatureArgument = Annotated[
-    FeatureChange | None,
-    argument("Action; without it the features are shown.", "[add|drop]"),
-]
-NamesArgument = Annotated[
-    list[str] | None,
-    argument("Features to add, or one to drop.", "[NAME]..."),
-]
+FeatureArgument = Annotated[FeatureChange | None, argument("Action; without it the features are shown.", "[add|drop]")]
+NamesArgument = Annotated[list[str] | None, argument("Features to add, or one to drop.", "[NAME]...")]
 TruncateOption = Annotated[bool, Option("drop: delete the versions that need the feature instead of protecting them.")]
 
 

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
     Handled = TypeVar("Handled", bound=TableHandle)
 
-
 _NEXT = "next: "
 
 

@@ -13,14 +13,8 @@ if TYPE_CHECKING:
     from deltacli.sharing.client.tables.share_storage import ShareStorage
     from deltacli.sharing.client.transport import Transport
 
-SharedTableArgument = Annotated[
-    str,
-    argument("Shared table: PROFILE#SHARE.SCHEMA.TABLE.", "TABLE"),
-]
-SharesArgument = Annotated[
-    str,
-    argument("Profile file: PROFILE, PROFILE#SHARE or PROFILE#SHARE.SCHEMA.", "SHARES"),
-]
+SharedTableArgument = Annotated[str, argument("Shared table: PROFILE#SHARE.SCHEMA.TABLE.", "TABLE")]
+SharesArgument = Annotated[str, argument("Profile file: PROFILE, PROFILE#SHARE or PROFILE#SHARE.SCHEMA.", "SHARES")]
 
 
 def require_address(table: str) -> ShareAddress:

@@ -20,18 +20,12 @@ ConfigurationOption = Annotated[
 ]
 RecipientArgument = Annotated[str, argument("Name of the recipient.", "RECIPIENT")]
 OneRecipientArgument = Annotated[str | None, argument("List only this one.", "RECIPIENT")]
-GrantsArgument = Annotated[
-    list[str],
-    argument("SHARE, SHARE/SCHEMA or SHARE/SCHEMA/TABLE.", "GRANT..."),
-]
+GrantsArgument = Annotated[list[str], argument("SHARE, SHARE/SCHEMA or SHARE/SCHEMA/TABLE.", "GRANT...")]
 GrantsOption = Annotated[
     list[str] | None, Option("SHARE, SHARE/SCHEMA or SHARE/SCHEMA/TABLE to grant. Repeatable.", "GRANT")
 ]
 CommentOption = Annotated[str | None, Option("Remark that is listed with it.", "TEXT")]
-TokensArgument = Annotated[
-    list[str] | None,
-    argument("Ids of tokens, from share token list.", "TOKEN..."),
-]
+TokensArgument = Annotated[list[str] | None, argument("Ids of tokens, from share token list.", "TOKEN...")]
 AllTokensOption = Annotated[bool, Option("Revoke all tokens of the recipient.", spelled="--all")]
 ExpiresOption = Annotated[
     str, Option("How long the token is valid, such as 30d or 12h.", "DURATION|never", shows_default=True)

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from deltacli.operations.log.log_backup import BackupResult
     from deltacli.operations.log.log_restore import RestorePlan
 
-
 _LISTED = 10
 
 

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from deltacli.operations.change.table_features import FeaturesOutcome
     from deltacli.operations.change.table_properties import PropertiesOutcome, ShownProperty
 
-
 _WHOLE = 44
 """Cells up to which a key or a name is never cut."""
 

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from deltacli.operations.restore.execute import RestoreOutcome
     from deltacli.operations.restore.plan import RestorePlan
 
-
 _NAMED = 5
 
 

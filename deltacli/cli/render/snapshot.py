@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from deltacli.operations.read.snapshot import SnapshotSummary
     from deltacli.operations.table.version import Snapshot
 
-
 _COUNTS = ("version", "timestampMs", "timestamp", "timestampSource", "files", "tombstones")
 
 

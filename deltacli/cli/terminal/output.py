@@ -16,7 +16,6 @@ from deltacli.errors import UsageError
 if TYPE_CHECKING:
     from deltacli.cli.terminal.pager import Screen
 
-
 _OPEN_FILES = ("/dev/fd/", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/proc/")
 
 

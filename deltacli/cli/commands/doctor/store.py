@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from deltacli.operations.doctor.access import AccessReport
     from deltacli.operations.doctor.storage import StorageReport
 
-
 EXIT_CODES = {
     "access": (0, 1, 2, 3, 7, 70),
     "storage": (0, 1, 2, 3, 4, 7, 70),

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from deltacli.operations.log.compact_log import Compaction
     from deltacli.operations.log.version_checksum import ChecksumReport
 
-
 EXIT_CODES = {
     "compact": (0, 2, 3, 4, 7, 70),
     "crc": (0, 1, 2, 3, 4, 7, 70),

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from deltacli.operations.table.version import Snapshot
     from deltacli.work.outputs.actions import ActionColumns
 
-
 _LARGEST = "largest size of those shown"
 _PATH_CELLS = 56
 """Of a path before other columns than its size are shown: whole paths are worth more than the times."""

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from deltacli.delta.schema.widening_plan import PlannedChange
     from deltacli.operations.change.alter import AlterationOutcome, AlterationRequest
 
-
 _CSV = ("change", "subject", "from", "to")
 _MOST_IN_QUESTION = 5
 

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from deltacli.operations.vacuum.explain import ExplainedCommit, Explanation
     from deltacli.operations.vacuum.plan import Ages, Reason, Refusal, VacuumOutcome, VacuumPlan
 
-
 _NAMED = 5
 _FAILURES = 10
 

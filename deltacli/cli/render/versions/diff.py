@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from deltacli.operations.table.version import Snapshot
     from deltacli.paimon.schema_changes import Change
 
-
 FIXED = ("change", "rowsFrom", "rowsTo", "columns")
 _COLUMNS = ("path", "change", "kind", "sizeBytes")
 _SIGNS = {ChangeKind.ADD_COLUMN: "+", ChangeKind.DROP_COLUMN: "-"}
