@@ -69,7 +69,7 @@ def _write_names(table: str, orphans: int, place: str) -> int:
             columns = [paths, pa.repeat(pa.scalar(1_000, pa.int64()), rows), pa.repeat(pa.scalar(_OLD_MS), rows)]
             writer.write_table(pa.Table.from_arrays(columns, schema=schema))
 
-        for batch in open_table(table).snapshot().file_actions.narrow(with_records=False):
+        for batch in open_table(table).snapshot().file_actions.narrow():
             if batch.adds is not None and batch.adds.num_rows:
                 write(batch.adds.column("path"))
                 count += batch.adds.num_rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from deltacli.operations.table.api_hints import named
+from deltacli.operations.table.api_arguments import named
 from deltacli.operations.table.handle import TableHandle
 from deltacli.request_fields import Lazy, takes
 
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from deltacli.operations.diff.request import DiffRequest
     from deltacli.operations.diff.tables import TableDiff
     from deltacli.operations.doctor.table.examined import TableReport
-    from deltacli.operations.doctor.table.request import DoctorRequest
+    from deltacli.operations.doctor.table.prices import DoctorRequest
     from deltacli.operations.explain.explain import Explanation
     from deltacli.operations.explain.request import ExplainRequest
     from deltacli.operations.reach.request import ReachRequest
     from deltacli.operations.reach.table_reach import TableReach
 else:
     DiffRequest = Lazy("deltacli.operations.diff.request", "DiffRequest")
-    DoctorRequest = Lazy("deltacli.operations.doctor.table.request", "DoctorRequest")
+    DoctorRequest = Lazy("deltacli.operations.doctor.table.prices", "DoctorRequest")
     ExplainRequest = Lazy("deltacli.operations.explain.request", "ExplainRequest")
     ReachRequest = Lazy("deltacli.operations.reach.request", "ReachRequest")
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from deltacli.operations.table.api_arguments import optional_version, version_number
-from deltacli.operations.table.api_hints import named
+from deltacli.operations.table.api_arguments import named, optional_version, version_number
 from deltacli.operations.table.handle import TableHandle
 from deltacli.request_fields import Lazy, takes
 from deltacli.short_repr import short_repr

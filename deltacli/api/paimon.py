@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from deltacli.clock import Clock, system_clock
 from deltacli.engine.base import Engine
 from deltacli.errors import UsageError
-from deltacli.operations.table.api_hints import name_table, named
+from deltacli.operations.table.api_arguments import name_table, named
 from deltacli.operations.table.handle import TableHandle
 from deltacli.paimon.table_paths import MAIN_BRANCH
 from deltacli.progress import SILENT, Progress

@@ -14,8 +14,7 @@ from deltacli.api.undo import Undo
 from deltacli.clock import Clock, system_clock
 from deltacli.delta.log.commit_metadata import NO_METADATA, require_free
 from deltacli.errors import UsageError
-from deltacli.operations.table.api_arguments import count_number
-from deltacli.operations.table.api_hints import name_table, named
+from deltacli.operations.table.api_arguments import count_number, name_table, named
 from deltacli.operations.table.version import Snapshot
 from deltacli.progress import SILENT, Progress
 from deltacli.request_fields import Lazy, takes

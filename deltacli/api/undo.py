@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.errors import UsageError
-from deltacli.operations.table.api_hints import named
+from deltacli.operations.table.api_arguments import named
 from deltacli.operations.table.handle import TableHandle
 from deltacli.request_fields import Lazy, takes
 from deltacli.short_repr import short_repr
@@ -74,7 +74,7 @@ class Undo(TableHandle):
         """Put the files of a plan of this table in their places. Raises as `undelete` does."""
         from deltacli.operations.recover.execute import execute_undelete, require_complete
         from deltacli.operations.recover.plan import UndeleteResult
-        from deltacli.operations.recover.put import Journal
+        from deltacli.operations.recover.sources import Journal
 
         self.require_writable(dry_run=False)
         self._require_own(plan.table)

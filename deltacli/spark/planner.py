@@ -17,7 +17,7 @@ from deltacli.delta.schema.type_changes import changed_fields, require_readable_
 from deltacli.delta.schema.types import ArrayType, MapType, PrimitiveType, StructField, StructType, holds
 from deltacli.errors import UsageError
 from deltacli.operations.read.scan import Selection
-from deltacli.operations.table.api_hints import named, named_items
+from deltacli.operations.table.api_arguments import named, named_items
 from deltacli.operations.table.version import Snapshot
 from deltacli.spark.conditions import spark_condition
 from deltacli.spark.live_files import Locations, SparkFile, find_live_files, odd_name, repeated_places

@@ -18,7 +18,7 @@ from deltacli.engine.spark.worker import Job, SeenFile
 from deltacli.errors import DeltacliError, Refused, UsageError
 from deltacli.operations.read.changes import Changes
 from deltacli.operations.read.request import ScanRequest
-from deltacli.operations.table.api_hints import name_table
+from deltacli.operations.table.api_arguments import name_table
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.time_travel import find_snapshot
 from deltacli.operations.table.version import Snapshot

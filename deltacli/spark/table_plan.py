@@ -20,7 +20,7 @@ from deltacli.delta.schema.types import (
 )
 from deltacli.engine.spark.grouping import local_frame
 from deltacli.hints import in_backticks
-from deltacli.operations.table.api_hints import named
+from deltacli.operations.table.api_arguments import named
 from deltacli.spark.conditions import scalar_literal, spark_condition
 from deltacli.spark.live_files import Locations, SparkFile
 from deltacli.spark.parquet_scan import PATH, ROW, Scanner, file_keys, without_deleted

@@ -20,7 +20,8 @@ Key = tuple[str, str]
 
 def files_of(side: Snapshot) -> dict[Key, tuple[int, int | None]]:
     found = {}
-    for batch in side.file_actions.narrow():
+    files = side.file_actions
+    for batch in (*files.tail_batches(), *files.narrow_pieces(files.pieces)):
         for row in batch.adds.to_pylist() if batch.adds is not None else ():
             rows = None if row["num_records"] is None else row["num_records"] - (row["dv_cardinality"] or 0)
             found[row["path"], row["dv_id"]] = (row["size"], rows)

@@ -7,8 +7,8 @@ from typing import Any
 from deltacli.clock import fixed_clock
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.errors import Unreadable
-from deltacli.operations.log.backup_list import read_list
 from deltacli.operations.log.log_backup import BackupResult, execute_backup, plan_backup
+from deltacli.operations.log.log_copy import read_list
 from deltacli.operations.log.log_restore import RestorePlan, plan_restore
 from deltacli.operations.log.restore_execute import execute_restore
 from deltacli.storage import Storage

@@ -13,8 +13,14 @@ from deltacli.clock import fixed_clock
 from deltacli.errors import NotATable
 from deltacli.operations.doctor import findings as found
 from deltacli.operations.doctor.access import AccessReport, check_access
-from deltacli.operations.doctor.probes import PROBES, Outcome
-from deltacli.operations.doctor.storage import StorageReport, plan_probes, probe_storage, require_directory
+from deltacli.operations.doctor.storage import (
+    PROBES,
+    Outcome,
+    StorageReport,
+    plan_probes,
+    probe_storage,
+    require_directory,
+)
 from deltacli.storage import LocalStorage, Storage, open_storage
 from deltacli.storage.probing.opening import subject_of
 from deltacli.storage.probing.subject import Subject

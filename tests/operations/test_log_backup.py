@@ -6,8 +6,8 @@ import pytest
 
 from deltacli.clock import fixed_clock
 from deltacli.errors import NotATable, Refused, StorageFailed, Unreadable, UsageError
-from deltacli.operations.log.backup_list import LIST_NAME, read_list
 from deltacli.operations.log.log_backup import execute_backup, plan_backup
+from deltacli.operations.log.log_copy import LIST_NAME, read_list
 from tests.operations.log_copies import ENGINE, back_up, builder_of, how_it_reads, is_sound_backup, log_of, without
 from tests.support.actions import add, birth, commit_info
 from tests.support.builder import LOG, TableBuilder, commit_path

@@ -20,8 +20,7 @@ from deltacli.errors import (
     StorageFailed,
     Unreadable,
 )
-from deltacli.operations.log.backup_list import LIST_NAME
-from deltacli.operations.log.log_copy import at_once
+from deltacli.operations.log.log_copy import LIST_NAME, at_once
 from deltacli.operations.log.log_restore import Action, RestorePlan, plan_restore
 from deltacli.operations.log.restore_execute import execute_restore
 from deltacli.storage import Creation, LocalStorage

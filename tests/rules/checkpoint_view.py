@@ -10,7 +10,7 @@ from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.rules.framework.base import Finding
 from deltacli.delta.rules.framework.catalogue import CATALOGUE
 from deltacli.delta.rules.framework.views import CheckpointView, ExpectedState, LocatedAction, Totals
-from deltacli.operations.table.configurations import next_config
+from deltacli.operations.validate.file_rows import next_config
 from tests.rules.table_builder import NOW_MS, TableBuilder
 
 LEGACY: Action = {"minReaderVersion": 1, "minWriterVersion": 2}

@@ -15,7 +15,7 @@ from deltacli.delta.rules.actions.commit_contents import MOST_ACTIONS, MOST_BYTE
 from deltacli.delta.rules.framework.base import Severity
 from deltacli.delta.rules.framework.views import CommitView, LocatedAction
 from deltacli.delta.rules.paths.paths import faults_of_path, suspicious
-from deltacli.operations.table.configurations import next_config
+from deltacli.operations.validate.file_rows import next_config
 from tests.rules.corruptions_actions import (
     DAY_MS,
     INLINE_VECTOR,

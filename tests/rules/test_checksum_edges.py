@@ -15,7 +15,7 @@ from deltacli.delta.rules.framework.base import Finding
 from deltacli.delta.rules.framework.catalogue import CATALOGUE
 from deltacli.delta.rules.framework.views import ChecksumView, ExpectedState, LiveFile, LocatedAction, Totals
 from deltacli.delta.rules.log import checksums
-from deltacli.operations.table.configurations import next_config
+from deltacli.operations.validate.file_rows import next_config
 from tests.rules.table_builder import TableBuilder
 
 VECTOR = {"storageType": "u", "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^", "sizeInBytes": 40, "cardinality": 3}

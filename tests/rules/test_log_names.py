@@ -14,7 +14,7 @@ from deltacli.delta.rules.framework.base import Finding, Severity
 from deltacli.delta.rules.framework.catalogue import CATALOGUE
 from deltacli.delta.rules.framework.views import ListingView, LocatedAction, StoredFile
 from deltacli.delta.rules.log.checksums import checksums_have_their_commits, versions_have_a_checksum
-from deltacli.operations.table.configurations import next_config
+from deltacli.operations.validate.file_rows import next_config
 from tests.rules.table_builder import NOW_MS, TableBuilder
 
 DAY_MS = 86_400_000

@@ -89,7 +89,7 @@ def diff(run: Run, table: TableArgument, other: Other = None, *, first: From = N
       deltacli schema diff ./tbl ./paimon_tbl --json
     """
     from deltacli.cli.render.schemas.conversion import diff_result
-    from deltacli.operations.schemas.diff import diff_schemas
+    from deltacli.operations.schemas.described import diff_schemas
 
     begin, end = parse_point(first, "--from"), parse_point(last, "--to")
     if other is None and begin == end:

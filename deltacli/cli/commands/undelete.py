@@ -16,7 +16,7 @@ from deltacli.units import format_size, plural
 if TYPE_CHECKING:
     from deltacli.api.table import Table
     from deltacli.operations.recover.plan import UndeletePlan
-    from deltacli.operations.recover.put import Journal
+    from deltacli.operations.recover.sources import Journal
 
 EXIT_CODES = (0, 2, 3, 4, 5, 6, 7, 70)
 
@@ -76,7 +76,7 @@ def _question(plan: UndeletePlan) -> str:
 def _show_only(run: Run, name: str, plan: UndeletePlan, *, dry_run: bool) -> None:
     """Show a plan that is not executed. Raises Refused where a guard objects."""
     from deltacli.operations.recover.execute import refused, require_complete
-    from deltacli.operations.recover.put import Journal
+    from deltacli.operations.recover.sources import Journal
 
     is_planned = dry_run or bool(plan.refusals)
     _show(run, plan, None if is_planned else Journal(), dry_run=is_planned)
@@ -92,7 +92,7 @@ def _show_only(run: Run, name: str, plan: UndeletePlan, *, dry_run: bool) -> Non
 
 def _execute(run: Run, name: str, table: Table, plan: UndeletePlan) -> None:
     from deltacli.operations.recover.execute import execute_undelete, require_complete
-    from deltacli.operations.recover.put import Journal
+    from deltacli.operations.recover.sources import Journal
 
     journal = Journal()
     try:

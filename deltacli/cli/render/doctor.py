@@ -12,7 +12,7 @@ from deltacli.cli.results import Listing
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.documents import SCHEMA_VERSION
 from deltacli.operations.doctor.findings import Severity, StoreFinding
-from deltacli.operations.doctor.table.wording import dollars, growth, numbers, saves
+from deltacli.operations.doctor.table.advice import dollars, growth, numbers, saves
 from deltacli.typing import JsonObject
 from deltacli.units import format_count, format_limit, format_moment, format_size, plural
 

@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from deltacli.cli.render.terminal.console import Canvas
     from deltacli.operations.checkpoint.execute import CheckpointResult
     from deltacli.operations.checkpoint.verify import Verification
-    from deltacli.operations.log.backup_list import BackupList
     from deltacli.operations.log.expire import ExpiryPlan, ExpiryRefusal
     from deltacli.operations.log.expire_deleting import ExpiredFile, ExpiryOutcome
     from deltacli.operations.log.log_backup import BackupResult
+    from deltacli.operations.log.log_copy import BackupList
     from deltacli.operations.log.log_restore import RestorePlan
 
 _LISTED = 10

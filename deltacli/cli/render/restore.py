@@ -86,7 +86,7 @@ def _moment(plan: RestorePlan) -> str:
 def _changes(plan: RestorePlan) -> Iterator[str]:
     if plan.schema is None:
         return
-    from deltacli.operations.schemas.diff import shown
+    from deltacli.operations.schemas.described import shown
 
     for change in plan.schema.changes:
         yield shown(change)

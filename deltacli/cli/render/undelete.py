@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from deltacli.cli.render.terminal.console import Canvas
     from deltacli.cli.render.terminal.plans import PlanRow
     from deltacli.operations.recover.plan import UndeletePlan
-    from deltacli.operations.recover.put import Journal
+    from deltacli.operations.recover.sources import Journal
 
 
 @dataclass(eq=False, repr=False)

@@ -28,8 +28,7 @@ from deltacli.fleet.reporting.html import (
     text,
     words,
 )
-from deltacli.operations.doctor.table.advice import LOST_FILES
-from deltacli.operations.doctor.table.wording import dollars, growth, numbers, saves
+from deltacli.operations.doctor.table.advice import LOST_FILES, dollars, growth, numbers, saves
 from deltacli.release import VERSION
 from deltacli.storage.secrets import without_secrets
 from deltacli.typing import JsonObject

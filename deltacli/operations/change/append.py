@@ -49,7 +49,7 @@ class Transaction(NamedTuple):
     version: int
 
 
-def plan_append(snapshot: Snapshot, rows: pyarrow.Schema, *, case_sensitive: bool = False) -> AppendSpec:
+def plan_append(snapshot: Snapshot, rows: pyarrow.Schema) -> AppendSpec:
     """Return how rows with a schema become files of a table.
 
     Columns are matched by name. One that the rows lack is null, or has its default where that is a literal. Types must
@@ -62,7 +62,7 @@ def plan_append(snapshot: Snapshot, rows: pyarrow.Schema, *, case_sensitive: boo
     require_possible(snapshot, CommitRequest("WRITE"))
     _require_supported(config)
     fields = config.schema.fields if config.schema else ()
-    places = _places(rows.names, fields, case_sensitive=case_sensitive)
+    places = _places(rows.names, fields)
     columns, wanted = list[Source](), arrow_schema(fields)
     for column, field in zip(fields, wanted, strict=True):
         place = places.get(column.name)
@@ -95,16 +95,12 @@ def _rewrite_spec(config: TableConfiguration) -> RewriteSpec:
     return replace(made, schema=file_schema(config, columns), row_columns=None, reading=reading)
 
 
-def _places(names: Sequence[str], fields: Sequence[StructField], *, case_sensitive: bool) -> dict[str, int]:
+def _places(names: Sequence[str], fields: Sequence[StructField]) -> dict[str, int]:
     """Return the place of each column of the table among the rows. Raises Refused for other columns of these."""
-
-    def key(name: str) -> str:
-        return name if case_sensitive else name.lower()
-
-    known = {key(field.name): field.name for field in fields}
+    known = {field.name.lower(): field.name for field in fields}
     found: dict[str, int] = {}
     for place, name in enumerate(names):
-        column = known.get(key(name))
+        column = known.get(name.lower())
         if column is None:
             raise Refused(
                 f"the table has no column {name}",
@@ -328,7 +324,9 @@ def _request(
     def body(slot: Slot) -> Iterator[bytes]:
         return encoded_files(batches, slot)
 
-    own = () if transaction is None else ({**_transaction(transaction), "lastUpdated": now_ms},)
+    own: tuple[dict[str, object], ...] = ()
+    if transaction is not None:
+        own = ({"appId": transaction.app_id, "version": transaction.version, "lastUpdated": now_ms},)
     return CommitRequest(
         operation,
         parameters,
@@ -342,7 +340,3 @@ def _request(
         new_rows=sum(one.file.rows for one in files),
         is_blind_append=True,
     )
-
-
-def _transaction(transaction: Transaction) -> dict[str, object]:
-    return {"appId": transaction.app_id, "version": transaction.version}

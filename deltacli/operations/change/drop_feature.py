@@ -37,11 +37,20 @@ from deltacli.delta.schema.widened_schema import read_exactly, write_exactly
 from deltacli.errors import PartlyDone, Refused
 from deltacli.hints import command
 from deltacli.operations.change.commit import Committed, commit, require_possible
-from deltacli.operations.change.feature_files import file_with_older_type, files_with_vectors, vector_files
-from deltacli.operations.change.feature_history import has_checkpoint_after, newest_trace, truncate_history
+from deltacli.operations.change.feature_traces import OPERATION as UNBACKFILL
+from deltacli.operations.change.feature_traces import (
+    adds_without_ids,
+    domain_removed,
+    file_with_older_type,
+    files_with_ids,
+    files_with_vectors,
+    has_checkpoint_after,
+    newest_trace,
+    suspended,
+    truncate_history,
+    vector_files,
+)
 from deltacli.operations.change.remove_mapping import files_to_rename, remove_mapping
-from deltacli.operations.change.remove_row_ids import OPERATION as UNBACKFILL
-from deltacli.operations.change.remove_row_ids import adds_without_ids, domain_removed, files_with_ids, suspended
 from deltacli.operations.explain.known_clients import clients_regained
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot
@@ -51,7 +60,7 @@ from deltacli.typing import Json
 from deltacli.units import format_duration, format_size, format_timestamp, plural
 
 if TYPE_CHECKING:
-    from deltacli.operations.optimize.purge import Find
+    from deltacli.operations.optimize.planning import Find
 
 _DROP = "DROP FEATURE"
 _BARRIERS = 3

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from deltacli.delta.evolution.clustering import clustering_action
@@ -191,7 +192,9 @@ class _Removal:
         shared = {SPEC: spec, NAMED: self._named}
         refused: list[RefusedFile] = []
         with table.progress.step("rewriting files", unit="files", total=len(fresh)) as step:
-            results = table.engine.spread(RewriteFiles(), pieces, table.stores, shared=shared, weigh=_weight)
+            results = table.engine.spread(
+                RewriteFiles(), pieces, table.stores, shared=shared, weigh=attrgetter("weight")
+            )
             for (key, _), result in zip(fresh, results, strict=True):
                 copies[key] = result.files
                 refused += result.refused
@@ -241,10 +244,6 @@ class _Removal:
 _NOTHING: Mapping[str, int] = {}
 
 
-def _weight(piece: RewritePiece) -> int:
-    return piece.weight
-
-
 def _pieces(
     snapshot: Snapshot, before: TableConfiguration, after: TableConfiguration, wanted: frozenset[bytes], number: int
 ) -> Iterator[RewritePiece]:
@@ -274,7 +273,6 @@ def _partition_values(
 def _adds(
     before: TableConfiguration, after: TableConfiguration, replaced: RecordBatch, copies: Sequence[Sequence[NewFile]]
 ) -> RecordBatch | None:
-    """Return the adds of the copies of some files."""
     values = _partition_values(before, after, replaced)
     actions = [
         {

@@ -10,13 +10,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from deltacli.delta.checkpoint.content import Columns
-from deltacli.delta.checkpoint.layout import (
-    READERS_THAT_FAIL,
-    SEVERAL_FORMS,
-    Layout,
-    TopFile,
-    choose_layout,
-)
+from deltacli.delta.checkpoint.layout import READERS_THAT_FAIL, SEVERAL_FORMS, Layout, TopFile, choose_layout
 from deltacli.delta.checkpoint.parsed import partition_type, stats_type
 from deltacli.delta.log.segment import CheckpointInstance, LogListing
 from deltacli.delta.log.table_configuration import TableConfiguration

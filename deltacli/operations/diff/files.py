@@ -14,14 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.file_actions import FileBatch
 from deltacli.errors import Unreadable
-from deltacli.operations.restore.difference import (
-    Amount,
-    Difference,
-    LiveFiles,
-    amount_of,
-    difference_of,
-    joined_files,
-)
+from deltacli.operations.restore.difference import Amount, Difference, LiveFiles, amount_of, difference_of, joined_files
 from deltacli.operations.table.find_log import Log, list_log
 from deltacli.operations.table.keyed_files import Spelling, narrow_keys
 from deltacli.operations.table.rebuild import rebuild

@@ -16,7 +16,7 @@ from deltacli.delta.schema.types import PrimitiveType, StructField, StructType
 from deltacli.engine.base import Reading
 from deltacli.errors import DeltacliError, UsageError
 from deltacli.hints import nearest_name, parameter
-from deltacli.operations.table.api_hints import name_table
+from deltacli.operations.table.api_arguments import name_table
 from deltacli.progress import Step
 from deltacli.typing import Json, RecordBatch
 from deltacli.work.outputs.rows import RowsPiece, plan_pieces

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from deltacli.errors import LogIncomplete
     from deltacli.operations.diff.request import DiffRequest
     from deltacli.operations.diff.rows import RowDiff
-    from deltacli.operations.schemas.diff import SchemaDiff
+    from deltacli.operations.schemas.described import SchemaDiff
     from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.table.version import Snapshot
     from deltacli.paimon.schema_changes import Change
@@ -194,8 +194,7 @@ def diff_tables(table: TableHandle, request: DiffRequest) -> TableDiff:
 
     Raises what `find_snapshot` raises for both; Unreadable for a schema that cannot be parsed.
     """
-    from deltacli.operations.schemas.described import describe_delta
-    from deltacli.operations.schemas.diff import diff_schemas
+    from deltacli.operations.schemas.described import describe_delta, diff_schemas
 
     other = table if request.other is None else request.other
     before, begin_gap = _found(table, *request.begin)

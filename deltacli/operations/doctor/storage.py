@@ -1,20 +1,33 @@
-"""`doctor storage`: what the store of a table guarantees, by probes on scratch files."""
+"""`doctor storage`: what the store of a table guarantees, by probes that send a few requests about scratch files and
+compare the answers with the contract of stores.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any
+from enum import StrEnum
+from typing import Any, NamedTuple
 
 from deltacli.clock import Clock
 from deltacli.errors import NotATable, StorageFailed
+from deltacli.hints import command
 from deltacli.operations.doctor import findings as found
 from deltacli.operations.doctor.findings import Severity, StoreFinding, fails
-from deltacli.operations.doctor.probes import PROBES, Bench, Outcome, Probe, ProbeResult
-from deltacli.operations.doctor.scratch import PREFIX
+from deltacli.operations.doctor.scratch import PREFIX, Scratch
 from deltacli.progress import SILENT, Progress, reported
-from deltacli.storage import PathKind, Storage
-from deltacli.storage.probing.subject import Subject
+from deltacli.storage import Failed, PathKind, Storage
+from deltacli.storage.probing.subject import Reply, Said, Subject
 from deltacli.typing import Json
+from deltacli.units import CLOCK_SKEW_MS, plural
+
+_WRITERS = 8
+_CONTENT = bytes(range(256)) * 4
+_LISTED = ("list-1", "list-10", "list-2", "list-B", "list-a", "list-b", "list-z")
+"""In the order of their bytes, which neither numbers nor letters of a language are in."""
+_OTHER = b"another content of the same file"
+_WRITES_DIRECTLY = "write through another store, or commit by one writer only"
 
 
 @dataclass
@@ -113,3 +126,244 @@ def require_directory(storage: Storage) -> None:
     """Raise NotATable where nothing is there, because scratch files are written only next to other files."""
     if storage.kind_of("") is not PathKind.DIRECTORY:
         raise NotATable("no such directory", code="table.path-missing", facts={"path": storage.uri})
+
+
+class Outcome(StrEnum):
+    PASSED = "passed"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+    """The store does not have what is probed."""
+    INCONCLUSIVE = "inconclusive"
+    """No usable answer."""
+    PLANNED = "planned"
+
+
+class ProbeResult(NamedTuple):
+    """What a probe saw. `finding` is set where it failed."""
+
+    outcome: Outcome
+    seen: str
+    finding: StoreFinding | None = None
+
+
+@dataclass
+class Bench:
+    """What probes work with. `clock_skew_ms` is what the clock of the store is ahead, once it was measured."""
+
+    subject: Subject
+    clock: Clock
+    scratch: Scratch = field(default_factory=Scratch)
+    clock_skew_ms: int | None = None
+
+    def made(self, word: str, data: bytes = b"x") -> str:
+        """Create a scratch file without a condition, and return its name. Its content may be an earlier one."""
+        name = self.scratch.name(word)
+        self.subject.replace(name, data, None)
+        return name
+
+
+def create_absent(bench: Bench) -> ProbeResult:
+    said = bench.subject.create(bench.scratch.name("create"), _CONTENT)
+    if said.reply is Reply.DONE:
+        return ProbeResult(Outcome.PASSED, "created")
+    return _unexpected(said, found.CREATE, "a file cannot be created on the condition that it is absent")
+
+
+def create_existing(bench: Bench) -> ProbeResult:
+    said = bench.subject.create(bench.scratch.name("create"), _OTHER)
+    message = "the store ignores the condition of a creation, so two writers could create the same version"
+    if said.reply is Reply.REFUSED:
+        if bench.subject.read(bench.scratch.name("create")).data == _CONTENT:
+            return ProbeResult(Outcome.PASSED, "refused")
+        return ProbeResult(Outcome.FAILED, "refused, but replaced", _error(found.CREATE, message, _WRITES_DIRECTLY))
+    return _unexpected(said, found.CREATE, message)
+
+
+def create_at_once(bench: Bench) -> ProbeResult:
+    name = bench.scratch.name("race")
+    with ThreadPoolExecutor(_WRITERS) as pool:
+        contents = [f"writer {number}".encode() for number in range(_WRITERS)]
+        replies = list(pool.map(lambda data: bench.subject.create(name, data), contents))
+    winners = [data for data, said in zip(contents, replies, strict=True) if said.reply is Reply.DONE]
+    doubtful = [said for said in replies if said.reply not in (Reply.DONE, Reply.REFUSED)]
+    seen = f"{plural(len(winners), 'writer')} of {_WRITERS} succeeded"
+    if doubtful:
+        return ProbeResult(Outcome.INCONCLUSIVE, f"{seen}, {len(doubtful)} without a usable answer: {doubtful[0].text}")
+    if len(winners) == 1 and bench.subject.read(name).data == winners[0]:
+        return ProbeResult(Outcome.PASSED, seen)
+    message = f"{seen} in creating one file at the same time, so versions could be lost"
+    return ProbeResult(Outcome.FAILED, seen, _error(found.CREATE, message, _WRITES_DIRECTLY))
+
+
+def read_back(bench: Bench) -> ProbeResult:
+    said = bench.subject.read(bench.scratch.name("create"))
+    if said.reply is not Reply.DONE:
+        return _unexpected(said, found.CONTENT, "a file that was written cannot be read")
+    if said.data == _CONTENT:
+        return ProbeResult(Outcome.PASSED, f"{len(said.data):,} bytes, unchanged")
+    seen = f"{len(said.data):,} other bytes"
+    message = f"a file of {len(_CONTENT):,} bytes was read as {seen}"
+    return ProbeResult(Outcome.FAILED, seen, _error(found.CONTENT, message, "do not write to this store"))
+
+
+def list_created(bench: Bench) -> ProbeResult:
+    names = [bench.made(word) for word in _LISTED]
+    listed = bench.subject.names(f"{bench.scratch.prefix}list-")
+    missing = set(names) - set(listed)
+    if not missing:
+        return ProbeResult(Outcome.PASSED, f"{plural(len(names), 'file')} listed at once")
+    message = f"{plural(len(missing), 'file')} of {len(names)} not listed after the write: commits could be overlooked"
+    return ProbeResult(Outcome.FAILED, message, _error(found.STALE_LISTING, message, "do not use this store"))
+
+
+def list_in_order(bench: Bench) -> ProbeResult:
+    listed = bench.subject.names(f"{bench.scratch.prefix}list-")
+    if listed == sorted(set(listed), key=lambda name: name.encode("utf-8", "surrogateescape")):
+        return ProbeResult(Outcome.PASSED, "in the order of their bytes, each once")
+    shown = ", ".join(name.removeprefix(bench.scratch.prefix) for name in listed)
+    message = "names are not listed in the order of their bytes, each once, as in directory buckets of S3"
+    return ProbeResult(Outcome.FAILED, shown, _error(found.DISORDER, message, "use a general purpose bucket"))
+
+
+def list_from_a_name(bench: Bench) -> ProbeResult:
+    start = f"{bench.scratch.prefix}list-2"
+    listed = set(bench.subject.names(f"{bench.scratch.prefix}list-", start))
+    wanted = {f"{bench.scratch.prefix}{word}" for word in _LISTED if f"{bench.scratch.prefix}{word}" >= start}
+    if wanted <= listed:
+        return ProbeResult(Outcome.PASSED, f"{plural(len(wanted), 'name')} from the third one on")
+    message = f"a listing from a name onward lacks {plural(len(wanted - listed), 'name')}: commits could be overlooked"
+    return ProbeResult(Outcome.FAILED, message, _error(found.SHORT_LISTING, message, "do not use this store"))
+
+
+def read_range(bench: Bench) -> ProbeResult:
+    name = bench.made("range", _CONTENT)
+    said = bench.subject.read(name, 100, 199)
+    if said.reply is not Reply.DONE:
+        return _unexpected(said, found.RANGES_WRONG, "a range of a file cannot be read")
+    if said.data == _CONTENT[100:200] and said.offset == 100:
+        return ProbeResult(Outcome.PASSED, "100 bytes of 1,024")
+    if said.data == _CONTENT and said.offset == 0:
+        message = "the store ignores ranges: each read of a part of a file transfers the whole file"
+        next_step = "expect slow reads, or check the proxy in front of the store"
+        finding = StoreFinding(found.RANGES_IGNORED, Severity.WARNING, message, next_step)
+        return ProbeResult(Outcome.FAILED, "the whole file", finding)
+    message = f"bytes 100-199 were answered with {plural(len(said.data), 'byte')} of another place"
+    return ProbeResult(Outcome.FAILED, message, _error(found.RANGES_WRONG, message, "check the proxy before the store"))
+
+
+def replace_unchanged(bench: Bench) -> ProbeResult:
+    name = bench.made("replace", _CONTENT)
+    said = bench.subject.replace(name, _OTHER, bench.subject.tag(name) or "none")
+    if said.reply is Reply.DONE and bench.subject.read(name).data == _OTHER:
+        return ProbeResult(Outcome.PASSED, "replaced")
+    return _replacement(said, "a file cannot be replaced on the condition that it is unchanged")
+
+
+def replace_changed(bench: Bench) -> ProbeResult:
+    name = bench.made("replace", _CONTENT)
+    old = bench.subject.tag(name) or "none"
+    bench.subject.replace(name, _OTHER, None)
+    said = bench.subject.replace(name, _CONTENT, old)
+    if said.reply is Reply.REFUSED:
+        return ProbeResult(Outcome.PASSED, "refused")
+    return _replacement(said, "the store ignores the condition of a replacement")
+
+
+def read_changed(bench: Bench) -> ProbeResult:
+    name = bench.made("reread", _CONTENT)
+    old = bench.subject.tag(name) or "none"
+    bench.subject.replace(name, _OTHER, None)
+    said = bench.subject.read(name, 0, 9, old)
+    if said.reply is Reply.REFUSED:
+        return ProbeResult(Outcome.PASSED, "refused")
+    if said.reply is Reply.UNSUPPORTED:
+        return ProbeResult(Outcome.SKIPPED, said.text)
+    if said.reply is not Reply.DONE:
+        return ProbeResult(Outcome.INCONCLUSIVE, said.text or said.reply)
+    message = "the store ignores the condition of a read, so a file that is replaced meanwhile is read as a mixture"
+    finding = StoreFinding(found.STALE_READ, Severity.WARNING, message, "do not rewrite files in place")
+    return ProbeResult(Outcome.FAILED, "read", finding)
+
+
+def compare_clocks(bench: Bench) -> ProbeResult:
+    before_ms = bench.clock()
+    name = bench.made("clock")
+    after_ms = bench.clock()
+    modified_ms = bench.subject.modified_ms(name)
+    # Times of many stores are cut to whole seconds.
+    ahead = modified_ms - after_ms if modified_ms > after_ms else min(0, modified_ms + 999 - before_ms)
+    bench.clock_skew_ms = ahead
+    seen = f"{abs(ahead) / 1000:.1f} s {'ahead' if ahead > 0 else 'behind'}" if ahead else "no difference"
+    if abs(ahead) <= CLOCK_SKEW_MS:
+        return ProbeResult(Outcome.PASSED, seen)
+    message = f"the clock of the store and the clock of this machine differ: the store is {seen}"
+    next_step = "set the clock of this machine (timedatectl); vacuum and log expire judge ages by both clocks"
+    return ProbeResult(Outcome.FAILED, seen, _error(found.CLOCK, message, next_step))
+
+
+def delete_together(bench: Bench) -> ProbeResult:
+    names = [bench.made(f"delete-{number}") for number in range(3)]
+    outcomes = bench.subject.delete(names)
+    failed = [outcome.reason for _, outcome in outcomes if isinstance(outcome, Failed)]
+    if failed:
+        message = f"{plural(len(failed), 'file')} of {len(names)} cannot be deleted: {failed[0]}"
+        return ProbeResult(
+            Outcome.FAILED, failed[0], _error(found.PERMISSION, message, "grant the permission to delete")
+        )
+    left = set(bench.subject.names(f"{bench.scratch.prefix}delete-"))
+    readable = [name for name in names if bench.subject.read(name).reply is Reply.DONE]
+    if not left and not readable:
+        return ProbeResult(Outcome.PASSED, f"{plural(len(names), 'file')} gone at once")
+    message = "files that were reported as deleted are still listed or can be read"
+    return ProbeResult(Outcome.FAILED, message, _error(found.DELETE, message, "do not run vacuum on this store"))
+
+
+class Probe(NamedTuple):
+    """A probe: what it does, and what the contract of stores expects."""
+
+    name: str
+    what: str
+    expected: str
+    run: Callable[[Bench], ProbeResult]
+
+
+PROBES = (
+    Probe("create", "create a file on the condition that it is absent", "created", create_absent),
+    Probe("read-back", "read the created file", "its content", read_back),
+    Probe("create-existing", "create the same file again", "refused", create_existing),
+    Probe("create-race", f"create one file by {_WRITERS} writers at once", "1 writer succeeds", create_at_once),
+    Probe("list-created", "list files after they were written", "all of them", list_created),
+    Probe("list-order", "list names in several pages", "in the order of their bytes", list_in_order),
+    Probe("list-from", "list from a name onward", "all names from there on", list_from_a_name),
+    Probe("range", "read bytes 100-199 of a file", "100 bytes", read_range),
+    Probe("replace", "replace a file on the condition that it is unchanged", "replaced", replace_unchanged),
+    Probe("replace-changed", "replace a file that has changed, on that condition", "refused", replace_changed),
+    Probe("read-changed", "read a file that has changed, on that condition", "refused", read_changed),
+    Probe("clock", "compare the time of a new file with the clock", "at most 5 min apart", compare_clocks),
+    Probe("delete", "delete files together, then list and read them", "gone", delete_together),
+)
+
+
+def _replacement(said: Said, message: str) -> ProbeResult:
+    if said.reply is Reply.UNSUPPORTED:
+        return ProbeResult(Outcome.SKIPPED, said.text)
+    if said.reply in (Reply.UNKNOWN, Reply.FAILED):
+        return ProbeResult(Outcome.INCONCLUSIVE, said.text or said.reply)
+    finding = StoreFinding(found.REPLACE, Severity.INFO, message, "no action: deltacli does not need it")
+    return ProbeResult(Outcome.FAILED, said.text or said.reply, finding)
+
+
+def _unexpected(said: Said, code: str, message: str) -> ProbeResult:
+    """Return the result of a request that was not answered as it must be."""
+    seen = said.text or said.reply
+    match said.reply:
+        case Reply.UNKNOWN:
+            return ProbeResult(Outcome.INCONCLUSIVE, seen)
+        case Reply.DENIED:
+            finding = _error(found.PERMISSION, f"access is denied: {seen}", command("doctor access"))
+            return ProbeResult(Outcome.FAILED, "denied", finding)
+    return ProbeResult(Outcome.FAILED, seen, _error(code, message, _WRITES_DIRECTLY))
+
+
+def _error(code: str, message: str, next_step: str) -> StoreFinding:
+    return StoreFinding(code, Severity.ERROR, message, next_step)

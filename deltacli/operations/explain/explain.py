@@ -1,32 +1,51 @@
-"""Which clients read and write a table, what stops them and since when, and what a change would do to them."""
+"""Which clients read and write a table, what stops them and since when, how to get rid of that, and what a change would
+do to them.
+
+Spec: Protocol Evolution; Change Metadata.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.delta.log.commit_lines import Action
-from deltacli.delta.log.state import plain_action, read_protocol
+from deltacli.delta.log.counts import FileCounts
+from deltacli.delta.log.state import StateBuilder, plain_action, read_protocol
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.clients import OTHERS, USED, Client, ClientAccess, access, traits_of, traits_without
 from deltacli.delta.protocol.feature_changes import plan_features
-from deltacli.delta.protocol.feature_drops import require_droppable, without_feature
+from deltacli.delta.protocol.feature_drops import (
+    MAPPING,
+    REMOVALS,
+    VECTORS,
+    require_droppable,
+    widened_columns,
+    without_feature,
+)
 from deltacli.delta.protocol.features import FEATURES
+from deltacli.delta.schema.types import parse_schema
 from deltacli.delta.schema.widening_plan import plan_widening
-from deltacli.errors import LogIncomplete, ProtocolUnsupported, UsageError
-from deltacli.hints import command
+from deltacli.errors import DeltacliError, LogIncomplete, ProtocolUnsupported, UsageError
+from deltacli.hints import TABLE, command, quoted_table
 from deltacli.operations.change.widen_type import refusal_error
-from deltacli.operations.explain.beginnings import State, beginnings, states
 from deltacli.operations.explain.known_clients import known_clients
 from deltacli.operations.explain.request import ChangeKind, ExplainRequest, Supposed
-from deltacli.operations.explain.ways_out import WayOut, ways_out
+from deltacli.operations.table.find_log import list_log
 from deltacli.operations.table.handle import TableHandle
-from deltacli.operations.table.rebuild import read_newest_readable
+from deltacli.operations.table.rebuild import read_newest_readable, read_snapshot
+from deltacli.operations.table.replay import small_actions
 from deltacli.operations.table.version import Snapshot
 from deltacli.short_repr import short_repr
 from deltacli.storage.base import StoreOfVersions
 from deltacli.typing import Json, JsonObject
+
+if TYPE_CHECKING:
+    from deltacli.delta.log.segment import LogListing
+    from deltacli.delta.protocol.clients import Blocker
+
+_SWITCHES = {name: feature.enabled_by for name, feature in FEATURES.items() if feature.enabled_by}
 
 
 class Explained(NamedTuple):
@@ -220,3 +239,170 @@ def _changed(ground: _Ground, protocol: Action | None, traits: set[str]) -> _Gro
 
 def _of_protocol(config: TableConfiguration, protocol: Action) -> TableConfiguration:
     return replace(config, protocol=read_protocol(protocol, "the protocol"), raw_protocol=protocol)
+
+
+class State(NamedTuple):
+    """The protocol and the metadata of a version, and its live domains. `is_first_known`: what it has may be older."""
+
+    version: int
+    config: TableConfiguration
+    domains: tuple[str, ...]
+    is_first_known: bool
+
+    @property
+    def traits(self) -> frozenset[str]:
+        """The traits of the version."""
+        return traits_of(self.config, self.domains)
+
+
+def states(table: TableHandle) -> Iterator[State]:
+    """Yield the state of the first version from which the log is whole, and of each later one that changes it,
+    ascending.
+
+    Raises NotATable, StorageFailed, and what `read_snapshot` raises for the first version.
+    """
+    listing = list_log(table.storage, progress=table.progress)
+    first = _first(listing)
+    if first is None:
+        return
+    state = StateBuilder()
+    if first > 0 or 0 not in listing.commits:
+        snapshot = read_snapshot(table, version=first)
+        state.protocol, state.metadata = snapshot.protocol, snapshot.metadata
+        state.raw_protocol, state.raw_metadata = snapshot.raw_protocol, snapshot.raw_metadata
+        state.domains = {one.domain: one for one in snapshot.domains}
+        yield _state(first, state, is_first_known=True)
+        first += 1
+    has_hole = False
+    files = [listing.commits[version] for version in sorted(listing.commits) if version >= first]
+    for version, actions in small_actions(table, files):
+        if actions is None:
+            has_hole = True
+        elif actions:
+            newer = StateBuilder()
+            newer.take(actions, f"commit {version}")
+            newer.protocol = newer.protocol or state.protocol
+            newer.metadata = newer.metadata or state.metadata
+            newer.raw_protocol = newer.raw_protocol or state.raw_protocol
+            newer.raw_metadata = newer.raw_metadata or state.raw_metadata
+            newer.domains = {**state.domains, **newer.domains}
+            state = newer
+            yield _state(version, state, is_first_known=has_hole)
+            has_hole = False
+
+
+def _first(listing: LogListing) -> int | None:
+    """Return the first version from which on every commit is there."""
+    known = set(listing.reconstructable)
+    if not known:
+        return None
+    version = max(known)
+    while version in listing.commits and version - 1 in known:
+        version -= 1
+    return int(version)
+
+
+def _state(version: int, state: StateBuilder, *, is_first_known: bool) -> State:
+    schema = None
+    if state.metadata is not None and state.metadata.schema_string is not None:
+        try:
+            schema = parse_schema(state.metadata.schema_string)
+        except DeltacliError:
+            schema = None
+    config = TableConfiguration(state.protocol, state.metadata, schema, state.raw_protocol, state.raw_metadata)
+    return State(version, config, tuple(one.domain for one in state.live_domains), is_first_known)
+
+
+def beginnings(found: Iterable[State], traits: Iterable[str]) -> Mapping[str, int | None]:
+    """Return for each trait the version since which the table has it without a break; None where the log begins later.
+
+    `found` are the states of the log, ascending.
+    """
+    since: dict[str, int | None] = {}
+    for state in found:
+        since = {trait: since.get(trait, None if state.is_first_known else state.version) for trait in state.traits}
+    return {trait: since.get(trait) for trait in traits}
+
+
+@dataclass(frozen=True)
+class WayOut:
+    """How a table gets rid of a feature, or of what uses it: a command (None: none does), its steps, and the files that
+    are rewritten (`files`, `size_bytes`; None: unknown). `why`: why no command does it.
+    """
+
+    feature: str
+    command: str | None
+    steps: tuple[str, ...]
+    files: int | None
+    size_bytes: int | None
+    why: str | None = None
+
+    def as_json(self) -> JsonObject:
+        """As in the document."""
+        return {
+            "feature": self.feature,
+            "command": self.command,
+            "steps": list(self.steps),
+            "files": self.files,
+            "sizeBytes": self.size_bytes,
+            "why": self.why,
+        }
+
+
+def ways_out(snapshot: Snapshot, blockers: Collection[Blocker]) -> Iterator[WayOut]:
+    """Yield a way out for each feature that stops a client, by name. Raises what counting the files raises."""
+    counts: FileCounts | None = None
+    by_feature: dict[str, list[Blocker]] = {}
+    for one in blockers:
+        if one.trait.startswith("features."):  # a list of features goes with the last of them
+            continue
+        by_feature.setdefault(one.feature, []).append(one)
+    for feature, stopping in sorted(by_feature.items()):
+        if counts is None:
+            counts = snapshot.counts()[0]
+        yield _way_out(snapshot, feature, [one.trait for one in stopping], counts)
+
+
+def _way_out(snapshot: Snapshot, feature: str, traits: list[str], counts: FileCounts) -> WayOut:
+    switch = _SWITCHES.get(feature)
+    if switch in snapshot.properties and all(trait == feature + USED for trait in traits):
+        return WayOut(feature, _named(snapshot, command("properties unset", switch)), (f"unset {switch}",), 0, 0)
+    anew = ("write the rows into a new table without it",)
+    if feature not in REMOVALS:
+        return WayOut(feature, None, anew, counts.count, counts.size_bytes, _not_removable(feature))
+    from deltacli.operations.change.drop_feature import plan_drop
+
+    try:
+        plan = plan_drop(snapshot.table, feature)
+    except DeltacliError as fault:
+        if fault.code == "features.required":  # it can be dropped after the other one
+            return WayOut(feature, None, (), 0, 0, f"{fault.message}, which has to be dropped first")
+        return WayOut(feature, None, anew, counts.count, counts.size_bytes, fault.message)
+    files, size = _rewritten(snapshot, feature, counts)
+    return WayOut(feature, _named(snapshot, command("features drop", feature)), tuple(plan.steps), files, size)
+
+
+def _rewritten(snapshot: Snapshot, feature: str, counts: FileCounts) -> tuple[int | None, int | None]:
+    """Return how many data files a drop rewrites, and their bytes; None where that is not known before."""
+    files: int | None = 0
+    size: int | None = 0
+    if feature == VECTORS:
+        files = counts.deletion_vectors
+    elif feature == MAPPING:
+        from deltacli.operations.change.remove_mapping import files_to_rename
+
+        files, size = files_to_rename(snapshot) or (0, 0)
+    elif REMOVALS[feature].rewrites_types(feature):
+        files = None if widened_columns(snapshot.config) else 0
+    return files, None if files is None or (files and not size) else size
+
+
+def _named(snapshot: Snapshot, advice: str) -> str:
+    """Return a command with the name of the table."""
+    return advice.replace(TABLE, quoted_table(snapshot.table.name or snapshot.table.uri))
+
+
+def _not_removable(feature: str) -> str:
+    if feature not in FEATURES:
+        return "no command removes it"
+    return f"the feature {feature} cannot be dropped from a protocol"

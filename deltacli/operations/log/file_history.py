@@ -1,27 +1,36 @@
-"""Files that commits add and no later commit removes. A version that lacks one of them was rebuilt from a wrong
-checkpoint.
+"""Files that commits name: adds, removes and change data, in columns; and those that no later commit removes. A version
+that lacks one of these was rebuilt from a wrong checkpoint.
 
-Files are compared by 64-bit hashes of their keys, as in `deltacli.delta.vacuum.keys`. Spec: Action Reconciliation.
+Files are compared by 64-bit hashes of their keys, as in `deltacli.delta.vacuum.keys`. Spec: Actions; Action
+Reconciliation.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow.rows import grouped
+from deltacli.delta.log.commit_lines import Action
+from deltacli.delta.log.segment import LogFile, LogListing
+from deltacli.errors import CommitCorrupt
+from deltacli.hints import command
+from deltacli.operations.table.replay import read_contents
 from deltacli.typing import ArrowArray
+from deltacli.work.commits.file_references import FileReferences, NamedFiles, commit_actions
+from deltacli.work.commits.reading import is_large
 
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.delta.log.segment import LogListing
     from deltacli.delta.vacuum.keys import PathKeys
-    from deltacli.errors import CommitCorrupt
+    from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.table.version import Snapshot
 
 RULE = "checkpoint.missing-add"
 """The rule of `validate` that reports such a version."""
+_ROWS_HELD = 65_536
 
 
 class NamedKeys(NamedTuple):
@@ -161,7 +170,6 @@ def _whole(arrays: list[ArrowArray]) -> ArrowArray:
 def count_lost_files(state: Snapshot, listing: LogListing) -> int:
     """Return the number of logical files that the commits of a listing add and do not remove, but a state lacks."""
     from deltacli.delta.vacuum.keys import PathKeys
-    from deltacli.operations.log.named_files import named_files
 
     table = state.table
     keys, history = PathKeys((table.uri, *table.storage.aliases)), FileHistory()
@@ -182,8 +190,38 @@ def count_lost_files(state: Snapshot, listing: LogListing) -> int:
 def live_keys(state: Snapshot, keys: PathKeys) -> pyarrow.Array:
     """Return the keys (int64) of the live logical files of a version."""
     found = []
-    for batch in state.file_actions.narrow(with_records=False):
+    for batch in state.file_actions.narrow():
         if batch.adds is not None and batch.adds.num_rows:
             hashes = keys.of_log(batch.adds.column("path")).hashes
             found.append(logical_keys(hashes, batch.adds.column("dv_id")))
     return _whole(found)
+
+
+def named_files(
+    table: TableHandle, listing: LogListing, faults: list[CommitCorrupt], metadata: list[Action]
+) -> Iterator[FileReferences]:
+    """Yield the files named by the commits of the log, newest first; unreadable commits are added to `faults`."""
+    commits = [listing.commits[version] for version in sorted(listing.commits)]
+    sound = [file for file in commits if file.size_bytes]
+    for empty in (file for file in commits if not file.size_bytes):
+        faults.append(_empty(empty))
+    held = NamedFiles()
+    contents = read_contents(table.storage, table.engine, sound, table.progress)
+    for file, content in contents:
+        try:
+            yield from held.take(commit_actions(table.storage, file, content), file)
+        except CommitCorrupt as fault:
+            faults.append(fault)
+        if len(held) >= _ROWS_HELD or is_large(file):
+            yield from held.flush()
+    yield from held.flush()
+    metadata.extend(held.metadata)
+
+
+def _empty(file: LogFile) -> CommitCorrupt:
+    return CommitCorrupt(
+        f"commit {file.version} is empty, which indicates an interrupted write; repair it first",
+        code="commit.empty",
+        facts={"file": file.name},
+        hint=command("validate"),
+    )

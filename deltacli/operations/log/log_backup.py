@@ -17,17 +17,21 @@ from deltacli.delta.log.log_path import HINT_NAME, LOG_DIRECTORY, LogFileKind
 from deltacli.engine.base import Engine
 from deltacli.errors import ConflictLost, FileMissing, NotATable, Refused, StorageFailed, UsageError
 from deltacli.hints import command, parameter
-from deltacli.operations.log.backup_list import LIST_NAME, BackedUp, BackupList, differing, read_list
 from deltacli.operations.log.log_copy import (
+    LIST_NAME,
+    BackedUp,
+    BackupList,
     Journal,
     LogAmount,
     StoredFile,
     at_once,
     copying_order,
+    differing,
     digest,
     find_table_id,
     list_whole_log,
     log_location,
+    read_list,
     versioned,
 )
 from deltacli.operations.table.find_log import list_log

@@ -23,15 +23,19 @@ from deltacli.delta.log.segment import LogListing
 from deltacli.engine.base import Engine
 from deltacli.errors import CommitCorrupt, FileMissing, Refused, Unreadable
 from deltacli.hints import command, parameter
-from deltacli.operations.log.backup_list import LIST_NAME, BackedUp, BackupList, differing, read_list
 from deltacli.operations.log.log_copy import (
+    LIST_NAME,
+    BackedUp,
+    BackupList,
     LogAmount,
     StoredFile,
     at_once,
+    differing,
     digest,
     find_table_id,
     list_whole_log,
     log_location,
+    read_list,
     versioned,
 )
 from deltacli.operations.table.find_log import refuse_paimon

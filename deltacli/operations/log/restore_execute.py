@@ -10,8 +10,15 @@ from deltacli.delta.log.log_path import HINT_NAME, LogFileKind, commit_name
 from deltacli.engine.base import Engine
 from deltacli.errors import ConflictLost, FileMissing, StorageFailed, Unreadable
 from deltacli.hints import command
-from deltacli.operations.log.backup_list import differing
-from deltacli.operations.log.log_copy import Journal, at_once, digest, list_whole_log, log_location, versioned
+from deltacli.operations.log.log_copy import (
+    Journal,
+    at_once,
+    differing,
+    digest,
+    list_whole_log,
+    log_location,
+    versioned,
+)
 from deltacli.operations.log.log_restore import Action, RestoreItem, RestorePlan, require_real_directories
 from deltacli.progress import SILENT, Progress, weighed
 from deltacli.storage import Created, Existed, Storage, Unknown

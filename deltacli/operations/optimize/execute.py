@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
@@ -21,10 +22,8 @@ from deltacli.delta.paths import decode
 from deltacli.errors import DeltacliError, OutcomeUnknown, PartlyDone
 from deltacli.hints import command
 from deltacli.operations.change.commit import Committed, Dropped, commit, jittered_pause
-from deltacli.operations.optimize.content import added_files, parameters_of, size_metrics
-from deltacli.operations.optimize.estimate import weight_of
-from deltacli.operations.optimize.open_bins import OpenBin, open_groups
-from deltacli.operations.optimize.plan import OptimizePlan
+from deltacli.operations.optimize.open_bins import OpenBin, added_files, open_groups, parameters_of, size_metrics
+from deltacli.operations.optimize.plan import OptimizePlan, weight_of
 from deltacli.operations.optimize.verify import Verified, verify_rows
 from deltacli.operations.optimize.watching import Watch, WatchedFiles
 from deltacli.operations.table.keyed_files import removes_of
@@ -200,7 +199,9 @@ class _Run:
         }
         self._require_space()
         shared = {SPEC: plan.spec, NAMED: self._named}
-        results = table.engine.spread(RewriteFiles(), self._pieces(), table.stores, shared=shared, weigh=_weight)
+        results = table.engine.spread(
+            RewriteFiles(), self._pieces(), table.stores, shared=shared, weigh=attrgetter("weight")
+        )
         try:
             with weighed(table.progress, "rewriting files", unit="files", **sizes) as step:
                 for result in results:
@@ -339,10 +340,6 @@ def _paths(ready: Iterable[_Ready]) -> list[str]:
 
 def _short_pause(repetition: int) -> None:
     jittered_pause(min(repetition, _SHORT))
-
-
-def _weight(piece: RewritePiece) -> int:
-    return piece.weight
 
 
 def _is_worth_it(one: _Ready, plan: OptimizePlan) -> bool:

@@ -1,4 +1,4 @@
-"""The plan of an optimization: which files become how many."""
+"""The plan of an optimization: which files become how many, how long that takes, and what a query gains by it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.clustering.clustering_columns import clustering_paths
-from deltacli.operations.optimize.estimate import Planned, estimate
 from deltacli.operations.optimize.live import LiveFiles
 from deltacli.operations.optimize.request import OptimizeRequest
 from deltacli.operations.optimize.row_order import RowOrder
@@ -25,6 +24,16 @@ if TYPE_CHECKING:
 
 _GROUP_BYTES, _GROUP_BINS = 1 << 30, 64
 """A commit has the bins of so many bytes, or so many bins."""
+_NEAR, _FAR = (1e-3, 2e-8), (8e-3, 3e-8)
+"""Seconds per file and per byte of one thread: measured on a disk with 1,000 files of 3 kB to 90 kB and 20 of 4 MB, of
+eight columns, the new files read back. Remote stores are estimated, with two requests per file and eight files at a
+time.
+"""
+_THREADS = 2
+_VERIFYING = 1.5
+"""What `verify` adds: it reads the old and the new files once more."""
+_SORTING = 2.5
+"""What sorting adds: rows are written to temporary files twice."""
 
 
 @short_repr("version=snapshot.version", "bins=selection.bins", "small_files", "is_noop", "damaged")
@@ -84,9 +93,28 @@ class OptimizePlan:
 
     @property
     def estimate(self) -> dict[str, Json]:
-        """Return what the optimization is expected to take and to save."""
+        """The mean number of files of a partition, which a query of one partition opens, now and afterwards, in sorted
+        files with a narrow condition on one of the columns; the bytes to read; and about how many seconds two threads
+        take, null on a cluster.
+        """
+        files, partitions, chosen = len(self.live.keys), max(self.live.partitions, 1), self.selection
         columns = 0 if self.order is None else len(self.order.columns)
-        return estimate(Planned(self.table, self.live, self.selection, columns, self.request.verify))
+        # Of n files that are sorted by two columns, each has a range of one in √n in both.
+        opened_share = 1 - 1 / columns if columns else 1.0
+        after = files - chosen.files + sum(one.outputs**opened_share for one in chosen.bins)
+        return {
+            "filesPerQueryBefore": round(files / partitions, 2),
+            "filesPerQueryAfter": round(after / partitions, 2),
+            "bytes": chosen.size_bytes,
+            "seconds": None if self.table.engine.may_repeat else round(self._seconds, 1),
+        }
+
+    @property
+    def _seconds(self) -> float:
+        per_file, per_byte = _costs(self.table)
+        one_thread = self.selection.files * per_file + self.selection.size_bytes * per_byte
+        more = (_VERIFYING if self.request.verify else 1) * (1 if self.order is None else _SORTING)
+        return one_thread / max(min(len(self.selection.bins), _THREADS), 1) * more
 
     def as_json(self) -> dict[str, Json]:
         """Return the content of the document `deltacli.optimize`."""
@@ -123,3 +151,13 @@ def _groups(bins: Sequence[Bin]) -> Iterator[Sequence[Bin]]:
         size += one.size_bytes
     if begin < len(bins):
         yield bins[begin:]
+
+
+def weight_of(table: TableHandle, one: Bin) -> int:
+    """Return the share of a bin in the time, in bytes."""
+    per_file, per_byte = _costs(table)
+    return one.size_bytes + round(one.files * per_file / per_byte)
+
+
+def _costs(table: TableHandle) -> tuple[float, float]:
+    return _NEAR if table.storage.capabilities.cheap_listing else _FAR

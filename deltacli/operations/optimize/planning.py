@@ -1,29 +1,39 @@
 """Making the plan of an optimization: which files become how many. It reads, and changes nothing.
 
-Spec: Add File and Remove File.
+Files that every run would refuse are left out, so that a plan has nothing to do where nothing else is left. Only the
+content of a file shows this. Files are read until it is known that the first bin is worth its work, or each bin that is
+partly sorted: two of most tables, all of them only where all are refused. Spec: Add File and Remove File.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from itertools import chain, islice
+from operator import attrgetter
+from typing import TYPE_CHECKING, TypeAlias
 
+from deltacli.arrow import compute as pc
 from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.commit_metadata import require_free
 from deltacli.delta.schema.type_changes import require_readable_rows
 from deltacli.operations.change.commit import require_possible
-from deltacli.operations.optimize.inexact import without_inexact
 from deltacli.operations.optimize.live import LiveFiles, live_files
 from deltacli.operations.optimize.plan import OptimizePlan
-from deltacli.operations.optimize.purge import Find, with_named_files
 from deltacli.operations.optimize.request import OptimizeRequest
 from deltacli.operations.optimize.row_order import RowOrder, row_order
-from deltacli.operations.optimize.select import Rules, Selection, select, select_ordered
-from deltacli.operations.table.partition_condition import PartitionCondition
+from deltacli.operations.optimize.select import Bin, Rules, Selection, select, select_ordered
+from deltacli.operations.table.keyed_files import Mask, PartitionCondition, chosen_actions
 from deltacli.operations.table.rebuild import read_snapshot
+from deltacli.typing import JsonObject, RecordBatch
 from deltacli.units import parse_size
-from deltacli.work.rewrite.outdated_columns import find_dropped_columns
+from deltacli.work.rewrite.exactness import SPEC
+from deltacli.work.rewrite.outdated_columns import CONFIG, find_dropped_columns
+from deltacli.work.rewrite.pieces import RefusedFile, RewritePiece, SourceFile
+from deltacli.work.rewrite.sources import FindRefused
+from deltacli.work.rows.data_files import DataFile
+from deltacli.work.task import Task
 
 if TYPE_CHECKING:
     from deltacli.operations.table.handle import TableHandle
@@ -31,6 +41,16 @@ if TYPE_CHECKING:
 
 TARGET_SIZE = "delta.targetFileSize"
 _DEFAULT_TARGET = 128 << 20
+_FIRST, _GROWTH = 2, 4
+"""Files that are opened first, and how many times more each time that all were refused: each time, the log is replayed
+and the bins are chosen again.
+"""
+_FIELDS = ("path", "size", "partitionValues", "deletionVector", "baseRowId", "defaultRowCommitVersion")
+_FILES_PER_PIECE = 32
+
+
+Find: TypeAlias = Task[Sequence[DataFile], list[bool]]
+"""Says of each file whether it holds what is to be purged; the shared value `CONFIG` is the table's configuration."""
 
 
 def plan_optimize(table: TableHandle, request: OptimizeRequest, *, find: Find | None = None) -> OptimizePlan:
@@ -118,3 +138,95 @@ def _target_of(properties: Mapping[str, str]) -> int | None:
     digits = text.rstrip("bBkKmMgGtTpPiI ")
     unit = text[len(digits) :].strip().lower().removesuffix("b").removesuffix("i")
     return parse_size(f"{digits}{unit}iB" if unit else digits) or None
+
+
+def without_inexact(plan: OptimizePlan, choose: Callable[[LiveFiles], Selection]) -> OptimizePlan:
+    """Return the plan without files that are refused. Raises StorageFailed."""
+    looked_at = set[int]()
+    count = _FIRST if plan.order is None else 1
+    while places := sorted(_next(plan, looked_at, count)):
+        found = dict(zip(places, _look(plan, places), strict=True))
+        looked_at.update(places)
+        count *= _GROWTH
+        if refused := {place: one for place, one in found.items() if one is not None}:
+            live = plan.live.excluding({place: one.code for place, one in refused.items()})
+            damaged = tuple(one for one in refused.values() if not one.code.startswith("optimize."))
+            plan = replace(plan, live=live, selection=choose(live), damaged=(*plan.damaged, *damaged))
+    return plan
+
+
+def _next(plan: OptimizePlan, looked_at: set[int], count: int) -> Iterator[int]:
+    """Return so many files whose refusal could change what is done, none once it is certain that work is left.
+
+    A bin to sort is worth it for files that are not in the order yet. So an exact one is looked for in the first bin,
+    and in each that is partly in the order: the rest of it may have been refused by the run before.
+    """
+    bins, selection = plan.selection.bins, plan.selection
+    if plan.order is not None:
+        return chain.from_iterable(_next_to_sort(plan, one, looked_at, count) for one in bins)
+    if not bins or _is_certain(plan, looked_at):
+        return iter(())
+    unknown = (place for one in bins for place in selection.places([one]))
+    return islice((place for place in unknown if place not in looked_at), count)
+
+
+def _next_to_sort(plan: OptimizePlan, one: Bin, looked_at: set[int], count: int) -> Iterator[int]:
+    assert plan.order is not None
+    unsorted = plan.order.unsorted(plan.live, plan.selection.places([one]))
+    is_certain = any(place in looked_at for place in unsorted)  # refused ones are not in the selection any more
+    if is_certain or (len(unsorted) == one.files and one is not plan.selection.bins[0]):
+        return iter(())
+    return islice(unsorted, count)
+
+
+def _is_certain(plan: OptimizePlan, looked_at: set[int]) -> bool:
+    """Return whether enough files of the first bin are known not to be refused."""
+    first = plan.selection.bins[0]
+    exact = sum(place in looked_at for place in plan.selection.places([first]))
+    return exact >= min(plan.rules.min_files, first.files)
+
+
+def _look(plan: OptimizePlan, places: Sequence[int]) -> Iterator[RefusedFile | None]:
+    import pyarrow as pa
+
+    table, keys = plan.table, plan.live.keys
+    is_wanted = pc.is_in(pa.array(range(len(keys)), pa.int64()), value_set=pa.array(places, pa.int64()))
+    pieces = (
+        RewritePiece(0, (_source(add),), dict(add["partitionValues"] or ()))
+        for adds in chosen_actions(plan.snapshot, keys, is_wanted, plan.condition, _FIELDS)
+        for add in adds.to_pylist()
+    )
+    for refused in table.engine.spread(
+        FindRefused(), pieces, table.stores, shared={SPEC: plan.spec}, weigh=attrgetter("weight")
+    ):
+        yield refused[0] if refused else None
+
+
+def _source(add: JsonObject) -> SourceFile:
+    file = DataFile(add["path"], add["size"], {}, add["deletionVector"])
+    return SourceFile(file, add["baseRowId"], add["defaultRowCommitVersion"])
+
+
+def with_named_files(snapshot: Snapshot, live: LiveFiles, condition: Mask | None, find: Find) -> LiveFiles:
+    """Return the files with those marked that hold what is to be purged, as `find` says from their footers."""
+    import pyarrow as pa
+
+    columns, table = live.columns, snapshot.table
+    unknown = pc.invert(pc.or_(columns.has_vector, columns.is_excluded))
+    places = pc.indices_nonzero(unknown)
+    adds = chosen_actions(snapshot, live.keys, unknown, condition, ("path", "size", "deletionVector"))
+    pieces = chain.from_iterable(map(_pieces, adds))
+    found: list[bool] = []
+    with table.progress.step("reading footers", unit="files", total=len(places)) as step:
+        for answers in table.engine.spread(find, pieces, table.stores, shared={CONFIG: snapshot.config}, weigh=len):
+            found += answers
+            step.advance(len(answers))
+    named = pc.take(places, pc.indices_nonzero(pa.array(found, pa.bool_())))
+    every = pa.array(range(len(live.keys)), pa.uint64())
+    return live.naming(pc.is_in(every, value_set=pc.cast(named, pa.uint64())))
+
+
+def _pieces(adds: RecordBatch) -> Iterator[list[DataFile]]:
+    paths, sizes = adds.column("path").to_pylist(), adds.column("size").to_pylist()
+    files = [DataFile(path, size) for path, size in zip(paths, sizes, strict=True)]
+    yield from (files[begin : begin + _FILES_PER_PIECE] for begin in range(0, len(files), _FILES_PER_PIECE))

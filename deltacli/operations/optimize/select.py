@@ -181,7 +181,8 @@ class _Kinds(NamedTuple):
 
         known = pc.and_(pc.is_valid(files.rows), pc.is_valid(files.deleted))
         rows, deleted = (pc.fill_null(column, 0) for column in (files.rows, files.deleted))
-        share = pc.divide(pc.cast(deleted, pa.float64()), pc.cast(_at_least_one(rows), pa.float64()))
+        at_least_one = pc.if_else(pc.equal(rows, 0), 1, rows)
+        share = pc.divide(pc.cast(deleted, pa.float64()), pc.cast(at_least_one, pa.float64()))
         over = pc.or_(pc.invert(known), pc.greater(share, rules.purge_ratio))
         is_chosen = pc.and_(files.has_vector, pc.or_(over, pa.scalar(rules.purge)))
         is_dead = pc.and_(pc.and_(files.has_vector, known), pc.and_(pc.equal(rows, deleted), pc.greater(rows, 0)))
@@ -192,10 +193,6 @@ class _Kinds(NamedTuple):
         live = pc.cast(pc.floor(pc.multiply(pc.cast(files.packed, pa.float64()), live_share)), pa.int64())
         counts = [int(pc.sum(mask).as_py() or 0) for mask in (is_candidate, files.is_excluded)]
         return cls(is_candidate, is_chosen, is_dead, live, *counts)
-
-
-def _at_least_one(values: ArrowArray) -> ArrowArray:
-    return pc.if_else(pc.equal(values, 0), 1, values)
 
 
 class _Sorted(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass
 
@@ -174,7 +174,7 @@ def _as_unchanged(refusal: Refused) -> Refused:
 
 def _next_schema(request: AlterRequest, newest: Newest, used: UsedIds, now_ms: int) -> Schema:
     """Return the next schema. Raises Refused for what Paimon refuses or what would lose data, and UsageError."""
-    greatest = used.greatest(newest) if _adds(request.changes) else -1
+    greatest = used.greatest(newest) if any(isinstance(change, AddColumn) for change in request.changes) else -1
     settings = EvolutionSettings(newest.has_snapshots, greatest, request.allow_lossy, request.with_options)
     after = evolve(newest.schema, request.changes, settings, time_ms=now_ms)
     fault = next(_faults_of_new(after, newest.schema), None)
@@ -193,18 +193,9 @@ _CODES = {fields.BLANK_NAME: "alter.name", fields.DEFAULT_VALUE: "alter.default"
 """Refusals by a rule that have a code of their own."""
 
 
-def _adds(changes: Iterable[SchemaChange]) -> bool:
-    return any(isinstance(change, AddColumn) for change in changes)
-
-
 def _changes(newest: Newest, after: Schema) -> tuple[Change, ...]:
     """Return what differs between the newest schema and the next one."""
     return changes_between(newest.schema, after, has_snapshots=newest.has_snapshots)
-
-
-def changed_columns(changes: Sequence[Change]) -> list[str]:
-    """Return the columns and options that changed, each once, for a question."""
-    return list(dict.fromkeys(".".join(change.path) for change in changes if change.path))
 
 
 _UNNOTICED = (fields.HIGHEST_ID, fields.DEFAULT_VALUE, fields.DIRECTIVE)

@@ -9,11 +9,17 @@ from typing import TYPE_CHECKING, Any
 from deltacli.delta.paths import text_of
 from deltacli.errors import CredentialsMissing, FileMissing, PermissionRefused, Refused, StorageFailed
 from deltacli.hints import parameter
-from deltacli.operations.quarantine.checksums import Checksum, rows_of, write_checksums
-from deltacli.operations.quarantine.layout import OWN_NAMES, Manifest, manifest_of, require_name
-from deltacli.operations.recover.copy_file import copy_file, copy_within_store, same_content
-from deltacli.operations.recover.digests import sha256_of
-from deltacli.operations.vacuum.surroundings.other_tables import stores_around, table_at
+from deltacli.operations.quarantine.layout import (
+    OWN_NAMES,
+    Checksum,
+    Manifest,
+    manifest_of,
+    require_name,
+    rows_of,
+    write_checksums,
+)
+from deltacli.operations.recover.copies import copy_file, copy_within_store, same_content, sha256_of
+from deltacli.operations.vacuum.other_tables import stores_around, table_at
 from deltacli.storage import Created, Creation, PathKind, Storage, Unknown, is_inside
 from deltacli.storage.base import PARALLEL_READS, require_writable
 

@@ -89,7 +89,7 @@ def replayed(table: TableHandle, listing: LogListing) -> Iterator[Step]:
         if version in starts:
             try:
                 snapshot = rebuild(table, Log(listing), version)
-                narrow = snapshot.file_actions.narrow(with_records=False)
+                narrow = snapshot.file_actions.narrow()
                 base = tuple(one.adds for one in narrow if one.adds is not None and one.adds.num_rows)
             except ProtocolUnsupported as error:
                 yield Step(version, fault=error.message, is_unsupported=True, commit=commit)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from deltacli.operations.reach.request import ReachRequest
     from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.table.version import Snapshot
-    from deltacli.operations.vacuum.surroundings.walk import KeptWalk
+    from deltacli.operations.vacuum.walk import KeptWalk
 
 
 class Reached(NamedTuple):
@@ -206,7 +206,7 @@ def find_reach(table: TableHandle, request: ReachRequest) -> TableReach:
         )
         for step, found in zip(steps, files, strict=True)
     }
-    first = _first(listing)
+    first = min(listing.reconstructable, default=0)  # a reader can begin with it
     late = [step for step in steps if step.version >= first]
     is_whole = all(step.fault is None for step in late) and len(late) == newest.version - first + 1
     is_seen = all(
@@ -226,11 +226,6 @@ def _newest(table: TableHandle) -> tuple[Snapshot | None, KeptWalk | None]:
     except (Unreadable, CommitCorrupt, Refused):
         return None, None
     return snapshot, kept_walk(snapshot)
-
-
-def _first(listing: LogListing) -> int:
-    """Return the first version of which the log has anything that a reader can begin with."""
-    return min(listing.reconstructable, default=0)
 
 
 def _reached(step: Step, files: VersionFiles, log_until_ms: int, spark_allows: bool | None) -> Reached:

@@ -32,15 +32,15 @@ from deltacli.delta.schema.types import PrimitiveType, StructField, StructType, 
 from deltacli.delta.vectors import unique_id
 from deltacli.errors import CommitCorrupt, LogIncomplete, UsageError, VersionAbsent
 from deltacli.hints import DoubleQuoted, command, parameter
-from deltacli.operations.read.scan import Selection, data_files, reader_of, stream_files, table_of
+from deltacli.operations.read.scan import ArrowRows, Selection, data_files, stream_files
 from deltacli.operations.read.separate_versions import apart_error, find_break, may_be_apart
-from deltacli.operations.table.api_hints import named_items
+from deltacli.operations.table.api_arguments import named_items
 from deltacli.operations.table.find_log import list_log
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.storage.base import Storage, StoreOfVersions
 from deltacli.storage.secrets import without_secrets
 from deltacli.work.commits.reading import stream_commit
-from deltacli.work.rows.data_files import DataFile, ReadSpec
+from deltacli.work.rows.data_files import DataFile
 from deltacli.work.rows.table_files import TableFiles
 
 if TYPE_CHECKING:
@@ -68,10 +68,11 @@ class ChangeType(StrEnum):
     DELETE = "delete"
 
 
-class Changes:
+class Changes(ArrowRows):
     """The changes of rows from one version to another, both included, as batches of Arrow, in the order of versions.
 
-    The columns are those of the last version, also for files of older versions. Raises DataUnreadable, naming file and
+    The columns are those of the last version, also for files of older versions, then `_change_type`, `_commit_version`,
+    `_commit_timestamp`. Raises DataUnreadable, naming file and
     version, also for a file that vacuum has deleted, Refused (`changes.mapping-removed`, `changes.columns-replaced`)
     where the columns of these versions cannot be read together, and immediately Unreadable (`typewidening.*`) where no
     reader may read the last version.
@@ -111,16 +112,6 @@ class Changes:
         return self._end
 
     @property
-    def schema(self) -> pyarrow.Schema:
-        """The Arrow schema of the batches: the columns, then `_change_type`, `_commit_version`, `_commit_timestamp`."""
-        return self._wanted.schema
-
-    @property
-    def columns(self) -> tuple[StructField, ...]:
-        """The columns of the batches."""
-        return self._selection.columns
-
-    @property
     def notes(self) -> tuple[str, ...]:
         """Return notes on the changes; complete after the iteration."""
         if self._is_empty:
@@ -140,14 +131,6 @@ class Changes:
         span = f"from_version={self.from_version}, to_version={self.to_version}"
         return f"Changes({without_secrets(self._table.uri)!r}, {span})"
 
-    def to_reader(self) -> pyarrow.RecordBatchReader:
-        """Return the changes as a streaming reader."""
-        return reader_of(self.schema, self)
-
-    def to_arrow(self) -> pyarrow.Table:
-        """Return all changes as one table, in memory. Raises DataUnreadable."""
-        return table_of(self.schema, self)
-
     def write_parquet(self, directory: str | os.PathLike[str]) -> WrittenDirectory:
         """Write the changes as Parquet files to a directory, as `Scan.write_parquet` does. Names of files ascend with
         the versions.
@@ -155,11 +138,6 @@ class Changes:
         from deltacli.operations.read.output import write_rows
 
         return write_rows(self._table, directory, self._wanted, self.changed_files(), self._limit)
-
-    @property
-    def wanted(self) -> ReadSpec:
-        """What is read from every file of `changed_files`."""
-        return self._wanted
 
     def changed_files(self) -> Iterator[DataFile]:
         """Yield the files to read, each with the columns that describe its changes, in the order of versions."""

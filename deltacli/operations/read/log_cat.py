@@ -107,7 +107,6 @@ def read_raw(
 
 
 def _files_of(storage: Storage, version: int) -> LogListing:
-    """Return the files of one version."""
     prefix = version_prefix(version)
     try:
         stats = takewhile(lambda stat: stat.name.startswith(prefix), storage.list_from(LOG_DIRECTORY, prefix))

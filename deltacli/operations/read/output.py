@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from deltacli.delta.paths import canonical
 from deltacli.errors import DeltacliError, FileMissing, PermissionRefused, StorageFailed, UsageError
-from deltacli.operations.table.api_hints import name_table
+from deltacli.operations.table.api_arguments import name_table
 from deltacli.operations.table.handle import TableHandle
 from deltacli.storage import Existed, Failed, LocalStorage, PathKind, Storage, Unknown, is_inside
 from deltacli.storage.base import require_writable

@@ -6,6 +6,7 @@ Spec: Data Files; Deletion Vectors; Column Mapping; Per-file Statistics.
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, partial
@@ -26,7 +27,7 @@ from deltacli.delta.stats.record_counts import num_records_column
 from deltacli.engine.base import Engine
 from deltacli.errors import UsageError
 from deltacli.hints import command
-from deltacli.operations.table.api_hints import named_items
+from deltacli.operations.table.api_arguments import named_items
 from deltacli.progress import SILENT, Progress
 from deltacli.storage.secrets import without_secrets
 from deltacli.typing import ArrowArray
@@ -105,7 +106,44 @@ class ScannedVersion(Protocol):
     def file_actions(self) -> ScannedActions: ...
 
 
-class Scan:
+class ArrowRows(ABC):
+    """Rows of files as Arrow batches, which each iteration reads again."""
+
+    _selection: Selection
+    _wanted: ReadSpec
+
+    @abstractmethod
+    def __iter__(self) -> Iterator[pyarrow.RecordBatch]: ...
+
+    @property
+    def schema(self) -> pyarrow.Schema:
+        """The exact Arrow schema of the batches."""
+        return self._wanted.schema
+
+    @property
+    def columns(self) -> tuple[StructField, ...]:
+        """The columns of the batches as in the table's schema."""
+        return self._selection.columns
+
+    @property
+    def wanted(self) -> ReadSpec:
+        """What is read from every file."""
+        return self._wanted
+
+    def to_reader(self) -> pyarrow.RecordBatchReader:
+        """Return the rows as a streaming reader, which engines that accept Arrow can use directly."""
+        import pyarrow as pa
+
+        return pa.RecordBatchReader.from_batches(self.schema, iter(self))
+
+    def to_arrow(self) -> pyarrow.Table:
+        """Return all rows as one table, in memory. Raises DataUnreadable."""
+        import pyarrow as pa
+
+        return pa.Table.from_batches(self, self.schema)
+
+
+class Scan(ArrowRows):
     """The rows of a version as Arrow batches, and their files.
 
     Each iteration reads again, a few files at a time and a few batches ahead. The order of files is unspecified but
@@ -125,24 +163,9 @@ class Scan:
         """The version that is read."""
         return self._snapshot.version
 
-    @property
-    def schema(self) -> pyarrow.Schema:
-        """The exact Arrow schema of the batches."""
-        return self._wanted.schema
-
-    @property
-    def columns(self) -> tuple[StructField, ...]:
-        """The columns of the batches as in the table's schema."""
-        return self._selection.columns
-
     @cached_property
     def _files(self) -> TableFiles:
         return self._snapshot.table.files()
-
-    @property
-    def wanted(self) -> ReadSpec:
-        """What is read from every file of `data_files`."""
-        return self._wanted
 
     def data_files(self) -> Iterator[DataFile]:
         """Yield the live files that may have rows to return. Raises DataUnreadable (`partition.*`)."""
@@ -155,14 +178,6 @@ class Scan:
 
     def __repr__(self) -> str:
         return f"Scan({without_secrets(self._snapshot.table.uri)!r}, version={self.version})"
-
-    def to_reader(self) -> pyarrow.RecordBatchReader:
-        """Return the rows as a streaming reader, which engines that accept Arrow can use directly."""
-        return reader_of(self.schema, self)
-
-    def to_arrow(self) -> pyarrow.Table:
-        """Return all rows as one table, in memory. Raises DataUnreadable."""
-        return table_of(self.schema, self)
 
     def write_parquet(self, directory: str | os.PathLike[str]) -> WrittenDirectory:
         """Write the rows as Parquet files to a directory: a path, or a URI of a store that can create atomically.
@@ -212,7 +227,6 @@ class Scan:
         return pruned.kept, pruned.by_partition
 
     def _data_files(self, adds: pyarrow.RecordBatch) -> list[DataFile]:
-        """Return the live files to read."""
         if self._selection.predicate is not None:
             adds = pc.filter(adds, self._pruned(adds)[0])
         return data_files(adds, self._snapshot.config, self._selection.needed)
@@ -260,20 +274,6 @@ def stream_files(
             step.advance(1)
 
         yield from engine.stream(tell, chain(first, pieces))
-
-
-def reader_of(schema: pyarrow.Schema, batches: Iterable[pyarrow.RecordBatch]) -> pyarrow.RecordBatchReader:
-    """Return batches as a reader."""
-    import pyarrow as pa
-
-    return pa.RecordBatchReader.from_batches(schema, iter(batches))
-
-
-def table_of(schema: pyarrow.Schema, batches: Iterable[pyarrow.RecordBatch]) -> pyarrow.Table:
-    """Return batches as a table."""
-    import pyarrow as pa
-
-    return pa.Table.from_batches(batches, schema)
 
 
 def _find_columns(schema: StructType, names: Sequence[str]) -> tuple[StructField, ...]:

@@ -20,15 +20,10 @@ from deltacli.delta.schema.column_differences import columns_of, exchanged
 from deltacli.delta.schema.conversion import fits
 from deltacli.delta.schema.names import MODE
 from deltacli.delta.schema.to_arrow import plain_type
-from deltacli.delta.schema.types import (
-    DataType,
-    PrimitiveType,
-    parse_schema,
-    simple_name,
-)
+from deltacli.delta.schema.types import DataType, PrimitiveType, parse_schema, simple_name
 from deltacli.errors import Refused
 from deltacli.hints import command
-from deltacli.operations.table.small_actions import small_actions
+from deltacli.operations.table.replay import small_actions
 from deltacli.work.commits.reading import stream_commit
 
 if TYPE_CHECKING:

@@ -11,10 +11,9 @@ from deltacli.hints import command
 from deltacli.operations.log.log_copy import list_whole_log
 from deltacli.operations.log.log_restore import require_real_directories
 from deltacli.operations.recover.log_files import LogItem, fault_of_log_file
-from deltacli.operations.recover.needed import FileKind
+from deltacli.operations.recover.needed import FileKind, look_for
 from deltacli.operations.recover.plan import MISSING, RESTORED, UndeletePlan
-from deltacli.operations.recover.presence import look_for
-from deltacli.operations.recover.put import Journal, put_found, tag_of
+from deltacli.operations.recover.sources import Journal, put_found, tag_of
 from deltacli.operations.recover.undelete import plan_undelete
 from deltacli.operations.recover.verify import verify
 from deltacli.operations.table.rebuild import read_snapshot

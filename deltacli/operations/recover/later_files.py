@@ -12,7 +12,7 @@ from deltacli.delta.vacuum.keys import binary_paths
 from deltacli.errors import FileMissing
 from deltacli.operations.recover.needed import whole
 from deltacli.operations.vacuum.plan_context import hidden_names
-from deltacli.operations.vacuum.surroundings.walk import TableWalk
+from deltacli.operations.vacuum.walk import TableWalk
 from deltacli.storage import FileStat, Storage
 from deltacli.units import format_size, plural
 

@@ -10,11 +10,9 @@ from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.delta.paths import canonical
 from deltacli.errors import Refused
 from deltacli.hints import parameter
-from deltacli.operations.log.backup_list import read_list
-from deltacli.operations.log.log_copy import StoredFile, find_table_id, list_whole_log
-from deltacli.operations.quarantine.checksums import NotedChecksums
-from deltacli.operations.quarantine.layout import manifest_of, newest_first, plan_directories
-from deltacli.operations.recover.copy_file import copy_within_store
+from deltacli.operations.log.log_copy import StoredFile, find_table_id, list_whole_log, read_list
+from deltacli.operations.quarantine.layout import NotedChecksums, manifest_of, newest_first, plan_directories
+from deltacli.operations.recover.copies import copy_within_store
 from deltacli.operations.recover.log_files import cut_commits, require_same_commits
 from deltacli.operations.recover.needed import NeededFiles
 from deltacli.operations.recover.object_versions import VERSIONS, Overwritten, versions_of_files, versions_of_log

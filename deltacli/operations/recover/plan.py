@@ -11,9 +11,8 @@ from deltacli.arrow import compute as pc
 from deltacli.operations.recover.log_files import LogPlan
 from deltacli.operations.recover.needed import whole
 from deltacli.operations.recover.object_versions import Overwritten
-from deltacli.operations.recover.put import Journal
 from deltacli.operations.recover.request import UndeleteRequest
-from deltacli.operations.recover.sources import FoundFiles, Source
+from deltacli.operations.recover.sources import FoundFiles, Journal, Source
 from deltacli.short_repr import short_repr
 from deltacli.typing import ArrowArray, ArrowTable, Json
 from deltacli.units import ranges_of

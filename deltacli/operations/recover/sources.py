@@ -1,22 +1,26 @@
-"""Where files that are gone may be: a directory or URI with the same paths below it. Each file found is verified."""
+"""Where files that are gone may be: a directory or URI with the same paths below it. Each file found is verified, and
+put in its place: data files first, then vectors, so that no commit is seen without its files.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.log_path import LOG_DIRECTORY
+from deltacli.delta.paths import text_of
 from deltacli.engine.base import Engine
-from deltacli.errors import Unreadable, UsageError
+from deltacli.errors import FileMissing, StorageFailed, Unreadable, UsageError
 from deltacli.hints import command, parameter
-from deltacli.operations.recover.copy_file import copy_file
-from deltacli.operations.recover.digests import Digests, compare_digests
-from deltacli.operations.recover.needed import NeededFiles, whole
-from deltacli.operations.recover.presence import look_for
+from deltacli.operations.quarantine.layout import NotedChecksums
+from deltacli.operations.recover.copies import compare_digests, copy_file
+from deltacli.operations.recover.needed import NeededFiles, look_for, whole
 from deltacli.operations.recover.verify import Problem, Verified, verify
-from deltacli.progress import SILENT, Progress
-from deltacli.storage import Creation, PathKind, Storage, is_inside
+from deltacli.progress import SILENT, Progress, weighed
+from deltacli.storage import Created, Creation, Existed, PathKind, Storage, Unknown, is_inside
 from deltacli.typing import ArrowArray
 from deltacli.units import plural
 from deltacli.work.task import TableStores
@@ -30,7 +34,7 @@ class Source(Protocol):
         """Return the source as the caller wrote it."""
 
     @property
-    def digests(self) -> Digests | None:
+    def digests(self) -> NotedChecksums | None:
         """Return what was noted of the files when they were copied there, None where nothing is."""
 
     @property
@@ -56,7 +60,7 @@ class CopySource(NamedTuple):
     within: Callable[[str, str], Creation] | None = None
     """Copies a file by the store that has both places."""
     is_readable: bool = True
-    digests: Digests | None = None
+    digests: NotedChecksums | None = None
     """What was noted of the files when they were copied there."""
 
     def keeps_time(self, path: str, to: Storage) -> bool:  # noqa: ARG002
@@ -125,11 +129,9 @@ def find_in(
     needed: NeededFiles,
     engine: Engine,
     progress: Progress = SILENT,
-    *,
-    contents: bool = True,
 ) -> FoundFiles:
     """Look for files in sources, in their order; the first that has a file as the log describes it is its source.
-    Without `contents` only sizes are compared. Raises StorageFailed.
+    Raises StorageFailed.
     """
     import pyarrow as pa
 
@@ -148,9 +150,8 @@ def find_in(
         if not len(left):
             break
         wanted, sizes = look_for(source.files, needed.where(is_left), engine, progress)
-        reads = contents and source.is_readable
-        verified = verify(wanted, sizes, TableStores(source.files), engine, progress, contents=reads)
-        if reads and source.digests is not None:
+        verified = verify(wanted, sizes, TableStores(source.files), engine, progress, contents=source.is_readable)
+        if source.is_readable and source.digests is not None:
             verified, unproven = _with_digests(source.digests, source.files, wanted, sizes, verified, engine, progress)
             found = found._replace(unproven=found.unproven + unproven)
         found = _with(found, is_left, number, wanted, sizes, verified.problems, verified.reasons)
@@ -158,7 +159,7 @@ def find_in(
 
 
 def _with_digests(
-    digests: Digests,
+    digests: NotedChecksums,
     files: Storage,
     wanted: NeededFiles,
     sizes: ArrowArray,
@@ -198,3 +199,95 @@ def _with(
         problems=pc.replace_with_mask(found.problems, is_left, problems),
         reasons=pc.replace_with_mask(found.reasons, is_left, reasons),
     )
+
+
+@dataclass(slots=True)
+class Journal:
+    """What was put in place, for the message of an interrupted run."""
+
+    files: int = 0
+    size_bytes: int = 0
+
+
+class _Piece(NamedTuple):
+    source: Source
+    path: str
+    size_bytes: int
+    damaged: str | None
+    """The tag of the file that is replaced."""
+
+
+def put_found(
+    found: FoundFiles,
+    sources: Sequence[Source],
+    storage: Storage,
+    engine: Engine,
+    *,
+    progress: Progress = SILENT,
+    journal: Journal | None = None,
+    damaged: Mapping[str, str] = MappingProxyType({}),
+) -> None:
+    """Put every found file in its place, unless it is there already. Running it again continues an interrupted run.
+    `damaged` are the tags of files that are replaced, unless somebody else has done so since.
+
+    Raises StorageFailed, also where another file is in the place of one.
+    """
+    told = journal or Journal()
+    pieces = list(_pieces(found, sources, damaged))
+
+    def put(piece: _Piece) -> _Piece:
+        replace = piece.damaged is not None and tag_of(storage, piece.path) == piece.damaged
+        put_file(piece.source, piece.path, piece.size_bytes, storage, replace=replace)
+        return piece
+
+    total = sum(piece.size_bytes for piece in pieces)
+    with weighed(progress, "putting files in place", unit="files", total=len(pieces), weight=total) as step:
+        for piece in engine.run(put, pieces, at_once=storage.capabilities.parallel_reads):
+            told.files += 1
+            told.size_bytes += piece.size_bytes
+            step.advance(weight=piece.size_bytes)
+
+
+def _pieces(found: FoundFiles, sources: Sequence[Source], damaged: Mapping[str, str]) -> Iterator[_Piece]:
+    """Yield the found files: data files come before vectors, as `needed_files` has them."""
+    files = (whole(found.needed.files["path"]), found.sources, found.sizes)
+    columns = (pc.filter(column, found.is_found).to_pylist() for column in files)
+    for path, number, size in zip(*columns, strict=True):
+        yield _Piece(sources[number], text_of(path), size, damaged.get(text_of(path)))
+
+
+def put_file(source: Source, path: str, size_bytes: int, storage: Storage, *, replace: bool = False) -> None:
+    """Put one file in its place. Raises StorageFailed where it cannot be, or where another file is there."""
+    match source.bring(path, size_bytes, storage, replace=replace):
+        case Created():
+            return
+        case Existed():
+            why = "another file was created in its place meanwhile"
+        case Unknown(cause):
+            why = cause
+    if size_of(storage, path) != size_bytes:
+        raise StorageFailed(f"{path} could not be put in its place: {why}", facts={"source": source.name})
+
+
+def tags_of(storage: Storage, paths: ArrowArray, engine: Engine) -> dict[str, str]:
+    """Return the tags of the files that are there, by path."""
+    names = [text_of(path) for path in paths.to_pylist()]
+    found = engine.run(lambda name: tag_of(storage, name), names, at_once=storage.capabilities.parallel_reads)
+    return {name: tag for name, tag in zip(names, found, strict=True) if tag is not None}
+
+
+def tag_of(storage: Storage, path: str) -> str | None:
+    """Return what identifies the content of a file, None where there is none."""
+    try:
+        with storage.open(path) as opened:
+            return storage.tag(path, opened)
+    except FileMissing:
+        return None
+
+
+def size_of(storage: Storage, path: str) -> int | None:
+    """Return the bytes of a file, None where there is none."""
+    try:
+        return storage.stat(path).size_bytes
+    except FileMissing:
+        return None

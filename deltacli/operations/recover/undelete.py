@@ -17,7 +17,7 @@ from deltacli.errors import NotATable, Unreadable, VersionAbsent
 from deltacli.operations.log.log_copy import StoredFile, find_table_id, list_whole_log, log_location
 from deltacli.operations.recover.later_files import notes_on_later_files
 from deltacli.operations.recover.log_files import LogItem, LogPlan, plan_log
-from deltacli.operations.recover.needed import FileKind, NeededFiles, live_files, whole
+from deltacli.operations.recover.needed import FileKind, NeededFiles, live_files, look_for, whole
 from deltacli.operations.recover.newest_complete import newest_complete
 from deltacli.operations.recover.object_versions import Overwritten
 from deltacli.operations.recover.open_sources import (
@@ -29,9 +29,7 @@ from deltacli.operations.recover.open_sources import (
     require_usable,
 )
 from deltacli.operations.recover.plan import MISSING, PLANNED, Amount, DataPlan, Refusal, UndeletePlan
-from deltacli.operations.recover.presence import look_for
-from deltacli.operations.recover.put import tag_of, tags_of
-from deltacli.operations.recover.sources import CopySource, FoundFiles, Source, find_in
+from deltacli.operations.recover.sources import CopySource, FoundFiles, Source, find_in, tag_of, tags_of
 from deltacli.operations.recover.verify import Problem
 from deltacli.operations.table.find_log import missing_log, refuse_paimon
 from deltacli.operations.table.rebuild import read_snapshot
@@ -138,7 +136,8 @@ def _plan_files(
     if snapshot.protocol.is_catalog_managed:
         message = f"version {log.version} is managed by a catalog, which may have commits that the log lacks"
         return replace(plan, refusals=(*plan.refusals, Refusal("catalog.managed", message)))
-    plan = replace(plan, changed_times=_changed_times(table, snapshot, plan))
+    if not has_in_commit_timestamps(snapshot.protocol, snapshot.metadata):
+        plan = replace(plan, changed_times=_moved(table, plan))
     plan = _with_data(table, request, opened, snapshot, plan)
     if plan.missing.files and request.version is None and log.was_readable:
         return _held_back(plan)
@@ -323,11 +322,6 @@ def _overwritten_in(log: LogPlan, overwritten: Sequence[Overwritten]) -> tuple[R
         for one in overwritten
         if log.items or one.path in replayed
     )
-
-
-def _changed_times(table: TableHandle, snapshot: Snapshot, plan: UndeletePlan) -> tuple[int, ...]:
-    """Return the versions whose commits get another time, because the store cannot keep that of the file."""
-    return () if has_in_commit_timestamps(snapshot.protocol, snapshot.metadata) else _moved(table, plan)
 
 
 def _moved(table: TableHandle, plan: UndeletePlan) -> tuple[int, ...]:

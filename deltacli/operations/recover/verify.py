@@ -122,7 +122,7 @@ def _within(
     stated = needed.vectors.filter(pc.is_in(needed.vectors["path"], value_set=pc.take(paths, of_vectors)))
     for path, descriptor in zip(*(stated[name].to_pylist() for name in ("path", "deletionVector")), strict=True):
         at = {"pathOrInlineDv": as_in_log(text_of(path))} if descriptor["storageType"] == "p" else {}
-        vectors.append((row_of[path], {**_without_nulls(descriptor), **at}))
+        vectors.append((row_of[path], {**without_nulls(descriptor), **at}))
     known = dict(zip(map(text_of, row_of), pc.take(sizes, of_vectors).to_pylist(), strict=True))
     told = faults_within(footers, [vector for _, vector in vectors], known, stores, engine, progress)
     rows = [*of_data.to_pylist(), *(row for row, _ in vectors)]
@@ -187,7 +187,8 @@ def _fault_of_vector(read: VectorRead) -> Fault | None:
     return None if read.is_usable and read.facts.code is None else (Problem.VECTOR, read.facts.reason)
 
 
-def _without_nulls(descriptor: Descriptor) -> Descriptor:
+def without_nulls(descriptor: Mapping[str, object]) -> dict[str, object]:
+    """Return the fields of a deletion vector that are stated."""
     return {name: value for name, value in descriptor.items() if value is not None}
 
 

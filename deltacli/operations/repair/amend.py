@@ -1,12 +1,12 @@
 """Steps for live files that are intact, and of which the log says something wrong: sizes, statistics, vectors.
 
-What is true is read from the files. One commit adds them again, with `dataChange` false: their rows stay.
-
-Spec: Add File and Remove File; Per-file Statistics.
+What is true is read from the files. One commit adds them again, with `dataChange` false: their rows stay. Statistics
+are those of the collector of `optimize`. Spec: Add File and Remove File; Per-file Statistics.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -20,27 +20,35 @@ from deltacli.delta.rules.actions.commit_contents import DUPLICATE_PATH
 from deltacli.delta.rules.actions.row_tracking import is_enabled
 from deltacli.delta.rules.framework.base import Severity
 from deltacli.delta.rules.framework.repairs import StepKind
+from deltacli.delta.schema.file_columns import FileColumns
+from deltacli.delta.schema.file_schema import file_schema, stored_columns
+from deltacli.delta.schema.to_arrow import arrow_schema
+from deltacli.delta.stats.collect import StatisticsCollector
 from deltacli.delta.stats.record_counts import num_records_column
+from deltacli.delta.stats.schema import BOUNDS, NULL_COUNT
 from deltacli.operations.change.commit import Committed, commit
-from deltacli.operations.recover.needed import needed_files, whole
-from deltacli.operations.recover.presence import look_for
+from deltacli.operations.recover.needed import look_for, needed_files, whole
 from deltacli.operations.recover.verify import Problem, verify
 from deltacli.operations.repair.plan import Planned, Step, Unrepaired, left
-from deltacli.operations.repair.true_statistics import true_statistics
 from deltacli.operations.table.keyed_files import file_keys, removes_of
-from deltacli.typing import JsonObject
+from deltacli.typing import Json, JsonObject
 from deltacli.units import plural
 from deltacli.work.commits.reading import stream_commit
+from deltacli.work.rewrite.sources import renamed
+from deltacli.work.rows.data_files import DataFile, ReadSpec
+from deltacli.work.rows.row_reader import read_rows
 
 if TYPE_CHECKING:
     import pyarrow
 
     from deltacli.delta.log.segment import LogListing
+    from deltacli.delta.log.table_configuration import TableConfiguration
     from deltacli.delta.rules.framework.base import Finding
     from deltacli.operations.repair.plan import Run
     from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.table.version import Snapshot
     from deltacli.typing import ArrowArray, RecordBatch
+    from deltacli.work.rows.table_files import TableFiles
 
 _WITHOUT_COUNT = "stats.num-records-missing"
 """Its finding is about the first of several files."""
@@ -48,6 +56,8 @@ _MAY_DIFFER = ("stats", "tags", "modificationTime", "dataChange")
 """Fields of an add that do not change which rows it has."""
 _COUNTS = ".num-records-"
 """What the ids of rules about the number of records have in common."""
+_COMPARED = 23
+"""Characters of texts that are compared: a time with milliseconds has so many, and no text is cut to fewer."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +96,8 @@ class AddAgain:
         batches = [(adds, self._amended(run, now, adds)) for adds in found if adds.num_rows]
         if not batches:
             return None
-        moved = [(adds.filter(_other_keys(adds, amended)), amended) for adds, amended in batches]
+        # Those with another vector than before are removed with the old one.
+        moved = [(adds.filter(pc.not_equal(file_keys(adds), file_keys(amended))), amended) for adds, amended in batches]
         now_ms = run.table.clock()
 
         def actions() -> Iterator[tuple[str, RecordBatch]]:
@@ -123,11 +134,6 @@ class AddAgain:
                     self.read[key] = true_statistics(files, now.config, row["path"], has_vector=has_vector)
                 row["stats"] = self.read[key]
         return pa.RecordBatch.from_pylist(rows, schema=adds.schema)
-
-
-def _other_keys(adds: RecordBatch, amended: RecordBatch) -> ArrowArray:
-    """Return which files have another vector than before: they are removed with the old one."""
-    return pc.not_equal(file_keys(adds), file_keys(amended))
 
 
 def plan_statistics(
@@ -279,3 +285,39 @@ def _faults(table: TableHandle, adds: pyarrow.Table) -> list[str | None]:
 
     own = PathKeys(uris).of_log(whole(adds["path"])).keys.to_pylist()
     return [None if key is None else faults[key] for key in own]
+
+
+def true_statistics(files: TableFiles, config: TableConfiguration, path: str, *, has_vector: bool) -> str:
+    """Return the statistics of a file, of all its rows; those with a vector do not claim to be exact.
+
+    Raises Unreadable where its rows cannot be read.
+    """
+    columns = stored_columns(config)
+    schema = arrow_schema(columns)
+    wanted = ReadSpec(columns, schema, schema, FileColumns(config.mapping_mode, config.physical_name))
+    physical = file_schema(config, columns)
+    collector = StatisticsCollector(config, physical)
+    for batch in read_rows(files, wanted, DataFile(path, None)):
+        collector.take(renamed(batch, physical))
+    return collector.text(is_tight=not has_vector)
+
+
+def is_true(claimed: str | None, true: str) -> bool:
+    """Return whether each value that statistics claim is the true one. Texts and times may be cut."""
+    try:
+        ours, theirs = json.loads(claimed or ""), json.loads(true)
+    except (ValueError, RecursionError):
+        return False
+    if not isinstance(ours, dict) or ours.get("numRecords") != theirs["numRecords"]:
+        return False
+    names = (*BOUNDS, NULL_COUNT)
+    return all(_agree(ours.get(name) or {}, theirs.get(name, {})) for name in names)
+
+
+def _agree(ours: Json, theirs: Json) -> bool:
+    if isinstance(ours, dict):
+        return isinstance(theirs, dict) and all(_agree(value, theirs.get(name)) for name, value in ours.items())
+    if isinstance(ours, str) and isinstance(theirs, str):
+        length = min(len(ours), len(theirs), _COMPARED)
+        return length > 0 and ours[:length] == theirs[:length]
+    return bool(ours == theirs)

@@ -17,8 +17,8 @@ from deltacli.errors import FileMissing, NotATable, Unreadable
 from deltacli.operations.recover.execute import execute_undelete, refused
 from deltacli.operations.recover.needed import FileKind
 from deltacli.operations.recover.plan import PLANNED, UndeletePlan
-from deltacli.operations.recover.put import tag_of
 from deltacli.operations.recover.request import UndeleteRequest
+from deltacli.operations.recover.sources import tag_of
 from deltacli.operations.recover.undelete import plan_undelete
 from deltacli.operations.repair.plan import NO_SOURCE, Planned, Step, Unrepaired, left
 from deltacli.typing import BinaryFile
@@ -99,7 +99,6 @@ class BringLog:
         run.backup.note_versions(self._commits())
 
     def _commits(self) -> list[int]:
-        """Return the versions whose commits come back."""
         names = (path.removeprefix(f"{LOG_DIRECTORY}/") for path in self.plan.items["path"].to_pylist())
         paths = (parse_log_path(name) for name in names)
         return sorted(path.version for path in paths if path.kind is LogFileKind.COMMIT)

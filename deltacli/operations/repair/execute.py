@@ -9,15 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from deltacli.errors import (
-    ConflictLost,
-    DeltacliError,
-    OutcomeUnknown,
-    PartlyDone,
-    Refused,
-    StorageFailed,
-    Unreadable,
-)
+from deltacli.errors import ConflictLost, DeltacliError, OutcomeUnknown, PartlyDone, Refused, StorageFailed, Unreadable
 from deltacli.hints import command
 from deltacli.operations.recover.plan import Refusal
 from deltacli.operations.repair.backup import Backup, open_backup

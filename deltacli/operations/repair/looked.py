@@ -1,30 +1,36 @@
-"""What is wrong with the live files that findings name, and where else they are as the log describes them.
+"""What is wrong with the live files that findings name, and where else they are as the log describes them: in a source,
+or under a name that no log has, because a path in a commit may be damaged.
 
 Each file is looked at: what a listing said is not enough. A source is trusted by size, footer, checksum and
-cardinality.
+cardinality. A bitmap is intact where its checksum is right. Which one of a file of deletion vectors is meant is known
+only where two of length, offset and cardinality point to it and to no other: deleted rows must not come back, and
+others not vanish. Spec: Deletion Vectors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import zlib
+from collections.abc import Iterator, Mapping, Sequence, Set
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.delta.paths import text_of
+from deltacli.delta.rules.files.storage import ORPHAN, ORPHAN_YOUNG
+from deltacli.delta.rules.files.vector_files import ORPHAN as ORPHAN_VECTOR
 from deltacli.delta.stats.record_counts import num_records_column
 from deltacli.delta.vacuum.keys import PathKeys
-from deltacli.delta.vectors import unique_id_column
+from deltacli.delta.vectors import unique_id_column, vector_file
+from deltacli.errors import DeltacliError
 from deltacli.operations.log.log_copy import list_whole_log
-from deltacli.operations.recover.needed import NeededFiles, needed_files, whole
+from deltacli.operations.recover.needed import FileKind, NeededFiles, look_for, needed_files, whole
 from deltacli.operations.recover.open_sources import data_sources, open_sources, require_usable
-from deltacli.operations.recover.presence import look_for
-from deltacli.operations.recover.put import tags_of
-from deltacli.operations.recover.sources import find_in
-from deltacli.operations.recover.verify import Problem, verify
-from deltacli.operations.repair.misnamed_files import find_renamed
-from deltacli.operations.repair.true_vectors import true_descriptor
+from deltacli.operations.recover.sources import find_in, tags_of
+from deltacli.operations.recover.verify import Problem, as_in_log, faults_within, verify, without_nulls
 from deltacli.operations.restore.bring import Brought
 from deltacli.typing import JsonObject
+from deltacli.work.file_facts import ListedFile
+from deltacli.work.rows.deletion_vectors import AROUND, Descriptor, VectorFaultError, inline_data, parse_rows
 
 if TYPE_CHECKING:
     import pyarrow
@@ -34,6 +40,7 @@ if TYPE_CHECKING:
     from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.table.version import Snapshot
     from deltacli.typing import ArrowArray, RecordBatch
+    from deltacli.work.rows.table_files import TableFiles
 
 CONTENT = "content"
 """A file whose size and footer are right, and whose rows cannot be read."""
@@ -41,6 +48,12 @@ INTACT = "intact"
 """A file of another size than in the log, whose content is complete."""
 _OF_VECTORS = "dv."
 _DIRECTORY = r"/?[^/]*$"
+_VERSION = b"\x01"
+_MOST_BYTES = 256 << 20
+STRANGERS = (ORPHAN.id, ORPHAN_YOUNG.id, ORPHAN_VECTOR.id)
+"""The rules about files that no log names."""
+_MOST_COMPARED = 20
+"""Files without a name that are compared with one that is missing."""
 
 
 class Named(NamedTuple):
@@ -248,9 +261,140 @@ def _unreadable_content(named: Named, findings: Sequence[Finding]) -> Iterator[t
             yield from ((key, finding.message) for key in keys.get((finding.place.key or "", is_vector), ()))
 
 
-def without_nulls(vector: Mapping[str, object]) -> dict[str, object]:
-    return {name: value for name, value in vector.items() if value is not None}
-
-
 def is_of_vector(finding: Finding) -> bool:
     return finding.rule.id.startswith(_OF_VECTORS)
+
+
+class _Stored(NamedTuple):
+    """A vector as it is in its file."""
+
+    offset: int
+    size: int
+    rows: int
+    last: int
+
+    def agreement(self, stated: Descriptor) -> int:
+        """Return how many of the three values of a descriptor it has."""
+        return sum(
+            (
+                self.offset == (1 if stated.get("offset") is None else stated["offset"]),
+                self.size == stated.get("sizeInBytes"),
+                self.rows == stated.get("cardinality"),
+            )
+        )
+
+
+def true_descriptor(files: TableFiles, stated: Descriptor, records: int | None, taken: Set[int]) -> JsonObject | None:
+    """Return a descriptor with the values of its bitmap, None where it is not known which bitmap is meant, or where it
+    is damaged. `records` are the rows of the data file, `taken` the offsets of the vectors of other live files there.
+    """
+    if stated.get("storageType") == "i":
+        return _inline(stated, records)
+    path = stated.get("pathOrInlineDv")
+    if stated.get("storageType") == "u" and isinstance(path, str):
+        path = vector_file(path)
+    if not isinstance(path, str):
+        return None
+    try:
+        storage, inner = files.below_root(path) if stated["storageType"] == "u" else files.locate(path)
+        if storage.stat(inner).size_bytes > _MOST_BYTES:
+            return None
+        found = list(_vectors(storage.read(inner)))
+    except (DeltacliError, VectorFaultError):
+        return None
+    close = [one for one in found if one.offset not in taken and one.agreement(stated) >= 2]
+    if len(close) != 1 or (records is not None and close[0].last >= records):
+        return None
+    (meant,) = close
+    return {**stated, "offset": meant.offset, "sizeInBytes": meant.size, "cardinality": meant.rows}
+
+
+def _inline(stated: Descriptor, records: int | None) -> Mapping[str, Any] | None:
+    """Return the descriptor of an inline vector of another length. It has no checksum: its cardinality proves it."""
+    try:
+        data = inline_data({**stated, "sizeInBytes": None})
+        rows = parse_rows(data)
+    except (VectorFaultError, KeyError, TypeError):
+        return None
+    if rows.count != stated.get("cardinality") or (records is not None and rows.last >= records):
+        return None
+    return {**stated, "sizeInBytes": len(data)}
+
+
+def _vectors(data: bytes) -> Iterator[_Stored]:
+    """Yield the vectors of a file. Raises VectorFaultError for one that is damaged anywhere."""
+    if data[:1] != _VERSION:
+        raise VectorFaultError("", "it has another version")
+    offset = 1
+    while offset < len(data):
+        size = int.from_bytes(data[offset : offset + 4], "big")
+        end = offset + size + AROUND
+        bitmap = data[offset + 4 : offset + 4 + size]
+        if end > len(data) or zlib.crc32(bitmap) != int.from_bytes(data[end - 4 : end], "big"):
+            raise VectorFaultError("", "its checksum does not match its bytes")
+        rows = parse_rows(bitmap)
+        yield _Stored(offset, size, rows.count, rows.last)
+        offset = end
+
+
+class _Pair(NamedTuple):
+    """A missing file, and one that may be it."""
+
+    key: bytes
+    path: str
+
+
+def find_renamed(table: TableHandle, missing: NeededFiles, strangers: Sequence[str]) -> Mapping[bytes, str]:
+    """Return the key of each missing file that is there under another name, with that name. `strangers` are the paths
+    of files that no log names. Raises StorageFailed.
+    """
+    import pyarrow as pa
+
+    if not strangers or not missing.files.num_rows:
+        return {}
+    paths = pa.array([as_in_log(path) for path in strangers], pa.string())
+    nothing = pa.nulls(len(paths), pa.int64())
+    found, sizes = look_for(
+        table.storage, needed_files((table.storage.uri,), paths, nothing, nothing), table.engine, table.progress
+    )
+    names = [text_of(path) for path in whole(found.files["path"]).to_pylist()]
+    by_size: dict[int, list[str]] = {}
+    for name, size in zip(names, sizes.to_pylist(), strict=True):
+        by_size.setdefault(size, []).append(name)
+    pairs, footers = _same_size(missing, by_size)
+    vectors = list(_same_vector(missing, names))
+    known = dict(zip(names, sizes.to_pylist(), strict=True))
+    told = faults_within(
+        footers,
+        [vector for _, vector in vectors],
+        known,
+        table.over(table.storage).stores,
+        table.engine,
+        table.progress,
+    )
+    sound = zip([*pairs, *(pair for pair, _ in vectors)], told, strict=True)
+    return {pair.key: pair.path for pair, fault in reversed(list(sound)) if fault is None}
+
+
+def _same_size(
+    missing: NeededFiles, by_size: Mapping[int, Sequence[str]]
+) -> tuple[list[_Pair], list[tuple[ListedFile, int | None]]]:
+    """Return the data files that may be others, with what is expected of their footers."""
+    data = missing.files.filter(pc.equal(missing.files["kind"], FileKind.DATA.value))
+    columns = (data[name].to_pylist() for name in ("path", "sizeBytes", "rows"))
+    pairs, footers = list[_Pair](), list[tuple[ListedFile, int | None]]()
+    for key, size, rows in zip(*columns, strict=True):
+        for path in by_size.get(size, ())[:_MOST_COMPARED]:
+            pairs.append(_Pair(key, path))
+            footers.append((ListedFile(as_in_log(path), size), rows))
+    return pairs, footers
+
+
+def _same_vector(missing: NeededFiles, names: Sequence[str]) -> Iterator[tuple[_Pair, Descriptor]]:
+    """Yield the files that may have the vectors of others, each with the vector as it would be there."""
+    lost = set(missing.files["path"].to_pylist())
+    columns = (missing.vectors[name].to_pylist() for name in ("path", "deletionVector"))
+    for key, descriptor in zip(*columns, strict=True):
+        for path in [one for one in names if one.endswith(".bin")][:_MOST_COMPARED] if key in lost else ():
+            stated = {name: value for name, value in descriptor.items() if value is not None}
+            yield _Pair(key, path), {**stated, "storageType": "p", "pathOrInlineDv": as_in_log(path)}

@@ -1,4 +1,4 @@
-"""Planning a repair: a validation, then a step for each finding that something can be done about.
+"""Planning a repair: a validation, then a step for each finding that something can be done about; guards refuse some.
 
 What readers need to open the table comes first: files of the log, then data files, then what the commits determine. A
 plan whose log is incomplete ends there; what follows is planned once it is back.
@@ -14,42 +14,37 @@ from deltacli.delta.log.log_path import LOG_DIRECTORY, Place
 from deltacli.delta.protocol.protocol_action import require_committable
 from deltacli.delta.rules.framework.base import Severity
 from deltacli.delta.rules.framework.repairs import Family, row_of
-from deltacli.errors import NotATable, Refused, Unreadable
+from deltacli.errors import DeltacliError, NotATable, Refused, Unreadable
+from deltacli.hints import command, parameter
 from deltacli.operations.log.log_copy import find_table_id, list_whole_log, versioned
 from deltacli.operations.recover.log_files import DivergedError
 from deltacli.operations.recover.open_sources import open_sources
 from deltacli.operations.recover.plan import Refusal
 from deltacli.operations.repair.amend import plan_statistics
 from deltacli.operations.repair.bring_log import NEWER, has_log, last_version, plan_log_files
-from deltacli.operations.repair.doubts import DOUBTS
 from deltacli.operations.repair.files import FilesPlan, plan_files
-from deltacli.operations.repair.guards import guarded
 from deltacli.operations.repair.log_caches import (
     CHECKPOINTS,
+    DOUBTS,
     plan_checkpoints,
     plan_checksums,
     plan_compactions,
     plan_hint,
 )
-from deltacli.operations.repair.misnamed_files import STRANGERS
-from deltacli.operations.repair.plan import (
-    Planned,
-    RepairPlan,
-    Step,
-    StepState,
-    Unrepaired,
-    joined,
-    left,
-)
+from deltacli.operations.repair.looked import STRANGERS
+from deltacli.operations.repair.plan import Planned, RepairPlan, Step, StepState, Unrepaired, joined, left
 from deltacli.operations.repair.rebuilt_commits import plan_rebuilt
-from deltacli.operations.table.find_log import missing_log, refuse_paimon
+from deltacli.operations.table.find_log import list_log, missing_log, refuse_paimon
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.validate.findings import RuleChoice
 from deltacli.operations.validate.request import LevelChoice, ValidateRequest
 from deltacli.operations.validate.validate import validate_table
 from deltacli.storage.base import require_writable
+from deltacli.units import format_size, plural
+from deltacli.work.commits.provenance import read_provenance
 
 if TYPE_CHECKING:
+    from deltacli.delta.log.segment import LogListing
     from deltacli.delta.rules.framework.base import Finding
     from deltacli.operations.log.log_copy import StoredFile
     from deltacli.operations.repair.request import RepairRequest
@@ -57,10 +52,10 @@ if TYPE_CHECKING:
     from deltacli.operations.table.version import Snapshot
     from deltacli.operations.validate.validate import Validation
 
+Findings = Mapping[Family, Sequence["Finding"]]
 _IN_USE_MS = 3_600_000
 _OWN_OPERATION = "FSCK"
-
-Findings = Mapping[Family, Sequence["Finding"]]
+_STOPS_ALL = ("repair.too-much-missing", "repair.listing-differs")
 
 
 def plan_repair(table: TableHandle, request: RepairRequest) -> RepairPlan:
@@ -247,3 +242,111 @@ def _waiting(
     for finding in (one for group in findings.values() for one in group):
         if (finding.rule.id, finding.place) not in known:
             yield left(finding, "it can be judged only once the newest version can be rebuilt")
+
+
+def guarded(plan: RepairPlan, data: FilesPlan, table: TableHandle) -> RepairPlan:
+    """Return a plan with the steps refused that a guard objects to."""
+    refusals = [*plan.refusals, *_refusals(plan, data)]
+    in_use = _in_use(plan, table)
+    if in_use is not None:
+        refusals.append(in_use)
+    stop = next((one for one in refusals if one.code in _STOPS_ALL), None)
+    codes = {one.code: one.message for one in refusals}
+
+    def judged(step: Step) -> Step:
+        reason = None
+        if step.state is not StepState.PLANNED:
+            return step
+        if stop is not None:
+            reason = stop.message
+        elif step.loses is not None and "repair.loss-not-accepted" in codes:
+            reason = codes["repair.loss-not-accepted"]
+        elif in_use is not None and plan.work[step.work].is_sensitive:
+            reason = in_use.message
+        return step if reason is None else step._replace(state=StepState.REFUSED, reason=reason)
+
+    return replace(plan, steps=tuple(map(judged, plan.steps)), refusals=tuple(refusals))
+
+
+def _refusals(plan: RepairPlan, data: FilesPlan) -> Iterator[Refusal]:
+    if data.returned and data.lost:
+        yield Refusal(
+            "repair.listing-differs",
+            f"{plural(len(data.returned), 'file')} that the listing lacks are there when they are asked for",
+            {"first": data.returned[0], "why": "what else is missing may be there, too"},
+        )
+    if data.renamed:
+        (path, other), *more = data.renamed.items()
+        also = f", and {plural(len(more), 'more file')}" if more else ""
+        yield Refusal(
+            "repair.file-renamed",
+            f"{path} is missing, and {other}, which no log names, is what the log says of it{also}: a path in a commit "
+            "may be damaged",
+            {
+                "if it is the file": f"copy {other} to {path}",
+                "if it is another one": f"move {other} out of the table",
+            },
+        )
+    if not data.lost:
+        return
+    loss = plan.loss
+    limit = plan.request.max_missing
+    if data.lost > limit * data.live or (data.whole_directories and limit < 1):
+        whole_ones = f", all of {data.whole_directories[0] or 'the table'}" if data.whole_directories else ""
+        yield Refusal(
+            "repair.too-much-missing",
+            f"{data.lost:,} of {plural(data.live, 'live file')} cannot be read{whole_ones}: the wrong directory may be "
+            f"mounted, or a prefix be missing",
+            {
+                "limit": f"{limit:.0%}",
+                "first": "look whether the right directory is mounted",
+                "to list what is missing": command("validate", level="storage"),
+                "to give them up nevertheless": parameter("repair.max_missing", "100%"),
+            },
+        )
+    if loss.files and not plan.request.accept_loss:
+        rows = "an unknown number of rows" if loss.rows is None else plural(loss.rows, "row")
+        what = f"{plural(loss.files, 'file')} with {rows} ({format_size(loss.size_bytes)})"
+        yield Refusal(
+            "repair.loss-not-accepted",
+            f"{what} would be given up, because no source has {'it' if loss.files == 1 else 'them'}",
+            {
+                "to look elsewhere": parameter("repair.sources", "COPY"),
+                "to give them up": parameter("repair.accept_loss", True),
+            },
+        )
+
+
+def _in_use(plan: RepairPlan, table: TableHandle) -> Refusal | None:
+    """Return the refusal for a table to which others committed within the last hour."""
+    if plan.request.allow_in_use or not any(plan.work[step.work].is_sensitive for step in plan.planned):
+        return None
+    try:
+        listing = list_log(table.storage)
+    except NotATable:
+        return None
+    newest = _newest_of_others(table, listing)
+    if newest is None:
+        return None
+    return Refusal(
+        "repair.table-in-use",
+        f"version {newest} was committed within the last hour, so a writer may be active",
+        {"to repair nevertheless": parameter("repair.allow_in_use", True)},
+    )
+
+
+def _newest_of_others(table: TableHandle, listing: LogListing) -> int | None:
+    """Return the newest version of the last hour that no repair made."""
+    since = table.clock() - _IN_USE_MS
+    for version in sorted(listing.commits, reverse=True):
+        file = listing.commits[version]
+        if file.modified_ms < since:
+            return None
+        try:
+            info = read_provenance(table.storage, file).commit_info or {}
+        except DeltacliError:
+            info = {}
+        is_own = info.get("operation") == _OWN_OPERATION and str(info.get("engineInfo")).startswith("deltacli/")
+        if not is_own:
+            return version
+    return None

@@ -11,11 +11,9 @@ from deltacli.arrow import compute as pc
 from deltacli.delta.paths import text_of
 from deltacli.errors import StorageFailed
 from deltacli.operations.log.log_copy import list_whole_log
-from deltacli.operations.recover.needed import NeededFiles, whole
+from deltacli.operations.recover.needed import NeededFiles, look_for, whole
 from deltacli.operations.recover.open_sources import data_sources, open_sources, require_usable
-from deltacli.operations.recover.presence import look_for
-from deltacli.operations.recover.put import put_found, tags_of
-from deltacli.operations.recover.sources import FoundFiles, Source, find_in
+from deltacli.operations.recover.sources import FoundFiles, Source, find_in, put_found, tags_of
 from deltacli.operations.recover.verify import verify
 from deltacli.operations.restore.verify import Checked, ProblemFile
 

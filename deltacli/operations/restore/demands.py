@@ -1,6 +1,8 @@
-"""What a table demands of its rows and did not when a version was written: whether the files that come back keep it.
+"""Whether the files of the target keep what the table demands now and did not then: of rows, and of partitions where
+only some come back.
 
-Spec: Struct Field; CHECK Constraints; Column Invariants; Generated Columns.
+Spec: Struct Field; CHECK Constraints; Column Invariants; Generated Columns; Partition Value Serialization; Column
+Mapping.
 """
 
 from __future__ import annotations
@@ -8,6 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.protocol.property_values import is_true
+from deltacli.delta.schema.names import physical_name
+from deltacli.delta.schema.types import ArrayType, DataType, MapType, StructField, StructType, simple_name
 from deltacli.hints import command
 from deltacli.operations.restore.difference import Difference
 from deltacli.operations.restore.metadata import RestoreRefusal
@@ -17,6 +23,9 @@ from deltacli.units import plural
 
 if TYPE_CHECKING:
     from deltacli.operations.table.version import Snapshot
+
+_ID = "delta.columnMapping.id"
+_ICEBERG = tuple(f"delta.enableIcebergCompatV{number}" for number in (1, 2, 3))
 
 
 def refusals_of_demands(
@@ -65,3 +74,65 @@ def _open(demand: Demand, found: FoundRows, version: int, brings: str) -> Restor
         else "drop the constraint first, or write these rows with an engine",
         tuple(found.unjudged),
     )
+
+
+def differences(now: TableConfiguration, target: TableConfiguration, version: int) -> Iterator[RestoreRefusal]:
+    """Yield why files of the target cannot be files of the table as it is now."""
+    found = _first_difference(now, target)
+    if found is not None:
+        yield RestoreRefusal(
+            "restore.schema-differs",
+            f"the files of version {version} do not fit the schema of now: {found}",
+            "restore the whole table, or write these partitions with an engine",
+        )
+
+
+def _first_difference(now: TableConfiguration, target: TableConfiguration) -> str | None:
+    if lost := sorted(target.features - now.features):
+        return f"the table supported {', '.join(lost)} and does not by now"
+    if new := [key for key in _ICEBERG if is_true(now.properties, key) and not is_true(target.properties, key)]:
+        return f"{new[0]} is true and was not then"
+    if now.mapping_mode != target.mapping_mode:
+        return f"column mapping was {target.mapping_mode} and is {now.mapping_mode}"
+    if list(now.partition_columns) != list(target.partition_columns):
+        listed = (", ".join(one.partition_columns) or "nothing" for one in (target, now))
+        return "it was partitioned by {} and is by {}".format(*listed)
+    then, ours = (one.schema.fields if one.schema else () for one in (target, now))
+    return _difference_of_fields(then, ours, "", now.mapping_mode)
+
+
+def _difference_of_fields(
+    then: tuple[StructField, ...], now: tuple[StructField, ...], path: str, mode: str
+) -> str | None:
+    """Return the first field whose type or mapping differs. A field that only one of both has is null in files."""
+    by_id = {field.metadata[_ID]: field for field in then if _ID in field.metadata}
+    by_name = {field.name.lower(): field for field in then}
+    for field in now:
+        place = f"{path}.{field.name}".lstrip(".")
+        named = by_name.get(field.name.lower())
+        old = by_id.get(field.metadata.get(_ID)) or named
+        if named is not None and named.metadata.get(_ID) != field.metadata.get(_ID):
+            return f"{place} is another column than then, with another mapping id"
+        if old is None:
+            continue
+        stored = [physical_name(one, mode) for one in (old, field)]
+        if stored[0].lower() != stored[1].lower():
+            return f"{place} was stored as {stored[0]} and is as {stored[1]}"
+        if (found := _difference_of_types(old.data_type, field.data_type, place, mode)) is not None:
+            return found
+    return None
+
+
+def _difference_of_types(then: DataType, now: DataType, path: str, mode: str) -> str | None:
+    match then, now:
+        case StructType(old), StructType(new):
+            return _difference_of_fields(old, new, path, mode)
+        case ArrayType(old_element, _), ArrayType(new_element, _):
+            return _difference_of_types(old_element, new_element, f"{path}.element", mode)
+        case MapType(old_key, old_value, _), MapType(new_key, new_value, _):
+            return _difference_of_types(old_key, new_key, f"{path}.key", mode) or _difference_of_types(
+                old_value, new_value, f"{path}.value", mode
+            )
+        case _ if then == now:
+            return None
+    return f"{path} was {simple_name(then)} and is {simple_name(now)}"

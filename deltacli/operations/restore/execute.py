@@ -17,8 +17,7 @@ from deltacli.operations.change.commit import Committed, commit
 from deltacli.operations.restore.plan import RestorePlan, plan_again, request_of, require_executable
 from deltacli.operations.restore.verify import VERIFIED, ProblemFile, check_sizes
 from deltacli.operations.table.find_log import list_log
-from deltacli.operations.table.keyed_files import chosen_actions, removes_of
-from deltacli.operations.table.partition_condition import PartitionCondition
+from deltacli.operations.table.keyed_files import PartitionCondition, chosen_actions, removes_of
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.short_repr import short_repr
 from deltacli.typing import Json, RecordBatch

@@ -181,7 +181,7 @@ class _Settlement:
         both = (now, self._target.config.properties)
         ids = [one for properties in both if (one := parse_integer(properties, _MAX_COLUMN_ID)) is not None]
         if ids or self._target.config.mapping_mode != "none":
-            ids += _column_ids(self._target.config.schema)
+            ids += _ids_in(self._target.config.schema)
             if ids:
                 found[_MAX_COLUMN_ID] = str(max(ids))
         limits = [one for properties in both if (one := parse_integer(properties, CHECKPOINT_PROTECTION)) is not None]
@@ -341,12 +341,7 @@ def _is_mark(field: StructField) -> bool:
     return isinstance(mark, int) and not isinstance(mark, bool)
 
 
-def _column_ids(schema: StructType | None) -> list[int]:
-    """Return the ids of all fields."""
-    return [] if schema is None else list(_ids_in(schema))
-
-
-def _ids_in(data_type: DataType) -> Iterator[int]:
+def _ids_in(data_type: DataType | None) -> Iterator[int]:
     match data_type:
         case StructType(fields):
             for field in fields:

@@ -22,11 +22,7 @@ from deltacli.hints import command, parameter, spelling
 from deltacli.operations.change.commit import require_possible
 from deltacli.operations.recover.verify import Problem
 from deltacli.operations.restore import row_ids
-from deltacli.operations.restore.difference import (
-    Difference,
-    compare,
-    no_difference,
-)
+from deltacli.operations.restore.difference import Difference, compare, no_difference
 from deltacli.operations.restore.metadata import (
     CLUSTERING,
     VECTORS_ENABLED,
@@ -40,7 +36,7 @@ from deltacli.operations.restore.metadata import (
 )
 from deltacli.operations.restore.request import RestoreRequest
 from deltacli.operations.restore.verify import VERIFIED, Checked, ProblemFile, check_files
-from deltacli.operations.table.keyed_files import Mask, chosen_actions, marked_actions
+from deltacli.operations.table.keyed_files import Mask, PartitionCondition, chosen_actions, marked_actions
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.time_travel import find_snapshot
 from deltacli.short_repr import short_repr
@@ -49,7 +45,7 @@ from deltacli.units import format_timestamp, plural
 
 if TYPE_CHECKING:
     from deltacli.operations.restore.bring import Brought
-    from deltacli.operations.schemas.diff import SchemaDiff
+    from deltacli.operations.schemas.described import SchemaDiff
     from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.table.version import Snapshot
     from deltacli.paimon.schema_changes import Change
@@ -240,8 +236,7 @@ class _Planning:
         """Parse the condition, and yield why files of the target do not fit the table of now."""
         if self._request.where is None:
             return
-        from deltacli.operations.restore.partitions import differences
-        from deltacli.operations.table.partition_condition import PartitionCondition
+        from deltacli.operations.restore.demands import differences
 
         self._where = PartitionCondition(now.config, self._request.where)
         yield from differences(now.config, target.config, target.version)
@@ -353,8 +348,7 @@ def _after(now: Snapshot, small: SmallActions) -> Snapshot:
 
 
 def _schema_changes(now: Snapshot, after: Snapshot) -> SchemaDiff | None:
-    from deltacli.operations.schemas.described import describe_delta
-    from deltacli.operations.schemas.diff import diff_schemas
+    from deltacli.operations.schemas.described import describe_delta, diff_schemas
 
     found = diff_schemas(describe_delta(now), describe_delta(after))
     return found if found.changes else None

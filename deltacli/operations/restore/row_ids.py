@@ -6,15 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
-from deltacli.delta.log.row_ids import (
-    DOMAIN,
-    ENABLED,
-    FEATURE,
-    MATERIALIZED_NAMES,
-    NO_MARK,
-    assigns_row_ids,
-    read_mark,
-)
+from deltacli.delta.log.row_ids import DOMAIN, ENABLED, FEATURE, MATERIALIZED_NAMES, NO_MARK, assigns_row_ids, read_mark
 from deltacli.delta.protocol.property_values import is_true
 from deltacli.delta.stats.record_counts import num_records_column
 from deltacli.operations.restore.difference import Amount, Difference

@@ -1,14 +1,23 @@
-"""Checks of the types of arguments of the Python API, before anything is read."""
+"""The Python API: checks of the types of arguments, before anything is read, and hints with the name of the table where
+the command line would insert it.
+"""
 
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from typing import NamedTuple
+from functools import wraps
+from typing import Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar
 
-from deltacli.errors import UsageError
+from deltacli.errors import DeltacliError, UsageError
+from deltacli.hints import TABLE, spelling
 from deltacli.units import EPOCH
+
+Arguments = ParamSpec("Arguments")
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 def version_number(value: object, name: str) -> int:
@@ -94,3 +103,50 @@ def moment_ms(value: object, name: str) -> int:
         code="usage.timestamp",
         facts={"expected": "a datetime with a time zone, or a date", "type": type(value).__name__},
     )
+
+
+class Named(Protocol):
+    """An object with the table as its caller wrote it; None: the caller inserts the name."""
+
+    @property
+    def name(self) -> str | None: ...
+
+
+Self = TypeVar("Self", bound=Named)
+
+
+def named(
+    method: Callable[Concatenate[Self, Arguments], Result],
+) -> Callable[Concatenate[Self, Arguments], Result]:
+    """Return the method with errors whose hints name the table."""
+
+    @wraps(method)
+    def call(self: Self, /, *arguments: Arguments.args, **options: Arguments.kwargs) -> Result:
+        try:
+            return method(self, *arguments, **options)
+        except DeltacliError as fault:
+            name_table(fault, self.name)
+            raise
+
+    return call
+
+
+def named_items(items: Iterator[Item], name: str | None) -> Iterator[Item]:
+    """Yield the items; errors have hints that name the table."""
+    try:
+        yield from items
+    except DeltacliError as fault:
+        name_table(fault, name)
+        raise
+
+
+def name_table(fault: DeltacliError, name: str | None) -> None:
+    """Insert the table into the hint of an error, and set the error's table where it has none."""
+    if name is None:
+        return
+    fault.table = fault.table or name
+    if fault.hint is not None:
+        fault.hint = spelling().fill(fault.hint, name)
+    for key, value in fault.facts.items():
+        if TABLE in value:  # a command
+            fault.facts[key] = spelling().fill(value, name)

@@ -101,7 +101,7 @@ class _Search:
         inside: list[Target] = []
         for target in directories:
             with self._reported(target.name):
-                if _is_table(target.storage):
+                if target.storage.kind_of(LOG_DIRECTORY) is PathKind.DIRECTORY:
                     self._add(target)
                 elif self._table_around(target) is not None:
                     inside.append(target)
@@ -215,10 +215,6 @@ class _Search:
             else:
                 self._enclosing[directory] = None if parent == directory else self._around(parent)
         return self._enclosing[directory]
-
-
-def _is_table(storage: Storage) -> bool:
-    return storage.kind_of(LOG_DIRECTORY) is PathKind.DIRECTORY
 
 
 def _is_covered(target: Target, given: Set[str]) -> bool:

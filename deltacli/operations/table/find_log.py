@@ -79,7 +79,8 @@ def require_delta(storage: Storage) -> None:
     Checked only where that needs no request to a remote store.
     """
     is_delta = storage.capabilities.cheap_listing and storage.kind_of(LOG_DIRECTORY) is PathKind.DIRECTORY
-    if is_delta and storage.kind_of("schema") is PathKind.DIRECTORY and (name := _paimon_schema(storage)) is not None:
+    has_schemas = is_delta and storage.kind_of("schema") is PathKind.DIRECTORY
+    if has_schemas and (name := _first_with(storage, "schema", "schema-")) is not None:
         raise UsageError(
             "this directory is both a Delta table and a Paimon table",
             code="table.format-ambiguous",
@@ -147,7 +148,7 @@ def missing_log(storage: Storage) -> DeltacliError:
                 hint=_hint_table_around(storage),
             )
     directories = set(storage.list_directories(""))
-    if _is_inside_log(storage):
+    if storage.uri.rstrip("/").endswith(f"/{LOG_DIRECTORY}"):
         return NotATable(
             "this is the log of a table; pass the directory above it",
             code="table.path-is-log",
@@ -192,10 +193,6 @@ def table_around(storage: Storage) -> str | None:
 def _hint_table_around(storage: Storage) -> str | None:
     around = table_around(storage)
     return None if around is None else command("snapshot", table=around)
-
-
-def _is_inside_log(storage: Storage) -> bool:
-    return storage.uri.rstrip("/").endswith(f"/{LOG_DIRECTORY}")
 
 
 def _paimon_table(storage: Storage) -> PaimonTable:
@@ -244,11 +241,6 @@ def is_paimon_directory(storage: Storage, directories: Collection[str], at: str 
         return True
     needed = {"snapshot", "manifest"}
     return needed <= set(directories) and _first_with(storage, f"{below}snapshot", "snapshot-") is not None
-
-
-def _paimon_schema(storage: Storage) -> str | None:
-    """Return the name of a schema file of Paimon, None if there is none."""
-    return _first_with(storage, "schema", "schema-")
 
 
 def _first_with(storage: Storage, directory: str, prefix: str) -> str | None:

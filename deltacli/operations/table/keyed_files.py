@@ -1,11 +1,13 @@
-"""Live files by their keys: sixteen bytes each instead of a path and a vector, so that the actions of chosen ones among
-millions can be read again.
+"""Live files by their keys, sixteen bytes each instead of a path and a vector, so that the actions of chosen ones among
+millions can be read again; and the condition on partition columns that chooses some.
+
+Spec: Partition Value Serialization.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -14,7 +16,10 @@ from deltacli.arrow.rows import grouped
 from deltacli.delta.encoding.many_keys import fingerprints
 from deltacli.delta.log.action_fields import FIELDS
 from deltacli.delta.log.replay import key_column, spelled_keys
+from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.partitions.values import partition_columns
 from deltacli.delta.vectors import no_vector_ids, unique_id_column
+from deltacli.errors import CommitCorrupt, DataUnreadable
 from deltacli.typing import ArrowArray, RecordBatch
 
 if TYPE_CHECKING:
@@ -154,3 +159,36 @@ def removes_of(adds: RecordBatch, now_ms: int, *, is_change: bool) -> RecordBatc
     }
     columns = {name: fixed[name] if name in fixed else adds.column(name) for name in FIELDS["remove"]}
     return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+
+
+class PartitionCondition:
+    """Chooses file actions by their partition values. Raises UsageError (`usage.where`) for an invalid condition, and
+    for one on other columns. Thread-safe.
+    """
+
+    def __init__(self, config: TableConfiguration, where: str) -> None:
+        from deltacli.delta.predicate.parse import parse_on_partitions
+
+        self._config = config
+        self._predicate, self._needed = parse_on_partitions(config, where)
+
+    def __call__(self, adds: RecordBatch) -> ArrowArray:
+        """Return which file actions the condition is true for. Raises DataUnreadable (`partition.*`)."""
+        import pyarrow as pa
+
+        if not adds.num_rows:
+            return pa.array([], pa.bool_())
+        values = partition_columns(adds, self._config, [name for name, _ in self._needed])
+        columns = {column.name: values[name] for name, column in self._needed} or {"_": adds.column("path")}
+        rows = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+        return pc.fill_null(self._predicate.matches(rows), False)
+
+    def chooses(self, values: Mapping[str, str | None]) -> bool:
+        """Return whether a file with these partition values is chosen, or may be: they are not valid."""
+        from deltacli.delta.log.file_actions import action_schemas, whole_actions
+
+        try:
+            one = whole_actions([{"path": "", "partitionValues": dict(values)}], action_schemas().add, "")
+            return bool(self(one)[0].as_py())
+        except (CommitCorrupt, DataUnreadable):
+            return True

@@ -14,7 +14,7 @@ from deltacli.delta.log.state import StateBuilder, plain_action
 from deltacli.delta.protocol.protocol_action import require_readable
 from deltacli.errors import CheckpointUnreadable, CommitCorrupt, FileMissing, LogIncomplete, Unreadable, VersionAbsent
 from deltacli.hints import command
-from deltacli.operations.table.api_hints import named
+from deltacli.operations.table.api_arguments import named
 from deltacli.operations.table.find_log import Log, find_log, list_log
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.replay import read_tail
@@ -167,7 +167,6 @@ def _open(table: TableHandle, checkpoint: CheckpointInstance) -> CheckpointConte
 
 
 def _pieces_of(table: TableHandle, sidecars: Sequence[str]) -> Iterator[CheckpointPiece]:
-    """Yield the row groups of sidecars."""
     if not sidecars:
         return
     from deltacli.work.checkpoints.reading import plan_pieces

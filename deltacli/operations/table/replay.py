@@ -1,5 +1,5 @@
-"""Replaying the tail of a log: the commits after a checkpoint, newest first, small ones by line, large ones in
-columns.
+"""Replaying the tail of a log: the commits after a checkpoint, newest first, small ones by line, large ones in columns.
+Of many commits protocol, metadata and domains alone can be read.
 """
 
 from __future__ import annotations
@@ -26,16 +26,17 @@ from deltacli.delta.log.replay import (
 from deltacli.delta.log.segment import LogFile
 from deltacli.delta.log.state import StateBuilder
 from deltacli.engine.base import Engine
-from deltacli.errors import CommitCorrupt
-from deltacli.progress import SILENT, Progress, reported_weighed
+from deltacli.errors import CommitCorrupt, FileMissing
+from deltacli.progress import SILENT, Progress, reported, reported_weighed
 from deltacli.storage import Storage
 from deltacli.typing import RecordBatch
-from deltacli.work.commits.reading import is_large, read_commit, stream_commit
+from deltacli.work.commits.reading import is_large, read_commit, stream_commit, stream_lines
 
 if TYPE_CHECKING:
     import pyarrow
 
     from deltacli.delta.encoding.many_keys import KeyIndex
+    from deltacli.operations.table.handle import TableHandle
     from deltacli.work.commits.blocks import NarrowBlock
 
 _ACTIONS_A_BATCH = 8_192
@@ -45,6 +46,10 @@ _BYTES_JOINED = 1 << 30
 """Of rows of a large commit: a column has at most 2 GiB of paths."""
 _BYTES_READ_AHEAD = 64 << 20
 """Total bytes of commits that are read at the same time."""
+_KINDS = ("protocol", "metaData", "domainMetadata")
+_MARKS = tuple(f'"{kind}"'.encode() for kind in _KINDS)
+_MARK_WITHIN = 24
+"""Bytes at the beginning of a line within which the kind of its action is."""
 
 
 class LogTail:
@@ -150,7 +155,8 @@ def replay_batches(
         if contested:
             hidden = seen.union(*(texts_of(index.keys) for index in decided))
             for survived in survivors_of_stream(stream_commit(storage, file), hidden, contested, file.name):
-                yield from held.append(file.name, survived, _statistics_bytes(survived))
+                size_bytes = sum(len(stats) for add in survived.adds if isinstance(stats := add.get("stats"), str))
+                yield from held.append(file.name, survived, size_bytes)
         else:
             yield from _large_batches(storage, engine, file, TouchedFiles(seen, decided), partitions, progress)
         decided += keys
@@ -194,11 +200,6 @@ class _HeldWhole:
         if self._count:
             yield whole_batch(self._held)
         self._held, self._count, self._bytes = [], 0, 0
-
-
-def _statistics_bytes(survived: Survivors) -> int:
-    """Return the approximate number of bytes of the statistics of adds."""
-    return sum(len(stats) for add in survived.adds if isinstance(stats := add.get("stats"), str))
 
 
 def whole_batch(held: Sequence[tuple[str, Survivors]]) -> FileBatch:
@@ -355,3 +356,31 @@ def _keep_last(rows: RecordBatch, contested: frozenset[int], settled: set[bytes]
             keep[index] = key not in settled
             settled.add(key)
     return pc.filter(rows, pa.array(keep, pa.bool_()))
+
+
+def small_actions(table: TableHandle, files: list[LogFile]) -> Iterator[tuple[int, list[tuple[str, Action]] | None]]:
+    """Yield the protocol, the metadata and the domains of each commit, None for a damaged one; several commits are read
+    at a time where that helps.
+    """
+
+    def read(file: LogFile) -> tuple[int, list[tuple[str, Action]] | None]:
+        try:
+            return file.version, _read(table, file)
+        except (CommitCorrupt, FileMissing):
+            return file.version, None
+
+    found = table.engine.run(read, files, at_once=table.storage.capabilities.parallel_reads)
+    return iter(reported(found, table.progress, "reading the log", unit="commits", total=len(files)))
+
+
+def _read(table: TableHandle, file: LogFile) -> list[tuple[str, Action]]:
+    """Return the actions of a commit that change protocol, metadata or domains. Other lines are not parsed."""
+    lines = stream_lines(table.storage, file) if is_large(file) else read_commit(table.storage, file).split(b"\n")
+    kept = []
+    for line in lines:
+        head = line[:_MARK_WITHIN]
+        if not head.startswith(b'{"') and head.strip():
+            return [one for one in stream_commit(table.storage, file) if one[0] in _KINDS]
+        if any(mark in head for mark in _MARKS):
+            kept.append(line)
+    return [one for one in read_actions(b"\n".join(kept), file.name) if one[0] in _KINDS] if kept else []

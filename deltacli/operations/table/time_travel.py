@@ -11,8 +11,7 @@ from deltacli.delta.log.segment import LogListing, file_times
 from deltacli.delta.protocol.property_values import in_commit_keys, parse_integer
 from deltacli.errors import Unreadable, UsageError, VersionAbsent
 from deltacli.hints import command, parameter
-from deltacli.operations.table.api_arguments import VersionTime, moment_ms, optional_version
-from deltacli.operations.table.api_hints import named
+from deltacli.operations.table.api_arguments import VersionTime, moment_ms, named, optional_version
 from deltacli.operations.table.find_log import Log, list_log
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot, rebuild
@@ -41,15 +40,12 @@ def find_snapshot(
     if timestamp is not None:
         timestamp_ms = moment_ms(timestamp, "timestamp")
     if isinstance(table.storage, StoreOfVersions):
-        return _without_commits(read_snapshot(table.over(table.storage.at(version, timestamp_ms))))
+        snapshot = read_snapshot(table.over(table.storage.at(version, timestamp_ms)))
+        # The store has no commits, so a missing one is not a problem.
+        return replace(snapshot, _problems=snapshot._problems - {"log.checkpoint-commit-missing"})
     if timestamp_ms is not None:
         version = version_at(table, timestamp_ms)
     return read_snapshot(table, version=version)
-
-
-def _without_commits(snapshot: Snapshot) -> Snapshot:
-    """Return the snapshot of a store without commits, where a missing one is not a problem."""
-    return replace(snapshot, _problems=snapshot._problems - {"log.checkpoint-commit-missing"})
 
 
 def version_at(table: TableHandle, timestamp_ms: int, listing: LogListing | None = None) -> int:

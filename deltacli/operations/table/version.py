@@ -20,18 +20,13 @@ from deltacli.delta.log.segment import (
     TimestampSource,
     file_times,
 )
-from deltacli.delta.log.state import (
-    DomainMetadata,
-    Metadata,
-    SetTransaction,
-    has_in_commit_timestamps,
-)
+from deltacli.delta.log.state import DomainMetadata, Metadata, SetTransaction, has_in_commit_timestamps
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.property_values import deleted_file_retention_ms
 from deltacli.delta.protocol.protocol_action import Protocol
 from deltacli.delta.schema.names import PHYSICAL_NAME
 from deltacli.errors import Unreadable, UsageError
-from deltacli.operations.table.api_hints import named, named_items
+from deltacli.operations.table.api_arguments import named, named_items
 from deltacli.operations.table.find_log import Log, list_log
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.replay import LogTail, replay_batches, whole_batch
@@ -324,12 +319,12 @@ class FileActions(NamedTuple):
                 yield result
                 step.advance(piece.group.rows)
 
-    def narrow(self, *, with_records: bool = True) -> Iterator[FileBatch]:
-        """Yield live files and tombstones as narrow batches with their paths (see `ActionSchemas`); without
-        `with_records` the numbers of rows of a checkpoint's files are not read and are null.
+    def narrow(self) -> Iterator[FileBatch]:
+        """Yield live files and tombstones as narrow batches with their paths (see `ActionSchemas`). The numbers of rows
+        of a checkpoint's files are not read and are null.
         """
         yield from self.tail_batches()
-        yield from self.narrow_pieces(self.pieces, with_records=with_records)
+        yield from self.narrow_pieces(self.pieces, with_records=False)
 
     def map_narrow_adds(self, work: Callable[[pyarrow.RecordBatch], Result]) -> Iterator[Result]:
         """Yield the result of `work` for each narrow batch of live files of the checkpoint, in the same order each

@@ -1,27 +1,41 @@
-"""The parts of a vacuum plan that both modes share: refusals, notes, and the plan itself."""
+"""The parts of a vacuum plan that both modes share: refusals, notes, the versions that remain complete, where the next
+LITE run begins, and the plan itself.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from deltacli.arrow import compute as pc
+from deltacli.arrow.rows import grouped
+from deltacli.delta.protocol.property_values import is_true
+from deltacli.delta.vacuum.keys import is_among
+from deltacli.operations.table.time_travel import committed_at
 from deltacli.operations.vacuum.candidates import CandidateChoice
-from deltacli.operations.vacuum.contradictions import checksum_refusals, doubts, retention_contradictions
 from deltacli.operations.vacuum.guards import (
     allows_below,
+    checksum_refusals,
     clock_refusals,
+    doubts,
     log_refusals,
     outer_refusals,
     property_refusals,
+    retention_contradictions,
     retention_refusals,
 )
-from deltacli.operations.vacuum.plan import Refusal, VacuumPlan
+from deltacli.operations.vacuum.other_tables import tables_around
+from deltacli.operations.vacuum.plan import Refusal, TimeTravelRange, VacuumPlan
 from deltacli.operations.vacuum.plan_context import PlanContext
 from deltacli.operations.vacuum.request import Mode
-from deltacli.operations.vacuum.surroundings.other_tables import tables_around
-from deltacli.typing import ArrowTable
-from deltacli.units import format_duration, format_timestamp
+from deltacli.typing import ArrowArray, ArrowTable
+from deltacli.units import format_duration, format_timestamp, gaps_in
+
+if TYPE_CHECKING:
+    from deltacli.operations.vacuum.candidates import CandidateClassifier
+
+_CHANGE_FEED = "delta.enableChangeDataFeed"
 
 
 def choice_of(setting: PlanContext) -> CandidateChoice:
@@ -108,3 +122,92 @@ def _copied_ms(setting: PlanContext) -> int | None:
     if references.window.last_before is not None or not is_old:
         return None
     return max((file.modified_ms for file in references.listing.commits.values()), default=None)
+
+
+def find_reach(setting: PlanContext, judge: CandidateClassifier, candidates: Any) -> TimeTravelRange:
+    """Return the remaining range of time travel and change feeds; `candidates` are hashes (Any: an int64 array).
+
+    A version is complete if every file that a later commit removed still exists. Without a listing of the whole table
+    only the deletions of this plan count.
+    """
+    removed = setting.references.removed
+    goes = pc.is_in(removed.hashes, value_set=candidates)
+    if setting.is_whole:
+        lost_before = pc.and_not(pc.invert(judge.removed_stays), goes)
+    else:
+        lost_before = pc.and_(goes, pc.invert(goes))
+    return reach_of(setting, _newest(removed.other, lost_before), _newest(removed.other, goes), candidates)
+
+
+def reach_of(setting: PlanContext, lost_before: int | None, lost_now: int | None, candidates: Any) -> TimeTravelRange:
+    """Return the range from the newest versions that removed a missing file and a candidate; Any: an int64 array."""
+    references = setting.references
+    oldest = min(references.listing.reconstructable, default=None)
+    if oldest is None:
+        return TimeTravelRange()
+    before = max(oldest, -1 if lost_before is None else lost_before)
+    first = max(before, -1 if lost_now is None else lost_now)
+    lost_changes = _newest(references.changes.other, pc.is_in(references.changes.hashes, value_set=candidates))
+    feed_end = max(-1 if lost_now is None else lost_now, -1 if lost_changes is None else lost_changes)
+    has_feed = is_true(setting.snapshot.properties, _CHANGE_FEED) or lost_changes is not None
+    first_commit = min(references.listing.commits, default=None)
+    return TimeTravelRange(
+        first_version=first,
+        first_ms=committed_at(setting.table, references.listing, first),
+        oldest_before=before,
+        lost_feed=(first_commit, feed_end)
+        if has_feed and first_commit is not None and feed_end >= first_commit
+        else None,
+        lost=tuple(_lost(setting, candidates, before, first)),
+    )
+
+
+def _lost(setting: PlanContext, candidates: Any, before: int, first: int) -> Iterator[tuple[int, int]]:
+    """Yield the versions from `before` up to `first` that need a candidate, as ranges, ascending.
+
+    A file is needed from its first add to its last remove; from `before` on where the log has no such add.
+    """
+    import pyarrow as pa
+
+    removed = setting.references.removed
+    goes = pc.and_(pc.is_in(removed.hashes, value_set=candidates), pc.is_valid(removed.other))
+    files, ends = pc.filter(removed.hashes, goes), pc.filter(removed.other, goes)
+    begins = pc.fill_null(setting.references.history.first_adds(files), before)
+    begins = pc.if_else(pc.less(begins, ends), begins, before)
+    spans = grouped(pa.table({"begin": begins, "end": ends}), ["begin", "end"], [])
+    start = end = before
+    for begin, stop in sorted(zip(*(column.to_pylist() for column in spans.columns), strict=True)):
+        if begin > end:
+            yield from gaps_in(setting.request.keep_versions, start, end - 1)
+            start = begin
+        end = max(end, stop)
+    yield from gaps_in(setting.request.keep_versions, start, min(end, first) - 1)
+
+
+def find_horizon(setting: PlanContext, judge: CandidateClassifier) -> int | None:
+    """Return the newest version up to which all eligible files are deleted after the plan: below every removal whose
+    file is kept although it is not live. None where there is none.
+    """
+    import pyarrow as pa
+
+    references = setting.references
+    end = references.window.last_before
+    if end is None or references.unknown_vector is not None:
+        return None
+    changes = references.changes
+    changes_stay = pc.is_in(changes.hashes, value_set=pa.concat_arrays([judge.needed, *judge.young]))
+    live = pa.concat_arrays([references.live, references.live_written, references.live_vectors])
+    for source, stays in ((references.removed, judge.removed_stays), (changes, changes_stay)):
+        is_late = pc.and_(stays, pc.fill_null(pc.less_equal(source.other, end), False))
+        late = pc.filter(source.hashes, is_late)
+        if not len(late):
+            continue
+        versions = pc.filter(pc.filter(source.other, is_late), pc.invert(is_among(late, live)))
+        first = pc.min(versions).as_py()
+        end = end if first is None else min(end, first - 1)
+    return end if end >= 0 else None
+
+
+def _newest(versions: ArrowArray, mask: ArrowArray) -> int | None:
+    newest: int | None = pc.max(pc.filter(versions, mask)).as_py()
+    return newest

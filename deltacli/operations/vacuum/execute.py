@@ -23,10 +23,10 @@ from deltacli.operations.table.find_log import list_log
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.vacuum.deleting import Deletions, Pause, Record, Ticks, is_fresh
 from deltacli.operations.vacuum.last_vacuum_info import write_last_vacuum
+from deltacli.operations.vacuum.other_tables import tables_above
 from deltacli.operations.vacuum.plan import VacuumOutcome, VacuumPlan
 from deltacli.operations.vacuum.rechecking import NewerCommits
 from deltacli.operations.vacuum.request import VacuumRequest
-from deltacli.operations.vacuum.surroundings.other_tables import tables_above
 from deltacli.storage import Deleted, folds_names, is_inside
 from deltacli.units import CLOCK_SKEW_MS, format_timestamp, plural
 

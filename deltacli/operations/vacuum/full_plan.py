@@ -23,6 +23,8 @@ from deltacli.operations.vacuum.assemble_plan import (
     choice_of,
     common_refusals,
     contradiction_refusals,
+    find_horizon,
+    find_reach,
     log_notes,
     make_plan,
 )
@@ -34,20 +36,13 @@ from deltacli.operations.vacuum.candidates import (
     kept_files,
     rows_at_once,
 )
-from deltacli.operations.vacuum.guards import (
-    limit_refusals,
-    listing_refusals,
-    nested_refusals,
-    shared_refusals,
-)
+from deltacli.operations.vacuum.guards import limit_refusals, listing_refusals, nested_refusals, shared_refusals
 from deltacli.operations.vacuum.lost_notes import lost_notes, missing_notes, unread_note
+from deltacli.operations.vacuum.other_tables import tables_above
 from deltacli.operations.vacuum.plan import Amount, Refusal, VacuumPlan
 from deltacli.operations.vacuum.plan_context import PlanContext, hidden_names, own_formats, prepare
 from deltacli.operations.vacuum.request import Mode, VacuumRequest
-from deltacli.operations.vacuum.surroundings.links import spare_linked
-from deltacli.operations.vacuum.surroundings.other_tables import tables_above
-from deltacli.operations.vacuum.surroundings.walk import KeptWalk, TableWalk
-from deltacli.operations.vacuum.time_travel_range import find_horizon, find_reach
+from deltacli.operations.vacuum.walk import KeptWalk, TableWalk, spare_linked
 from deltacli.threads import ReadAhead
 from deltacli.typing import ArrowArray
 from deltacli.units import format_timestamp, plural
@@ -158,7 +153,6 @@ class _Listed:
 
 
 def _below(tables: Mapping[str, str]) -> list[str]:
-    """Return the directories of tables below the root."""
     return [directory for directory in tables if directory]
 
 

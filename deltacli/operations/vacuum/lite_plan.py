@@ -18,17 +18,21 @@ from deltacli.errors import Refused
 from deltacli.hints import command, parameter
 from deltacli.operations.table.find_log import list_log
 from deltacli.operations.table.rebuild import read_snapshot
-from deltacli.operations.vacuum.assemble_plan import common_refusals, contradiction_refusals, log_notes, make_plan
+from deltacli.operations.vacuum.assemble_plan import (
+    common_refusals,
+    contradiction_refusals,
+    log_notes,
+    make_plan,
+    reach_of,
+)
 from deltacli.operations.vacuum.candidates import outside_of
-from deltacli.operations.vacuum.contradictions import doubts
-from deltacli.operations.vacuum.guards import limit_refusals, nested_refusals, shared_refusals
+from deltacli.operations.vacuum.guards import doubts, limit_refusals, nested_refusals, shared_refusals
 from deltacli.operations.vacuum.last_vacuum_info import INFO_PATH, read_last_vacuum
 from deltacli.operations.vacuum.lost_notes import lost_notes
+from deltacli.operations.vacuum.other_tables import tables_above
 from deltacli.operations.vacuum.plan import Amount, Kept, Reason, Refusal, VacuumPlan
 from deltacli.operations.vacuum.plan_context import PlanContext, own_formats, prepare
-from deltacli.operations.vacuum.surroundings.links import is_live_by_links
-from deltacli.operations.vacuum.surroundings.other_tables import tables_above
-from deltacli.operations.vacuum.time_travel_range import reach_of
+from deltacli.operations.vacuum.walk import is_live_by_links
 from deltacli.typing import ArrowArray, ArrowTable
 from deltacli.units import format_ranges
 

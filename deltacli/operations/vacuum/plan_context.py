@@ -21,9 +21,9 @@ from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.time_travel import last_commit_before
 from deltacli.operations.table.version import Snapshot
 from deltacli.operations.vacuum.plan import ProtectedTable
+from deltacli.operations.vacuum.protecting import open_protected, protected_table
 from deltacli.operations.vacuum.references import References, Scope, collect_references, find_window
 from deltacli.operations.vacuum.request import Mode, VacuumRequest
-from deltacli.operations.vacuum.surroundings.protecting import open_protected, protected_table
 from deltacli.storage import folds_names
 
 if TYPE_CHECKING:

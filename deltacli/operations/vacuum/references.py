@@ -12,16 +12,16 @@ from deltacli.arrow import compute as pc
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.file_actions import FileBatch
 from deltacli.delta.log.segment import LogListing
+from deltacli.delta.paths import text_of
 from deltacli.delta.protocol.property_values import deleted_file_retention_ms
 from deltacli.delta.vacuum.keys import LogKeys, PathKeys
 from deltacli.errors import CommitCorrupt
-from deltacli.operations.log.file_history import FileHistory, NamedKeys, logical_keys
-from deltacli.operations.log.named_files import named_files
+from deltacli.operations.log.file_history import FileHistory, NamedKeys, logical_keys, named_files
 from deltacli.operations.table.find_log import list_log
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.time_travel import last_commit_before
 from deltacli.operations.vacuum.plan import Amount, Reason
-from deltacli.operations.vacuum.surroundings.protecting import made_absolute, of_protected
+from deltacli.operations.vacuum.protecting import made_absolute, of_protected
 from deltacli.typing import ArrowArray, RecordBatch
 from deltacli.work.commits.file_references import FileReferences
 
@@ -172,7 +172,7 @@ class ReferenceCollector:
         if len(self.some_live) < _SOME:
             paths = (pc.filter(one, is_here) for one in (keys.keys, keys.written))
             some = (one.slice(0, _SOME - len(self.some_live)).to_pylist() for one in paths)
-            self.some_live += [(_text(key), _text(written)) for key, written in zip(*some, strict=True)]
+            self.some_live += [(text_of(key), text_of(written)) for key, written in zip(*some, strict=True)]
         self.live.add(hashes)
         self.protected.add(pc.filter(keys.hashes, pc.and_(pc.is_valid(keys.hashes), pc.invert(is_here))))
         every = self.live_count
@@ -393,7 +393,7 @@ def collect_references(
 
 def _take_newest(collector: ReferenceCollector, snapshot: Snapshot, scope: Scope | None) -> None:
     """Add the live files and the tombstones of the newest version."""
-    for batch in snapshot.file_actions.narrow(with_records=False):
+    for batch in snapshot.file_actions.narrow():
         if batch.adds is not None and batch.adds.num_rows:
             collector.take_live(batch.adds, scope)
         if batch.removes is not None and batch.removes.num_rows:
@@ -402,7 +402,7 @@ def _take_newest(collector: ReferenceCollector, snapshot: Snapshot, scope: Scope
 
 def _take_version(collector: ReferenceCollector, snapshot: Snapshot) -> None:
     """Add the live files of a version to keep readable."""
-    for batch in snapshot.file_actions.narrow(with_records=False):
+    for batch in snapshot.file_actions.narrow():
         if batch.adds is not None and batch.adds.num_rows:
             collector.take_needed(batch.adds)
 
@@ -428,7 +428,7 @@ def _protect_table(other: Snapshot, collector: ReferenceCollector, cutoff_ms: in
             collector.take_needed(_narrow(made_absolute(part.path, uri), part.vector))
     if faults:
         raise faults[0]
-    for batch in other.file_actions.narrow(with_records=False):
+    for batch in other.file_actions.narrow():
         for found in _needed_of(batch, cutoff_ms):
             collector.take_needed(_narrow(made_absolute(found.column("path"), uri), found.column("dv_id")))
 
@@ -456,10 +456,6 @@ def _some(rows: FileReferences, mask: ArrowArray) -> FileReferences:
 
 def _others(rows: RecordBatch, mask: ArrowArray) -> RecordBatch:
     return pc.filter(rows, pc.invert(mask))
-
-
-def _text(path: bytes) -> str:
-    return path.decode("utf-8", "surrogateescape")
 
 
 def _flat(column: ArrowArray) -> ArrowArray:

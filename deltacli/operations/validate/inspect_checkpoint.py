@@ -18,8 +18,7 @@ from deltacli.delta.rules.framework.known_files import KnownFiles
 from deltacli.delta.rules.framework.raw_lines import LineScanner
 from deltacli.delta.rules.framework.views import CheckpointView, ExpectedState
 from deltacli.delta.stats.record_counts import num_records_column
-from deltacli.operations.table.configurations import with_metadata, with_protocol
-from deltacli.operations.validate.file_rows import FileRows
+from deltacli.operations.validate.file_rows import FileRows, with_metadata, with_protocol
 from deltacli.operations.validate.foresight import Foresight
 from deltacli.progress import Progress, Step
 from deltacli.storage import Storage

@@ -35,11 +35,10 @@ from deltacli.delta.rules.framework.views import LocatedAction
 from deltacli.engine.base import Engine
 from deltacli.errors import PathExternal, Unreadable
 from deltacli.memory_limit import stop_if_exhausted
-from deltacli.operations.read.file_selection import FileSelection
 from deltacli.operations.validate.findings import Collector
 from deltacli.operations.validate.foresight import OPENING_BYTES, READING_FOOTERS, READING_ROWS
 from deltacli.operations.validate.inspect_vectors import VectorInspector, descriptor_of
-from deltacli.operations.validate.table_context import TableContext
+from deltacli.operations.validate.table_context import FileSelection, TableContext
 from deltacli.progress import Progress, WeighedStep, weighed
 from deltacli.units import plural
 from deltacli.work.file_facts import ChangeFacts, FileFacts, FooterPiece, ReadChanges
@@ -168,7 +167,6 @@ class FileInspector:
                 yield chosen.take(rows)
 
     def _look_at(self, live: LiveAdds, vectors: Mapping[int, VectorRead], facts: Sequence[FileFacts]) -> None:
-        """Pass some files to the checks."""
         checked, live_files, rows = self.checked
         if rows is not None:
             rows += sum(fact.rows for fact in facts)

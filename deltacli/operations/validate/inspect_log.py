@@ -32,8 +32,7 @@ from deltacli.delta.rules.log.commit_lines import EMPTY
 from deltacli.engine.base import Engine
 from deltacli.errors import FileMissing, PathExternal
 from deltacli.memory_limit import stop_if_exhausted
-from deltacli.operations.table.configurations import next_config
-from deltacli.operations.validate.file_rows import FileRows
+from deltacli.operations.validate.file_rows import FileRows, next_config
 from deltacli.operations.validate.findings import CHECK_CRASHED, FILE_UNREADABLE, Collector
 from deltacli.operations.validate.foresight import Foresight
 from deltacli.operations.validate.inspect_storage import WholeLog

@@ -82,7 +82,9 @@ class VectorInspector:
         """Read the vectors of pieces."""
         task = ReadVectors(self.with_rows)
         at_once = self.table.reads_at_once
-        return self.engine.spread(task, pieces, self.table.stores, weigh=_weight, at_once=at_once)
+        return self.engine.spread(
+            task, pieces, self.table.stores, weigh=lambda piece: len(piece.vectors), at_once=at_once
+        )
 
     def read(self, live: LiveAdds) -> dict[int, VectorRead]:
         """Return the vectors of live files by row, as far as they are needed."""
@@ -134,7 +136,3 @@ def descriptor_of(live: LiveAdds, row: int) -> Descriptor:
 
 def _stated(descriptor: Descriptor) -> Descriptor:
     return {name: value for name, value in descriptor.items() if value is not None}
-
-
-def _weight(piece: VectorPiece) -> int:
-    return len(piece.vectors)

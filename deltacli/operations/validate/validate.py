@@ -34,7 +34,7 @@ from deltacli.units import plural
 
 if TYPE_CHECKING:
     from deltacli.operations.table.handle import TableHandle
-    from deltacli.operations.vacuum.surroundings.walk import KeptWalk
+    from deltacli.operations.vacuum.walk import KeptWalk
     from deltacli.operations.validate.inspect_files import FilesChecked
     from deltacli.operations.validate.table_context import TableContext
     from deltacli.work.rows.table_files import TableFiles
@@ -266,8 +266,8 @@ def _look_into_files(
     progress: Progress,
 ) -> FilesChecked | None:
     """Check the data files of the newest version, as far as rules need them."""
-    from deltacli.operations.read.file_selection import FileSelection
     from deltacli.operations.validate.inspect_files import FILE_VIEWS, FileInspector
+    from deltacli.operations.validate.table_context import FileSelection
 
     if not any(map(collector.looks_at, FILE_VIEWS)):
         return None

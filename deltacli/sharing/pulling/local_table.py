@@ -20,7 +20,7 @@ from uuid import uuid4
 
 from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.errors import DeltacliError
-from deltacli.operations.table.api_hints import name_table
+from deltacli.operations.table.api_arguments import name_table
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.version import Snapshot

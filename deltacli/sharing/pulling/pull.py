@@ -17,7 +17,7 @@ from deltacli.delta.protocol.property_values import is_true
 from deltacli.errors import ConflictLost, NoSpace, OutcomeUnknown, Refused
 from deltacli.hints import command
 from deltacli.operations.change.commit import Committed, NothingToDo, commit
-from deltacli.operations.table.api_hints import name_table
+from deltacli.operations.table.api_arguments import name_table
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.version import Snapshot

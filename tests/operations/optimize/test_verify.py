@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from deltacli.errors import DataUnreadable, StorageFailed
-from deltacli.operations.optimize.content import added_files
 from deltacli.operations.optimize.execute import OptimizeOutcome, execute_optimize
+from deltacli.operations.optimize.open_bins import added_files
 from deltacli.operations.optimize.planning import plan_optimize
 from deltacli.operations.optimize.request import OptimizeRequest
 from deltacli.operations.optimize.verify import verify_rows

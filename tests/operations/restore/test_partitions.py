@@ -15,7 +15,7 @@ from deltacli.operations.restore.execute import RestoreOutcome, require_complete
 from deltacli.operations.restore.plan import plan_restore
 from deltacli.operations.restore.request import RestoreRequest
 from deltacli.operations.restore.verify import ProblemFile
-from deltacli.operations.table.partition_condition import PartitionCondition
+from deltacli.operations.table.keyed_files import PartitionCondition
 from tests.support.actions import Line, add, commit_info, domain, metadata, protocol, remove
 from tests.support.builder import TableBuilder
 from tests.support.restoring import Restoring, append

@@ -11,7 +11,7 @@ from deltacli.cli.options.common_options import TableArgument
 from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.output import has_stdout, open_sink, require_target
 from deltacli.errors import EXIT_FINDINGS
-from deltacli.operations.doctor.table.request import DoctorRequest
+from deltacli.operations.doctor.table.prices import DoctorRequest
 from deltacli.request_fields import option
 
 if TYPE_CHECKING:

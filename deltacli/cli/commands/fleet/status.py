@@ -22,7 +22,7 @@ from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.cli.terminal.output import has_stdout, open_sink, require_target
 from deltacli.errors import DeltacliError, UsageError
 from deltacli.fleet.request import FleetChoice
-from deltacli.operations.doctor.table.request import DoctorRequest
+from deltacli.operations.doctor.table.prices import DoctorRequest
 from deltacli.request_fields import option
 from deltacli.storage.secrets import without_secrets
 from deltacli.units import plural

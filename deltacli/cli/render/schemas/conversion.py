@@ -13,7 +13,7 @@ from deltacli.cli.results import Document, Emit, Grid, Listing, Result, RowGrid,
 from deltacli.cli.terminal.term import Style, Terminal, encoded, visible
 from deltacli.documents import envelope
 from deltacli.operations.schemas.convert import Conversion
-from deltacli.operations.schemas.diff import SchemaDiff, field_of, shown
+from deltacli.operations.schemas.described import SchemaDiff, field_of, shown
 from deltacli.paimon.losses import ConversionLoss
 from deltacli.paimon.schema_changes import Change
 

@@ -10,7 +10,7 @@ from deltacli.cli.render.sections import NOT_THE_NEWEST, Section
 from deltacli.cli.results import Document, Emit, Grid, Result, draw_if_drawn, grid_of, line_of
 from deltacli.cli.terminal.term import Style, cells
 from deltacli.documents import dumps, envelope
-from deltacli.operations.schemas.diff import shown
+from deltacli.operations.schemas.described import shown
 from deltacli.paimon.schema_changes import ChangeKind
 from deltacli.typing import Json
 from deltacli.units import format_count, format_moment, format_size, plural

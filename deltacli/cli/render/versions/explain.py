@@ -20,8 +20,7 @@ from deltacli.units import format_size, plural
 if TYPE_CHECKING:
     from deltacli.cli.terminal.term import Terminal
     from deltacli.delta.protocol.clients import Blocker
-    from deltacli.operations.explain.explain import Explained, Explanation
-    from deltacli.operations.explain.ways_out import WayOut
+    from deltacli.operations.explain.explain import Explained, Explanation, WayOut
 
 
 def explain_result(found: Explanation) -> Listing[Explained]:

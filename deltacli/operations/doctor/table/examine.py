@@ -19,11 +19,9 @@ from deltacli.operations.doctor.table.advice import Advice
 from deltacli.operations.doctor.table.commits import read_timeline
 from deltacli.operations.doctor.table.examined import Examined, TableReport, Tombstones
 from deltacli.operations.doctor.table.file_advice import file_advice, lost_advice
-from deltacli.operations.doctor.table.live_state import LiveState, live_state
+from deltacli.operations.doctor.table.live_state import LiveState, live_state, statistics_state
 from deltacli.operations.doctor.table.log_advice import log_advice, problem_advice
-from deltacli.operations.doctor.table.prices import prices_of
-from deltacli.operations.doctor.table.request import DoctorRequest
-from deltacli.operations.doctor.table.statistics import statistics_state
+from deltacli.operations.doctor.table.prices import DoctorRequest, prices_of
 from deltacli.operations.log.expire import ExpiryRequest, plan_expiry
 from deltacli.operations.optimize.planning import plan_of_files
 from deltacli.operations.optimize.request import OptimizeRequest
@@ -41,7 +39,7 @@ if TYPE_CHECKING:
     from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.table.version import Snapshot
     from deltacli.operations.vacuum.plan import VacuumPlan
-    from deltacli.operations.vacuum.surroundings.walk import KeptWalk
+    from deltacli.operations.vacuum.walk import KeptWalk
     from deltacli.operations.validate.inspect_storage import WholeLog
 
 Plan = TypeVar("Plan")

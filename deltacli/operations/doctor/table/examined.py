@@ -13,9 +13,8 @@ from deltacli.delta.protocol.feature_changes import ShownFeature
 from deltacli.delta.protocol.property_values import deleted_file_retention_ms, log_retention_ms, parse_integer
 from deltacli.operations.doctor.table.advice import Advice
 from deltacli.operations.doctor.table.commits import Timeline
-from deltacli.operations.doctor.table.live_state import LiveState
+from deltacli.operations.doctor.table.live_state import LiveState, StatisticsState
 from deltacli.operations.doctor.table.prices import LISTED_PER_REQUEST, REQUESTS_PER_FILE, PriceTable
-from deltacli.operations.doctor.table.statistics import StatisticsState
 from deltacli.short_repr import short_repr
 from deltacli.typing import Json
 

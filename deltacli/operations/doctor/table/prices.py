@@ -1,4 +1,4 @@
-"""What a store charges, and estimates of requests, seconds and US dollars.
+"""The request for an examination of a table, what a store charges, and estimates of requests, seconds and US dollars.
 
 The built-in prices are list prices of one region and storage class at one date, those of `deltacli.storage.tally` with
 the price of storage. A file of prices replaces them. What is not known has no price, which is never zero.
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from deltacli.errors import UsageError
 from deltacli.hints import parameter
+from deltacli.request_fields import Kind, option
 from deltacli.storage.tally import AZURE_PRICES, GCS_PRICES, S3_PRICES, Call, Prices
 from deltacli.typing import Json
 
@@ -148,3 +149,15 @@ def _wrong(name: str, what: str, facts: Mapping[str, str]) -> UsageError:
 def seconds_of(requests: int, size_bytes: int) -> float:
     """Return an estimate of the time that a reader of a remote store needs for requests and bytes."""
     return requests * _SECONDS_PER_REQUEST / _AT_ONCE + size_bytes / _BYTES_PER_SECOND
+
+
+@dataclass(frozen=True, kw_only=True)
+class DoctorRequest:
+    """What is examined. `prices`: those of the store (None: the built-in ones, where there are any). Without `listing`
+    the files of the table are not listed, so nothing is known of unreferenced ones.
+    """
+
+    prices: PriceTable | None = None
+    listing: bool = option(
+        "Do not list the files of the table: no advice on unreferenced files.", kind=Kind.OPPOSITE, default=True
+    )

@@ -1,21 +1,32 @@
-"""Copying one file between stores, or by the store that has both places: its bytes, and on a local disk its time."""
+"""Copying one file between stores, or by the store that has both places: its bytes, and on a local disk its time.
+Copies are compared with what was noted of them: their SHA-256, or the tag of the store.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote_to_bytes
 
-from deltacli.errors import StorageFailed
+from deltacli.arrow import compute as pc
+from deltacli.delta.paths import text_of
+from deltacli.engine.base import Engine
+from deltacli.errors import FileMissing, StorageFailed
+from deltacli.operations.quarantine.layout import NotedChecksums
+from deltacli.operations.recover.needed import NeededFiles, whole
+from deltacli.operations.recover.verify import Fault, Problem
+from deltacli.progress import Progress, weighed
 from deltacli.storage import Created, Creation, Storage
 from deltacli.storage.disk_faults import writing_faults
+from deltacli.typing import ArrowArray
 
 if TYPE_CHECKING:
     from deltacli.operations.table.handle import TableHandle
 
 _LARGEST_IN_MEMORY = 8 << 20
 _BYTES_AT_ONCE = 8 << 20
+_FILES_AT_ONCE = 10_000
 
 
 def copy_file(
@@ -106,3 +117,84 @@ def _local_root(storage: Storage) -> str | None:
     """Return the path of a local store, without links: those would lead outside of what contains two stores."""
     path = storage.uri.removeprefix("file://")
     return None if path == storage.uri else os.path.realpath(os.fsdecode(unquote_to_bytes(path)))
+
+
+class _Noted(NamedTuple):
+    row: int
+    path: str
+    size_bytes: int
+    sha256: bytes | None
+    tag: str | None
+
+
+class Compared(NamedTuple):
+    """The faults by the row of a file, and the number of those that nothing proves: nothing was noted of them, or the
+    object was written again since.
+    """
+
+    faults: dict[int, Fault]
+    unproven: int
+
+
+def compare_digests(
+    digests: NotedChecksums,
+    storage: Storage,
+    needed: NeededFiles,
+    sizes: ArrowArray,
+    sound: ArrowArray,
+    engine: Engine,
+    progress: Progress,
+) -> Compared:
+    """Compare the files of a mask with what was noted. `sizes` are their bytes in the store. Raises StorageFailed."""
+    rows = pc.indices_nonzero(sound)
+    paths = pc.take(whole(needed.files["path"]), rows)
+    noted = digests.of(paths)
+    found = pc.index_in(paths, value_set=whole(noted["path"]))
+    sha256, tag = (pc.take(whole(noted[name]), found) for name in ("sha256", "tag"))
+    columns = (rows, paths, pc.take(sizes, rows), sha256, tag)
+    faults, unproven = dict[int, Fault](), 0
+
+    def compare(file: _Noted) -> bool | None:
+        return _is_same(storage, file)
+
+    total = pc.sum(columns[2]).as_py() or 0
+    with weighed(progress, "comparing checksums", unit="files", total=len(rows), weight=total) as step:
+        for begin in range(0, len(rows), _FILES_AT_ONCE):
+            part = zip(*(column.slice(begin, _FILES_AT_ONCE).to_pylist() for column in columns), strict=True)
+            files = [_Noted(row, text_of(path), *known) for row, path, *known in part]
+            for file, same in zip(files, engine.run(compare, files), strict=True):
+                if same is None:
+                    unproven += 1
+                elif not same:
+                    faults[file.row] = (Problem.CHECKSUM, "other bytes than when it was copied")
+                step.advance(weight=file.size_bytes)
+    return Compared(faults, unproven)
+
+
+def _is_same(storage: Storage, file: _Noted) -> bool | None:
+    """Return whether a file has the noted bytes. None: nothing was noted, or its tag is another one, which need not
+    mean other bytes.
+    """
+    if file.sha256 is not None:
+        return sha256_of(storage, file.path, file.size_bytes) == file.sha256
+    if file.tag is None:
+        return None
+    try:
+        return storage.stat(file.path).tag == file.tag or None
+    except FileMissing:
+        return False
+
+
+def sha256_of(storage: Storage, path: str, size_bytes: int) -> bytes | None:
+    """Return the digest of a file, None where it is gone or has another size. Raises StorageFailed."""
+    import hashlib
+
+    digest, seen = hashlib.sha256(), 0
+    try:
+        for begin in range(0, max(size_bytes, 1), _BYTES_AT_ONCE):
+            data = storage.read_range(path, begin, _BYTES_AT_ONCE)
+            digest.update(data)
+            seen += len(data)
+    except FileMissing:
+        return None
+    return digest.digest() if seen == size_bytes else None
