@@ -324,11 +324,6 @@ class Cause(NamedTuple):
     first: tuple[tuple[str, str], ...] = ()
     """The first tables, each with the advice for it."""
 
-    @property
-    def sentence(self) -> str:
-        """Return the cause with its table, or with the number of its tables."""
-        return self.sentence_by(self.tables[0])
-
     def sentence_by(self, name: str) -> str:
         """Return the cause with its table by this name, or with the number of its tables."""
         kind, found, rest = self.what.partition(" findings: ")

@@ -133,3 +133,21 @@ def _names_schema(grants: Sequence[Grant], schema: SharedSchema) -> bool:
 
 def _same(one: str, other: str) -> bool:
     return one.casefold() == other.casefold()
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is wrong with a profile or with what is shared. A warning keeps nobody from connecting or reading."""
+
+    code: str
+    message: str
+    is_error: bool = True
+
+    @property
+    def severity(self) -> str:
+        """The severity by its name."""
+        return "error" if self.is_error else "warning"
+
+    def as_json(self) -> dict[str, str]:
+        """Return the problem for documents."""
+        return {"code": self.code, "severity": self.severity, "message": self.message}

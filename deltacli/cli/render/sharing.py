@@ -21,10 +21,11 @@ from deltacli.units import format_age, format_moment, format_size, format_timest
 if TYPE_CHECKING:
     from deltacli.cli.render.terminal.console import Canvas
     from deltacli.sharing.client.listing import ListedEntry
-    from deltacli.sharing.configuration.profiles import Problem, Profile
+    from deltacli.sharing.configuration.profiles import Profile
     from deltacli.sharing.configuration.recipient_changes import CreatedToken
     from deltacli.sharing.configuration.recipients import Recipient, TokenRecord
-    from deltacli.sharing.configuration.share_check import CheckProblem, CheckReport
+    from deltacli.sharing.configuration.share_check import CheckReport
+    from deltacli.sharing.model import Problem
     from deltacli.sharing.pulling.pull import PullResult
     from deltacli.sharing.pulling.row_pull import WrittenRows
     from deltacli.sharing.signing.keys import ServerKey, ServerKeys
@@ -159,7 +160,7 @@ def _item(key: ServerKey, keys: ServerKeys, now_ms: int) -> dict[str, Json]:
 
 def profile_result(profile: Profile, problems: Sequence[Problem], now_ms: int) -> Listing[JsonObject]:
     """Return a profile and its problems. CSV has a line for each problem."""
-    items = [{"code": one.code, "severity": _severity(one), "message": one.message} for one in problems]
+    items = [problem.as_json() for problem in problems]
     fields = share_fields("share-profile") | profile.as_json()
     content = profile.as_json()
     last = {"type": "share-profile", "credentialsType": content.pop("type"), **content}
@@ -196,11 +197,7 @@ def _sections(profile: Profile, now_ms: int) -> list[Section]:
 def _problem_sections(problems: Sequence[Problem]) -> list[Section]:
     if not problems:
         return []
-    return [Section("problems", [f"{_severity(one)}: {one.message}" for one in problems], Style.PROBLEM)]
-
-
-def _severity(problem: Problem) -> str:
-    return "error" if problem.is_error else "warning"
+    return [Section("problems", [f"{one.severity}: {one.message}" for one in problems], Style.PROBLEM)]
 
 
 def listing_result(profile: str, entries: Sequence[ListedEntry]) -> Listing[JsonObject]:
@@ -360,7 +357,7 @@ def _check_sections(report: CheckReport) -> list[Section]:
     ]
 
 
-def _texts(problems: Iterable[CheckProblem]) -> list[str]:
+def _texts(problems: Iterable[Problem]) -> list[str]:
     """Return a line for each problem, of those with one code only the first ones."""
     by_code: dict[str, list[str]] = {}
     for problem in problems:

@@ -24,8 +24,9 @@ from deltacli.sharing.client.listing import (
     list_shares,
     list_tables,
 )
-from deltacli.sharing.client.table_requests import Point, TableRequests
+from deltacli.sharing.client.table_requests import TableRequests
 from deltacli.sharing.client.tables.share_storage import ShareStorage, open_profile
+from deltacli.sharing.protocol.parameters import Point
 from deltacli.storage.retry import Retry
 
 if TYPE_CHECKING:

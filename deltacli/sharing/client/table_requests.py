@@ -16,6 +16,7 @@ from deltacli.sharing.client.faults import AnswerBroken, invalid, too_much
 from deltacli.sharing.client.transport import Reply, Request, Transport
 from deltacli.sharing.protocol import capabilities as wire
 from deltacli.sharing.protocol.capabilities import ResponseFormat
+from deltacli.sharing.protocol.parameters import NEWEST_POINT, Point
 from deltacli.storage.retry import BODY_ATTEMPTS
 from deltacli.typing import Json
 from deltacli.units import format_timestamp
@@ -26,25 +27,6 @@ BOTH_FORMATS = (ResponseFormat.DELTA, ResponseFormat.PARQUET)
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
-    """A version by its number or as the newest one at a time; neither: the newest one."""
-
-    version: int | None = None
-    timestamp_ms: int | None = None
-
-    @property
-    def is_newest(self) -> bool:
-        """Return True where no version was chosen."""
-        return self.version is None and self.timestamp_ms is None
-
-    def fields(self, version: str = "version", timestamp: str = "timestamp") -> dict[str, str | int]:
-        """Return the parameters of a request."""
-        if self.version is not None:
-            return {version: self.version}
-        return {} if self.timestamp_ms is None else {timestamp: format_timestamp(self.timestamp_ms)}
-
-
-@dataclass(frozen=True, slots=True)
 class Query:
     """What to ask for. Hints and the limit let the server leave out files without a matching row.
 
@@ -52,7 +34,7 @@ class Query:
     page; None: what the server sends.
     """
 
-    point: Point = Point()
+    point: Point = NEWEST_POINT
     formats: tuple[ResponseFormat, ...] = BOTH_FORMATS
     json_hint: str | None = None
     limit: int | None = None
@@ -85,7 +67,7 @@ class ChangeQuery:
     """A range of versions of a change data feed, both ends included; without an end up to the newest version."""
 
     start: Point
-    end: Point = Point()
+    end: Point = NEWEST_POINT
     formats: tuple[ResponseFormat, ...] = BOTH_FORMATS
     max_files: int | None = None
 
@@ -135,7 +117,7 @@ class TableRequests:
         query = {} if starting_ms is None else {"startingTimestamp": format_timestamp(starting_ms)}
         return self.transport.ask(Request("GET", f"{self._path}/version", query), read_version)
 
-    def metadata(self, point: Point = Point(), formats: tuple[ResponseFormat, ...] = BOTH_FORMATS) -> AnswerHead:
+    def metadata(self, point: Point = NEWEST_POINT, formats: tuple[ResponseFormat, ...] = BOTH_FORMATS) -> AnswerHead:
         """Return protocol and metadata of a version."""
 
         def read(reply: Reply) -> AnswerHead:

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from deltacli.documents import dumps
@@ -17,6 +16,7 @@ from deltacli.hints import command
 from deltacli.loopback import is_loopback
 from deltacli.sharing.configuration.bearer_tokens import has_token_form, is_intact
 from deltacli.sharing.configuration.private_files import others_may_read, write_private
+from deltacli.sharing.model import Problem
 from deltacli.typing import Json
 from deltacli.units import DAY_MS, EPOCH, format_age, format_timestamp
 
@@ -27,14 +27,6 @@ _MOST_BYTES = 1024 * 1024
 _VERSIONS = (1, 2)
 _SECRETS = frozenset({"bearerToken", "clientSecret", "password", "privateKey"})
 _TYPES_V2 = ("bearer_token", "oauth_client_credentials", "oauth_jwt_bearer_private_key_jwt", "basic")
-
-
-class Problem(NamedTuple):
-    """What is wrong with a profile. A warning does not keep clients from connecting."""
-
-    code: str
-    message: str
-    is_error: bool = True
 
 
 @dataclass(frozen=True)

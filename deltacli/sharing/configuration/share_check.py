@@ -16,7 +16,7 @@ from deltacli.progress import SILENT, Progress
 from deltacli.sharing.configuration.private_files import others_may_read
 from deltacli.sharing.configuration.recipients import Recipients, TokenState, spelled
 from deltacli.sharing.configuration.settings import Configuration, Settings
-from deltacli.sharing.model import SharedTable
+from deltacli.sharing.model import Problem, SharedTable
 from deltacli.sharing.protocol.capabilities import ReadingNeeds
 from deltacli.sharing.signing.choose import Proxy, choose_access
 from deltacli.sharing.tables.shared_snapshot import unavailable_files
@@ -91,19 +91,6 @@ _CHANGE_FEED = "delta.enableChangeDataFeed"
 
 
 @dataclass(frozen=True)
-class CheckProblem:
-    """What is wrong. An error keeps recipients from reading something that is shared; a warning does not."""
-
-    code: str
-    message: str
-    is_error: bool = True
-
-    def as_json(self) -> dict[str, str]:
-        """Return the problem for documents."""
-        return {"code": self.code, "severity": "error" if self.is_error else "warning", "message": self.message}
-
-
-@dataclass(frozen=True)
 class TableReport:
     """A shared table as it was found. Without a version it could not be opened."""
 
@@ -112,7 +99,7 @@ class TableReport:
     version: int | None = None
     needs: ReadingNeeds = _NOTHING_NEEDED
     clients: tuple[_ClientAccess, ...] = ()
-    problems: tuple[CheckProblem, ...] = ()
+    problems: tuple[Problem, ...] = ()
 
     @property
     def is_readable(self) -> bool:
@@ -142,12 +129,12 @@ class CheckReport:
 
     configuration: Configuration
     tables: tuple[TableReport, ...]
-    problems: tuple[CheckProblem, ...] = ()
+    problems: tuple[Problem, ...] = ()
     recipients: Recipients | None = field(default=None, repr=False)
     has_files: bool = True
 
     @property
-    def all_problems(self) -> tuple[CheckProblem, ...]:
+    def all_problems(self) -> tuple[Problem, ...]:
         """Return the problems of the configuration, then those of tables."""
         return (*self.problems, *(problem for report in self.tables for problem in report.problems))
 
@@ -211,7 +198,7 @@ def check_table(
         message = f"{table.full_name} cannot be read: {without_secrets(fault.message)}"
         if row_of(str(fault.code)).steps and (line := recover_command(without_secrets(table.location))):
             message += f"; {line} shows what can be done"
-        return TableReport(table, place, problems=(CheckProblem(fault.code, message),))
+        return TableReport(table, place, problems=(Problem(fault.code, message),))
     clients = tuple(_access_of(client, needs.features, needs.not_in_parquet) for client in _CLIENTS)
     problems = (*gates, *missing, *_client_problems(table, needs, clients))
     return TableReport(table, place, snapshot.version, needs, clients, problems)
@@ -223,25 +210,25 @@ def _tables_of(configuration: Configuration) -> Iterator[SharedTable]:
             yield from schema.tables
 
 
-def _gate_problems(table: SharedTable, snapshot: SharedSnapshot, storage: Storage) -> Iterator[CheckProblem]:
+def _gate_problems(table: SharedTable, snapshot: SharedSnapshot, storage: Storage) -> Iterator[Problem]:
     """Yield what is wrong with `startVersion` and `historyShared`."""
     name = table.full_name
     if table.start_version > snapshot.version:
         message = f"startVersion {table.start_version} of {name} is above its newest version, {snapshot.version}"
-        yield CheckProblem("share.start-version", message)
+        yield Problem("share.start-version", message)
         return
     if not table.history_shared:
         return
     missing = _missing_versions(table, snapshot.version, storage)
     if missing:
         message = f"the history of {name} is shared, but its log can no longer rebuild {_versions(missing)}"
-        yield CheckProblem("share.history-gone", message, is_error=False)
+        yield Problem("share.history-gone", message, is_error=False)
     if not snapshot.config.is_on(_CHANGE_FEED):
         message = f"the history of {name} is shared without a change data feed, which changes and streams need"
-        yield CheckProblem("share.no-change-feed", message, is_error=False)
+        yield Problem("share.no-change-feed", message, is_error=False)
 
 
-def _file_problems(table: SharedTable, snapshot: SharedSnapshot, storage: Storage) -> Iterator[CheckProblem]:
+def _file_problems(table: SharedTable, snapshot: SharedSnapshot, storage: Storage) -> Iterator[Problem]:
     """Yield an error for files of the newest version that recipients cannot get."""
     found = unavailable_files(snapshot.files, storage)
     if found:
@@ -250,7 +237,7 @@ def _file_problems(table: SharedTable, snapshot: SharedSnapshot, storage: Storag
         message = f"{plural(count, 'file')} of {table.full_name} cannot be read by recipients: {reasons}"
         if line := recover_command(without_secrets(table.location)):
             message += f"; {line} shows what can come back"
-        yield CheckProblem("share.files", message)
+        yield Problem("share.files", message)
 
 
 def _missing_versions(table: SharedTable, newest: int, storage: Storage) -> list[int]:
@@ -264,37 +251,33 @@ def _versions(versions: Sequence[int]) -> str:
     return f"{'version' if len(versions) == 1 else 'versions'} {format_ranges(versions)}"
 
 
-def _client_problems(
-    table: SharedTable, needs: ReadingNeeds, clients: Iterable[_ClientAccess]
-) -> Iterator[CheckProblem]:
+def _client_problems(table: SharedTable, needs: ReadingNeeds, clients: Iterable[_ClientAccess]) -> Iterator[Problem]:
     """Yield an error where no known client reads the table, a warning where some do not."""
     excluded = [client.name for client in clients if not client.reads]
     if not excluded:
         return
     used = ", ".join(needs.features or needs.not_in_parquet)
     if len(excluded) == len(_CLIENTS):
-        yield CheckProblem("share.no-client", f"no known client reads {table.full_name}, which uses {used}")
+        yield Problem("share.no-client", f"no known client reads {table.full_name}, which uses {used}")
         return
     message = f"{table.full_name} uses {used}, which {', '.join(excluded)} cannot read"
-    yield CheckProblem("share.client", message, is_error=False)
+    yield Problem("share.client", message, is_error=False)
 
 
-def _configuration_problems(configuration: Configuration) -> Iterator[CheckProblem]:
+def _configuration_problems(configuration: Configuration) -> Iterator[Problem]:
     for refusal in refusals_to_start(configuration.settings, is_authenticated=configuration.is_authenticated):
-        yield CheckProblem(refusal.code, f"the server does not start: {refusal.message}")
+        yield Problem(refusal.code, f"the server does not start: {refusal.message}")
     for note in configuration.notes:
-        yield CheckProblem("share.note", note, is_error=False)
+        yield Problem("share.note", note, is_error=False)
     tls = configuration.settings.tls
     for file in (tls.certificate_file, tls.key_file, tls.password_file) if tls else ():
         if file is not None and not file.is_file():
-            yield CheckProblem("share.certificate", f"{file} of ssl is not a file")
+            yield Problem("share.certificate", f"{file} of ssl is not a file")
     if not any(share.schemas for share in configuration.catalog.shares):
-        yield CheckProblem("share.nothing-shared", f"{configuration.path} shares no table", is_error=False)
+        yield Problem("share.nothing-shared", f"{configuration.path} shares no table", is_error=False)
 
 
-def _recipient_problems(
-    configuration: Configuration, recipients: Recipients | None, now_ms: int
-) -> Iterator[CheckProblem]:
+def _recipient_problems(configuration: Configuration, recipients: Recipients | None, now_ms: int) -> Iterator[Problem]:
     """Yield grants of what is not shared, recipients without a valid token, and a file that others can read."""
     file = configuration.recipients_file
     if recipients is None:
@@ -303,21 +286,21 @@ def _recipient_problems(
                 f"the file of recipients {file} does not exist here, so recipients were not checked; the server does "
                 f"not start without it, and {command('share recipient add', 'NAME')} creates it"
             )
-            yield CheckProblem("share.recipients", message, is_error=False)
+            yield Problem("share.recipients", message, is_error=False)
         return
     if file is not None and others_may_read(file):
         message = f"other users of this machine can read {file}, which has the hashes of tokens"
-        yield CheckProblem("share.permissions", message, is_error=False)
+        yield Problem("share.permissions", message, is_error=False)
     named = _grantable(configuration)
     for recipient in recipients.items:
         for grant in recipient.grants:
             if spelled(grant).casefold() not in named:
                 message = f"the recipient {recipient.name} has a grant of {spelled(grant)}, which is not shared"
-                yield CheckProblem("share.grant", message, is_error=False)
+                yield Problem("share.grant", message, is_error=False)
         states = [token.state(now_ms) for token in recipient.tokens]
         if TokenState.ACTIVE not in states:
             has = plural(len(states), "token") + ", all expired or not yet valid" if states else "no token"
-            yield CheckProblem("share.no-token", f"the recipient {recipient.name} has {has}", is_error=False)
+            yield Problem("share.no-token", f"the recipient {recipient.name} has {has}", is_error=False)
 
 
 def _grantable(configuration: Configuration) -> Mapping[str, None]:

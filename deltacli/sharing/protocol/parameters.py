@@ -20,7 +20,7 @@ import orjson
 from deltacli.delta.encoding.ndjson import is_nested_deeply
 from deltacli.sharing.protocol.wire_errors import WireError, invalid, malformed
 from deltacli.typing import JsonObject
-from deltacli.units import EPOCH
+from deltacli.units import EPOCH, format_timestamp
 
 MOST_RESULTS = 500
 _LONGEST_NAME = 255
@@ -71,8 +71,8 @@ class ListRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class VersionChoice:
-    """A version, by number or as the newest one committed at or before a time; neither: the newest one."""
+class Point:
+    """A version by its number or as the newest one committed at or before a time; neither: the newest one."""
 
     version: int | None = None
     timestamp_ms: int | None = None
@@ -81,6 +81,15 @@ class VersionChoice:
     def is_newest(self) -> bool:
         """Return True where no version was chosen."""
         return self.version is None and self.timestamp_ms is None
+
+    def fields(self, version: str = "version", timestamp: str = "timestamp") -> dict[str, str | int]:
+        """Return the parameters of a request."""
+        if self.version is not None:
+            return {version: self.version}
+        return {} if self.timestamp_ms is None else {timestamp: format_timestamp(self.timestamp_ms)}
+
+
+NEWEST_POINT = Point()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +109,7 @@ class PagedRequest:
 class QueryRequest(PagedRequest):
     """The body of a query."""
 
-    choice: VersionChoice = VersionChoice()
+    choice: Point = NEWEST_POINT
     starting_version: int | None = None
     ending_version: int | None = None
     sql_hints: tuple[str, ...] = ()
@@ -115,8 +124,8 @@ class QueryRequest(PagedRequest):
 class ChangesRequest(PagedRequest):
     """The range of a change data feed."""
 
-    start: VersionChoice
-    end: VersionChoice
+    start: Point
+    end: Point
     include_historical_metadata: bool = False
     include_historical_protocol: bool = False
 
@@ -129,14 +138,12 @@ def parse_list(parameters: Mapping[str, str]) -> ListRequest:
     return ListRequest(MOST_RESULTS if most is None else most, parameters.get("pageToken") or None)
 
 
-def parse_choice(
-    parameters: Mapping[str, Any], version: str = "version", timestamp: str = "timestamp"
-) -> VersionChoice:
+def parse_choice(parameters: Mapping[str, Any], version: str = "version", timestamp: str = "timestamp") -> Point:
     """Return the version that two parameters choose. Raises WireError where both are given."""
     number, moment = _number(parameters, version, _INT64), _moment(parameters, timestamp)
     if number is not None and moment is not None:
         raise invalid(f"{version} and {timestamp} exclude each other")
-    return VersionChoice(number, moment)
+    return Point(number, moment)
 
 
 def parse_changes(parameters: Mapping[str, str]) -> ChangesRequest:

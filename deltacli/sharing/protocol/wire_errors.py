@@ -34,14 +34,10 @@ class ErrorCode(StrEnum):
 class WireError(Exception):
     """An answer other than 200. The message is for the client: it contains no location and no secret."""
 
-    def __init__(
-        self, status: int, code: str, message: str, *, headers: Mapping[str, str] | None = None, detail: str = ""
-    ) -> None:
+    def __init__(self, status: int, code: str, message: str, *, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(message)
         self.status, self.code, self.message = status, code, message
         self.headers: dict[str, str] = dict(headers or {})
-        self.detail = detail
-        """What the log of the server gets besides."""
 
     def body(self) -> bytes:
         """Return the body of the answer, in ASCII."""
@@ -84,7 +80,7 @@ def of_fault(fault: DeltacliError, table: str) -> WireError:
     match fault:
         case VersionAbsent():
             text = f"the log of the table {table} no longer reaches back to this version or time"
-            return WireError(400, ErrorCode.INVALID, text, detail=fault.message)
+            return WireError(400, ErrorCode.INVALID, text)
         case NotATable() | FileMissing():
             status, code, message = 400, ErrorCode.MISSING, "has no data at its location"
         case PathExternal():
@@ -94,4 +90,4 @@ def of_fault(fault: DeltacliError, table: str) -> WireError:
         case _:
             status, code, message = 400, ErrorCode.UNSUPPORTED, "cannot be read"
     text = f"the table {table} {message} ({fault.code}); its provider has to correct this"
-    return WireError(status, code, text, detail=fault.message)
+    return WireError(status, code, text)

@@ -23,9 +23,10 @@ from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.version import Snapshot
 from deltacli.progress import SILENT, Progress
 from deltacli.sharing.client.faults import FilesMovedOn, PullRefused
-from deltacli.sharing.client.table_requests import Point, Query
+from deltacli.sharing.client.table_requests import Query
 from deltacli.sharing.client.tables.share_storage import ShareStorage
 from deltacli.sharing.protocol.capabilities import ResponseFormat
+from deltacli.sharing.protocol.parameters import NEWEST_POINT, Point
 from deltacli.sharing.pulling.difference import (
     NO_FILES,
     Difference,
@@ -53,7 +54,6 @@ from deltacli.typing import Json
 OPERATION = "SHARE PULL"
 FORMATS = (ResponseFormat.DELTA,)
 """Ids of files depend on the format, so every pull asks for the same one. A server without it answers in the other."""
-_NEWEST = Point()
 _MOST_LISTINGS = 3
 
 
@@ -65,7 +65,7 @@ class PullRequest:
     """
 
     directory: str
-    point: Point = _NEWEST
+    point: Point = NEWEST_POINT
     resumes: bool = False
     dry_run: bool = False
     decodes: bool = False

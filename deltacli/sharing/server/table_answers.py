@@ -17,7 +17,7 @@ from deltacli.sharing.model import SharedTable
 from deltacli.sharing.protocol import capabilities as wire
 from deltacli.sharing.protocol.capabilities import Capabilities, ResponseFormat
 from deltacli.sharing.protocol.lines import IdHash, LineStyle, metadata_line, protocol_line
-from deltacli.sharing.protocol.parameters import QueryRequest, VersionChoice
+from deltacli.sharing.protocol.parameters import Point, QueryRequest
 from deltacli.sharing.protocol.wire_errors import invalid
 from deltacli.sharing.server.pages import (
     ROWS_A_STEP,
@@ -112,7 +112,7 @@ class TableAnswers:
             return {_VERSION_HEADER: str(self.snapshots.newest_version(table))}
         return {_VERSION_HEADER: str(first_readable_since(self.snapshots, table, starting_ms))}
 
-    def metadata(self, table: SharedTable, choice: VersionChoice, wishes: Wishes) -> Answer:
+    def metadata(self, table: SharedTable, choice: Point, wishes: Wishes) -> Answer:
         """Return protocol and metadata of a version."""
         snapshot = self.snapshots.at(table, choose_version(self.snapshots, table, choice))
         form = snapshot.needs.choose(wishes.capabilities, table.full_name)

@@ -161,10 +161,6 @@ class SharedSnapshots:
             listed.listing.newest_version if listed is not None and is_fresh and not listed.listing.is_empty else None
         )
 
-    def newest(self, table: SharedTable) -> SharedSnapshot:
-        """Return the newest version of a table."""
-        return self.at(table, self.newest_version(table))
-
     def at(self, table: SharedTable, version: int) -> SharedSnapshot:
         """Return a version of a table. Raises VersionAbsent."""
         key = place_of(table), version

@@ -10,7 +10,7 @@ from deltacli.errors import VersionAbsent
 from deltacli.operations.table.api_arguments import VersionTime
 from deltacli.operations.table.time_travel import committed_at, find_range, version_at
 from deltacli.sharing.model import SharedTable
-from deltacli.sharing.protocol.parameters import VersionChoice
+from deltacli.sharing.protocol.parameters import Point
 from deltacli.sharing.protocol.wire_errors import invalid, unsupported
 from deltacli.sharing.tables.shared_snapshot import SharedSnapshot
 from deltacli.sharing.tables.snapshots import SharedSnapshots, WholeLog
@@ -24,7 +24,7 @@ def require_history(table: SharedTable, what: str) -> None:
         raise unsupported(f"{what} needs the history of the table {table.full_name}, which is not shared")
 
 
-def choose_version(snapshots: SharedSnapshots, table: SharedTable, choice: VersionChoice) -> int:
+def choose_version(snapshots: SharedSnapshots, table: SharedTable, choice: Point) -> int:
     """Return the chosen version, or the newest one. Raises WireError where the recipient may not read it."""
     newest = snapshots.newest_version(table)
     if choice.is_newest:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from deltacli import open_table
-from deltacli.sharing.client.table_requests import Point
+from deltacli.sharing.protocol.parameters import Point
 from deltacli.sharing.pulling.pull import Pull, PullRequest, PullResult
 from tests.sharing.client.serving import Proxy
 from tests.support.actions import commit_info

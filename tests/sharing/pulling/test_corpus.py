@@ -15,7 +15,7 @@ from deltacli.api.table import Table
 from deltacli.delta.rules.framework.base import Severity
 from deltacli.errors import DeltacliError
 from deltacli.operations.table.find_log import list_log
-from deltacli.sharing.client.table_requests import Point
+from deltacli.sharing.protocol.parameters import Point
 from deltacli.sharing.pulling.pull import Pull, PullRequest
 from tests.sharing.client.serving import Proxy, proxied
 from tests.sharing.client.test_corpus import OTHER_SIZE, shared_corpus

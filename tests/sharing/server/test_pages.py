@@ -127,11 +127,11 @@ def test_a_feed_is_paged_with_its_metadata_before_the_files_it_concerns(served: 
 
 def test_snapshots_are_kept_up_to_a_limit(tmp_path: Path) -> None:
     tables = [shared(TableBuilder().commits(3).write(tmp_path / name), name) for name in ("a", "b", "c")]
-    size = SharedSnapshots().newest(tables[0]).size_bytes
+    size = SharedSnapshots().at(tables[0], 2).size_bytes
     snapshots = SharedSnapshots(max_bytes=2 * size + size // 2)
 
     for table in (tables[0], tables[1], tables[0], tables[2], tables[0]):
-        snapshots.newest(table)
+        snapshots.at(table, snapshots.newest_version(table))
 
     assert (3, 2) == (snapshots.use.rebuilt, snapshots.use.hits)
     assert snapshots.use.size_bytes == 2 * size

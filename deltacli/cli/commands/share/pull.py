@@ -154,7 +154,7 @@ def _pull_table(
     run: Run, table: str, to: str, *, version: int | None, at_ms: int | None, resume: bool, dry_run: bool, decodes: bool
 ) -> None:
     from deltacli.cli.render.sharing import pull_outcome
-    from deltacli.sharing.client.table_requests import Point
+    from deltacli.sharing.protocol.parameters import Point
     from deltacli.sharing.pulling.pull import Pull, PullRequest
 
     if "://" in to or to == "-" or not to:

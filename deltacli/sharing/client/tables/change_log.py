@@ -17,7 +17,7 @@ from deltacli.delta.log.commit_lines import Action
 from deltacli.progress import SILENT, Progress
 from deltacli.sharing.client.answers import ActionLine, AnswerHead
 from deltacli.sharing.client.faults import invalid, too_much
-from deltacli.sharing.client.table_requests import ChangeQuery, Pages, Point, Query, TableRequests
+from deltacli.sharing.client.table_requests import ChangeQuery, Pages, Query, TableRequests
 from deltacli.sharing.client.tables.shared_files import StoredUrls, read_file
 from deltacli.sharing.client.tables.shared_version import (
     NOT_FILES,
@@ -29,6 +29,7 @@ from deltacli.sharing.client.tables.shared_version import (
     urls_again,
 )
 from deltacli.sharing.protocol.capabilities import ResponseFormat
+from deltacli.sharing.protocol.parameters import Point
 from deltacli.storage.disk_faults import writing_faults
 
 _BUFFERED_BYTES = 1 << 20

@@ -35,7 +35,7 @@ from deltacli.sharing.client.addresses import ShareAddress, parse_address
 from deltacli.sharing.client.credentials import credentials_of, require_usable
 from deltacli.sharing.client.faults import read_only
 from deltacli.sharing.client.guards import DEFAULTS, AnswerLimits
-from deltacli.sharing.client.table_requests import NEWEST, Point, Query, TableRequests
+from deltacli.sharing.client.table_requests import NEWEST, Query, TableRequests
 from deltacli.sharing.client.tables.change_log import read_changes, read_commits
 from deltacli.sharing.client.tables.downloads import GuardedReader, RangeReader
 from deltacli.sharing.client.tables.shared_files import FileUrl
@@ -43,6 +43,7 @@ from deltacli.sharing.client.tables.shared_version import LogFileBytes, SharedLo
 from deltacli.sharing.client.transport import Transport
 from deltacli.sharing.configuration.profiles import read_profile
 from deltacli.sharing.hints.limits import LONGEST_SENT, MOST_VALUES_SENT
+from deltacli.sharing.protocol.parameters import Point
 from deltacli.storage.base import PARALLEL_READS, Capabilities, FileStat, PathKind, ShouldDescend, WalkEntry
 from deltacli.storage.objects.contents import ObjectReader
 from deltacli.storage.read_only import ReadOnlyFiles

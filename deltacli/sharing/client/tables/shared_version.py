@@ -27,9 +27,10 @@ from deltacli.errors import Unreadable
 from deltacli.progress import SILENT, Progress
 from deltacli.sharing.client.answers import ActionLine, AnswerHead, LineGroup
 from deltacli.sharing.client.faults import FilesMovedOn, RequestRefused, invalid, too_much
-from deltacli.sharing.client.table_requests import Pages, Point, Query, TableRequests
+from deltacli.sharing.client.table_requests import Pages, Query, TableRequests
 from deltacli.sharing.client.tables.file_columns import LEAST_BYTES, read_files
 from deltacli.sharing.client.tables.shared_files import FileUrl, SharedFile, StoredUrls, read_file
+from deltacli.sharing.protocol.parameters import Point
 from deltacli.storage.disk_faults import writing_faults
 from deltacli.work.checkpoints.writing import Encoding, FileEncoder
 
@@ -197,7 +198,7 @@ _COMMIT = b'{"commitInfo":{}}\n'
 
 @dataclass
 class SharedVersion(RenewedLog):
-    """A version whose files were listed. `is_partial`: hints or a limit let the server leave out files."""
+    """A version whose files were listed."""
 
     query: Query
     head: AnswerHead
@@ -209,11 +210,6 @@ class SharedVersion(RenewedLog):
     def version(self) -> int:
         """The number of the version."""
         return self.head.version
-
-    @property
-    def is_partial(self) -> bool:
-        """Return True where the server may have left out files."""
-        return self.query.json_hint is not None or self.query.limit is not None
 
     @cached_property
     def log_files(self) -> Mapping[str, LogFileBytes]:
