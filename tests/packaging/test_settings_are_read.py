@@ -58,6 +58,8 @@ def _code(root: Path = ROOT) -> Code:
                     found.names[name].add(place)
                 case ast.Call(func=ast.Attribute(ast.Name("settings"), "get"), args=[ast.Constant(value=str(key)), *_]):
                     found.keys.add(key)
+                case ast.Call(func=ast.Name("configured"), args=[_, ast.Attribute(attr=variable), *_]):
+                    found.keys.add(variable.lower())
     return found
 
 

@@ -130,7 +130,7 @@ def configured(choices: type[Any], variable: Variable, settings: Mapping[str, To
     """Return the choice of the environment, else that of the configuration, whose key is called like the variable; None
     for neither. Raises UsageError.
     """
-    key = variable.removeprefix("DELTACLI_").lower()
+    key = variable.name.lower()
     return one_of(choices, variable.read(), variable) or one_of(choices, settings.get(key), f"{key} {configuration}")
 
 
