@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, unquote_to_bytes
 
 from deltacli.arrow import compute as pc
@@ -25,16 +25,6 @@ _NOT_IN_TABLE = r"^(\.\.(/|$)|_delta_log(/|$)|$)"
 _HIDDEN = pattern(r"(?:^|/)[._](?:[^/=]*/|[^/]*\Z)")
 
 
-class Located(NamedTuple):
-    """Where paths of the log point. `keys`: path relative to the table, decoded, as bytes; null if it is outside, or if
-    other rules report it (empty, leaving the table by `..`, inside the log). `outside`: rows of absolute paths that
-    point elsewhere.
-    """
-
-    keys: pyarrow.Array
-    outside: list[int]
-
-
 def are_absolute(paths: pyarrow.Array) -> pyarrow.Array:
     """Return which paths have a scheme or begin with `/`."""
     import pyarrow as pa
@@ -44,9 +34,12 @@ def are_absolute(paths: pyarrow.Array) -> pyarrow.Array:
     return pc.match_substring_regex(paths, _ABSOLUTE)
 
 
-def locate(paths: pyarrow.Array, uri: str) -> Located:
-    """Find the files below the table at `uri` that raw paths of the log name. Dots that appear only after decoding are
-    resolved as in a file system.
+def locate(paths: pyarrow.Array, uri: str) -> tuple[pyarrow.Array, list[int]]:
+    """Return where raw paths of the log point: keys, paths relative to the table at `uri`, decoded, as bytes, and the
+    rows of absolute paths that point elsewhere.
+
+    A key is null outside of the table, and where other rules report the path (empty, leaving the table by `..`, inside
+    the log). Dots that appear only after decoding are resolved as in a file system.
     """
     import pyarrow as pa
 
@@ -60,9 +53,9 @@ def locate(paths: pyarrow.Array, uri: str) -> Located:
         outside = [row for row, key in zip(rows, inside, strict=True) if key is None]
         keys = pc.replace_with_mask(keys, absolute, pa.array(inside, pa.binary()))
     if not any(pc.any(pc.starts_with(keys, start)).as_py() for start in ("..", LOG_DIRECTORY)) and not _has_empty(keys):
-        return Located(keys, outside)
+        return keys, outside
     elsewhere = pc.match_substring_regex(keys, _NOT_IN_TABLE)
-    return Located(pc.if_else(elsewhere, pa.scalar(None, pa.binary()), keys), outside)
+    return pc.if_else(elsewhere, pa.scalar(None, pa.binary()), keys), outside
 
 
 def _may_have_scheme(paths: ArrowArray) -> bool:
@@ -79,7 +72,7 @@ def locate_all(paths: Iterable[object], uri: str) -> list[str | None]:
     import pyarrow as pa
 
     texts = [path if isinstance(path, str) and has_bytes(path) else None for path in paths]
-    keys: list[bytes | None] = locate(pa.array(texts, pa.string()), uri).keys.to_pylist()
+    keys: list[bytes | None] = locate(pa.array(texts, pa.string()), uri)[0].to_pylist()
     return [None if key is None else text_of(key) for key in keys]
 
 

@@ -20,7 +20,7 @@ from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
 from deltacli.delta.log.replay import file_key
 from deltacli.delta.log.segment import CommitTime, LogFile, file_times
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.property_values import is_true
 from deltacli.delta.schema.allowed_widenings import canonical_name, is_allowed_change, was_allowed_in_preview
 from deltacli.delta.schema.column_differences import by_physical_name, differences, schema_id

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.sharing.hints.file_selection import Hints, select_files
 from fuzz.mutate import JSON_TOKENS
 from tests.delta.predicate.support import adds_of, config_of, schema_of

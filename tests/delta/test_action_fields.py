@@ -12,7 +12,7 @@ FIELDS["add"]["newField"] = Field(FieldType.LONG)  # before anything is derived
 from deltacli.delta.checkpoint.comparison import comparable, compare
 from deltacli.delta.checkpoint.content import Columns, checkpoint_schema
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.rules.checkpoints.columns import _known_columns
 from deltacli.delta.rules.log.commit_lines import faults_of, unknown_fields
 from deltacli.delta.rules.log.compactions import _ADD_FIELDS

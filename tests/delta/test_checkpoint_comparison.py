@@ -19,7 +19,7 @@ from deltacli.delta.checkpoint.comparison import (
     parsed_record_differences,
 )
 from deltacli.delta.log.file_actions import action_schemas
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration
 
 VECTOR = {"storageType": "u", "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^", "offset": 4, "sizeInBytes": 40}
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.schema.types import PrimitiveType, StructField, StructType
 from deltacli.delta.stats.collect import StatisticsCollector
 

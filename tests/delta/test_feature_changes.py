@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from deltacli.delta.log.state import read_protocol
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration, read_protocol
 from deltacli.delta.protocol.feature_changes import FeaturesPlan, plan_features, show_features
 from deltacli.delta.protocol.features import FEATURES, FeatureKind
 from deltacli.delta.protocol.protocol_action import require_committable, require_readable

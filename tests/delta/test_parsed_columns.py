@@ -12,8 +12,7 @@ import pyarrow as pa
 import pytest
 
 from deltacli.delta.checkpoint.parsed import parse_partition_values, parse_statistics, partition_type, stats_type
-from deltacli.delta.log.state import Metadata
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import Metadata, TableConfiguration
 from deltacli.delta.protocol.protocol_action import Protocol
 from deltacli.delta.schema.types import parse_schema
 

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from deltacli.delta.log.state import read_metadata, read_protocol
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration, read_metadata, read_protocol
 from deltacli.delta.protocol.property_changes import PropertiesPlan, pairs_of, plan_set, plan_unset
 from deltacli.delta.schema.types import parse_schema
 from deltacli.errors import DeltacliError, Refused, UsageError

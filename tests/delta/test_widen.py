@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.schema.kinds import decimal_parts
 from deltacli.delta.schema.widening_plan import plan_widening
 from deltacli.errors import Unreadable, UsageError

@@ -15,7 +15,7 @@ from deltacli.api.table import open_table
 from deltacli.clock import fixed_clock
 from deltacli.delta.checkpoint.content import Columns
 from deltacli.delta.checkpoint.layout import is_sidecar_of, sidecar_name
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.engine.base import Engine
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.errors import StorageFailed

@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 from deltacli.delta.footers.parse import FooterReader
 from deltacli.delta.footers.schema import read_schema
 from deltacli.delta.log.log_path import Place
-from deltacli.delta.log.state import Metadata
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import Metadata, TableConfiguration
 from deltacli.delta.protocol.protocol_action import Protocol
 from deltacli.delta.rules.files import data_columns, data_files, data_types
 from deltacli.delta.rules.framework.base import Finding, Level, Severity

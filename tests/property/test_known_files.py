@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.paths import canonical
 from deltacli.delta.rules.framework.known_files import KnownFiles
 from deltacli.delta.rules.framework.views import OF_CHECKPOINT, CommitView, LiveFile, LocatedAction

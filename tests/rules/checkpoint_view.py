@@ -6,7 +6,7 @@ from typing import Any
 
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.segment import CheckpointInstance, make_log_file
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.rules.framework.base import Finding
 from deltacli.delta.rules.framework.catalogue import CATALOGUE
 from deltacli.delta.rules.framework.views import CheckpointView, ExpectedState, LocatedAction, Totals

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.rules.actions.commit_contents import MOST_ACTIONS, MOST_BYTES, commits_too_large_to_hold, provenance
 from deltacli.delta.rules.framework.base import Severity
 from deltacli.delta.rules.framework.views import CommitView, LocatedAction

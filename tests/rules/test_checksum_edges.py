@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from deltacli.delta.log.commit_lines import Action
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.rules.framework.base import Finding
 from deltacli.delta.rules.framework.catalogue import CATALOGUE
 from deltacli.delta.rules.framework.views import ChecksumView, ExpectedState, LiveFile, LocatedAction, Totals

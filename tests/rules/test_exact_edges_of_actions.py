@@ -11,7 +11,7 @@ import pytest
 
 from deltacli.delta.protocol.feature_use import Use, property_uses
 from deltacli.delta.rules.actions.commit_contents import live_rows
-from deltacli.delta.rules.actions.file_fields import OLDEST_MS
+from deltacli.delta.rules.actions.single_actions import OLDEST_MS
 from deltacli.delta.rules.expressions.texts import column_type
 from deltacli.delta.rules.log.last_checkpoint import difference
 from deltacli.delta.schema.types import ArrayType, PrimitiveType, parse_schema

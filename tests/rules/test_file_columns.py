@@ -12,8 +12,7 @@ import pyarrow as pa
 import pytest
 
 from deltacli.delta.log.file_actions import action_schemas
-from deltacli.delta.log.state import read_metadata
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration, read_metadata
 from deltacli.delta.protocol.protocol_action import Protocol
 from deltacli.delta.rules.framework.base import Finding
 from deltacli.delta.rules.framework.catalogue import CATALOGUE

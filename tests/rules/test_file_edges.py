@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from deltacli.delta.log.file_actions import SMALL_FILE_BYTES
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.rules.files.storage import MANY_SMALL_FILES, many_small_files
 from deltacli.delta.rules.framework.views import StateView
 from tests.rules.corruptions_checkpoints import begin_at_checkpoint

@@ -18,8 +18,7 @@ from deltacli.delta.footers.parse import FooterReader
 from deltacli.delta.footers.schema import read_schema
 from deltacli.delta.log.file_actions import action_schemas
 from deltacli.delta.log.log_path import Place
-from deltacli.delta.log.state import read_metadata
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration, read_metadata
 from deltacli.delta.protocol.protocol_action import Protocol
 from deltacli.delta.rules.files import data_columns, data_files, data_types
 from deltacli.delta.rules.framework.base import Finding, Severity

@@ -9,8 +9,7 @@ import pytest
 
 from deltacli.delta.log.log_path import MAX_VERSION, commit_name, parse_log_path
 from deltacli.delta.log.segment import CheckpointInstance, LogFile, LogListing
-from deltacli.delta.log.state import read_metadata
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration, read_metadata
 from deltacli.delta.protocol.protocol_action import Protocol
 from deltacli.delta.rules.framework.base import Finding
 from deltacli.delta.rules.framework.views import ListingView

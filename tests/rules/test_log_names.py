@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from deltacli.delta.log.segment import LogFile, make_log_file, read_listing
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.rules.framework.base import Finding, Severity
 from deltacli.delta.rules.framework.catalogue import CATALOGUE
 from deltacli.delta.rules.framework.views import ListingView, LocatedAction, StoredFile

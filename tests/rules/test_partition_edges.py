@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pytest
 
-from deltacli.delta.log.state import read_metadata
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration, read_metadata
 from deltacli.delta.rules.framework.views import StateView
 from deltacli.delta.rules.partitions.partitions import (
     MANY_FILES,

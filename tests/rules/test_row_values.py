@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.rules.framework.base import Severity
 from deltacli.delta.schema.types import PrimitiveType, StructField, StructType
 from deltacli.work.rows.row_checks import RowChecks

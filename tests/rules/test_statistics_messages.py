@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.delta.rules.actions.file_fields import OLDEST_MS
+from deltacli.delta.rules.actions.single_actions import OLDEST_MS
 from deltacli.delta.rules.framework.base import Finding
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.storage import open_storage

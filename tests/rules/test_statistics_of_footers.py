@@ -15,7 +15,7 @@ import pytest
 from deltacli.delta.footers.parse import ChunkFacts, Footer, FooterReader, GroupFacts
 from deltacli.delta.footers.schema import read_schema
 from deltacli.delta.log.file_actions import action_schemas
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.rules.files.data_columns import nulls_in_required_columns
 from deltacli.delta.rules.framework.file_views import FootersView, LiveAdds
 from deltacli.delta.rules.statistics.compared import statistics_against_footers

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.delta.rules.actions import transactions_and_domains
+from deltacli.delta.rules.actions import single_actions
 from deltacli.delta.rules.log import history
 from deltacli.delta.rules.paths.paths import faults_of_path
 from deltacli.engine.embedded import EmbeddedEngine
@@ -223,7 +223,7 @@ def test_a_commit_silent_about_row_ids_is_reported_at_its_commit_info(tmp_path: 
 def test_applications_are_many_above_a_number(
     applications: int, is_told: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transactions_and_domains, "MOST_APPLICATIONS", 5)
+    monkeypatch.setattr(single_actions, "MOST_APPLICATIONS", 5)
     table = TableBuilder()
     table.commit(*({"txn": {"appId": f"app-{number}", "version": 1}} for number in range(applications)))
 

@@ -6,8 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from deltacli.delta.log.state import read_metadata, read_protocol
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration, read_metadata, read_protocol
 from deltacli.delta.schema.types import parse_schema
 from deltacli.delta.schema.widening_guards import PartitionValues
 from deltacli.delta.schema.widening_plan import WideningPlan, plan_widening

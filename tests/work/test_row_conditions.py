@@ -8,8 +8,7 @@ import pyarrow as pa
 import pytest
 
 from deltacli.delta.footers.parse import Footer
-from deltacli.delta.log.state import read_metadata
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration, read_metadata
 from deltacli.delta.rules.expressions.row_values import Violations
 from deltacli.delta.schema.types import PrimitiveType, StructField, StructType
 from deltacli.work.file_facts import OpenFileContext

@@ -15,7 +15,7 @@ from deltacli.delta.encoding.arrow_json import date_texts, json_column
 from deltacli.delta.encoding.many_keys import fingerprints, repeated
 from deltacli.delta.encoding.value_text import parse_moment
 from deltacli.delta.log.action_fields import FIELDS, FieldType
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.paths import canonical_column
 from deltacli.delta.schema.types import simple_name
 from deltacli.delta.stats.schema import BOUNDS, leaf_columns

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.encoding.value_text import parse_date, parse_moment
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.partitions.text import Spelling, is_text, spelling_of
 from deltacli.delta.schema.to_arrow import plain_type
 from deltacli.delta.schema.types import DataType, PrimitiveType

@@ -6,8 +6,8 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from deltacli.delta.log.state import DomainMetadata
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.commit_lines import Action
+from deltacli.delta.log.state import DomainMetadata, TableConfiguration
 from deltacli.delta.schema.types import DataType, PrimitiveType, StructField, StructType
 
 FEATURE = "clustering"
@@ -105,3 +105,9 @@ def is_skippable(data_type: DataType) -> bool:
         return False
     name = data_type.name.lower()
     return name.partition("(")[0] not in _NOT_SKIPPABLE and not name.startswith("interval") and name != "variant"
+
+
+def clustering_action(paths: tuple[tuple[str, ...], ...]) -> Action:
+    """Return the action of the domain that names the columns."""
+    configuration = {"clusteringColumns": [list(path) for path in paths], "domainName": DOMAIN}
+    return {"domain": DOMAIN, "configuration": json.dumps(configuration, separators=(",", ":")), "removed": False}

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from deltacli.delta.clustering.clustering_columns import ClusteringColumn
 from deltacli.delta.clustering.curves import MOST_COLUMNS
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.predicate.columns import COLLATIONS
 from deltacli.delta.schema.column_path import CODE, ColumnFinder, PathPart
 from deltacli.delta.schema.types import StructType, simple_name

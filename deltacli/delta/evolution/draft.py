@@ -9,8 +9,7 @@ from typing import Any, NoReturn
 
 from deltacli.delta.evolution.requests import Change
 from deltacli.delta.log.commit_lines import Action
-from deltacli.delta.log.state import read_metadata, read_protocol
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration, read_metadata, read_protocol
 from deltacli.delta.schema.column_path import ColumnFinder, ColumnPlace, PathPart
 from deltacli.delta.schema.types import StructType, parse_schema
 from deltacli.delta.schema.widened_schema import read_exactly, write_exactly

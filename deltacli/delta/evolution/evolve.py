@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from deltacli.delta.evolution.clustering import set_clustering
+from deltacli.delta.clustering.clustering_columns import FEATURE, find_column
+from deltacli.delta.clustering.order_columns import order_columns
 from deltacli.delta.evolution.column_types import change_type
 from deltacli.delta.evolution.columns import (
     add_column,
@@ -22,7 +23,7 @@ from deltacli.delta.evolution.columns import (
     rename_column,
 )
 from deltacli.delta.evolution.demands import add_constraint, drop_constraint, set_not_null
-from deltacli.delta.evolution.draft import Changed, Draft, Effect, Forbidden, Settings
+from deltacli.delta.evolution.draft import Changed, Draft, Effect, Forbidden, Settings, forbid
 from deltacli.delta.evolution.mapping import enable_mapping
 from deltacli.delta.evolution.requests import (
     AddColumn,
@@ -43,7 +44,7 @@ from deltacli.delta.evolution.requests import (
     SetTableName,
     change_json,
 )
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.feature_use import used_features
 from deltacli.delta.protocol.features import FEATURES, FeatureKind
 from deltacli.delta.protocol.upgrade import upgraded
@@ -53,6 +54,7 @@ from deltacli.delta.stats.schema import INDEXED_COLUMNS, STATS_COLUMNS, indexed_
 from deltacli.errors import Refused, UsageError
 from deltacli.hints import command, parameter
 
+MOST_CLUSTERING_COLUMNS = 4
 UPGRADE_NEEDED = "alter.protocol-upgrade-needed"
 """Code of the refusal of features that the protocol lacks, which an option overrides."""
 
@@ -119,6 +121,35 @@ def _with_comment(draft: Draft, change: SetTableComment, _: Settings) -> Changed
 
 def _with_name(draft: Draft, change: SetTableName, _: Settings) -> Changed:
     return _described(draft, change, "name of the table", "name", change.name or None)
+
+
+def set_clustering(draft: Draft, change: SetClustering, _: Settings) -> Changed:
+    """Cluster a table by other columns, or by none."""
+    columns = order_columns(draft.config, change.columns) if change.columns else ()
+    if len(columns) > MOST_CLUSTERING_COLUMNS:
+        raise UsageError(
+            f"a table can be clustered by up to {MOST_CLUSTERING_COLUMNS} columns, not by {len(columns)}",
+            code="usage.column",
+        )
+    partitions = list(draft.metadata.get("partitionColumns") or [])
+    if columns and partitions:
+        forbid(
+            "alter.partitioned",
+            f"the table cannot be clustered: it is partitioned by {', '.join(partitions)}",
+            "copy the rows into a table without partitions",
+        )
+    paths = tuple(column.path for column in columns)
+    effect = Effect(
+        change, "clustering columns", logical_names(draft) or None, ",".join(c.text for c in columns) or None
+    )
+    changed = replace(draft, clustering=paths)
+    return (changed.needing([FEATURE, "domainMetadata"]) if columns else changed), effect
+
+
+def logical_names(draft: Draft) -> str:
+    """Return the clustering columns as people write them, separated by commas."""
+    found = (find_column(draft.config, draft.schema, path) for path in draft.clustering)
+    return ",".join(".".join(field.name for field in one.fields) or one.name for one in found)
 
 
 def _described(draft: Draft, change: Change, subject: str, key: str, text: str | None) -> Changed:

@@ -10,7 +10,7 @@ from deltacli.delta.clustering.clustering_columns import find_column
 from deltacli.delta.evolution.draft import Draft, Effect, Root, Settings, fields_within, forbid
 from deltacli.delta.evolution.requests import SetMapping
 from deltacli.delta.evolution.requirements import FORBIDDEN
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.property_values import parse_integer
 from deltacli.delta.protocol.upgrade import upgraded, way_to_mapping
 from deltacli.delta.schema.names import (

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.commit_lines import Action
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.schema.names import NameIndex, places_of
 from deltacli.delta.schema.to_arrow import arrow_type
 from deltacli.delta.schema.types import StructField

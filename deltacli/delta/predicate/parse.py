@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.encoding.value_text import MICROSECONDS_A_DAY
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.predicate.columns import NUMBERS, TIMES, Column, ColumnPath, PredicateColumns
 from deltacli.delta.predicate.conditions import (
     And,
@@ -28,12 +28,12 @@ from deltacli.delta.predicate.conditions import (
     Like,
     Not,
     Or,
+    Pattern,
     Truth,
     evaluate,
 )
 from deltacli.delta.predicate.limits import FLIPPED, ORDERS, Order, limit_of
 from deltacli.delta.predicate.literals import Literal, NoValueError, from_text, literal_of, require_text
-from deltacli.delta.predicate.patterns import Pattern
 from deltacli.delta.predicate.refusals import refuse, refuse_value, replaced
 from deltacli.delta.schema.kinds import Kind
 from deltacli.delta.schema.types import StructField, StructType

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.checkpoint.parsed import parse_partition_values
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.predicate.columns import Column, ColumnPath
 from deltacli.delta.predicate.conditions import columns_of
 from deltacli.delta.predicate.file_stats import read_bounds

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from deltacli.delta.log.commit_lines import Action
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.feature_drops import REMOVALS
 from deltacli.delta.protocol.feature_use import constraint_uses, property_uses, schema_uses
 from deltacli.delta.protocol.features import FEATURES, TYPE_WIDENING, stable_name

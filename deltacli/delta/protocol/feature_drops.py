@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.row_ids import ENABLED, MATERIALIZED_NAMES, SUSPENDED
-from deltacli.delta.log.state import read_protocol
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration, read_protocol
 from deltacli.delta.protocol.feature_use import constraint_uses, schema_uses
 from deltacli.delta.protocol.features import CATALOG_FEATURES, FEATURES, FeatureKind, stable_name
 from deltacli.delta.protocol.known_properties import kind_of

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.features import FEATURES, stable_name
 from deltacli.delta.protocol.property_values import is_true, parse_integer
 from deltacli.delta.schema.types import (

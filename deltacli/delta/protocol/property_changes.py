@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from deltacli.delta.encoding.value_text import has_bytes
 from deltacli.delta.log.commit_lines import Action
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.feature_use import property_uses
 from deltacli.delta.protocol.features import stable_name
 from deltacli.delta.protocol.known_properties import (

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.property_values import (
     CHECKPOINT_PROTECTION,
     DEFAULT_DELETED_FILE_RETENTION_MS,

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.features import TYPE_WIDENING, TYPE_WIDENING_PREVIEW
 from deltacli.delta.schema.allowed_widenings import (
     canonical_name,

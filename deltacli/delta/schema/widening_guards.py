@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from deltacli.delta.encoding.value_text import parse_moment
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.partitions.text import Spelling, spelling_of
 from deltacli.delta.protocol.features import GENERATED_COLUMNS, IDENTITY_COLUMNS
 from deltacli.delta.schema.allowed_widenings import decimal_of, is_allowed_change, is_iceberg_change

@@ -9,8 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from deltacli.delta.log.commit_lines import Action
-from deltacli.delta.log.state import plain_action, plain_metadata
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration, plain_action, plain_metadata
 from deltacli.delta.protocol.features import NTZ_FEATURES, TYPE_WIDENING, TYPE_WIDENING_PREVIEW
 from deltacli.delta.protocol.property_values import TYPE_WIDENING_ENABLED
 from deltacli.delta.protocol.upgrade import added_features, upgraded

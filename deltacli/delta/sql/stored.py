@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import NamedTuple
 
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.features import GENERATED_COLUMNS
 from deltacli.delta.schema.column_path import ColumnPlace, PathPart
 from deltacli.delta.schema.type_changes import named_fields

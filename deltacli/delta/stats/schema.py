@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.property_values import parse_integer
 from deltacli.delta.schema.kinds import FIXED_TEXTS, WHOLE_BITS, Kind, decimal_parts, value_kind
 from deltacli.delta.schema.types import DataType, PrimitiveType, StructField, StructType, simple_name

@@ -133,9 +133,9 @@ class PathKeys:
 
     def _below(self, paths: pyarrow.Array) -> pyarrow.Array:
         """Return the paths below the root (binary array), null if they are outside."""
-        keys = locate(paths, self._uris[0]).keys
+        keys = locate(paths, self._uris[0])[0]
         for uri in self._uris[1:]:
-            keys = pc.coalesce(keys, locate(paths, uri).keys)
+            keys = pc.coalesce(keys, locate(paths, uri)[0])
         return keys
 
     def _as_written(self, paths: pyarrow.Array, keys: pyarrow.Array) -> tuple[ArrowArray, list[ArrowArray]]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.checkpoint.parsed import parse_partition_values
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.partitions.text import HIVE_DEFAULT
 from deltacli.delta.paths import decode_hive
 from deltacli.delta.predicate.parse import parse_on_partitions

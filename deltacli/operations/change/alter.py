@@ -11,10 +11,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, cast
 
-from deltacli.delta.clustering.clustering_columns import DOMAIN, read_clustering_columns
-from deltacli.delta.evolution.clustering import clustering_action, logical_names
+from deltacli.delta.clustering.clustering_columns import DOMAIN, clustering_action, read_clustering_columns
 from deltacli.delta.evolution.draft import Draft, Effect, Settings
-from deltacli.delta.evolution.evolve import UPGRADE_NEEDED, Evolution, evolve
+from deltacli.delta.evolution.evolve import UPGRADE_NEEDED, Evolution, evolve, logical_names
 from deltacli.delta.evolution.requests import (
     AddColumn,
     AddConstraint,

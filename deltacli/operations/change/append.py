@@ -14,9 +14,8 @@ from deltacli.delta.clustering.clustering_columns import clustering_paths
 from deltacli.delta.log.body_lines import encoded_files
 from deltacli.delta.log.commit_content import CommitRequest, Slot
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
-from deltacli.delta.log.table_configuration import TableConfiguration
-from deltacli.delta.schema.file_schema import file_schema, iceberg_compat, stored_columns
-from deltacli.delta.schema.to_arrow import arrow_schema
+from deltacli.delta.log.state import TableConfiguration
+from deltacli.delta.schema.to_arrow import arrow_schema, file_schema, iceberg_compat, stored_columns
 from deltacli.delta.schema.types import PrimitiveType, StructField, holds
 from deltacli.delta.sql.nodes import Form
 from deltacli.delta.sql.parser import parse_expression

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from deltacli.delta.evolution.clustering import clustering_action
+from deltacli.delta.clustering.clustering_columns import clustering_action
 from deltacli.delta.evolution.draft import Draft, Forbidden
 from deltacli.delta.evolution.mapping import uses_mapping, without_mapping
 from deltacli.delta.log.body_lines import encoded_files
@@ -39,7 +39,7 @@ from deltacli.work.rewrite.rewrite_files import NAMED, RewriteFiles
 from deltacli.work.rows.data_files import DataFile
 
 if TYPE_CHECKING:
-    from deltacli.delta.log.table_configuration import TableConfiguration
+    from deltacli.delta.log.state import TableConfiguration
 
 OPERATION = "REMOVE COLUMN MAPPING"
 _LONGEST_PAUSE = 2

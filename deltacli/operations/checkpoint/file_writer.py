@@ -14,8 +14,15 @@ from uuid import uuid4
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.checkpoint.content import Columns, checkpoint_schema, small_rows
-from deltacli.delta.checkpoint.layout import TopFile, classic_path, is_sidecar_of, part_path, sidecar_path, top_path
-from deltacli.delta.checkpoint.metadata_tags import metadata_tags
+from deltacli.delta.checkpoint.layout import (
+    TopFile,
+    classic_path,
+    is_sidecar_of,
+    metadata_tags,
+    part_path,
+    sidecar_path,
+    top_path,
+)
 from deltacli.delta.checkpoint.spark_hash import part_of_others, parts_of
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.log_path import LOG_DIRECTORY, SIDECAR_DIRECTORY

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 
 from deltacli.delta.checkpoint.content import Columns, live_transactions, tombstone_cutoff
 from deltacli.delta.log.commit_lines import Action
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.operations.table.version import Snapshot
 from deltacli.progress import Step
 from deltacli.work.checkpoints.sidecars import RowBatch, RowConverter

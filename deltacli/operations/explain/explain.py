@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.counts import FileCounts
-from deltacli.delta.log.state import StateBuilder, plain_action, read_protocol
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import StateBuilder, TableConfiguration, plain_action, read_protocol
 from deltacli.delta.protocol.clients import OTHERS, USED, Client, ClientAccess, access, traits_of, traits_without
 from deltacli.delta.protocol.feature_changes import plan_features
 from deltacli.delta.protocol.feature_drops import (

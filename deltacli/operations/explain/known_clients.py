@@ -7,7 +7,7 @@ from collections.abc import Collection
 from functools import cache
 from importlib.resources import files
 
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.clients import (
     OTHERS,
     USED,

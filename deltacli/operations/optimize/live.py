@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from deltacli.arrow import compute as pc
 from deltacli.delta.clustering.chosen_files import CUBE_COLUMNS, CUBE_ID, PROVIDER, Z_ORDER_TAG
 from deltacli.delta.encoding.digests import codes
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.partitions.values import partition_columns, with_spelled_keys
 from deltacli.delta.schema.types import PrimitiveType
 from deltacli.delta.stats.record_counts import num_records_column

@@ -13,11 +13,11 @@ from typing import NamedTuple
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.partitions.text import directory_of
 from deltacli.delta.partitions.values import with_spelled_keys
 from deltacli.delta.protocol.property_values import is_true, parse_integer
-from deltacli.delta.schema.file_schema import iceberg_compat
+from deltacli.delta.schema.to_arrow import iceberg_compat
 from deltacli.operations.optimize.live import ORDER_TAGS, PACKED_TAG
 from deltacli.operations.optimize.plan import OptimizePlan
 from deltacli.operations.optimize.select import Bin

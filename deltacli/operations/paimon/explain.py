@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.clients import access
 from deltacli.errors import Unreadable, UsageError
 from deltacli.operations.explain.explain import Explained, Explanation, asked_of

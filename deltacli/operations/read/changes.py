@@ -21,8 +21,7 @@ from deltacli.arrow.rows import first_rows
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
 from deltacli.delta.log.segment import MAX_TIME_MS, LogFile, LogListing, file_times, is_representable
-from deltacli.delta.log.state import has_in_commit_timestamps, read_metadata, read_protocol
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration, has_in_commit_timestamps, read_metadata, read_protocol
 from deltacli.delta.partitions.values import are_lacking_values_null, lacking_values, with_values
 from deltacli.delta.paths import canonical, canonical_column
 from deltacli.delta.protocol.property_values import is_true

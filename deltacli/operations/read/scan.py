@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow.rows import first_rows
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.partitions.values import partition_columns
 from deltacli.delta.schema.column_path import nearest_place
 from deltacli.delta.schema.file_columns import FileColumns

@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from deltacli.delta.log.state import read_metadata, read_protocol
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration, read_metadata, read_protocol
 from deltacli.delta.protocol.property_values import CHECKPOINT_PROTECTION
 from deltacli.delta.schema.allowed_widenings import canonical_name
 from deltacli.delta.schema.column_differences import columns_of, exchanged

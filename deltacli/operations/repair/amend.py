@@ -21,8 +21,7 @@ from deltacli.delta.rules.actions.row_tracking import is_enabled
 from deltacli.delta.rules.framework.base import Severity
 from deltacli.delta.rules.framework.repairs import StepKind
 from deltacli.delta.schema.file_columns import FileColumns
-from deltacli.delta.schema.file_schema import file_schema, stored_columns
-from deltacli.delta.schema.to_arrow import arrow_schema
+from deltacli.delta.schema.to_arrow import arrow_schema, file_schema, stored_columns
 from deltacli.delta.stats.collect import StatisticsCollector
 from deltacli.delta.stats.record_counts import num_records_column
 from deltacli.delta.stats.schema import BOUNDS, NULL_COUNT
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
     import pyarrow
 
     from deltacli.delta.log.segment import LogListing
-    from deltacli.delta.log.table_configuration import TableConfiguration
+    from deltacli.delta.log.state import TableConfiguration
     from deltacli.delta.rules.framework.base import Finding
     from deltacli.operations.repair.plan import Run
     from deltacli.operations.table.handle import TableHandle

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.property_values import is_true
 from deltacli.delta.schema.names import physical_name
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, StructField, StructType, simple_name

@@ -15,8 +15,7 @@ from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.row_ids import DOMAIN as ROW_TRACKING
 from deltacli.delta.log.row_ids import FEATURE as ROW_IDS
 from deltacli.delta.log.row_ids import MATERIALIZED_NAMES
-from deltacli.delta.log.state import DomainMetadata, SetTransaction
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import DomainMetadata, SetTransaction, TableConfiguration
 from deltacli.delta.protocol.feature_drops import REMOVALS
 from deltacli.delta.protocol.features import FEATURES
 from deltacli.delta.protocol.property_values import (

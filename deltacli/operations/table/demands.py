@@ -17,7 +17,7 @@ from deltacli.delta.evolution.clustering import clustering_action
 from deltacli.delta.evolution.draft import names_of
 from deltacli.delta.evolution.evolve import Evolution
 from deltacli.delta.evolution.requests import AddConstraint, SetClustering, SetNotNull
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.paths import text_of
 from deltacli.delta.predicate.parse import Predicate, parse_predicate
 from deltacli.delta.predicate.prune import certainly_true

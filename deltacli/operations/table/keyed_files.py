@@ -16,7 +16,7 @@ from deltacli.arrow.rows import grouped
 from deltacli.delta.encoding.many_keys import fingerprints
 from deltacli.delta.log.action_fields import FIELDS
 from deltacli.delta.log.replay import key_column, spelled_keys
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.partitions.values import partition_columns
 from deltacli.delta.vectors import no_vector_ids, unique_id_column
 from deltacli.errors import CommitCorrupt, DataUnreadable

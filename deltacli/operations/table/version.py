@@ -20,8 +20,13 @@ from deltacli.delta.log.segment import (
     TimestampSource,
     file_times,
 )
-from deltacli.delta.log.state import DomainMetadata, Metadata, SetTransaction, has_in_commit_timestamps
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import (
+    DomainMetadata,
+    Metadata,
+    SetTransaction,
+    TableConfiguration,
+    has_in_commit_timestamps,
+)
 from deltacli.delta.protocol.property_values import deleted_file_retention_ms
 from deltacli.delta.protocol.protocol_action import Protocol
 from deltacli.delta.schema.names import PHYSICAL_NAME

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.delta.log.commit_lines import Action
-from deltacli.delta.log.state import read_metadata
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration, read_metadata
 from deltacli.delta.protocol.property_values import deleted_file_retention_ms, portable_file_retention_ms
 from deltacli.delta.protocol.protocol_action import require_committable
 from deltacli.delta.schema.names import PHYSICAL_NAME

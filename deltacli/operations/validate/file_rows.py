@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
 from deltacli.delta.log.log_path import LOG_DIRECTORY, Place, commit_name
-from deltacli.delta.log.state import Metadata, read_metadata, read_protocol
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import Metadata, TableConfiguration, read_metadata, read_protocol
 from deltacli.delta.protocol.protocol_action import Protocol
 from deltacli.delta.rules.framework.base import Finding
 from deltacli.delta.rules.framework.views import CommitView, FilesView, LocatedAction

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.rules.framework.views import LocatedAction, Totals
 from deltacli.operations.validate.inspect_storage import WholeLog
 from deltacli.progress import Plan, Progress, planned

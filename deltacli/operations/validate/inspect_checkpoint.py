@@ -10,7 +10,7 @@ from deltacli.delta.checkpoint import comparison
 from deltacli.delta.log.file_actions import action_schemas, whole_actions_leniently
 from deltacli.delta.log.log_path import Place
 from deltacli.delta.log.segment import CheckpointInstance
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.property_values import deleted_file_retention_ms
 from deltacli.delta.rules.checkpoints import contents as rules
 from deltacli.delta.rules.framework.base import Finding

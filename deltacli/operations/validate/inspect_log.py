@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.log_path import HINT_NAME, LOG_DIRECTORY, LogFileKind, Place
 from deltacli.delta.log.segment import CheckpointInstance, LogFile
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.rules.framework.base import Severity
 from deltacli.delta.rules.framework.known_files import KnownFiles
 from deltacli.delta.rules.framework.raw_lines import ScannedLines

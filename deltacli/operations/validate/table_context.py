@@ -8,7 +8,7 @@ from math import ceil
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.delta.log.log_path import Place
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.rules.framework.file_views import LiveAdds
 from deltacli.storage import Storage
 from deltacli.work.file_facts import FilesInListing

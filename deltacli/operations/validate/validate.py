@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.file_actions import SMALL_FILE_BYTES
 from deltacli.delta.log.log_path import Place
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.features import FEATURES
 from deltacli.delta.protocol.protocol_action import require_readable
 from deltacli.delta.rules.framework.base import Finding

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from deltacli.arrow import compute as pc
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.predicate import parse_predicate
 from deltacli.delta.predicate.columns import Column, ColumnPath
 from deltacli.delta.predicate.conditions import And, Condition

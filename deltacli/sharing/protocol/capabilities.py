@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.feature_use import OF_THE_LOG, used_features
 from deltacli.delta.protocol.features import FEATURES, FeatureKind, stable_name
 from deltacli.delta.protocol.protocol_action import Protocol

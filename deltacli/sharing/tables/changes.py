@@ -19,8 +19,7 @@ from deltacli.delta.log.action_fields import arrow_schema
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.file_actions import whole_actions
 from deltacli.delta.log.segment import LogFile
-from deltacli.delta.log.state import Metadata, plain_action
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import Metadata, TableConfiguration, plain_action
 from deltacli.delta.protocol.property_values import is_true
 from deltacli.delta.protocol.protocol_action import Protocol
 from deltacli.errors import CommitCorrupt, LogIncomplete, VersionAbsent

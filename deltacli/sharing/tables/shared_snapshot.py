@@ -16,8 +16,7 @@ from deltacli.arrow import compute as pc
 from deltacli.delta.log.file_actions import action_schemas
 from deltacli.delta.log.replay import key_column
 from deltacli.delta.log.segment import LogFile
-from deltacli.delta.log.state import Metadata
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import Metadata, TableConfiguration
 from deltacli.delta.partitions.values import partition_columns, with_spelled_keys
 from deltacli.delta.paths import locate, text_of
 from deltacli.delta.protocol.protocol_action import Protocol
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
 def places_of(actions: pyarrow.RecordBatch, storage: Storage) -> list[str]:
     """Return the path of each file below the table, decoded. Raises PathExternal."""
     raw = actions.column("path")
-    keys = locate(raw, storage.uri).keys
+    keys, _ = locate(raw, storage.uri)
     if keys.null_count:
         raise outside()
     places = [text_of(key) for key in keys.to_pylist()]
@@ -132,7 +131,7 @@ def find_fault(batches: Iterable[pyarrow.RecordBatch], config: TableConfiguratio
 
 def require_inside(actions: pyarrow.RecordBatch, uri: str) -> None:
     """Raise PathExternal if a file or a deletion vector is outside the table."""
-    if locate(actions.column("path"), uri).keys.null_count:
+    if locate(actions.column("path"), uri)[0].null_count:
         raise outside()
     for descriptor in vectors_of(actions):
         if descriptor is not None and descriptor["storageType"] != "i":
@@ -154,7 +153,7 @@ def vector_place(descriptor: dict[str, Any], uri: str) -> str:
     if descriptor["storageType"] == "u":
         path = vector_file(text)
         text = "" if path is None else path.replace("%", "%25")
-    key = locate(pa.array([text], pa.string()), uri).keys[0].as_py()
+    key = locate(pa.array([text], pa.string()), uri)[0][0].as_py()
     if not key:
         raise outside()
     return text_of(key)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from deltacli.delta.log.segment import LogFile
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.vectors import unique_id
 from deltacli.errors import Unreadable
 from deltacli.operations.read.separate_versions import Break, find_break, may_be_apart

@@ -18,7 +18,7 @@ from deltacli.delta.checkpoint.layout import sidecar_name, sidecar_path
 from deltacli.delta.checkpoint.parsed import parsed_columns
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.file_actions import FileBatch
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.errors import DeltacliError
 from deltacli.storage import Storage
 from deltacli.typing import ArrowArray

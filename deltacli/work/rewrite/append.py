@@ -12,9 +12,9 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.partitions.text import directory_of, text_of
-from deltacli.delta.schema.file_schema import keeps_partition_columns
+from deltacli.delta.schema.to_arrow import keeps_partition_columns
 from deltacli.delta.schema.types import PrimitiveType, StructField
 from deltacli.errors import DataUnreadable, Refused
 from deltacli.typing import ArrowArray, ArrowScalar

@@ -17,7 +17,7 @@ from deltacli.arrow import compute as pc
 from deltacli.arrow.parquet import ParquetReader
 from deltacli.delta.encoding.digests import Digest, RowDigest
 from deltacli.delta.partitions.values import constants_of
-from deltacli.delta.schema.file_schema import keeps_partition_columns
+from deltacli.delta.schema.to_arrow import keeps_partition_columns
 from deltacli.delta.stats.collect import StatisticsCollector
 from deltacli.errors import DeltacliError, StorageFailed
 from deltacli.storage.disk_faults import writing_faults

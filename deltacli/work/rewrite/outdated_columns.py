@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.rules.actions.row_tracking import COLUMN_PROPERTIES
 from deltacli.delta.schema.to_arrow import arrow_type
 from deltacli.delta.schema.type_changes import TYPE_CHANGES_KEY

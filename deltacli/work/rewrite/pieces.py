@@ -8,12 +8,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.rules.actions.row_tracking import COLUMN_PROPERTIES, is_enabled
 from deltacli.delta.schema.file_columns import FileColumns
-from deltacli.delta.schema.file_schema import file_schema, iceberg_compat, stored_columns
 from deltacli.delta.schema.names import PHYSICAL_NAME, recorded_name
-from deltacli.delta.schema.to_arrow import arrow_schema
+from deltacli.delta.schema.to_arrow import arrow_schema, file_schema, iceberg_compat, stored_columns
 from deltacli.delta.schema.types import PrimitiveType, StructField
 from deltacli.delta.stats.schema import ColumnPath
 from deltacli.errors import Unreadable

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 from deltacli.arrow import compute as pc
 from deltacli.delta.encoding.digests import MultisetDigest
 from deltacli.delta.partitions.values import constants_of
-from deltacli.delta.schema.file_schema import keeps_partition_columns
+from deltacli.delta.schema.to_arrow import keeps_partition_columns
 from deltacli.errors import DataUnreadable, DeltacliError, PathExternal
 from deltacli.typing import ArrowScalar, BinaryFile, RecordBatch
 from deltacli.work.rewrite.exactness import SPEC, Exactness

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow.parquet import ParquetReader
 from deltacli.delta.encoding.roaring import DeletedRows
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.paths import decode
 from deltacli.delta.schema.file_columns import FileColumns
 from deltacli.delta.schema.types import StructField

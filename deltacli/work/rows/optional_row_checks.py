@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.encoding.integer_set import IntegerSet, Repeated
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.rules.actions import row_id_values, row_tracking
 from deltacli.delta.rules.expressions import row_values
 from deltacli.delta.rules.expressions.row_values import Identity, IdentityFacts, identities

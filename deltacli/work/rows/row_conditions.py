@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.predicate.parse import Predicate, parse_predicate
 from deltacli.delta.rules.expressions.row_values import Violations
 from deltacli.delta.schema.names import places_of

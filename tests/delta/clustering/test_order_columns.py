@@ -7,8 +7,7 @@ import json
 import pytest
 
 from deltacli.delta.clustering.order_columns import order_columns
-from deltacli.delta.log.state import Metadata
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import Metadata, TableConfiguration
 from deltacli.delta.protocol.protocol_action import Protocol
 from deltacli.delta.schema.types import parse_schema
 from deltacli.errors import UsageError

@@ -10,8 +10,7 @@ import pyarrow as pa
 
 from deltacli.delta.checkpoint.parsed import typed
 from deltacli.delta.log.file_actions import action_schemas
-from deltacli.delta.log.state import Metadata
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import Metadata, TableConfiguration
 from deltacli.delta.predicate import parse_predicate
 from deltacli.delta.predicate.prune import Pruned, prune_files
 from deltacli.delta.protocol.protocol_action import Protocol

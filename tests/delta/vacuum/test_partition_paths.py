@@ -7,8 +7,7 @@ import json
 import pyarrow as pa
 import pytest
 
-from deltacli.delta.log.state import read_metadata
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration, read_metadata
 from deltacli.delta.protocol.protocol_action import Protocol
 from deltacli.delta.schema.types import parse_schema
 from deltacli.delta.vacuum.keys import partition_of

@@ -8,7 +8,7 @@ from typing import Any
 
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.log_path import Place
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.paths import canonical, locate_all
 from deltacli.delta.protocol.property_values import deleted_file_retention_ms
 from deltacli.delta.rules.framework.base import Area, Finding, Level, Severity

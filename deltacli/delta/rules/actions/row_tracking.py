@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.log_path import LOG_DIRECTORY, Place, commit_name
 from deltacli.delta.log.row_ids import DOMAIN, ENABLED, FEATURE, SUSPENDED, read_mark
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.rules.framework.base import Area, Finding
 from deltacli.delta.rules.framework.views import (
     CommitView,

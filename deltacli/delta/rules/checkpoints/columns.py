@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from deltacli.delta.log.action_fields import FIELDS, PARTS, FieldType
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.rules.checkpoints.contents import is_sidecar
 from deltacli.delta.rules.framework.base import Area, Finding
 from deltacli.delta.rules.framework.views import CheckpointView

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from deltacli.delta.checkpoint.metadata_tags import (
+from deltacli.delta.checkpoint.layout import (
     ADDS,
     SIDECAR_ACTIONS,
     SIDECAR_BYTES,

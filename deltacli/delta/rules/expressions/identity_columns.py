@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from deltacli.delta.log.action_fields import shown
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.features import IDENTITY_COLUMNS
 from deltacli.delta.rules.framework.base import Area, Finding
 from deltacli.delta.rules.framework.views import MetadataView, TableConfigurationView

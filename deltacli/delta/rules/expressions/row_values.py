@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from deltacli.delta.encoding.integer_set import Repeated
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.features import IDENTITY_COLUMNS
 from deltacli.delta.rules.expressions.identity_columns import EXPLICIT, START, STEP
 from deltacli.delta.rules.framework.base import Area, Finding, Level, Rule, Severity

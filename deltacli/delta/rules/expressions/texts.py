@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.encoding.value_text import MICROSECONDS_A_DAY, parse_date, parse_moment
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.features import GENERATED_COLUMNS
 from deltacli.delta.rules.framework.base import Area, Finding, Severity
 from deltacli.delta.rules.framework.view_files import stats_of

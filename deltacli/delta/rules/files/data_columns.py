@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.rules.actions.row_tracking import COLUMN_PROPERTIES
 from deltacli.delta.rules.files.data_types import match_of
 from deltacli.delta.rules.files.file_match import FileMatch, MatchedPart, UnknownField, match_file

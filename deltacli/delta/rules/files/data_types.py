@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from deltacli.delta.footers.schema import FileSchema
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.rules.files.file_match import FileMatch, MatchedPart, match_file
 from deltacli.delta.rules.framework.base import Area, Finding, Level, ReadFault, Rule, Severity
 from deltacli.delta.rules.framework.file_views import FileFaultView, FileSchemaView

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from deltacli.delta.footers.schema import FileNode, FileSchema
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.property_values import parse_integer
 from deltacli.delta.schema.file_columns import count_leaves, is_list, is_struct
 from deltacli.delta.schema.names import NameIndex

@@ -145,9 +145,9 @@ class Compared:
         outside: list[int] = []
         start = 0
         for chunk in self.view.live_adds.column("path").chunks:
-            found = locate(chunk, self.view.uri)
-            keys.append(found.keys)
-            outside.extend(start + row for row in found.outside)
+            found, elsewhere = locate(chunk, self.view.uri)
+            keys.append(found)
+            outside.extend(start + row for row in elsewhere)
             start += len(chunk)
         return pa.chunked_array(keys, pa.binary()), outside
 
@@ -371,7 +371,7 @@ def files_of_another_table(view: StateView) -> Iterator[Finding]:
     if not view.uri:
         return
     absolute = [pc.filter(chunk, are_absolute(chunk)) for chunk in view.live.column("path").chunks]
-    outside = [paths[row].as_py() for paths in absolute if len(paths) for row in locate(paths, view.uri).outside]
+    outside = [paths[row].as_py() for paths in absolute if len(paths) for row in locate(paths, view.uri)[1]]
     if outside:
         files = plural(len(outside), "live file")
         message = f"{files} outside the table's directory: a vacuum of the table they belong to may delete them"

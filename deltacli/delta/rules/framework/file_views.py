@@ -14,7 +14,7 @@ from deltacli.arrow import compute as pc
 from deltacli.delta.footers.parse import ChunkFacts, Footer, leaf_columns
 from deltacli.delta.footers.schema import FileSchema
 from deltacli.delta.log.log_path import LOG_DIRECTORY, Place, commit_name
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.rules.framework.views import OF_CHECKPOINT
 from deltacli.delta.schema.file_columns import FileColumns
 from deltacli.units import plural

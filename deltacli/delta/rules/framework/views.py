@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.log_path import LOG_DIRECTORY, Place, commit_name
 from deltacli.delta.log.segment import CheckpointInstance, LogFile, LogListing
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.paths import canonical, canonical_all
 from deltacli.delta.vectors import fault_of, unique_id
 from deltacli.typing import ArrowArray

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.log_path import Place
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.property_values import parse_integer
 from deltacli.delta.rules.framework.base import Area, Finding, Fix
 from deltacli.delta.rules.framework.view_files import stats_of

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from urllib.parse import unquote
 
 from deltacli.arrow import compute as pc
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.partitions.text import HIVE_DEFAULT, Spelling, is_text, may_be_equal, spelling_of, sure_spellings
 from deltacli.delta.paths import decode
 from deltacli.delta.rules.framework.base import Area, Finding

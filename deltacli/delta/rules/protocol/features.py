@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 
 from deltacli.delta.log.log_path import LOG_DIRECTORY, LogFileKind, Place
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.feature_use import Use, constraint_uses, property_uses, schema_uses
 from deltacli.delta.protocol.features import FEATURES, GENERATED_COLUMNS, IDENTITY_COLUMNS, stable_name
 from deltacli.delta.protocol.protocol_action import (

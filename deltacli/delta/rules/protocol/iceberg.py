@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.log_path import Place
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.rules.framework.base import Area, Finding, Level
 from deltacli.delta.rules.framework.views import FilesView, StorageView, TableConfigurationView
 from deltacli.delta.rules.schema.schema_walk import fresh

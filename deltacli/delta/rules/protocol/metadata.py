@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import partial
 
-from deltacli.delta.log.state import Metadata
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import Metadata, TableConfiguration
 from deltacli.delta.rules.framework.base import Area, Finding
 from deltacli.delta.rules.framework.views import CommitView, HistoryView, MetadataView
 from deltacli.delta.schema.types import DataType, PrimitiveType, StructType, parts_of, simple_name

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from deltacli.delta.log.commit_lines import ROWS_CHECKED
 from deltacli.delta.log.log_path import Place
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.rules.framework.base import Area, Finding, Fix
 from deltacli.delta.rules.framework.views import CommitView, LiveFile, MetadataView
 from deltacli.delta.rules.schema.schema_walk import decimal_digits, is_type_name, joined, same_name, shown_path

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from deltacli.arrow import compute as pc
 from deltacli.arrow.rows import grouped
 from deltacli.delta.footers.bounds import comparable_type, decode_bounds
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.rules.framework.file_views import FootersView, LeafRows
 from deltacli.delta.schema.types import StructField, StructType
 from deltacli.delta.stats.column_facts import ColumnFacts

@@ -9,7 +9,7 @@ from deltacli.arrow import compute as pc
 from deltacli.delta.rules.framework.base import Area, Finding, Severity
 from deltacli.delta.rules.framework.view_files import stats_of
 from deltacli.delta.rules.framework.views import CheckpointView, FilesView
-from deltacli.delta.schema.file_schema import iceberg_compat, keeps_partition_columns
+from deltacli.delta.schema.to_arrow import iceberg_compat, keeps_partition_columns
 from deltacli.delta.stats.columns import Leaf, StatsBlock
 from deltacli.delta.stats.schema import BOUNDS, NULL_COUNT, PER_COLUMN, ColumnPath, StatColumn, StatKind
 from deltacli.delta.stats.values import Z85, dig, read_bound, read_json

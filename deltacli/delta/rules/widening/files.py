@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.rules.files.data_types import is_final, match_of
 from deltacli.delta.rules.framework.base import LOST_BY_DROPPING, Area, Finding, Level
 from deltacli.delta.rules.framework.file_views import AllFootersView, FileSchemaView

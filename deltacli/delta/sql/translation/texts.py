@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from deltacli.delta.predicate.conditions import Pattern
 from deltacli.delta.predicate.literals import NoValueError
-from deltacli.delta.predicate.patterns import Pattern
 from deltacli.delta.schema.kinds import Kind
 from deltacli.delta.sql.translation.operators import joined
 from deltacli.delta.sql.translation.values import (
