@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from deltacli.delta.footers.parse import ChunkFacts, Footer, FooterReader, GroupFacts
+from deltacli.delta.footers.parse import ChunkFacts, FooterReader, GroupFacts
 from deltacli.delta.footers.schema import read_schema
 from deltacli.delta.log.file_actions import action_schemas
 from deltacli.delta.log.state import TableConfiguration
@@ -25,6 +25,7 @@ from tests.rules.data_table import DataTable
 from tests.rules.table_builder import column, struct
 from tests.rules.test_corruptions import inspect
 from tests.rules.test_corruptions import rules_of as rules_told
+from tests.support.made_footers import footer_of
 
 LONG = b"a text of which nobody knows whether it was cut"
 NOTHING = ChunkFacts(*(None,) * len(ChunkFacts._fields))
@@ -49,7 +50,7 @@ def rules_of(
     """The rules that report a file of these row groups, whose statistics claim something of its column x."""
     schema = schema_of(stored, **written)
     rows = sum(facts.values or 0 for facts in chunks)
-    footer = Footer.made_of(schema, [GroupFacts(facts.values or 0, (facts,)) for facts in chunks])
+    footer = footer_of(schema, [GroupFacts(facts.values or 0, (facts,)) for facts in chunks])
     stats: dict[str, Any] = {"numRecords": rows}
     stats |= {part: {"x": claimed[part]} for part in ("minValues", "maxValues", "nullCount") if part in claimed}
     stats |= {"tightBounds": False} if deleted else {}
@@ -205,7 +206,7 @@ def test_nulls_of_required_columns_are_reported_after_a_thousand_files_with_dele
     vector = {"storageType": "i", "pathOrInlineDv": "", "sizeInBytes": 0, "cardinality": 3}
     files = [{"path": f"f{number}", "deletionVector": vector if number < 1_000 else None} for number in range(1_001)]
     adds = pa.RecordBatch.from_pylist(files, schema=pa.schema(list(action_schemas().add)))
-    footer = Footer.made_of(schema, [GroupFacts(10, (chunk(nulls=3),))])
+    footer = footer_of(schema, [GroupFacts(10, (chunk(nulls=3),))])
     live = LiveAdds(adds, [0] * len(files), [1] * len(files), "")
     table = config_of(schema=struct(column("x", "integer", nullable=False)))
     view = FootersView(live, [footer] * len(files), read_schema(schema), table)

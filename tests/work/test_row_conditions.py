@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pytest
 
-from deltacli.delta.footers.parse import Footer
 from deltacli.delta.log.state import TableConfiguration, read_metadata
 from deltacli.delta.rules.expressions.row_values import Violations
 from deltacli.delta.schema.types import PrimitiveType, StructField, StructType
@@ -15,8 +14,9 @@ from deltacli.work.file_facts import OpenFileContext
 from deltacli.work.rows.data_files import DataFile
 from deltacli.work.rows.row_conditions import _MOST_FAILURES, StoredConditions
 from tests.support.actions import metadata
+from tests.support.made_footers import footer_of
 
-FILE = OpenFileContext({}, DataFile("f.parquet", 4), Footer.made_of(b"", []), pa.schema([]))
+FILE = OpenFileContext({}, DataFile("f.parquet", 4), footer_of(b"", []), pa.schema([]))
 MOST = 2**31 - 1
 """One more is an overflow."""
 

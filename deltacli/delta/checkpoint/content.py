@@ -10,8 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.delta.log.action_fields import arrow_schema, wrong_type
+from deltacli.delta.log.action_fields import arrow_schema
 from deltacli.delta.log.commit_lines import Action
+from deltacli.delta.log.file_actions import whole_column
 from deltacli.delta.log.state import SetTransaction
 from deltacli.delta.protocol.property_values import TRANSACTION_RETENTION, deleted_file_retention_ms, parse_interval
 from deltacli.typing import ArrowType
@@ -116,12 +117,7 @@ def small_rows(actions: Sequence[tuple[str, Action]], schema: pyarrow.Schema) ->
     columns = []
     for field in schema:
         rows = [_with_pairs(action, field.type) if kind == field.name else None for kind, action in actions]
-        try:
-            columns.append(pa.array(rows, field.type))
-        except MemoryError:
-            raise
-        except (pa.ArrowException, UnicodeEncodeError, OverflowError) as fault:
-            raise wrong_type(field.name, str(fault), "the state") from fault
+        columns.append(whole_column(rows, field, "the state"))
     return pa.Table.from_arrays(columns, schema=schema)
 
 

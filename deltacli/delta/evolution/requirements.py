@@ -22,7 +22,7 @@ from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveT
 from deltacli.delta.schema.widening_guards import CHAR_VARCHAR_KEY, IDENTITY_PREFIX, WideningRefusal
 from deltacli.delta.sql.nodes import Form
 from deltacli.delta.sql.parser import parse_expression
-from deltacli.delta.sql.stored import DEFAULT_KEY, Reference, StoredKind, StoredSql, refers_to, stored_sql
+from deltacli.delta.sql.stored import DEFAULT_KEY, Reference, StoredKind, refers_to, stored_sql
 from deltacli.hints import command
 
 FORBIDDEN = " ,;{}()\n\t="
@@ -119,15 +119,8 @@ def _of_sql(draft: Draft, place: ColumnPlace, verb: str, *, is_dropped: bool) ->
             continue  # it goes with the column
         reference = refers_to(stored.text, draft.schema, place)
         if reference is not Reference.NO:
-            message = f"{place.text} cannot be {verb}: {_verdict(stored, reference)}"
+            message = f"{place.text} cannot be {verb}: {stored.verdict(reference)}"
             yield WideningRefusal(_CODES[stored.kind], message, _WAYS_OUT[stored.kind].format(name=stored.name))
-
-
-def _verdict(stored: StoredSql, reference: Reference) -> str:
-    shown = "" if stored.text is None else f", {' '.join(stored.text.split())[:120]}"
-    verb = "refers to it" if reference is Reference.YES else "is not understood and may refer to it"
-    of = " of" if stored.kind is StoredKind.INVARIANT else ""
-    return f"the {stored.kind}{of} {stored.name} {verb}{shown}"
 
 
 def _of_indexes(place: ColumnPlace, verb: str) -> Iterator[WideningRefusal]:

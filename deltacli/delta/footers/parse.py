@@ -7,7 +7,6 @@ time. Spec: parquet.thrift, FileMetaData.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain
 from typing import Any, NamedTuple
 
 from deltacli.delta.footers.shapes import PartReader, Shape, Shapes, Values, joined
@@ -100,22 +99,6 @@ class Footer:
             rows -= of_group
         if rows:
             raise ThriftFaultError(f"it records {self.rows} rows, but its row groups have {self.rows - rows}")
-
-    @classmethod
-    def made_of(cls, schema: bytes, groups: Sequence[GroupFacts], *, is_by_arrow: bool = False) -> Footer:
-        """Return the footer of these row groups."""
-        values: Values = [sum(group.rows for group in groups), len(groups), None, None]
-        places = []
-        for group in groups:
-            open_at = len(values)
-            values += [group.rows, len(group.chunks), None, None, *chain.from_iterable(group.chunks)]
-            first = open_at + _PART_PLACES
-            chunks = range(first, first + _CHUNK_PLACES * len(group.chunks), _CHUNK_PLACES)
-            places.append((open_at, tuple(chunks), open_at))
-        of_all = [chunk for group in groups for chunk in group.chunks]
-        is_encrypted = any(chunk.is_encrypted for chunk in of_all)
-        codecs = frozenset(chunk.codec for chunk in of_all)
-        return cls(schema, _Plan(Shape((), ()), tuple(places), 0, is_encrypted, codecs, is_by_arrow), values)
 
     def __eq__(self, other: object) -> bool:
         """Compare what the footers record, however it was read."""

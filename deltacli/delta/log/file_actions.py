@@ -14,7 +14,7 @@ from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.stats.record_counts import num_records_column
 from deltacli.delta.vectors import fault_of, unique_id
 from deltacli.errors import CommitCorrupt
-from deltacli.typing import Json
+from deltacli.typing import ArrowArray, ArrowField, Json
 
 if TYPE_CHECKING:
     import pyarrow
@@ -163,13 +163,20 @@ def whole_actions(actions: Sequence[Action], schema: pyarrow.Schema, source: str
         values: list[Json] = [action.get(field.name) for action in actions]
         if pa.types.is_map(field.type):
             values = [list(value.items()) if isinstance(value, dict) else None for value in values]
-        try:
-            columns.append(pa.array(values, field.type))
-        except MemoryError:
-            raise
-        except (pa.ArrowException, UnicodeEncodeError, OverflowError) as fault:
-            raise wrong_type(field.name, str(fault), source) from fault
+        columns.append(whole_column(values, field, source))
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def whole_column(values: Sequence[object], field: ArrowField, source: str) -> ArrowArray:
+    """Return values of the log as a column. Raises CommitCorrupt (`action.wrong-type`) for one that it cannot hold."""
+    import pyarrow as pa
+
+    try:
+        return pa.array(values, field.type)
+    except MemoryError:
+        raise
+    except (pa.ArrowException, UnicodeEncodeError, OverflowError) as fault:
+        raise wrong_type(field.name, str(fault), source) from fault
 
 
 def whole_actions_leniently(actions: Sequence[Action], schema: pyarrow.Schema) -> pyarrow.RecordBatch:

@@ -167,9 +167,9 @@ class _Binder:
             case "not":
                 return Not(self.condition(node.parts[0]))
             case "and":
-                return And(tuple(self.condition(part) for part in _chain(node)))
+                return And(tuple(self.condition(part) for part in node.chain()))
             case "or":
-                return Or(tuple(self.condition(part) for part in _chain(node)))
+                return Or(tuple(self.condition(part) for part in node.chain()))
             case "is":
                 condition = self._is(node)
             case "in":
@@ -330,15 +330,6 @@ class _Binder:
 
     def _refuse(self, node: Node, reason: str) -> UsageError:
         return refuse(self._text, node.position, reason)
-
-
-def _chain(node: Node) -> list[Node]:
-    """Yield the parts of `a and b and c`, which is parsed as `(a and b) and c`."""
-    parts, rest = [], node
-    while rest.form is Form.CONDITION and rest.name == node.name:
-        parts.append(rest.parts[1])
-        rest = rest.parts[0]
-    return [rest, *reversed(parts)]
 
 
 def _is_null_literal(side: Operand) -> bool:

@@ -200,15 +200,8 @@ def _expressions(change: Widened, ground: Ground) -> Iterator[WideningRefusal]:
         reference = refers_to(stored.text, ground.schema, change.place)
         if reference is not Reference.NO:
             code, way_out = _DEPENDENT[stored.kind]
-            message = f"{change.place.text} cannot become {change.to_type}: {_verdict(stored, reference)}"
+            message = f"{change.place.text} cannot become {change.to_type}: {stored.verdict(reference)}"
             yield WideningRefusal(code, message, way_out.format(name=stored.name))
-
-
-def _verdict(stored: StoredSql, reference: Reference) -> str:
-    shown = "" if stored.text is None else f", {' '.join(stored.text.split())[:120]}"
-    verb = "refers to it" if reference is Reference.YES else "is not understood and may refer to it"
-    of = " of" if stored.kind is StoredKind.INVARIANT else ""
-    return f"the {stored.kind}{of} {stored.name} {verb}{shown}"
 
 
 def _own_expressions(change: Widened, ground: Ground) -> Iterator[WideningRefusal]:

@@ -45,6 +45,15 @@ class Node(NamedTuple):
     value: str = ""
     position: int = -1
 
+    def chain(self) -> list[Node]:
+        """Return the parts of `a and b and c`, which is parsed as `(a and b) and c`."""
+        parts: list[Node] = []
+        rest = self
+        while rest.form is Form.CONDITION and rest.name == self.name:
+            parts.append(rest.parts[1])
+            rest = rest.parts[0]
+        return [rest, *reversed(parts)]
+
 
 class Expression(NamedTuple):
     """A parsed text.

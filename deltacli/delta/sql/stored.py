@@ -30,6 +30,14 @@ class StoredKind(StrEnum):
     GENERATION = "generated column"
 
 
+class Reference(StrEnum):
+    """Whether an expression refers to a column."""
+
+    NO = "no"
+    YES = "yes"
+    UNKNOWN = "unknown"
+
+
 class StoredSql(NamedTuple):
     """An SQL text and its owner: the name of a constraint or the path of a column. `text` is None if the value is not
     text.
@@ -39,13 +47,12 @@ class StoredSql(NamedTuple):
     name: str
     text: str | None
 
-
-class Reference(StrEnum):
-    """Whether an expression refers to a column."""
-
-    NO = "no"
-    YES = "yes"
-    UNKNOWN = "unknown"
+    def verdict(self, reference: Reference) -> str:
+        """Return that it refers, or may refer, to a column."""
+        shown = "" if self.text is None else f", {' '.join(self.text.split())[:120]}"
+        verb = "refers to it" if reference is Reference.YES else "is not understood and may refer to it"
+        of = " of" if self.kind is StoredKind.INVARIANT else ""
+        return f"the {self.kind}{of} {self.name} {verb}{shown}"
 
 
 def stored_sql(config: TableConfiguration) -> Iterator[StoredSql]:

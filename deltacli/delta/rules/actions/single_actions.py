@@ -1,5 +1,6 @@
-"""Rules about the fields of one action: of files, transactions and domains. Spec: Add File and Remove File; Add CDC File;
-Transaction Identifiers; Domain Metadata.
+"""Rules about the fields of one action: of files, transactions and domains.
+
+Spec: Add File and Remove File; Add CDC File; Transaction Identifiers; Domain Metadata.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ construct on the list depends on `spark.sql.ansi.enabled`, unless DuckDB then ra
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from deltacli.delta.predicate.columns import TIMES
@@ -279,7 +279,7 @@ class _Translator:
                 value = self.condition(node.parts[0])
                 return made(f"(NOT {value.sql})", BOOLEAN, value)
             case "and" | "or":
-                return _all_or_any(node.name, [self.condition(part) for part in _chain(node)])
+                return _all_or_any(node.name, [self.condition(part) for part in node.chain()])
             case "is":
                 return self._is(node)
             case "in":
@@ -376,16 +376,6 @@ class _Translator:
         if not branches:
             raise NotTranslated("CASE has no WHEN")
         return choices.case(branches, otherwise)
-
-
-def _chain(node: Node) -> Iterator[Node]:
-    """Yield the parts of `a and b and c`, which is parsed as `(a and b) and c`."""
-    parts, rest = [], node
-    while rest.form is Form.CONDITION and rest.name == node.name:
-        parts.append(rest.parts[1])
-        rest = rest.parts[0]
-    yield rest
-    yield from reversed(parts)
 
 
 def _all_or_any(name: str, parts: list[Value]) -> Value:

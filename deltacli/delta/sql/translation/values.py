@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
+from deltacli.delta.encoding.value_text import has_bytes
 from deltacli.delta.schema.kinds import WHOLE_BITS, Kind, decimal_parts, value_kind
 from deltacli.delta.schema.types import DataType, PrimitiveType, simple_name
 
@@ -205,18 +206,10 @@ def double_literal(number: float) -> Value:
 
 def text_literal(text: str) -> Value:
     """Raises NotTranslated for a text that cannot be in a query."""
-    if "\0" in text or not _has_bytes(text):
+    if "\0" in text or not has_bytes(text):
         raise NotTranslated("a string contains a NUL byte or an incomplete character")
     quoted = text.replace("'", "''")
     return Value(f"'{quoted}'", STRING, text=text)
-
-
-def _has_bytes(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def failing(condition: str, sql: str, reason: str) -> str:
