@@ -38,7 +38,7 @@ TARGETS = (
     "deltacli/delta/stats/columns.py",
     "deltacli/delta/checkpoint/comparison.py",
     "deltacli/delta/schema/type_changes.py",
-    "deltacli/delta/schema/allowed_widenings.py",
+    "deltacli/delta/schema/type_changes.py",
     "deltacli/delta/sql",
 )
 TESTS = (

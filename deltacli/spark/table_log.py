@@ -22,10 +22,14 @@ from deltacli.delta.log.replay import file_key
 from deltacli.delta.log.segment import CommitTime, LogFile, file_times
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.property_values import is_true
-from deltacli.delta.schema.allowed_widenings import canonical_name, is_allowed_change, was_allowed_in_preview
 from deltacli.delta.schema.column_differences import by_physical_name, differences, schema_id
 from deltacli.delta.schema.kinds import FIXED_TEXTS
-from deltacli.delta.schema.type_changes import require_readable_rows
+from deltacli.delta.schema.type_changes import (
+    canonical_name,
+    is_allowed_change,
+    require_readable_rows,
+    was_allowed_in_preview,
+)
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
 from deltacli.delta.vectors import unique_id
 from deltacli.errors import FileMissing, Refused, Unreadable, UsageError, VersionAbsent

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deltacli.delta.schema.allowed_widenings import is_allowed_change, is_iceberg_change, is_primitive_name
+from deltacli.delta.schema.type_changes import is_allowed_change, is_iceberg_change, is_primitive_name
 
 ALLOWED = (
     ("byte", "short", True),

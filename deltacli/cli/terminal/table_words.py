@@ -132,8 +132,8 @@ def _columns(table: str, *, nested: bool) -> Iterator[str]:
 def _types(table: str, column: str) -> Iterator[str]:
     """Yield types to which a column can be widened; those without digits where the column is not found."""
     from deltacli.delta.evolution.sql_types import sql_text
-    from deltacli.delta.schema.allowed_widenings import INTEGER_DIGITS, WIDER, decimal_of
     from deltacli.delta.schema.column_path import places
+    from deltacli.delta.schema.type_changes import INTEGER_DIGITS, WIDER, decimal_of
     from deltacli.delta.schema.types import PrimitiveType
 
     newest = _newest(table)

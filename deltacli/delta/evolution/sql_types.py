@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple, NoReturn
 
-from deltacli.delta.schema.allowed_widenings import NUMBER_TYPES, OF_DECIMALS, canonical_name, decimal_of, hint_for_type
+from deltacli.delta.schema.type_changes import NUMBER_TYPES, OF_DECIMALS, canonical_name, decimal_of, hint_for_type
 from deltacli.delta.schema.types import (
     MAX_DEPTH,
     ArrayType,

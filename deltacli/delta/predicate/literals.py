@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 from deltacli.delta.encoding.value_text import MICROSECONDS_A_DAY, has_bytes, parse_date, parse_moment
 from deltacli.delta.partitions.text import Spelling, spelling_of
 from deltacli.delta.predicate.refusals import refuse, refuse_value
-from deltacli.delta.schema.allowed_widenings import canonical_name
 from deltacli.delta.schema.kinds import WHOLE_BITS, Kind, decimal_parts
+from deltacli.delta.schema.type_changes import canonical_name
 from deltacli.delta.sql.nodes import Form, Node
 
 _SUFFIX = re.compile(r"(?:BD|[LSYDF])\Z", re.IGNORECASE)

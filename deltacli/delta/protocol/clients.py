@@ -8,7 +8,7 @@ of `OTHERS`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -174,7 +174,7 @@ def access(client: Client, traits: Collection[str], version: str | None = None) 
     shown = version if version is not None else client.version
     reasons = dict.fromkeys(client.reasons[trait] for trait in sorted(traits) if trait in client.reasons)
     notes = () if is_other else (*client.notes, *reasons)
-    told_of = _by_feature(blockers), _features(unknown), () if is_other else sources
+    told_of = _by_feature(blockers), tuple(dict.fromkeys(map(feature_of, unknown))), () if is_other else sources
     return ClientAccess(client, shown, reads, writes, since, *told_of, notes, not is_other)
 
 
@@ -235,10 +235,6 @@ def _by_feature(blockers: Iterable[Blocker]) -> tuple[Blocker, ...]:
             stops = known.stops_reading or one.stops_reading, known.stops_writing or one.stops_writing
             found[one.feature] = Blocker(known.trait, *stops, known.needs or one.needs)
     return tuple(found.values())
-
-
-def _features(traits: Sequence[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(map(feature_of, traits)))
 
 
 def _all_of(answers: Iterable[bool | None]) -> bool | None:

@@ -70,7 +70,7 @@ def require_readable(protocol: Protocol, version: int) -> None:
             facts={"protocol": f"reader {protocol.min_reader_version}, writer {protocol.min_writer_version}"},
             hint=command("history"),
         )
-    unknown = [name for name in protocol.reader_features or () if not _can_read(name)]
+    unknown = [name for name in protocol.reader_features or () if not (name in FEATURES and FEATURES[name].is_readable)]
     if unknown:
         listed = f"{'features' if len(unknown) > 1 else 'feature'} {', '.join(unknown)}"
         raise ProtocolUnsupported(
@@ -151,7 +151,3 @@ def _illegal(protocol: Protocol) -> tuple[str, str] | None:
     if lonely:
         return "protocol.reader-only-feature", f"{', '.join(lonely)} in readerFeatures alone"
     return None
-
-
-def _can_read(name: str) -> bool:
-    return name in FEATURES and FEATURES[name].is_readable

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from deltacli.delta.log.state import TableConfiguration
-from deltacli.delta.schema.allowed_widenings import canonical_name
+from deltacli.delta.schema.type_changes import canonical_name
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType, parts_of
 from deltacli.hints import in_backticks
 

@@ -8,23 +8,20 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
 
 from deltacli.delta.encoding.value_text import has_bytes
-from deltacli.delta.schema.allowed_widenings import (
+from deltacli.delta.schema.column_path import ColumnPlace
+from deltacli.delta.schema.type_changes import (
     INTEGER_DIGITS,
     MAX_DECIMAL_PRECISION,
     NUMBER_TYPES,
     OF_DECIMALS,
-    WIDER,
-    Decimal,
-    canonical_name,
-    decimal_of,
-    hint_for_type,
-)
-from deltacli.delta.schema.column_path import ColumnPlace
-from deltacli.delta.schema.type_changes import (
     TYPE_CHANGES_KEY,
+    WIDER,
     BadEntry,
     TypeChange,
     can_be,
+    canonical_name,
+    decimal_of,
+    hint_for_type,
     primitive_paths,
     read_type_changes,
     type_at,
@@ -76,16 +73,12 @@ def possible_targets(from_type: str) -> str:
     if digits is not None:
         targets.append(f"decimal(p,s) with p-s >= {digits}")
     decimal = decimal_of(name)
-    if decimal is not None and _can_grow(decimal):
+    if decimal is not None and (decimal.precision < MAX_DECIMAL_PRECISION):
         targets.append(f"decimal(p,s) with s >= {decimal.scale} and p-s >= {decimal.whole_digits}")
     return " or ".join([", ".join(targets[:-1]), targets[-1]] if len(targets) > 1 else targets)
 
 
 _ORDER = ("short", "integer", "long", "double", "timestamp_ntz")
-
-
-def _can_grow(decimal: Decimal) -> bool:
-    return decimal.precision < MAX_DECIMAL_PRECISION
 
 
 class _Verbatim(str):

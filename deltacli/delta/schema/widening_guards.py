@@ -16,7 +16,7 @@ from deltacli.delta.encoding.value_text import parse_moment
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.partitions.text import Spelling, spelling_of
 from deltacli.delta.protocol.features import GENERATED_COLUMNS, IDENTITY_COLUMNS
-from deltacli.delta.schema.allowed_widenings import decimal_of, is_allowed_change, is_iceberg_change
+from deltacli.delta.schema.type_changes import decimal_of, is_allowed_change, is_iceberg_change
 from deltacli.delta.schema.types import StructType
 from deltacli.delta.schema.widened_schema import Widened, history_of, possible_targets
 from deltacli.delta.sql.nodes import Form, Node

@@ -13,9 +13,8 @@ from deltacli.delta.log.state import TableConfiguration, plain_action, plain_met
 from deltacli.delta.protocol.features import NTZ_FEATURES, TYPE_WIDENING, TYPE_WIDENING_PREVIEW
 from deltacli.delta.protocol.property_values import TYPE_WIDENING_ENABLED
 from deltacli.delta.protocol.upgrade import added_features, upgraded
-from deltacli.delta.schema.allowed_widenings import canonical_name
 from deltacli.delta.schema.column_path import ColumnFinder, ColumnPlace
-from deltacli.delta.schema.type_changes import refused_change
+from deltacli.delta.schema.type_changes import canonical_name, refused_change
 from deltacli.delta.schema.types import PrimitiveType, StructType, parse_schema, simple_name
 from deltacli.delta.schema.widened_schema import Widened, parse_type, widened_schema
 from deltacli.delta.schema.widening_guards import (

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from deltacli.delta.schema.allowed_widenings import is_allowed_change
 from deltacli.delta.schema.names import NameIndex
 from deltacli.delta.schema.to_arrow import arrow_schema
+from deltacli.delta.schema.type_changes import is_allowed_change
 from deltacli.delta.schema.types import PrimitiveType, StructField, StructType
 from deltacli.engine.base import Reading
 from deltacli.errors import DeltacliError, UsageError

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.delta.log.state import TableConfiguration, read_metadata, read_protocol
 from deltacli.delta.protocol.property_values import CHECKPOINT_PROTECTION
-from deltacli.delta.schema.allowed_widenings import canonical_name
 from deltacli.delta.schema.column_differences import columns_of, exchanged
 from deltacli.delta.schema.conversion import fits
 from deltacli.delta.schema.names import MODE
 from deltacli.delta.schema.to_arrow import plain_type
+from deltacli.delta.schema.type_changes import canonical_name
 from deltacli.delta.schema.types import DataType, PrimitiveType, parse_schema, simple_name
 from deltacli.errors import Refused
 from deltacli.hints import command

@@ -26,8 +26,8 @@ from deltacli.delta.predicate.conditions import And, Condition
 from deltacli.delta.predicate.file_stats import read_bounds
 from deltacli.delta.predicate.possible import Bounds, Exact, Known, possible
 from deltacli.delta.predicate.prune import is_partition, partition_source, physical_path
-from deltacli.delta.schema.allowed_widenings import canonical_name
 from deltacli.delta.schema.kinds import WHOLE_BITS, Kind
+from deltacli.delta.schema.type_changes import canonical_name
 from deltacli.delta.schema.types import StructField, StructType
 from deltacli.delta.sql.nodes import Form, Node
 from deltacli.delta.sql.parser import parse_expression

@@ -157,7 +157,7 @@ def multi_part_checkpoints_are_complete(view: ListingView) -> Iterator[Finding]:
                 view.place(first.name, version),
                 f"version {version} has parts of multi-part checkpoints of {_listed(lacking)} parts, but none is "
                 "complete",
-                seen=", ".join(file.name for file in _first(lacking)),
+                seen=", ".join(file.name for file in [files[0] for files in lacking.values()]),
                 expected="all parts of one checkpoint",
                 severity=severity,
             )
@@ -337,10 +337,6 @@ def _is_needed(view: ListingView, version: int) -> bool:
     if newest in listing.reconstructable:
         return False
     return newest == version or any(first <= version + 1 and last == newest for first, last in listing.commit_runs)
-
-
-def _first(sets: dict[int, list[LogFile]]) -> list[LogFile]:
-    return [files[0] for files in sets.values()]
 
 
 def _listed(numbers: Iterable[int]) -> str:

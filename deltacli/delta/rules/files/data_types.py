@@ -15,13 +15,12 @@ from deltacli.delta.rules.files.file_match import FileMatch, MatchedPart, match_
 from deltacli.delta.rules.framework.base import Area, Finding, Level, ReadFault, Rule, Severity
 from deltacli.delta.rules.framework.file_views import FileFaultView, FileSchemaView
 from deltacli.delta.rules.protocol.iceberg import active
-from deltacli.delta.schema.allowed_widenings import canonical_name, decimal_of
 from deltacli.delta.schema.conversion import fits
 from deltacli.delta.schema.file_columns import count_leaves, is_list, is_struct
 from deltacli.delta.schema.kinds import WHOLE_BITS
 from deltacli.delta.schema.shredded_variants import is_shredded, shredding_fault
 from deltacli.delta.schema.to_arrow import plain_type
-from deltacli.delta.schema.type_changes import TypeChange, read_type_changes
+from deltacli.delta.schema.type_changes import TypeChange, canonical_name, decimal_of, read_type_changes
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType, simple_name
 from deltacli.typing import ArrowType
 

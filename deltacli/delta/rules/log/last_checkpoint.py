@@ -14,7 +14,7 @@ from deltacli.delta.log.log_path import LogFileKind
 from deltacli.delta.log.segment import CheckpointInstance
 from deltacli.delta.rules.framework.base import Area, Finding, Fix, Severity
 from deltacli.delta.rules.framework.views import CheckpointView, HintView, ListingView
-from deltacli.delta.schema.allowed_widenings import decimal_of
+from deltacli.delta.schema.type_changes import decimal_of
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType, parse_schema
 from deltacli.errors import DeltacliError
 from deltacli.typing import ArrowType

@@ -14,8 +14,8 @@ from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.rules.framework.base import Area, Finding, Fix
 from deltacli.delta.rules.framework.views import CommitView, LiveFile, MetadataView
 from deltacli.delta.rules.schema.schema_walk import decimal_digits, is_type_name, joined, same_name, shown_path
-from deltacli.delta.schema.allowed_widenings import decimal_of, is_allowed_change
 from deltacli.delta.schema.names import recorded_name
+from deltacli.delta.schema.type_changes import decimal_of, is_allowed_change
 from deltacli.delta.schema.types import (
     ArrayType,
     DataType,

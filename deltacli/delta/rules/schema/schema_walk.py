@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from deltacli.delta.rules.framework.base import Finding
 from deltacli.delta.rules.framework.views import MetadataView, TableConfigurationView
-from deltacli.delta.schema.allowed_widenings import canonical_name
+from deltacli.delta.schema.type_changes import canonical_name
 from deltacli.delta.schema.types import MAX_DEPTH
 from deltacli.patterns import pattern
 

@@ -68,7 +68,7 @@ class ColumnEvidence:
 def known_from_footers(view: FootersView, column: StatColumn, path: ColumnPath) -> ColumnEvidence | None:
     """Return what footers record about a column, given by physical names, or None if they record nothing."""
     fields = fields_at(view.config, path)
-    if fields is None or (column.kind is StatKind.OTHER and not _is_plain(column)):
+    if fields is None or (column.kind is StatKind.OTHER and column.type_name != "binary"):
         return None
     try:
         file_leaf = view.columns.leaf(view.schema.arrow, fields)
@@ -95,11 +95,6 @@ def fields_at(config: TableConfiguration, path: ColumnPath) -> list[StructField]
         below = field.data_type.fields if isinstance(field.data_type, StructType) else ()
         columns = {config.physical_name(each): each for each in below}
     return fields
-
-
-def _is_plain(column: StatColumn) -> bool:
-    """Return True for a type of one leaf that has no order here."""
-    return column.type_name == "binary"
 
 
 def _is_nested(kind: ArrowType) -> bool:

@@ -13,11 +13,6 @@ from deltacli.delta.protocol.property_values import TYPE_WIDENING_ENABLED
 from deltacli.delta.rules.framework.base import LOST_BY_DROPPING, Area, Finding, Level, Severity
 from deltacli.delta.rules.framework.views import MetadataView, TableConfigurationView
 from deltacli.delta.rules.schema.schema_walk import fresh
-from deltacli.delta.schema.allowed_widenings import (
-    canonical_name,
-    is_allowed_change,
-    is_iceberg_change,
-)
 from deltacli.delta.schema.type_changes import BAD_ENTRY as BAD_ENTRY_ID
 from deltacli.delta.schema.type_changes import (
     NOT_ALLOWED,
@@ -25,7 +20,10 @@ from deltacli.delta.schema.type_changes import (
     NamedField,
     TypeChange,
     can_be,
+    canonical_name,
     changed_fields,
+    is_allowed_change,
+    is_iceberg_change,
     is_preview_change,
     is_supported,
     must_refuse,

@@ -12,11 +12,12 @@ from deltacli.delta.log.log_path import Place
 from deltacli.delta.rules.framework.base import Area, Finding
 from deltacli.delta.rules.framework.views import MetadataView, StateView
 from deltacli.delta.rules.widening.entries import ENABLED, changes_of
-from deltacli.delta.schema.allowed_widenings import canonical_name, is_allowed_change
 from deltacli.delta.schema.type_changes import (
     NamedField,
     TypeChange,
+    canonical_name,
     changed_fields,
+    is_allowed_change,
     is_supported,
     named_fields,
     primitive_paths,

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from deltacli.delta.predicate.columns import TIMES
-from deltacli.delta.schema.allowed_widenings import canonical_name
 from deltacli.delta.schema.kinds import WHOLE_BITS, Kind, decimal_parts, value_kind
+from deltacli.delta.schema.type_changes import canonical_name
 from deltacli.delta.schema.types import DataType, PrimitiveType, StructType, simple_name
 from deltacli.delta.sql.nodes import Form, Node, TokenKind, tokens_of
 from deltacli.delta.sql.parser import parse_expression
