@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple, NoReturn
 
+from deltacli.delta.schema.kinds import PLAIN_TYPES
 from deltacli.delta.schema.type_changes import NUMBER_TYPES, OF_DECIMALS, canonical_name, decimal_of, hint_for_type
 from deltacli.delta.schema.types import (
     MAX_DEPTH,
@@ -27,10 +28,7 @@ from deltacli.hints import nearest_type
 
 CODE = "usage.type"
 _OTHER_NAMES: Mapping[str, str] = {"timestamp_ltz": "timestamp", "bool": "boolean"}
-_PLAIN = frozenset(
-    {"byte", "short", "integer", "long", "float", "double", "boolean", "string", "binary", "date", "timestamp"}
-    | {"timestamp_ntz", "variant"}
-)
+_PLAIN = PLAIN_TYPES | {"variant"}
 _TEXTS = re.compile(r"(?:char|character|varchar)\s*\(\s*([1-9]\d{0,8})\s*\)", re.ASCII)
 POSSIBLE = (
     f"{NUMBER_TYPES}, boolean, string, char(n), varchar(n), binary, date, timestamp, timestamp_ntz, variant, array<…>, "

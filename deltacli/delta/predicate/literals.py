@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from deltacli.delta.encoding.value_text import MICROSECONDS_A_DAY, has_bytes, parse_date, parse_moment
 from deltacli.delta.partitions.text import Spelling, spelling_of
 from deltacli.delta.predicate.refusals import refuse, refuse_value
-from deltacli.delta.schema.kinds import WHOLE_BITS, Kind, decimal_parts
+from deltacli.delta.schema.kinds import PLAIN_TYPES, WHOLE_BITS, Kind, decimal_parts
 from deltacli.delta.schema.type_changes import canonical_name
 from deltacli.delta.sql.nodes import Form, Node
 
@@ -226,7 +226,7 @@ def _cast(text: str, node: Node, inner: Literal) -> Literal:
     type_name = canonical_name(_OTHER_TYPES.get(node.name, node.name))
     if type_name.startswith(("varchar(", "char(")):
         type_name = "string"
-    if type_name not in _CAST_TYPES and not decimal_parts(type_name):
+    if type_name not in PLAIN_TYPES and not decimal_parts(type_name):
         raise refuse(text, node.position, f"a cast to {node.name} is not supported")
     if inner.is_null:
         return inner._replace(node=node)
@@ -236,11 +236,6 @@ def _cast(text: str, node: Node, inner: Literal) -> Literal:
         if node.word == "try_cast":
             return Literal(Kind.OTHER, None, node)
         raise
-
-
-_CAST_TYPES = frozenset(
-    {*WHOLE_BITS, "float", "double", "string", "binary", "boolean", "date", "timestamp", "timestamp_ntz"}
-)
 
 
 def _converted(inner: Literal, type_name: str, node: Node) -> Literal:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.features import FEATURES, stable_name
 from deltacli.delta.protocol.property_values import is_true, parse_integer
+from deltacli.delta.schema.kinds import PLAIN_TYPES
 from deltacli.delta.schema.types import (
     DataType,
     PrimitiveType,
@@ -146,9 +147,7 @@ OF_THE_LOG = frozenset(
 _BY_USE = frozenset({"columnMapping", "deletionVectors", "typeWidening", "timestampNtz", "variantType"})
 _TYPE_CHANGES = "delta.typeChanges"
 _OF_TYPES = {"timestamp_ntz": "timestampNtz", "variant": "variantType"}
-_IN_PARQUET = frozenset(
-    {"string", "long", "integer", "short", "byte", "float", "double", "boolean", "binary", "date", "timestamp"}
-)
+_IN_PARQUET = PLAIN_TYPES - {"timestamp_ntz"}
 """The types of the parquet format, besides decimals and nested types. Spec: Primitive Types."""
 
 

@@ -36,6 +36,8 @@ _KINDS = {
     "binary": Kind.BINARY,
     "boolean": Kind.BOOLEAN,
 }
+PLAIN_TYPES = frozenset(_KINDS)
+"""The primitive types that have one name and values that compare."""
 
 
 def value_kind(data_type: DataType) -> Kind:

@@ -8,10 +8,11 @@ Type to Parquet Type Mappings.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from deltacli.delta.log.state import TableConfiguration
-from deltacli.delta.schema.kinds import decimal_parts
+from deltacli.delta.schema.kinds import PLAIN_TYPES, decimal_parts
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
 from deltacli.errors import Unreadable
 from deltacli.hints import command
@@ -55,21 +56,12 @@ def _type(kind: Any) -> Any:  # Any: an Arrow type in, JSON values out
     if pa.types.is_timestamp(kind):
         return "timestamp" if kind.tz else "timestamp_ntz"
     name = str(kind).removeprefix("large_").removesuffix("_view")
-    return _NAMES.get(name, name)
+    return _names().get(name, name)
 
 
-_NAMES = {
-    "string": "string",
-    "int64": "long",
-    "int32": "integer",
-    "int16": "short",
-    "int8": "byte",
-    "float": "float",
-    "double": "double",
-    "bool": "boolean",
-    "binary": "binary",
-    "date32[day]": "date",
-}
+@cache
+def _names() -> Mapping[str, str]:
+    return {str(plain_type(name)): name for name in PLAIN_TYPES}
 
 
 def arrow_schema(columns: Iterable[StructField]) -> pyarrow.Schema:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.features import TYPE_WIDENING, TYPE_WIDENING_PREVIEW
+from deltacli.delta.schema.kinds import PLAIN_TYPES
 from deltacli.delta.schema.names import recorded_name
 from deltacli.delta.schema.types import DataType, PrimitiveType, StructField, StructType, parts_of
 from deltacli.errors import Unreadable
@@ -71,8 +72,7 @@ _OTHER_NAMES: Mapping[str, str] = {
 """SQL spellings, which Spark reads as well, and the names that a schema has for the same types."""
 
 _DECIMAL = pattern(r"(?:decimal|dec|numeric)\s*\(\s*(\d{1,3})\s*(?:,\s*(\d{1,3})\s*)?\)", re.ASCII)
-_NUMBERS = ("byte", "short", "integer", "long", "float", "double")
-_PLAIN = frozenset((*_NUMBERS, "boolean", "date", "timestamp", "timestamp_ntz", "string", "binary", "variant", "void"))
+_PLAIN = PLAIN_TYPES | {"variant", "void"}
 _PARAMETRIC = pattern(
     r"(?:char|varchar)\s*\(\s*\d+\s*\)|interval( [a-z]+( to [a-z]+)?)?|(?:geometry|geography)\s*(\(.*\))?|"
     r"timestamp(_ntz|_ltz)?\s*\(\s*\d+\s*\)|timestamp_(ltz|nanos|ntz_nanos)|string collate \S+",

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.property_values import parse_integer
-from deltacli.delta.schema.kinds import FIXED_TEXTS, WHOLE_BITS, Kind, decimal_parts, value_kind
+from deltacli.delta.schema.kinds import FIXED_TEXTS, Kind, decimal_parts, value_kind
+from deltacli.delta.schema.to_arrow import plain_type
 from deltacli.delta.schema.types import DataType, PrimitiveType, StructField, StructType, simple_name
 from deltacli.typing import ArrowType
 
@@ -137,7 +138,7 @@ def bound_type(column: StatColumn) -> ArrowType:
 
     match column.kind:
         case StatKind.WHOLE:
-            return _whole_type(column.type_name)
+            return plain_type(column.type_name)
         case StatKind.FLOAT:
             return pa.float64()
         case StatKind.DECIMAL:
@@ -152,12 +153,6 @@ def bound_type(column: StatColumn) -> ArrowType:
             return pa.bool_()
         case _:
             return None
-
-
-def _whole_type(name: str) -> pyarrow.DataType:
-    import pyarrow as pa
-
-    return {8: pa.int8, 16: pa.int16, 32: pa.int32, 64: pa.int64}[WHOLE_BITS[name]]()
 
 
 def stats_fields(schema: StatSchema, shape: dict[str, Any]) -> pyarrow.Schema:  # Any: shapes within shapes

@@ -17,7 +17,7 @@ from deltacli.hints import Worded, command
 from deltacli.patterns import pattern
 from deltacli.units import plural
 
-AREA = Area("change_data")
+AREA = Area("change_data", spec="Add CDC File")
 _RESTORE = partial(command, "restore", version=..., table="TABLE")
 
 DIRECTORY = "_change_data"
@@ -30,7 +30,6 @@ _NUMBER = pattern("[0-9]{1,18}")
 FILE_MISSING = AREA.warning(
     "cdc.file-missing",
     "A change data file of a version that is still in the log does not exist. After a vacuum this is only a note.",
-    spec="Add CDC File",
     broken="the changes of that version cannot be read",
     repair="restore the file from a backup; readers of changes can start after that version",
     loss="the changes of that version",
@@ -41,7 +40,6 @@ FILE_MISSING = AREA.warning(
 SIZE_MISMATCH = AREA.warning(
     "cdc.size-mismatch",
     "The size of a change data file differs from the size in its action.",
-    spec="Add CDC File",
     broken="the file was overwritten or truncated; the changes of that version may be unreadable",
     repair="restore the file from a backup",
     loss="the changes of that version",
@@ -80,7 +78,6 @@ MISSING_WHEN_ENABLED = AREA.warning(
 PARTITION_VALUES = AREA.warning(
     "cdc.partition-values",
     "A change data file has no value for a partition column.",
-    spec="Add CDC File",
     broken="readers of changes see null in that column",
     repair="past versions cannot be repaired",
     loss="the partition values of these changes",

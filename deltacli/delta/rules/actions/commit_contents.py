@@ -15,7 +15,7 @@ from deltacli.delta.rules.framework.views import CommitView, LocatedAction, Touc
 from deltacli.delta.vectors import VECTOR_FILE
 from deltacli.units import format_count, format_size, plural
 
-AREA = Area("actions")
+AREA = Area("actions", spec="Add File and Remove File")
 
 MOST_BYTES = 1_000_000_000
 MOST_ACTIONS = 1_000_000
@@ -135,7 +135,6 @@ Key = tuple[str, str | None]
 READD_WITHOUT_REMOVE = AREA.error(
     "action.readd-without-remove",
     "A commit adds a live file with a different deletion vector but does not remove it with the old one.",
-    spec="Add File and Remove File",
     broken="the file is in the table twice, with two deletion vectors, so its rows count twice",
     repair="commit a remove of the path with the older deletion vector",
     example='{"add":{"path":"part-0.parquet","deletionVector":{…},…}} with no remove of part-0.parquet',
@@ -151,7 +150,6 @@ REMOVE_OF_UNKNOWN = AREA.info(
 REMOVE_DV_MISMATCH = AREA.error(
     "action.remove-dv-mismatch",
     "The deletion vector of a remove differs from that of the live file, so the file stays live.",
-    spec="Add File and Remove File",
     broken="the rows that the commit was meant to remove or replace are still in the table",
     repair="commit a remove of the path with the deletion vector of the live add",
     example='{"remove":{"path":"part-0.parquet",…}} where the live add has a deletion vector',
@@ -159,7 +157,6 @@ REMOVE_DV_MISMATCH = AREA.error(
 FALSE_NEW_DATA = AREA.warning(
     "action.datachange-false-new-data",
     "A commit sets dataChange=false but changes the number of rows.",
-    spec="Add File and Remove File",
     broken="streams and readers of changes skip the commit and miss these row changes",
     repair="no repair of the log needed; restart those readers from a new snapshot",
     loss="nothing in the table",
@@ -168,7 +165,6 @@ FALSE_NEW_DATA = AREA.warning(
 DATACHANGE_MIXED = AREA.info(
     "action.datachange-mixed",
     "A commit has file actions with dataChange=true and file actions with dataChange=false.",
-    spec="Add File and Remove File",
     broken="streams read only part of the commit",
     repair="no repair needed; compact data in separate commits",
     example='{"add":{…,"dataChange":true}} and {"add":{…,"dataChange":false}} in one commit',
@@ -397,7 +393,6 @@ DUPLICATE_DOMAIN = AREA.error(
 DUPLICATE_PATH = AREA.error(
     "action.duplicate-path",
     "A commit adds or removes the same path twice.",
-    spec="Add File and Remove File",
     broken="the order within a commit is undefined: readers may apply either add, or both",
     repair="commit the intended add again, and a remove of any other deletion vector of the path",
     example='two lines {"add":{"path":"part-0.parquet",…}} in one commit',

@@ -19,7 +19,7 @@ from deltacli.delta.rules.framework.base import Area, Finding, Severity, from_a_
 from deltacli.delta.rules.framework.views import ListingView
 from deltacli.units import format_ranges, named_ranges, plural
 
-AREA = Area("checkpoints")
+AREA = Area("checkpoints", spec="Checkpoints")
 
 
 PROTECTED_BEFORE = "delta.requireCheckpointProtectionBeforeVersion"
@@ -29,7 +29,6 @@ _MOST_PARTS_NAMED = 5
 MULTIPART_INCOMPLETE = AREA.warning(
     "checkpoint.multipart-incomplete",
     "A multi-part checkpoint lacks parts.",
-    spec="Checkpoints",
     broken="readers ignore the existing parts; without another starting point the table is unreadable",
     repair="restore the missing parts from a backup, or delete the others and write a new checkpoint",
     loss="nothing, as long as an older checkpoint or commit 0 and all later commits exist",
@@ -49,7 +48,6 @@ MULTIPART_MIXED = AREA.warning(
 MULTIPART_FORBIDDEN = AREA.error(
     "checkpoint.multipart-forbidden",
     "A table that supports `v2Checkpoint` has a multi-part checkpoint, which writers must not create.",
-    spec="Checkpoints",
     broken="its parts are not written atomically, and parts of two writers may be combined into one checkpoint",
     repair="write a V2 checkpoint of this or a newer version, then delete the parts",
     example="00000000000000000010.checkpoint.0000000001.0000000002.parquet with v2Checkpoint in readerFeatures",
@@ -58,7 +56,6 @@ MULTIPART_FORBIDDEN = AREA.error(
 MULTIPART_ONE = AREA.warning(
     "checkpoint.multipart-one",
     "A checkpoint with one part is named like a multi-part checkpoint.",
-    spec="Checkpoints",
     broken="a multi-part checkpoint has at least two parts; some readers refuse or ignore this name",
     repair="write a classic checkpoint of this or a newer version",
     example="00000000000000000010.checkpoint.0000000001.0000000001.parquet",
@@ -86,7 +83,6 @@ ZERO_LENGTH = AREA.warning(
 WITHOUT_COMMIT = AREA.error(
     "checkpoint.without-commit",
     "A checkpoint is newer than the newest commit.",
-    spec="Checkpoints",
     broken="readers that trust it see a version that was never committed, or fail; a writer may commit it again",
     repair=from_a_copy("delete the checkpoint if its version was never committed; otherwise bring the commits back"),
     loss="the changes of the missing commits, if they were made and cannot be restored",

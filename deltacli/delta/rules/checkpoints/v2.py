@@ -19,7 +19,7 @@ from deltacli.delta.rules.framework.base import Area, Finding, from_a_copy
 from deltacli.delta.rules.framework.views import CheckpointView, ListingView
 from deltacli.units import DAY_MS, format_age, format_size, plural
 
-AREA = Area("checkpoints")
+AREA = Area("checkpoints", spec="Sidecar File Information")
 
 ADAPTIVE_METADATA = ("adaptiveMetadata", "adaptiveMetadata-preview")
 _SIDECARS = f"{LOG_DIRECTORY}/{SIDECAR_DIRECTORY}"
@@ -74,7 +74,6 @@ V2_TAGS = AREA.warning(
 SIDECAR_MISSING = AREA.error(
     "sidecar.missing",
     "A sidecar that a checkpoint names does not exist.",
-    spec="Sidecar File Information",
     broken="the checkpoint is unusable, and so is every version that needs it",
     repair=from_a_copy("delete the checkpoint and write a new one, or bring the sidecar back from a copy"),
     loss="nothing, as long as an older checkpoint or commit 0 and all later commits exist",
@@ -84,7 +83,6 @@ SIDECAR_MISSING = AREA.error(
 SIDECAR_SIZE = AREA.error(
     "sidecar.size-mismatch",
     "The size of a sidecar differs from the size in the checkpoint that names it.",
-    spec="Sidecar File Information",
     broken="readers that use the size read an incomplete footer, or the sidecar was replaced after it was written",
     repair="restore the sidecar from a backup, or delete the checkpoint and write a new one",
     loss="nothing, as long as an older checkpoint or commit 0 and all later commits exist",
@@ -94,7 +92,6 @@ SIDECAR_SIZE = AREA.error(
 SIDECAR_OUTSIDE = AREA.error(
     "sidecar.path-outside",
     "The path of a sidecar points outside `_delta_log/_sidecars`.",
-    spec="Sidecar File Information",
     broken="readers search for its name in _sidecars, or follow the path to another file",
     repair="rewrite the checkpoint",
     example='{"sidecar":{"path":"../016ae953-37a9-438e-8683-9a9a4a79a395.parquet",…}}',

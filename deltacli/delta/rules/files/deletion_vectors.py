@@ -14,7 +14,6 @@ from deltacli.units import format_count
 
 AREA = Area("deletion_vectors", spec="Deletion Vector Descriptor Schema")
 
-_STORAGE = "Deletion Vector File Storage Format"
 _VECTORS = "Deletion Vectors"
 _REWRITE = "rewrite the file without its vector, or restore an older version"
 _RECOMMIT = "commit the same add again with a correct descriptor, and remove the old one"
@@ -51,7 +50,7 @@ ABSOLUTE_NOT_ABSOLUTE = AREA.error(
 OFFSET_ZERO = AREA.warning(
     "dv.offset-zero-vs-null",
     "A deletion vector in a file has offset 0 or no offset, but the first byte of such a file is its version.",
-    spec=_STORAGE,
+    spec="Deletion Vector File Storage Format",
     broken="readers start at different bytes, and offsets 0 and null give one vector two ids",
     repair=_RECOMMIT,
     example='"deletionVector":{"storageType":"u","offset":0,…}',

@@ -25,12 +25,11 @@ from deltacli.units import CLOCK_SKEW_MS, format_moment, format_size, format_tim
 if TYPE_CHECKING:
     import pyarrow
 
-AREA = Area("storage", Level.STORAGE)
+AREA = Area("storage", Level.STORAGE, spec="Add File and Remove File")
 
 FILE_MISSING = AREA.error(
     "data.file-missing",
     "A live file is missing.",
-    spec="Add File and Remove File",
     broken="readers of the newest version fail, or lose the rows of the file",
     repair=by_repair("it"),
     loss="the rows of the file, if there is no backup",
@@ -48,7 +47,6 @@ FILE_MISSING_TOMBSTONED = AREA.info(
 SIZE_MISMATCH = AREA.error(
     "data.size-mismatch",
     "The size of a live file differs from the size in its add.",
-    spec="Add File and Remove File",
     broken="the file was overwritten or cut off; readers look for its footer in the wrong place",
     repair=by_repair("it"),
     loss="the rows of the file, if it was cut off",
@@ -101,7 +99,6 @@ SMALL_FILES = AREA.info(
 UNREACHABLE = AREA.warning(
     "data.unreachable",
     "Live files are on a store that was not checked.",
-    spec="Add File and Remove File",
     broken="nothing known: whether these files exist was not checked",
     repair="check them from a machine that can reach that store",
     example='{"add":{"path":"s3://other-bucket/part-00001.parquet",…}}',

@@ -13,9 +13,7 @@ from deltacli.units import plural
 
 AREA = Area("deletion_vectors", Level.FOOTERS, spec="Deletion Vector File Storage Format")
 
-_SCHEMA = "Deletion Vector Descriptor Schema"
 _FORMAT = "Deletion Vector Format"
-_VECTORS = "Deletion Vectors"
 _REWRITE = "rewrite the file without its vector, or restore an older version"
 _UNREADABLE = "the file cannot be read, or its deleted rows come back"
 _DELETIONS = "the deletions"
@@ -68,7 +66,7 @@ BITMAP_CORRUPT = AREA.error(
 CARDINALITY_MISMATCH = AREA.error(
     "dv.cardinality-mismatch",
     "The number of rows that a deletion vector deletes differs from its descriptor.",
-    spec=_SCHEMA,
+    spec="Deletion Vector Descriptor Schema",
     broken="readers refuse the file, or count its rows wrongly",
     repair=_RECOMMIT,
     example='"cardinality":6 and a vector of five rows',
@@ -76,7 +74,7 @@ CARDINALITY_MISMATCH = AREA.error(
 ROW_OUT_OF_RANGE = AREA.error(
     "dv.row-out-of-range",
     "A deletion vector deletes a row that is not in its file.",
-    spec=_VECTORS,
+    spec="Deletion Vectors",
     broken="the vector may belong to another file, so the wrong rows may be deleted and deleted rows may reappear",
     repair=_REWRITE,
     loss=_DELETIONS,

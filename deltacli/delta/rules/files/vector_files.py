@@ -17,7 +17,6 @@ from deltacli.units import format_size
 
 AREA = Area("deletion_vectors", Level.STORAGE)
 
-_VECTORS = "Deletion Vectors"
 ABSOLUTE_IN_ROOT = AREA.warning(
     "dv.absolute-in-root",
     "An absolute path of a deletion vector points into the table. The vacuum of Delta-Spark does not protect it.",
@@ -30,7 +29,7 @@ ABSOLUTE_IN_ROOT = AREA.warning(
 FILE_MISSING = AREA.error(
     "dv.file-missing",
     "The file of a deletion vector does not exist.",
-    spec=_VECTORS,
+    spec="Deletion Vectors",
     broken="the data file cannot be read, or its deleted rows come back",
     repair=by_repair("the vector"),
     loss="the rows of the file, if no copy has the vector",

@@ -21,7 +21,7 @@ from deltacli.delta.rules.framework.views import ListingView, StorageView
 from deltacli.patterns import pattern
 from deltacli.units import DAY_MS, format_ranges, format_timestamp, named_ranges, plural, ranges_of
 
-AREA = Area("log_files")
+AREA = Area("log_files", spec="Delta Log Entries")
 
 NOT_A_TABLE = AREA.error(
     "log.not-a-table",
@@ -62,7 +62,6 @@ CHECKPOINT_COMMIT_MISSING = AREA.warning(
 NAME_NOT_PADDED = AREA.error(
     "log.name-not-padded",
     "A version in a file name does not have exactly 20 digits.",
-    spec="Delta Log Entries",
     broken="some engines read the file as that version, others ignore it",
     repair="find out which engine wrote it; rename or delete it manually",
     loss="the changes of that file, if it is deleted and some version needs it",
@@ -97,7 +96,6 @@ SUBDIR_UNKNOWN = AREA.info(
 VERSION_TOO_LARGE = AREA.error(
     "log.version-too-large",
     "A file name has an unreachable version: 2^63 - 1 or above, or far beyond all others.",
-    spec="Delta Log Entries",
     broken="engines treat the file as the newest version, or fail to parse its number; nothing can be committed",
     repair="find out who wrote it and move it out of the log manually",
     loss="the changes of that file, if they were intended",
@@ -123,7 +121,6 @@ STAGED_STALE = AREA.info(
 STAGED_NAME = AREA.warning(
     "log.staged-name",
     "The name of a staged commit is not 20 digits, a UUID and `.json`.",
-    spec="Delta Log Entries",
     broken="neither the catalog nor a reader finds it",
     repair="delete it once the catalog has no commit of that name",
     loss="changes that were never ratified",

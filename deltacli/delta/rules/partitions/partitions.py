@@ -16,9 +16,8 @@ from deltacli.delta.rules.partitions.columns import PartitionColumn, PartitionKe
 from deltacli.typing import ArrowArray
 from deltacli.units import format_count, format_size
 
-AREA = Area("partitions")
+AREA = Area("partitions", spec="Partition Value Serialization")
 
-_SERIALIZATION = "Partition Value Serialization"
 _RECOMMIT = "commit the same add again with correct partitionValues and dataChange=false"
 KEY_MISSING = AREA.error(
     "partition.key-missing",
@@ -47,7 +46,6 @@ KEY_CASE = AREA.warning(
 UNPARSABLE = AREA.error(
     "partition.unparsable",
     "A partition value is not valid for the type of its column.",
-    spec=_SERIALIZATION,
     broken="readers fail, or treat the value as null",
     repair=_RECOMMIT,
     example='"partitionValues":{"day":"yesterday"} where day is a date',
@@ -55,7 +53,6 @@ UNPARSABLE = AREA.error(
 EMPTY_STRING = AREA.warning(
     "partition.empty-string",
     "A string partition value is empty. Some engines read null, others an empty string.",
-    spec=_SERIALIZATION,
     broken="engines see different values in the same rows",
     repair="commit the same add again with null for the value and dataChange=false",
     loss="the difference between null and an empty string",
@@ -72,7 +69,6 @@ NULL_IN_NOT_NULL = AREA.error(
 TIMESTAMP_ZONELESS = AREA.info(
     "partition.timestamp-zoneless",
     "A timestamp partition value has no time zone, so its meaning depends on the session.",
-    spec=_SERIALIZATION,
     broken="readers in another time zone than the writer's see other times",
     repair="commit the same add again with the time in ISO 8601, UTC, and dataChange=false",
     example='"partitionValues":{"at":"2026-01-01 00:00:00"} where at is a timestamp',
@@ -80,7 +76,6 @@ TIMESTAMP_ZONELESS = AREA.info(
 NOT_CANONICAL = AREA.info(
     "partition.noncanonical",
     "A partition value has an unusual spelling, so one partition may appear as two.",
-    spec=_SERIALIZATION,
     broken="tools that compare partitions as text see two partitions instead of one",
     repair=_RECOMMIT,
     example='"partitionValues":{"year":"02026"} where year is an integer',
@@ -88,7 +83,6 @@ NOT_CANONICAL = AREA.info(
 HIVE_DEFAULT_USED = AREA.warning(
     "partition.hive-default",
     "A partition value is Hive's directory name for null.",
-    spec=_SERIALIZATION,
     broken="rows that were null now hold this text",
     repair="commit the same add again with null for the value and dataChange=false",
     example='"partitionValues":{"p":"__HIVE_DEFAULT_PARTITION__"}',

@@ -17,7 +17,7 @@ from deltacli.delta.rules.framework.base import Area, Finding, Severity
 from deltacli.delta.rules.framework.views import CommitView, HistoryView, ProtocolView, TableConfigurationView
 from deltacli.delta.rules.protocol import features as protocol_features
 
-AREA = Area("protocol")
+AREA = Area("protocol", spec="Table Features")
 
 _RAISE = "commit a protocol action with the versions and lists that the table needs"
 MISSING = AREA.error(
@@ -49,7 +49,6 @@ READER3_NEEDS_WRITER7 = AREA.error(
 READER_FEATURES_MISSING = AREA.error(
     "protocol.reader-features-missing",
     "The protocol has reader version 3 and no readerFeatures.",
-    spec="Table Features",
     broken="readers do not know which features they must support",
     repair=_RAISE,
     example='{"protocol":{"minReaderVersion":3,"minWriterVersion":7,"writerFeatures":[]}}',
@@ -57,7 +56,6 @@ READER_FEATURES_MISSING = AREA.error(
 WRITER_FEATURES_MISSING = AREA.error(
     "protocol.writer-features-missing",
     "The protocol has writer version 7 and no writerFeatures.",
-    spec="Table Features",
     broken="writers do not know which features they must support",
     repair=_RAISE,
     example='{"protocol":{"minReaderVersion":1,"minWriterVersion":7}}',
@@ -65,7 +63,6 @@ WRITER_FEATURES_MISSING = AREA.error(
 FEATURES_ON_LEGACY = AREA.error(
     "protocol.features-on-legacy",
     "The protocol has readerFeatures below reader version 3, or writerFeatures below writer version 7.",
-    spec="Table Features",
     broken="engines of that version ignore the list, others refuse the table",
     repair="commit a protocol without the list, or with the versions that have one",
     loss="without the list, what the table uses of the listed features",
@@ -100,7 +97,6 @@ WRITER_FEATURE_IN_READER = AREA.warning(
 UNKNOWN_FEATURE = AREA.warning(
     "protocol.unknown-feature",
     "A listed feature is not recognized, so its requirements for readers and writers are not checked.",
-    spec="Table Features",
     broken="deltacli does not write to the table, and reads it only if the feature is not in readerFeatures",
     repair="use a newer deltacli; if the name is a typo, commit a protocol with the correct name",
     example='"writerFeatures":["appendOnly","futureFeature"]',
@@ -116,7 +112,6 @@ PREVIEW_FEATURE = AREA.info(
 DEPENDENCY = AREA.error(
     "protocol.dependency",
     "The protocol lists a feature without another feature that it requires.",
-    spec="Table Features",
     broken="engines refuse the table, or write the feature without its requirement",
     repair="commit a protocol with both features",
     loss="access by engines without support for the other feature",
@@ -134,7 +129,6 @@ EXCLUSIVE = AREA.error(
 DUPLICATE_FEATURE = AREA.warning(
     "protocol.duplicate-feature",
     "A feature is listed twice, or with two spellings that differ only in case.",
-    spec="Table Features",
     broken="names are compared exactly, so every engine treats the wrong spelling as an unknown feature",
     repair="commit a protocol with each name once",
     example='"writerFeatures":["appendOnly","appendonly"]',

@@ -26,7 +26,7 @@ from deltacli.delta.rules.schema.schema_walk import (
     walk_parts,
 )
 
-AREA = Area("schema")
+AREA = Area("schema", spec="Struct Field")
 
 _UNREADABLE = Fix(
     broken="engines cannot read the schema, and therefore not the table",
@@ -54,7 +54,6 @@ FIELD_MISSING_KEY = AREA.error(
     "schema.field-missing-key",
     "A field, an array or a map of the schema lacks a required key.",
     *_UNREADABLE,
-    spec="Struct Field",
     example='{"name":"id","type":"long","metadata":{}}',
 )
 UNKNOWN_TYPE = AREA.error(
@@ -91,7 +90,6 @@ EMPTY_NAME = AREA.error(
     "schema.empty-name",
     "A column or nested field has an empty name.",
     *_REFUSED,
-    spec="Struct Field",
     example='{"name":"","type":"long","nullable":true,"metadata":{}}',
 )
 INVALID_CHARS = AREA.warning(  # the protocol allows such names, and so do all engines but one
@@ -128,7 +126,6 @@ VOID_IN_COMPLEX = AREA.warning(
 METADATA_RESERVED = AREA.warning(
     "schema.metadata-reserved",
     "The metadata of a column has an undefined key that begins with `delta.`.",
-    spec="Struct Field",
     broken="the key has no effect, or a newer feature is used without being listed",
     repair="commit the metaData again with the intended key, or without it",
     example='"metadata":{"delta.generatedExpression":"year(ts)"}',

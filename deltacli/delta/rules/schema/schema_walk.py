@@ -12,29 +12,12 @@ from typing import Any, NamedTuple
 
 from deltacli.delta.rules.framework.base import Finding
 from deltacli.delta.rules.framework.views import MetadataView, TableConfigurationView
+from deltacli.delta.schema.kinds import PLAIN_TYPES
 from deltacli.delta.schema.type_changes import canonical_name
 from deltacli.delta.schema.types import MAX_DEPTH
 from deltacli.patterns import pattern
 
-PRIMITIVES = frozenset(
-    {
-        "string",
-        "long",
-        "integer",
-        "short",
-        "byte",
-        "float",
-        "double",
-        "decimal",
-        "boolean",
-        "binary",
-        "date",
-        "timestamp",
-        "timestamp_ntz",
-        "void",
-        "variant",
-    }
-)
+PRIMITIVES = PLAIN_TYPES | {"decimal", "void", "variant"}
 
 _DECIMAL = pattern(r"decimal\(\s*(-?\d{1,9})\s*,\s*(-?\d{1,9})\s*\)", re.ASCII)
 _CHAR = pattern(r"(?:char|varchar)\(\s*\d+\s*\)", re.ASCII)

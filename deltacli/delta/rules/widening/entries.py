@@ -34,7 +34,7 @@ from deltacli.delta.schema.type_changes import (
 from deltacli.delta.schema.types import PrimitiveType
 from deltacli.hints import Worded, command
 
-AREA = Area("widening")
+AREA = Area("widening", spec="Type Widening: Type Change Metadata")
 
 ENABLED = TYPE_WIDENING_ENABLED
 _ICEBERG_FEATURES = ("icebergCompatV1", "icebergCompatV2", "icebergCompatV3")
@@ -60,7 +60,6 @@ CHANGE_NOT_ALLOWED = AREA.error(
 BAD_ENTRY = AREA.error(
     BAD_ENTRY_ID,
     "The type changes of a column cannot be parsed.",
-    spec="Type Widening: Type Change Metadata",
     broken="readers do not know which types files have, and fail",
     repair="commit a metaData whose delta.typeChanges is a list of objects with fromType and toType",
     example='"delta.typeChanges":[{"fromType":"integer"}]',
@@ -68,7 +67,6 @@ BAD_ENTRY = AREA.error(
 BAD_PATH = AREA.error(
     "typewidening.bad-path",
     "The fieldPath of a type change is missing, unnecessary, or points to a different part than the changed one.",
-    spec="Type Widening: Type Change Metadata",
     broken="readers apply the change to the wrong part of the column, or fail",
     repair="commit a metaData with the correct fieldPath: key, value and element, joined by dots from outside in",
     example='"fieldPath":"element.key" where the value of the map was changed',
@@ -76,7 +74,6 @@ BAD_PATH = AREA.error(
 CHAIN_BROKEN = AREA.error(
     "typewidening.chain-broken",
     "The type changes of a column do not form a chain, or do not end at its type.",
-    spec="Type Widening: Type Change Metadata",
     broken="it is unknown which types older files may have",
     repair="commit a metaData with the changes as they happened",
     example="short to integer, then byte to long",

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from deltacli.delta.predicate.columns import TIMES
-from deltacli.delta.schema.kinds import WHOLE_BITS, Kind, decimal_parts, value_kind
+from deltacli.delta.schema.kinds import PLAIN_TYPES, Kind, decimal_parts, value_kind
 from deltacli.delta.schema.type_changes import canonical_name
 from deltacli.delta.schema.types import DataType, PrimitiveType, StructType, simple_name
 from deltacli.delta.sql.nodes import Form, Node, TokenKind, tokens_of
@@ -45,9 +45,6 @@ from deltacli.delta.sql.translation.values import (
 )
 
 _OTHER_NAMES = {"timestamp_ltz": "timestamp", "bool": "boolean"}
-_TYPES = frozenset(
-    {*WHOLE_BITS, "float", "double", "string", "binary", "boolean", *("date", "timestamp", "timestamp_ntz")}
-)
 _DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _CLOCK = r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,6})?"
 _TEXTS: Mapping[str, str] = {
@@ -68,7 +65,7 @@ _DECIMAL_TEXT = r"[+-]?[0-9]{1,18}(\.[0-9]{1,18})?"
 def cast(value: Value, type_name: str) -> tuple[Value, bool]:
     """Return a value as another type, and whether that depends on a session's time zone. Raises NotTranslated."""
     name = canonical_name(_OTHER_NAMES.get(type_name, type_name))
-    if name not in _TYPES and decimal_parts(name) is None:
+    if name not in PLAIN_TYPES and decimal_parts(name) is None:
         raise NotTranslated(f"a cast to {type_name[:40]} is not supported")
     wanted = PrimitiveType(name)
     if value.is_null or value.data_type == wanted:
