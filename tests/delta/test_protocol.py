@@ -6,7 +6,7 @@ from typing import cast
 
 import pytest
 
-from deltacli.delta.protocol.features import FEATURES, Feature, FeatureKind, Support
+from deltacli.delta.protocol.features import FEATURES, Feature, FeatureKind
 from deltacli.delta.protocol.protocol_action import Protocol, require_readable, require_writable
 from deltacli.errors import ProtocolUnsupported, Refused
 
@@ -47,9 +47,9 @@ def test_a_feature_whose_state_is_not_in_the_log_is_refused(name: str) -> None:
 
 
 def test_feature_that_is_readable_only_is_read_and_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    readable = Feature("readable", FeatureKind.READER_WRITER, support=Support.READABLE)
+    readable = Feature("readable", FeatureKind.WRITER, is_writable=False)
     monkeypatch.setitem(cast("dict[str, Feature]", FEATURES), readable.name, readable)
-    protocol = Protocol(3, 7, (readable.name,), (readable.name,))
+    protocol = Protocol(3, 7, (), (readable.name,))
 
     require_readable(protocol, 0)
     with pytest.raises(Refused) as raised:

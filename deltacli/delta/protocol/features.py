@@ -19,16 +19,6 @@ class Legacy(NamedTuple):
     reader: int = 1
 
 
-class Support(StrEnum):
-    """What deltacli does with a table that has a known feature. A feature without a row is unknown."""
-
-    KNOWN = "known"
-    "Recognized by name only: a result from the log alone would be wrong."
-    READABLE = "readable"
-    "Versions can be rebuilt. Nothing is written, because deltacli does not do all that writers must."
-    WRITABLE = "writable"
-
-
 class Obstacle(NamedTuple):
     """Why a feature cannot be added on its own, and the way out; `{stable}` is the stable name of the feature, and None
     means to add that one.
@@ -41,17 +31,17 @@ class Obstacle(NamedTuple):
 class Feature(NamedTuple):
     """One table feature.
 
-    `support`: what deltacli does with tables that have it. `enabled_by`: the boolean property that activates it;
-    `used_by`: the property that uses it by being set. `is_always_active`: it needs no property and no column.
-    `requires`: features that must be supported with it, `excludes`: those that must not; a stable name stands for its
-    preview too. `obstacle`: why it cannot be added by itself. `constrains_files`: as soon as it is active, it changes
-    what files and commits must hold.
+    `is_writable`: deltacli commits to tables that have it; others are recognized by name only, because a result from
+    the log alone would be wrong. `enabled_by`: the boolean property that activates it; `used_by`: the property that
+    uses it by being set. `is_always_active`: it needs no property and no column. `requires`: features that must be
+    supported with it, `excludes`: those that must not; a stable name stands for its preview too. `obstacle`: why it
+    cannot be added by itself. `constrains_files`: as soon as it is active, it changes what files and commits must hold.
     """
 
     name: str
     kind: FeatureKind
     legacy: Legacy | None = None
-    support: Support = Support.WRITABLE
+    is_writable: bool = True
     enabled_by: str | None = None
     used_by: str | None = None
     is_always_active: bool = False
@@ -63,12 +53,7 @@ class Feature(NamedTuple):
     @property
     def is_readable(self) -> bool:
         """Return True if deltacli rebuilds versions that have it. Writer features have no requirements for readers."""
-        return self.kind is FeatureKind.WRITER or self.support is not Support.KNOWN
-
-    @property
-    def is_writable(self) -> bool:
-        """Return True if deltacli commits to tables that have it."""
-        return self.support is Support.WRITABLE
+        return self.kind is FeatureKind.WRITER or self.is_writable
 
 
 _RW, _W = FeatureKind.READER_WRITER, FeatureKind.WRITER
@@ -196,7 +181,7 @@ FEATURES: Mapping[str, Feature] = {
             Feature(
                 name,
                 _RW,
-                support=Support.KNOWN,
+                is_writable=False,
                 requires=_OF_MANIFESTS,
                 excludes=("v2Checkpoint",),
                 is_always_active=True,
@@ -207,7 +192,7 @@ FEATURES: Mapping[str, Feature] = {
         Feature(
             "redirectReaderWriter-preview",
             _RW,
-            support=Support.KNOWN,
+            is_writable=False,
             used_by="delta.redirectReaderWriter-preview",
             obstacle=_ELSEWHERE,
         ),
