@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.delta.evolution.clustering import clustering_action
+from deltacli.delta.clustering.clustering_columns import clustering_action
 from deltacli.delta.evolution.draft import names_of
 from deltacli.delta.evolution.evolve import Evolution
 from deltacli.delta.evolution.requests import AddConstraint, SetClustering, SetNotNull
