@@ -21,16 +21,10 @@ if TYPE_CHECKING:
     import pyarrow
 
 _NOT_OF_REMOVES = ("stats", "tags")
+_OF_BOTH = ("partitionValues.key_value.key", "partitionValues.key_value.value", "deletionVector.storageType")
 _DICTIONARY_LEAVES = (
-    "add.partitionValues.key_value.key",
-    "add.partitionValues.key_value.value",
-    "add.tags.key_value.key",
-    "add.tags.key_value.value",
-    "add.deletionVector.storageType",
-    "add.clusteringProvider",
-    "remove.partitionValues.key_value.key",
-    "remove.partitionValues.key_value.value",
-    "remove.deletionVector.storageType",
+    *(f"{kind}.{leaf}" for kind in ("add", "remove") for leaf in _OF_BOTH),
+    *("add.tags.key_value.key", "add.tags.key_value.value", "add.clusteringProvider"),
 )
 "Leaves with few values, for which a dictionary pays off."
 

@@ -315,7 +315,6 @@ class EveryFile(NamedTuple):
     """The set of live files as a whole: no file may come or go."""
 
     def change(self, _kind: str, _action: Action) -> str | None:
-        """Return how an action changes them."""
         return "it adds or removes files"
 
 
@@ -325,7 +324,6 @@ class FilesOfPartitions(NamedTuple):
     chosen: Callable[[PartitionValues], bool]
 
     def change(self, kind: str, action: Action) -> str | None:
-        """Return how an action changes them."""
         values = action.get("partitionValues")
         if not isinstance(values, dict):
             return f"it {_DOES[kind]} a file without partition values"
@@ -339,7 +337,6 @@ class FilesAt:
         self._paths = frozenset(map(canonical, paths))
 
     def change(self, kind: str, action: Action) -> str | None:
-        """Return how an action changes them."""
         path = action.get("path")
         if not isinstance(path, str):
             return f"it {_DOES[kind]} a file without a path"

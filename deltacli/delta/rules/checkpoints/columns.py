@@ -15,7 +15,7 @@ from deltacli.delta.rules.framework.views import CheckpointView
 from deltacli.delta.schema.types import PrimitiveType, StructField, StructType
 from deltacli.typing import ArrowType
 
-AREA = Area("checkpoints")
+AREA = Area("checkpoints", spec="Checkpoint Schema")
 
 STATS_AS_JSON = "delta.checkpoint.writeStatsAsJson"
 STATS_AS_STRUCT = "delta.checkpoint.writeStatsAsStruct"
@@ -23,7 +23,6 @@ STATS_AS_STRUCT = "delta.checkpoint.writeStatsAsStruct"
 SCHEMA_TYPE = AREA.error(
     "checkpoint.schema-type",
     "A column of a checkpoint has a type that differs from the protocol.",
-    spec="Checkpoint Schema",
     broken="readers that request the right type fail or read nulls",
     repair="rewrite the checkpoint",
     example="add.size is int32 in 00000000000000000010.checkpoint.parquet",
@@ -51,7 +50,6 @@ PARSED_PARTITION_MISSING = AREA.warning(
 PARSED_NAMES = AREA.warning(
     "checkpoint.parsed-names",
     "A parsed column of a checkpoint has the logical name of a table column instead of its physical name.",
-    spec="Checkpoint Schema",
     broken="engines search for the physical name, do not find the column and skip no files",
     repair="rewrite the checkpoint",
     example="add.stats_parsed.minValues.id where the physical name is col-1f2e",

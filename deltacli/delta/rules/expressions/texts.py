@@ -35,7 +35,7 @@ from deltacli.delta.stats.columns import StatsBlock
 from deltacli.hints import Worded, command
 from deltacli.typing import ArrowArray
 
-AREA = Area("expressions")
+AREA = Area("expressions", spec="Generated Columns")
 
 CONSTRAINT_BAD_SQL = AREA.error(
     "constraint.bad-sql",
@@ -58,7 +58,6 @@ INVARIANT_BAD_JSON = AREA.error(
 GENERATED_BAD_SQL = AREA.error(
     "generated.bad-sql",
     "The expression of a generated column is not SQL, names a missing column, or is not repeatable.",
-    spec="Generated Columns",
     broken="writes to the table fail, or correct rows are refused",
     repair="commit a metaData with a correct expression, or without delta.generationExpression",
     example='"delta.generationExpression":"CAST(gone AS DATE)"',
@@ -264,7 +263,6 @@ def _is_no_condition(schema: StructType, node: Node) -> bool:
 PARTITION = AREA.info(
     "generated.partition",
     "The value of a generated partition column cannot come from the rows of the file.",
-    spec="Generated Columns",
     broken="queries that filter by the source column skip the file, and miss its rows",
     repair="write the rows of the file anew with an engine that computes the column",
     example='"partitionValues":{"day":"2024-01-01"}, and the least value of ts is 2025-03-01T00:00:00.000Z',

@@ -21,13 +21,12 @@ from deltacli.delta.schema.types import PrimitiveType, StructType, simple_name
 from deltacli.typing import ArrowType
 from deltacli.units import plural
 
-AREA = Area("data_files", Level.FOOTERS)
+AREA = Area("data_files", Level.FOOTERS, spec="Consistency Between Table Metadata and Data Files")
 
 _REWRITE = "rewrite the file with an engine"
 COLUMN_MISSING = AREA.info(
     "data.column-missing",
     "A column of the table is absent from a data file.",
-    spec="Consistency Between Table Metadata and Data Files",
     broken="nothing: it is read as null, which a NOT NULL column must not be",
     repair=_REWRITE,
     example="a file from before ALTER TABLE … ADD COLUMN",
@@ -35,7 +34,6 @@ COLUMN_MISSING = AREA.info(
 COLUMN_UNKNOWN = AREA.info(
     "data.column-unknown",
     "A data file has a column that the table does not have.",
-    spec="Consistency Between Table Metadata and Data Files",
     broken="nothing: no reader uses it",
     repair=_REWRITE,
     loss="the values of the column",

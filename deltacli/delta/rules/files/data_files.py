@@ -24,12 +24,11 @@ from deltacli.delta.schema.file_columns import is_list
 from deltacli.delta.schema.types import ArrayType
 from deltacli.units import plural
 
-AREA = Area("data_files", Level.FOOTERS)
+AREA = Area("data_files", Level.FOOTERS, spec="Format Specification")
 
 NOT_PARQUET = AREA.error(
     "data.not-parquet",
     "A data file is not a Parquet file, or cannot be read to its end.",
-    spec="Format Specification",
     broken="readers of the newest version fail at this file",
     repair=by_repair("it", level="footers"),
     loss="the rows of the file, if there is no backup",
@@ -79,7 +78,6 @@ CODEC_UNSUPPORTED = AREA.warning(
 ENCRYPTED = AREA.warning(
     "data.encrypted",
     "A data file is encrypted.",
-    spec="Format Specification",
     broken="readers without the keys fail at the file; nothing more is checked of it",
     repair="no repair needed, if readers have the keys; else rewrite the file with an engine that has them",
     example="a file that ends with PARE",

@@ -16,7 +16,7 @@ from deltacli.delta.rules.framework.view_files import place_of
 from deltacli.delta.rules.framework.views import CommitView, LiveFile, StateView, StorageView, TouchedFile
 from deltacli.typing import ArrowArray
 
-AREA = Area("paths")
+AREA = Area("paths", spec="Data Files")
 
 DOUBLE_ENCODED = AREA.warning(
     "path.double-encoded",
@@ -39,7 +39,6 @@ SAME_FILE_TWO_SPELLINGS = AREA.error(
 CASE_COLLISION = AREA.warning(
     "path.case-collision",
     "The paths of two live files differ only in case.",
-    spec="Data Files",
     broken="on a case-insensitive file system, one of the files overwrites the other when the table is copied",
     repair="rewrite one of the files with an engine",
     example='"P=1/part-0.parquet" next to "p=1/part-0.parquet"',
@@ -55,7 +54,6 @@ SHARED_WITH_CDC = AREA.info(
 NOT_UNIQUE_OVER_HISTORY = AREA.warning(
     "path.not-unique-over-history",
     "A path is used again with another size or time: the file was overwritten in place.",
-    spec="Data Files",
     broken="older versions that use the path read the wrong rows, or fail",
     repair="no repair needed; each file must have a new name",
     loss="the rows of the earlier file at that path",

@@ -20,12 +20,11 @@ from deltacli.delta.rules.framework.views import CommitView, HistoryView, TableC
 from deltacli.hints import Worded, command
 from deltacli.patterns import pattern
 
-AREA = Area("protocol")
+AREA = Area("protocol", spec="Supported Features")
 
 USED_NOT_SUPPORTED = AREA.error(
     "feature.used-not-supported",
     "The table uses a feature that its protocol does not support.",
-    spec="Supported Features",
     broken="engines without support for the feature read and write the table without it; for generated and identity "
     "columns the metadata then has no effect, which is only a note",
     repair="commit a protocol with the feature; metadata without effect needs no repair",
@@ -44,7 +43,6 @@ PROPERTY_WITHOUT_FEATURE = AREA.error(
 SUPPORTED_NOT_USED = AREA.info(
     "feature.supported-not-used",
     "The protocol lists a feature that no visible version uses.",
-    spec="Supported Features",
     broken="engines without support for the feature refuse the table unnecessarily",
     repair=Worded("drop the feature, if it is one that can go: {}", partial(command, "features drop", "NAME")),
     loss=LOST_BY_DROPPING,

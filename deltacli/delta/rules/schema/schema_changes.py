@@ -59,7 +59,7 @@ def _removes_all(commit: CommitView, count: int) -> bool:
     return len(gone) >= count
 
 
-AREA = Area("schema")
+AREA = Area("schema", spec="Delta-Spark: changes of columns")
 
 _ROWS_BREAK_IT = Fix(
     broken="older rows may hold nulls where readers now expect none",
@@ -70,14 +70,12 @@ NOT_NULL_TIGHTENED = AREA.error(
     "schema.not-null-tightened",
     "A nullable column became not null while older files stayed live, by a writer that did not check their rows.",
     *_ROWS_BREAK_IT,
-    spec="Delta-Spark: changes of columns",
     example='"nullable":true in one metaData, "nullable":false in the next',
 )
 NEW_NOT_NULL_COLUMN = AREA.error(
     "schema.new-not-null-column",
     "A column was added as not null while files without it stayed live.",
     *_ROWS_BREAK_IT,
-    spec="Delta-Spark: changes of columns",
     example='{"name":"added","type":"long","nullable":false,"metadata":{}} in a table with files',
 )
 COLUMN_DROPPED_NO_MAPPING = AREA.warning(
