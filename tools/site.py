@@ -24,16 +24,16 @@ RULE = re.compile(r"^### `([a-z0-9.-]+)`$", re.MULTILINE)
 CODE = re.compile(r"(`+)(?!`).*?(?<!`)\1(?!`)")
 """A code span."""
 
-BOOSTS = {"decisions/": 0.1}
-"""The weight of the pages of a folder in the search, if it is not 1."""
+BOOSTS = {"decisions/": 0.1, "rules.md": 0.3, "paimon-rules.md": 0.3}
+"""The weight in the search, if it is not 1, of pages whose path begins so: long lists of what few readers look for."""
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:  # Any: objects of mkdocs
     """Set the weight of the page in the search, and return it with code blocks that name their language only, and with
     bars in the code of tables as the parser reads them: GitHub needs them escaped, and it would show the escape.
     """
-    for folder, boost in BOOSTS.items():
-        if page.file.src_uri.startswith(folder):
+    for begin, boost in BOOSTS.items():
+        if page.file.src_uri.startswith(begin):
             page.meta["search"] = {"boost": boost}
     rows = (bars_unescaped(line) if line.startswith("|") else line for line in RUN.sub(r"```\1", markdown).split("\n"))
     return "\n".join(rows)
