@@ -192,8 +192,8 @@ _known_files: dict[int, Any] = {}  # Any: KnownFiles
 def _known(calls: int) -> Any:  # Any: KnownFiles
     import pyarrow as pa
 
+    from deltacli.delta.vacuum.file_kinds import HiddenNames
     from deltacli.delta.vacuum.keys import PathKeys, binary_paths
-    from deltacli.delta.vacuum.names import HiddenNames
     from deltacli.work.files.classifying import KnownFiles
 
     if calls not in _known_files:

@@ -30,7 +30,7 @@ from deltacli.sharing.protocol.capabilities import parse_capabilities
 from deltacli.sharing.protocol.parameters import QueryRequest
 from deltacli.sharing.server.guarding.guard import RequestGuard
 from deltacli.sharing.server.guarding.serving_state import ServingState
-from deltacli.sharing.server.ports import Access, Caller
+from deltacli.sharing.server.interfaces import Access, Caller
 from deltacli.sharing.server.services import LiveApplication
 from deltacli.sharing.server.table_answers import Wishes
 from deltacli.sharing.signing.keys import ServerKey, ServerKeys

@@ -10,6 +10,7 @@ from functools import reduce
 from typing import Any
 
 from deltacli.delta.predicate.columns import Column
+from deltacli.delta.predicate.compared_literals import BytesLimit, FloatLimit, Limit, Order, WholeLimit, decimal_of
 from deltacli.delta.predicate.conditions import (
     And,
     Compare,
@@ -25,7 +26,6 @@ from deltacli.delta.predicate.conditions import (
     Or,
     Truth,
 )
-from deltacli.delta.predicate.limits import BytesLimit, FloatLimit, Limit, Order, WholeLimit, decimal_of
 from deltacli.delta.schema.kinds import WHOLE_BITS, Kind, decimal_parts
 from deltacli.delta.schema.types import DataType, PrimitiveType
 from deltacli.hints import in_backticks

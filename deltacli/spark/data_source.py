@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deltacli.spark.carried import carried_package
+from deltacli.spark.carried_modules import carried_package
 from deltacli.spark.session_settings import require_session
 from deltacli.spark.source_options import has_limits, has_stream_writers
 

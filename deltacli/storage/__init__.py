@@ -102,7 +102,7 @@ def open_storage(
         from deltacli.storage.azure.store import open_azure
 
         return open_azure(f"{name}://{rest}", options or {}, retry=retry)
-    from deltacli.storage.remote import RemoteStorage
+    from deltacli.storage.fsspec_storage import RemoteStorage
 
     return RemoteStorage(f"{name}://{rest}", options or {}, retry=retry)
 

@@ -14,7 +14,7 @@ from deltacli.arrow import compute as pc
 from deltacli.delta.footers.parse import Footer, FooterReader
 from deltacli.delta.footers.thrift import ThriftFaultError
 from deltacli.delta.rules.framework.base import UNREAD
-from deltacli.delta.rules.framework.file_views import MISSING, VANISHED, ChangeTypes, FileFault
+from deltacli.delta.rules.framework.data_file_views import MISSING, VANISHED, ChangeTypes, FileFault
 from deltacli.delta.schema.file_columns import FileColumns
 from deltacli.delta.schema.to_arrow import arrow_schema
 from deltacli.delta.schema.types import PrimitiveType, StructField

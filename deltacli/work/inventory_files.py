@@ -18,7 +18,7 @@ from deltacli.errors import FileMissing, Unreadable
 from deltacli.memory_limit import stop_if_exhausted
 from deltacli.storage import Storage
 from deltacli.typing import ArrowArray, RecordBatch
-from deltacli.work.checkpoints.limits import BUFFER_BYTES
+from deltacli.work.checkpoints.reading_limits import BUFFER_BYTES
 
 CODE = "vacuum.inventory"
 """The code of the error for an inventory that cannot be read."""

@@ -13,7 +13,7 @@ from typing import ClassVar, NamedTuple
 
 from deltacli.delta.encoding.roaring import NATIVE, DeletedRows
 from deltacli.delta.rules.framework.base import UNREAD
-from deltacli.delta.rules.framework.file_views import VectorFacts
+from deltacli.delta.rules.framework.data_file_views import VectorFacts
 from deltacli.delta.vectors import vector_file
 from deltacli.errors import FileMissing, PathExternal, StorageFailed, UsageError
 from deltacli.storage import Storage

@@ -17,8 +17,8 @@ import pytest
 
 from deltacli.api.table import Table
 from deltacli.clock import fixed_clock
+from deltacli.delta.vacuum.file_kinds import HiddenNames
 from deltacli.delta.vacuum.keys import PathKeys, binary_paths
-from deltacli.delta.vacuum.names import HiddenNames
 from deltacli.engine.base import Engine
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.errors import ClusterFailed, DeltacliError

@@ -22,7 +22,7 @@ from deltacli.delta.log.state import Metadata, TableConfiguration
 from deltacli.delta.protocol.protocol_action import Protocol
 from deltacli.delta.rules.files import data_columns, data_files, data_types
 from deltacli.delta.rules.framework.base import Finding, Level, Severity
-from deltacli.delta.rules.framework.file_views import FileSchemaView
+from deltacli.delta.rules.framework.data_file_views import FileSchemaView
 from deltacli.delta.rules.mapping import files as mapping_files
 from deltacli.delta.schema.file_columns import FileColumns, absent
 from deltacli.delta.schema.to_arrow import arrow_field

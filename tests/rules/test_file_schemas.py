@@ -22,7 +22,7 @@ from deltacli.delta.log.state import TableConfiguration, read_metadata
 from deltacli.delta.protocol.protocol_action import Protocol
 from deltacli.delta.rules.files import data_columns, data_files, data_types
 from deltacli.delta.rules.framework.base import Finding, Severity
-from deltacli.delta.rules.framework.file_views import AllFootersView, FileSchemaView, FootersView, LiveAdds
+from deltacli.delta.rules.framework.data_file_views import AllFootersView, FileSchemaView, FootersView, LiveAdds
 from deltacli.delta.rules.mapping import files as mapping_files
 from deltacli.delta.rules.widening import files as widening_files
 from deltacli.delta.schema.types import parse_schema

@@ -13,7 +13,7 @@ from deltacli.delta.log.state import TableConfiguration, read_metadata
 from deltacli.delta.protocol.protocol_action import Protocol
 from deltacli.delta.rules.framework.base import Finding
 from deltacli.delta.rules.framework.views import ListingView
-from deltacli.delta.rules.log import log_files, log_times
+from deltacli.delta.rules.log import file_times, log_files
 from tests.rules.table_builder import NOW_MS, START_MS
 
 
@@ -89,6 +89,6 @@ def test_times_of_files_count_below_the_version_with_which_timestamps_begin(begi
     view = view_of(range(5), enableInCommitTimestamps="true", inCommitTimestampEnablementVersion=str(beginning))
     commits = view.listing.commits | {3: log_file(commit_name(3), START_MS)}
 
-    found = log_times.commit_files_out_of_order(replace(view, listing=LogListing(commits, ())))
+    found = file_times.commit_files_out_of_order(replace(view, listing=LogListing(commits, ())))
 
     assert ["log.mtime-order"] * told == [finding.rule.id for finding in found]

@@ -11,8 +11,8 @@ import pytest
 
 from deltacli.errors import NoAtomicCreate, StorageFailed, UsageError
 from deltacli.storage import WalkEntry
-from deltacli.storage.remote import RemoteStorage, unloadable_library
-from deltacli.storage.remote_faults import endpoint_of
+from deltacli.storage.fsspec_faults import endpoint_of
+from deltacli.storage.fsspec_storage import RemoteStorage, unloadable_library
 from deltacli.storage.retry import Retry
 from tests.support.clocks import FakeClock
 

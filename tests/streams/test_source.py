@@ -14,8 +14,8 @@ import pytest
 from deltacli import open_table
 from deltacli.engine.spark.package import write_package
 from deltacli.errors import UsageError
-from deltacli.spark import carried
-from deltacli.spark.carried import carried_package
+from deltacli.spark import carried_modules
+from deltacli.spark.carried_modules import carried_package
 from deltacli.spark.source_options import BatchOptions, batch_options, column_options
 from deltacli.spark.source_plans import BatchPlan, ChangesPlan, searchable_faults
 from tests.cli.support import ROOT, make_sample
@@ -116,7 +116,7 @@ sys.path = [entry for entry in sys.path if {str(ROOT)!r} != entry]
 sys.meta_path = [finder for finder in sys.meta_path if "editable" not in repr(finder)]
 import importlib.machinery, importlib.util, json, zlib
 from typing import Any
-{inspect.getsource(carried._finder_class)}
+{inspect.getsource(carried_modules._finder_class)}
 finder = _finder_class()(json.loads(zlib.decompress(open({str(package)!r}, "rb").read())), "digest")
 sys.meta_path.insert(0, finder)
 import deltacli.spark.sink

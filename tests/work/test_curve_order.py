@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deltacli.errors import NoSpace, StorageFailed
-from deltacli.work.curve_order import CurveOrder
+from deltacli.work.curve_sort import CurveOrder
 
 KIND = pa.schema(
     [

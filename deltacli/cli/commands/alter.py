@@ -9,7 +9,6 @@ from typing import Annotated
 
 from deltacli.alter_verbs import Details, Verb
 from deltacli.cli.apply_change import edit_schema
-from deltacli.cli.options.asked import Asked
 from deltacli.cli.options.common_options import (
     AllowLossyOption,
     BranchOption,
@@ -18,6 +17,7 @@ from deltacli.cli.options.common_options import (
     YesOption,
     argument,
 )
+from deltacli.cli.options.request_options import Asked
 from deltacli.cli.options.run import Run
 from deltacli.cli.options.table_formats import Handle, ask
 from deltacli.errors import UsageError

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.asked import Asked
 from deltacli.cli.options.common_options import TableArgument, TimestampOption, VersionOption
 from deltacli.cli.options.moments import chosen_version, parse_moment_of
+from deltacli.cli.options.request_options import Asked
 from deltacli.cli.options.run import Run
 from deltacli.cli.results import Outcome
 from deltacli.cli.terminal.interrupts import Interrupted

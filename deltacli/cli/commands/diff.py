@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.asked import Asked
 from deltacli.cli.options.common_options import TableArgument, argument
 from deltacli.cli.options.moments import corrected_timestamp, parse_timestamp
+from deltacli.cli.options.request_options import Asked
 from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.shell import again, again_with, again_with_flags
 from deltacli.errors import EXIT_FINDINGS, PaimonTable, UsageError

@@ -9,8 +9,8 @@ import typer
 
 from deltacli.cli.confirmation import require_confirmation
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.asked import Asked
 from deltacli.cli.options.common_options import DryRunOption, TableArgument, YesOption
+from deltacli.cli.options.request_options import Asked
 from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.cli.terminal.shell import again_without, quoted_table

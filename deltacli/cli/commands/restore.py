@@ -9,9 +9,9 @@ import typer
 
 from deltacli.cli.confirmation import require_confirmation
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.asked import Asked
 from deltacli.cli.options.common_options import DryRunOption, TableArgument, YesOption
 from deltacli.cli.options.moments import parse_moment_of
+from deltacli.cli.options.request_options import Asked
 from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.interrupts import telling_commit
 from deltacli.cli.terminal.shell import again_without, quoted_table

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from deltacli.cli.formats import PARQUET, RowFormat
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.asked import Asked
 from deltacli.cli.options.common_options import TableArgument, TimestampOption, VersionOption
 from deltacli.cli.options.moments import note_findings, parse_moment, parse_moment_of
+from deltacli.cli.options.request_options import Asked
 from deltacli.cli.options.rows import (
     LimitOption,
     note_what_is_missing,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.asked import Asked
 from deltacli.cli.options.common_options import TableArgument
+from deltacli.cli.options.request_options import Asked
 from deltacli.cli.options.run import Run
 from deltacli.cli.options.table_formats import ask
 from deltacli.cli.terminal.shell import again_with

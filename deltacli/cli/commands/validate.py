@@ -13,9 +13,9 @@ import typer
 from deltacli.cli.finding_filter import list_rules, next_command, require_known
 from deltacli.cli.formats import Content, FindingFormat
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.asked import Asked
 from deltacli.cli.options.common_options import argument
 from deltacli.cli.options.global_options import TableFormat
+from deltacli.cli.options.request_options import Asked
 from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.shell import again, again_with
 from deltacli.cli.validate_runner import Checker, ValidateOptions, failure_code

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Annotated
 
 from deltacli.cli.apply_change import edit_schema
-from deltacli.cli.options.asked import Asked
 from deltacli.cli.options.common_options import (
     AllowLossyOption,
     BranchOption,
@@ -14,6 +13,7 @@ from deltacli.cli.options.common_options import (
     YesOption,
     argument,
 )
+from deltacli.cli.options.request_options import Asked
 from deltacli.cli.options.run import Run
 from deltacli.cli.options.table_formats import ask
 from deltacli.operations.change.widen_type import WidenRequest

@@ -23,7 +23,6 @@ from deltacli.cli.formats import (
     format_named,
 )
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.asked import declared, given_of_one_format, made_of, options_of, parameter_of
 from deltacli.cli.options.configuration import (
     Variable,
     configured,
@@ -41,6 +40,7 @@ from deltacli.cli.options.global_options import (
     ProgressChoice,
 )
 from deltacli.cli.options.moments import parse_moment
+from deltacli.cli.options.request_options import declared, given_of_one_format, made_of, options_of, parameter_of
 from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.output import directory_of, require_directory, require_empty_target, require_target
 from deltacli.cli.terminal.term import colours_stderr, detect_terminal

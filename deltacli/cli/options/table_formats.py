@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from deltacli.api.paimon import Paimon
     from deltacli.api.table import Table
     from deltacli.cli.apply_change import SchemaEdit
-    from deltacli.cli.options.asked import Asked
+    from deltacli.cli.options.request_options import Asked
     from deltacli.cli.options.run import Run
     from deltacli.cli.render.history import HistoryResult
     from deltacli.cli.render.paimon.history import PaimonHistoryResult
@@ -123,7 +123,7 @@ class DeltaHandle(_Handle):
         **_: object,
     ) -> SchemaEdit[AlterationOutcome]:
         """Return the changes of the table. Raises UsageError, also for what another command does."""
-        from deltacli.cli.options.asked import Asked
+        from deltacli.cli.options.request_options import Asked
         from deltacli.cli.render.schemas.altering import alteration
         from deltacli.delta.evolution.requests import changes_of, read_changes
         from deltacli.operations.change.alter import AlterationRequest

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from deltacli.delta.clustering.clustering_columns import ClusteringColumn
-from deltacli.delta.clustering.curves import MOST_COLUMNS
+from deltacli.delta.clustering.curve_keys import MOST_COLUMNS
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.predicate.columns import COLLATIONS
 from deltacli.delta.schema.column_path import CODE, ColumnFinder, PathPart

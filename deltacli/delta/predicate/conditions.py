@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from deltacli.arrow import compute as pc
 from deltacli.delta.encoding.value_text import MICROSECONDS_A_DAY
 from deltacli.delta.predicate.columns import TIMES, Column
-from deltacli.delta.predicate.limits import Limit, Order, as_doubles, ask, whole_numbers
+from deltacli.delta.predicate.compared_literals import Limit, Order, as_doubles, ask, whole_numbers
 from deltacli.delta.predicate.literals import NoValueError
 from deltacli.delta.schema.kinds import Kind
 from deltacli.typing import ArrowArray

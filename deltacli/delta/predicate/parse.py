@@ -15,6 +15,7 @@ from deltacli.arrow import compute as pc
 from deltacli.delta.encoding.value_text import MICROSECONDS_A_DAY
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.predicate.columns import NUMBERS, TIMES, Column, ColumnPath, PredicateColumns
+from deltacli.delta.predicate.compared_literals import FLIPPED, ORDERS, Order, limit_of
 from deltacli.delta.predicate.conditions import (
     And,
     Compare,
@@ -32,7 +33,6 @@ from deltacli.delta.predicate.conditions import (
     Truth,
     evaluate,
 )
-from deltacli.delta.predicate.limits import FLIPPED, ORDERS, Order, limit_of
 from deltacli.delta.predicate.literals import Literal, NoValueError, from_text, literal_of, require_text
 from deltacli.delta.predicate.refusals import refuse, refuse_value, replaced
 from deltacli.delta.schema.kinds import Kind

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.predicate.columns import Column
+from deltacli.delta.predicate.compared_literals import Limit, Order, ends_of
 from deltacli.delta.predicate.conditions import (
     And,
     Compare,
@@ -28,7 +29,6 @@ from deltacli.delta.predicate.conditions import (
     columns_of,
     evaluate_leaf,
 )
-from deltacli.delta.predicate.limits import Limit, Order, ends_of
 from deltacli.delta.schema.kinds import Kind
 from deltacli.typing import ArrowArray
 

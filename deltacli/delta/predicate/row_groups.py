@@ -17,8 +17,8 @@ from typing import Any
 from deltacli.delta.encoding.value_text import MICROSECONDS_A_DAY
 from deltacli.delta.footers.thrift import LeafStatistics, read_statistics
 from deltacli.delta.predicate.columns import Column, ColumnPath
+from deltacli.delta.predicate.compared_literals import decimal_of
 from deltacli.delta.predicate.conditions import columns_of
-from deltacli.delta.predicate.limits import decimal_of
 from deltacli.delta.predicate.parse import Predicate
 from deltacli.delta.predicate.possible import Bounds, Exact, Known, constant, possible
 from deltacli.delta.schema.kinds import Kind

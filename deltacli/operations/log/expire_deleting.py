@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.clock import Clock, system_clock
-from deltacli.operations.table.denials import Denials
+from deltacli.operations.table.refused_deletions import Denials
 from deltacli.operations.vacuum.deleting import require_progress, valid_ms
 from deltacli.short_repr import short_repr
 from deltacli.work.files.deleting import (

@@ -36,7 +36,7 @@ from deltacli.delta.schema.types import StructType
 from deltacli.errors import Refused, UsageError
 from deltacli.hints import command, parameter
 from deltacli.typing import ArrowArray, RecordBatch
-from deltacli.work.curve_order import CurveOrder
+from deltacli.work.curve_sort import CurveOrder
 
 if TYPE_CHECKING:
     from deltacli.operations.optimize.live import LiveFiles

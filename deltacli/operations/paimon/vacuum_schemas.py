@@ -18,8 +18,8 @@ from deltacli.hints import command, parameter
 from deltacli.operations.paimon.schema_users import SchemaUsers, find_schema_users
 from deltacli.operations.paimon.table_files import list_branches, read_schemas, require_branch, require_paimon
 from deltacli.operations.table.api_arguments import count_number
-from deltacli.operations.table.denials import Denials
 from deltacli.operations.table.handle import TableHandle
+from deltacli.operations.table.refused_deletions import Denials
 from deltacli.operations.vacuum.plan import NOTHING, Amount, Refusal
 from deltacli.paimon.schema import Schema
 from deltacli.paimon.table_paths import (

@@ -20,8 +20,8 @@ from deltacli.operations.quarantine.layout import (
     plan_directories,
     read_manifest,
 )
-from deltacli.operations.table.denials import Denials
 from deltacli.operations.table.rebuild import read_snapshot
+from deltacli.operations.table.refused_deletions import Denials
 from deltacli.short_repr import short_repr
 from deltacli.storage import Deleted, Failed, Storage, has_link
 from deltacli.typing import Json, JsonObject

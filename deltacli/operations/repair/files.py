@@ -25,8 +25,8 @@ from deltacli.memory_limit import stop_if_exhausted
 from deltacli.operations.change.commit import Committed, commit
 from deltacli.operations.recover.needed import look_for, whole
 from deltacli.operations.recover.verify import Problem, without_nulls
-from deltacli.operations.repair.amend import AddAgain, Amendment
-from deltacli.operations.repair.looked import (
+from deltacli.operations.repair.corrected_adds import AddAgain, Amendment
+from deltacli.operations.repair.file_search import (
     CONTENT,
     INTACT,
     Looked,

@@ -29,7 +29,7 @@ from deltacli.operations.checkpoint.execute import write_checkpoint
 from deltacli.operations.checkpoint.plan import CheckpointRequest, plan_checkpoint, plan_of
 from deltacli.operations.log.log_copy import list_whole_log, log_location, versioned
 from deltacli.operations.log.version_checksum import checksum_path, proven_checksum
-from deltacli.operations.repair.amend import is_true, true_statistics
+from deltacli.operations.repair.corrected_adds import is_true, true_statistics
 from deltacli.operations.repair.plan import Planned, Step, Unrepaired, left
 from deltacli.operations.table.find_log import Log
 from deltacli.operations.table.rebuild import rebuild

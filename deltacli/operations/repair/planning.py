@@ -20,8 +20,9 @@ from deltacli.operations.log.log_copy import find_table_id, list_whole_log, vers
 from deltacli.operations.recover.log_files import DivergedError
 from deltacli.operations.recover.open_sources import open_sources
 from deltacli.operations.recover.plan import Refusal
-from deltacli.operations.repair.amend import plan_statistics
 from deltacli.operations.repair.bring_log import NEWER, has_log, last_version, plan_log_files
+from deltacli.operations.repair.corrected_adds import plan_statistics
+from deltacli.operations.repair.file_search import STRANGERS
 from deltacli.operations.repair.files import FilesPlan, plan_files
 from deltacli.operations.repair.log_caches import (
     CHECKPOINTS,
@@ -31,7 +32,6 @@ from deltacli.operations.repair.log_caches import (
     plan_compactions,
     plan_hint,
 )
-from deltacli.operations.repair.looked import STRANGERS
 from deltacli.operations.repair.plan import Planned, RepairPlan, Step, StepState, Unrepaired, joined, left
 from deltacli.operations.repair.rebuilt_commits import plan_rebuilt
 from deltacli.operations.table.find_log import list_log, missing_log, refuse_paimon

@@ -236,7 +236,7 @@ class _Planning:
         """Parse the condition, and yield why files of the target do not fit the table of now."""
         if self._request.where is None:
             return
-        from deltacli.operations.restore.demands import differences
+        from deltacli.operations.restore.constraints import differences
 
         self._where = PartitionCondition(now.config, self._request.where)
         yield from differences(now.config, target.config, target.version)
@@ -245,7 +245,7 @@ class _Planning:
         """Yield what rows that come back violate of what is demanded today; nothing where files of them are nowhere."""
         if self._where is None or any(one.source is None for one in checked.problems):
             return
-        from deltacli.operations.restore.demands import refusals_of_demands
+        from deltacli.operations.restore.constraints import refusals_of_demands
 
         sources = self._request.sources if checked.problems else ()
         yield from refusals_of_demands(self._now, self._target, found, self._where, sources)
@@ -280,7 +280,7 @@ class _Planning:
         lost = {one.path for one in problems if one.source is None}
         if not lost:
             return None
-        from deltacli.operations.restore.restorable import newest_restorable
+        from deltacli.operations.restore.newest_restorable import newest_restorable
 
         every = marked_actions(self._target, found.target.keys, found.added, self._where, VERIFIED)
         return newest_restorable(self._now, self._target, (batch for batch, _ in every), lost, self._where)

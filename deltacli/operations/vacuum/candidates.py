@@ -12,8 +12,8 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from deltacli.arrow import compute as pc
+from deltacli.delta.vacuum.file_kinds import FileKind, HiddenNames, TableRoots, kinds
 from deltacli.delta.vacuum.keys import PathKeys, is_among, partition_of
-from deltacli.delta.vacuum.names import FileKind, HiddenNames, TableRoots, kinds
 from deltacli.operations.vacuum.plan import Amount, Kept, Reason
 from deltacli.operations.vacuum.references import References
 from deltacli.typing import ArrowArray

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.delta.paths import decode, locate_all
+from deltacli.delta.vacuum.file_kinds import HiddenNames
 from deltacli.delta.vacuum.keys import binary_paths
-from deltacli.delta.vacuum.names import HiddenNames
 from deltacli.errors import CommitCorrupt, FileMissing, UsageError
 from deltacli.hints import command, parameter
 from deltacli.operations.log.file_history import RULE, named_files

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.log_path import LOG_DIRECTORY
+from deltacli.delta.vacuum.file_kinds import find_table_roots, kind_of_directories
 from deltacli.delta.vacuum.keys import binary_paths
-from deltacli.delta.vacuum.names import find_table_roots, kind_of_directories
 from deltacli.errors import CredentialsMissing, FileMissing, PermissionRefused
 from deltacli.work.files.listing import TELLING
 

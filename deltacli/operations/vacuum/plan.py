@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.operations.table.denials import Denials
+from deltacli.operations.table.refused_deletions import Denials
 from deltacli.operations.vacuum.request import Mode
 from deltacli.short_repr import short_repr
 from deltacli.units import format_timestamp

@@ -11,8 +11,8 @@ from deltacli.delta.protocol.property_values import deleted_file_retention_ms, p
 from deltacli.delta.protocol.protocol_action import require_committable
 from deltacli.delta.schema.names import PHYSICAL_NAME
 from deltacli.delta.schema.types import parse_schema
+from deltacli.delta.vacuum.file_kinds import HiddenNames
 from deltacli.delta.vacuum.keys import PathKeys
-from deltacli.delta.vacuum.names import HiddenNames
 from deltacli.errors import DeltacliError, Unreadable
 from deltacli.operations.table.find_log import list_log
 from deltacli.operations.table.handle import TableHandle
@@ -20,7 +20,7 @@ from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.time_travel import last_commit_before
 from deltacli.operations.table.version import Snapshot
 from deltacli.operations.vacuum.plan import ProtectedTable
-from deltacli.operations.vacuum.protecting import open_protected, protected_table
+from deltacli.operations.vacuum.protected_tables import open_protected, protected_table
 from deltacli.operations.vacuum.references import References, Scope, collect_references, find_window
 from deltacli.operations.vacuum.request import Mode, VacuumRequest
 from deltacli.storage import folds_names

@@ -14,7 +14,7 @@ from deltacli.errors import Refused
 from deltacli.hints import command
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.vacuum.plan import VacuumPlan
-from deltacli.operations.vacuum.protecting import made_absolute, of_protected, open_kept
+from deltacli.operations.vacuum.protected_tables import made_absolute, of_protected, open_kept
 from deltacli.storage import link_targets
 from deltacli.typing import ArrowArray
 from deltacli.units import format_duration

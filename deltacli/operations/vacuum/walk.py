@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.delta.paths import text_of
+from deltacli.delta.vacuum.file_kinds import HiddenNames, kind_of_directories
 from deltacli.delta.vacuum.keys import binary_paths
-from deltacli.delta.vacuum.names import HiddenNames, kind_of_directories
 from deltacli.errors import FileMissing, UsageError
 from deltacli.hints import parameter
 from deltacli.operations.vacuum.other_tables import kind_at

@@ -15,7 +15,7 @@ from deltacli.hints import Worded, parameter
 from deltacli.memory_limit import stop_if_exhausted
 
 if TYPE_CHECKING:
-    from deltacli.delta.rules.framework.file_views import FileFault
+    from deltacli.delta.rules.framework.data_file_views import FileFault
 
 MOST_COUNTED = 10_000
 """Maximum number of findings above the limit that are counted; beyond it a rule reports `10,000 or more`."""
@@ -175,7 +175,7 @@ class Collector:
         """Report why a data file could not be checked; return True where it could not be read, so that no rule applies.
         An existing but unreadable file is a finding of its own.
         """
-        from deltacli.delta.rules.framework.file_views import FileFaultView
+        from deltacli.delta.rules.framework.data_file_views import FileFaultView
 
         if fault.code == UNREAD:
             self.take([FILE_UNREADABLE.at(place, fault.message, seen=fault.seen)])

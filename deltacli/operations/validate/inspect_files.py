@@ -1,7 +1,7 @@
 """Checking the data files of the newest version: footers, deletion vectors, and at level `data` rows.
 
 Each file is opened once. Footers are read some hundred at a time, rows file by file; the checks get them in columns
-(`rules/framework/file_views.py`), so that memory does not grow with the table.
+(`rules/framework/data_file_views.py`), so that memory does not grow with the table.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from deltacli.delta.footers.parse import Footer
 from deltacli.delta.footers.schema import FileSchema, read_schema
 from deltacli.delta.log.log_path import LOG_DIRECTORY, Place, commit_name
-from deltacli.delta.rules.framework.file_views import (
+from deltacli.delta.rules.framework.data_file_views import (
     MISSING,
     VANISHED,
     AllFootersView,

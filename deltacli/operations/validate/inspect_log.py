@@ -15,7 +15,7 @@ from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.rules.framework.base import Severity
 from deltacli.delta.rules.framework.known_files import KnownFiles
 from deltacli.delta.rules.framework.raw_lines import ScannedLines
-from deltacli.delta.rules.framework.view_files import rows_added
+from deltacli.delta.rules.framework.view_lookups import rows_added
 from deltacli.delta.rules.framework.views import (
     ChecksumView,
     CommitView,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from deltacli.delta.footers.parse import Footer
 from deltacli.delta.rules.framework.base import UNREAD
-from deltacli.delta.rules.framework.file_views import LiveAdds, VectorsView
+from deltacli.delta.rules.framework.data_file_views import LiveAdds, VectorsView
 from deltacli.engine.base import Engine
 from deltacli.operations.validate.findings import FILE_UNREADABLE, Collector
 from deltacli.operations.validate.inspect_storage import make_exists

@@ -43,7 +43,7 @@ from deltacli.sharing.client.guards import (
     require_file_url,
     require_reach,
 )
-from deltacli.storage.remote_faults import is_unreachable
+from deltacli.storage.fsspec_faults import is_unreachable
 from deltacli.storage.retry import PASSING_STATUS, Retry, tried
 from deltacli.typing import Json, JsonObject
 

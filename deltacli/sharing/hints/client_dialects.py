@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from deltacli.delta.encoding.value_text import MICROSECONDS_A_DAY
 from deltacli.delta.predicate.columns import Column
+from deltacli.delta.predicate.compared_literals import Limit, Order, WholeLimit, ends_of
 from deltacli.delta.predicate.conditions import (
     And,
     Compare,
@@ -27,7 +28,6 @@ from deltacli.delta.predicate.conditions import (
     Truth,
     columns_of,
 )
-from deltacli.delta.predicate.limits import Limit, Order, WholeLimit, ends_of
 from deltacli.delta.schema.kinds import Kind
 from deltacli.delta.schema.types import PrimitiveType
 

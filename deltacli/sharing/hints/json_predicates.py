@@ -14,6 +14,16 @@ from typing import Any, NamedTuple
 
 from deltacli.delta.encoding.value_text import has_bytes, parse_date, parse_moment
 from deltacli.delta.predicate.columns import Column, PredicateColumns
+from deltacli.delta.predicate.compared_literals import (
+    FLIPPED,
+    ORDERS,
+    BytesLimit,
+    FloatLimit,
+    Limit,
+    Order,
+    WholeLimit,
+    limit_of,
+)
 from deltacli.delta.predicate.conditions import (
     And,
     Compare,
@@ -26,7 +36,6 @@ from deltacli.delta.predicate.conditions import (
     Not,
     Or,
 )
-from deltacli.delta.predicate.limits import FLIPPED, ORDERS, BytesLimit, FloatLimit, Limit, Order, WholeLimit, limit_of
 from deltacli.delta.predicate.literals import Literal, names_a_place
 from deltacli.delta.schema.kinds import Kind
 from deltacli.delta.schema.types import StructType

@@ -31,9 +31,9 @@ from deltacli.sharing.server.change_answers import ChangeAnswers
 from deltacli.sharing.server.file_answers import FileAnswers
 from deltacli.sharing.server.guarding.exchange import note_route
 from deltacli.sharing.server.guarding.guard import RequestGuard
+from deltacli.sharing.server.interfaces import Access
 from deltacli.sharing.server.lists import Lists, find_table
-from deltacli.sharing.server.logs import NAME
-from deltacli.sharing.server.ports import Access
+from deltacli.sharing.server.stderr_log import NAME
 from deltacli.sharing.server.table_answers import Answer, TableAnswers, read_wishes
 from deltacli.sharing.signing.tokens import SEGMENT
 

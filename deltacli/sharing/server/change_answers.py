@@ -18,8 +18,8 @@ from deltacli.sharing.protocol.capabilities import ReadingNeeds, ResponseFormat,
 from deltacli.sharing.protocol.lines import LineStyle, metadata_line, protocol_line
 from deltacli.sharing.protocol.parameters import ChangesRequest, QueryRequest
 from deltacli.sharing.protocol.wire_errors import invalid, unsupported
+from deltacli.sharing.server.interfaces import Access
 from deltacli.sharing.server.pages import FileGroup, Page, PageTokens, assemble, digest_of, end_line
-from deltacli.sharing.server.ports import Access
 from deltacli.sharing.server.table_answers import Answer, TableAnswers, Wishes, headers_of
 from deltacli.sharing.tables.changes import Changes, CommitChanges, read_changes
 from deltacli.sharing.tables.shared_snapshot import SharedSnapshot

@@ -23,7 +23,7 @@ from deltacli.sharing.model import SharedTable
 from deltacli.sharing.protocol.wire_errors import ErrorCode, WireError
 from deltacli.sharing.server.guarding.guard import RequestGuard
 from deltacli.sharing.server.guarding.refusals import url_revoked
-from deltacli.sharing.server.ports import Caller
+from deltacli.sharing.server.interfaces import Caller
 from deltacli.sharing.signing.choose import FileAccess, Proxy, choose_access
 from deltacli.sharing.signing.keys import Keys
 from deltacli.sharing.signing.tokens import FILE_KEY, LocalUrlSigner, TokenRefused, open_file_url

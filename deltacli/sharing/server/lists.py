@@ -12,7 +12,7 @@ from typing import TypeVar
 from deltacli.sharing.model import Share, SharedSchema, SharedTable
 from deltacli.sharing.protocol.parameters import ListRequest, require_name
 from deltacli.sharing.protocol.wire_errors import missing
-from deltacli.sharing.server.ports import Access, TokenSeal
+from deltacli.sharing.server.interfaces import Access, TokenSeal
 from deltacli.sharing.signing.tokens import Bound
 from deltacli.typing import Json
 

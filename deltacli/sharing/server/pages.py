@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from deltacli.sharing.configuration.settings import Settings
 from deltacli.sharing.model import SharedTable
 from deltacli.sharing.protocol.lines import HASHES, IdHash, LineStyle, json_line, lines_of
-from deltacli.sharing.server.logs import NAME
-from deltacli.sharing.server.ports import Access, TableUrlSigner, TokenSeal
+from deltacli.sharing.server.interfaces import Access, TableUrlSigner, TokenSeal
+from deltacli.sharing.server.stderr_log import NAME
 from deltacli.sharing.signing.tokens import Bound
 from deltacli.sharing.tables.shared_snapshot import places_of, vector_place, vectors_of
 from deltacli.sharing.tables.single_flight import Steps

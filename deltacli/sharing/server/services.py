@@ -29,10 +29,10 @@ from deltacli.sharing.server.guarding.exchange import AuditFile, open_audit
 from deltacli.sharing.server.guarding.guard import RequestGuard
 from deltacli.sharing.server.guarding.metrics import CONTENT_TYPE, Metrics
 from deltacli.sharing.server.guarding.serving_state import POLL_SECONDS, Reloaded, Reloader, ServingState
+from deltacli.sharing.server.interfaces import TokenSeal
 from deltacli.sharing.server.lists import Lists
-from deltacli.sharing.server.logs import NAME
-from deltacli.sharing.server.ports import TokenSeal
 from deltacli.sharing.server.serving import Certificate, Service, Sockets, bind, read_certificate
+from deltacli.sharing.server.stderr_log import NAME
 from deltacli.sharing.server.table_answers import TableAnswers
 from deltacli.sharing.signing.keys import KeyFile, Keys, ServerKeys
 from deltacli.sharing.signing.tokens import Seal

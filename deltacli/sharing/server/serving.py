@@ -30,7 +30,7 @@ from deltacli.delta.log.file_actions import action_schemas
 from deltacli.errors import DeltacliError, StorageFailed, UsageError
 from deltacli.hints import Spelling, parameter, quoted, spelled, spelling
 from deltacli.sharing.configuration.settings import Limits, Settings
-from deltacli.sharing.server.logs import NAME, log_to_stderr
+from deltacli.sharing.server.stderr_log import NAME, log_to_stderr
 
 if TYPE_CHECKING:
     from multiprocessing.context import SpawnProcess

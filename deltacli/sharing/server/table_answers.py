@@ -19,6 +19,7 @@ from deltacli.sharing.protocol.capabilities import Capabilities, ResponseFormat
 from deltacli.sharing.protocol.lines import IdHash, LineStyle, metadata_line, protocol_line
 from deltacli.sharing.protocol.parameters import Point, QueryRequest
 from deltacli.sharing.protocol.wire_errors import invalid
+from deltacli.sharing.server.interfaces import Access, OpenSigner, TokenSeal
 from deltacli.sharing.server.pages import (
     ROWS_A_STEP,
     FileGroup,
@@ -29,7 +30,6 @@ from deltacli.sharing.server.pages import (
     digest_of,
     end_line,
 )
-from deltacli.sharing.server.ports import Access, OpenSigner, TokenSeal
 from deltacli.sharing.tables.shared_snapshot import SharedSnapshot, batches_of
 from deltacli.sharing.tables.single_flight import SharedSteps
 from deltacli.sharing.tables.snapshots import SharedSnapshots

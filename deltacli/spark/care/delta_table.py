@@ -63,7 +63,7 @@ class Shown(Generic[Outcome]):
 
     def show(self) -> None:
         """Print the result."""
-        from deltacli.cli.render.shown import shown
+        from deltacli.cli.render.notebook_text import shown
 
         print(shown(self.result, self._name), end="")
 
@@ -179,7 +179,7 @@ class Maintenance:
 
     def show(self) -> None:
         """Print what was done, as `deltacli fleet run` does, or the error."""
-        from deltacli.cli.render.shown import shown
+        from deltacli.cli.render.notebook_text import shown
 
         if self.report is not None:
             print(shown(self.report, ""), end="")

@@ -12,7 +12,7 @@ from deltacli.errors import UsageError
 from deltacli.operations.table.api_arguments import moment_ms
 from deltacli.sharing.client.addresses import CODE, FORM, parse_address
 from deltacli.sharing.client.tables.share_storage import open_address
-from deltacli.spark.carried import carried_package
+from deltacli.spark.carried_modules import carried_package
 from deltacli.spark.session_settings import require_session
 from deltacli.spark.shares.share_options import ShareBatchOptions
 from deltacli.spark.shares.share_plans import read_shared

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from deltacli.storage.azure.options import read_address, read_options
+from deltacli.storage.fsspec_faults import require_libraries
 from deltacli.storage.objects.store import ObjectStorage
-from deltacli.storage.remote_faults import require_libraries
 from deltacli.storage.retry import Retry
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from deltacli.errors import UsageError
 from deltacli.hints import parameter
+from deltacli.storage.fsspec_faults import require_libraries
 from deltacli.storage.gcs.options import read_options
 from deltacli.storage.objects.store import ObjectStorage
-from deltacli.storage.remote_faults import require_libraries
 from deltacli.storage.retry import Retry
 
 if TYPE_CHECKING:

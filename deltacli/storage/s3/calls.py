@@ -266,7 +266,7 @@ def count_calls(client: Botocore, tally: HostTally) -> None:
 
 def bound_answers(client: Botocore) -> None:
     """Make a client read no more of an answer than one has that is no object; botocore itself reads to the end."""
-    from deltacli.storage.s3.sending import BoundedSession
+    from deltacli.storage.s3.bounded_botocore import BoundedSession
 
     endpoint = client._endpoint  # nothing public sends its requests
     endpoint.http_session = BoundedSession(endpoint.http_session)

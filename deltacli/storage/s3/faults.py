@@ -17,8 +17,8 @@ from deltacli.storage.objects.faults import refused
 from deltacli.storage.objects.http import Fate, HttpFault, said_of
 from deltacli.storage.objects.options import set_or_unset, variables
 from deltacli.storage.retry import tried
+from deltacli.storage.s3.bounded_botocore import TooLong
 from deltacli.storage.s3.options import S3Options, profile_of
-from deltacli.storage.s3.sending import TooLong
 from deltacli.storage.secrets import StoreFault
 from deltacli.typing import Botocore
 

@@ -116,7 +116,7 @@ def make_session(options: S3Options) -> Botocore:
     import botocore.exceptions
     import botocore.session
 
-    from deltacli.storage.s3.sending import bound_metadata
+    from deltacli.storage.s3.bounded_botocore import bound_metadata
 
     session = botocore.session.Session(profile=options.profile)
     if region := os.environ.get("AWS_REGION"):  # as in all other SDKs of AWS; botocore reads AWS_DEFAULT_REGION only

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 from uuid import uuid4
 
 from deltacli.errors import DeltacliError, FileMissing, PermissionRefused, StorageFailed, UsageError
+from deltacli.storage.fsspec_faults import require_libraries
 from deltacli.storage.objects.calls import ABSENT, Source, ask
 from deltacli.storage.objects.contents import Body
 from deltacli.storage.objects.creation import ConditionUnsupported, honours_condition
@@ -24,7 +25,6 @@ from deltacli.storage.objects.faults import Sent, fate_of_create
 from deltacli.storage.objects.http import HttpFault
 from deltacli.storage.objects.store import ObjectStorage
 from deltacli.storage.outcomes import Created, Creation, Existed, Unknown
-from deltacli.storage.remote_faults import require_libraries
 from deltacli.storage.retry import CREATE_FIRST_WAIT, Retry, permission, sending_while
 from deltacli.storage.s3.calls import S3Calls, if_of, require_copied, require_stored, unexpected
 from deltacli.storage.s3.options import read_options

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
 
 from deltacli.errors import CredentialsMissing
-from deltacli.storage.remote_faults import require_libraries
+from deltacli.storage.fsspec_faults import require_libraries
 from deltacli.storage.s3.options import S3Options, make_client, make_session, read_options
 from deltacli.storage.signing.values import CannotSign, HmacCredential, ObjectAddress, S3Signing
 from deltacli.typing import Botocore

@@ -24,7 +24,7 @@ from deltacli.hints import command
 from deltacli.memory_limit import stop_if_exhausted
 from deltacli.storage import Storage
 from deltacli.typing import ArrowArray, BinaryFile, RecordBatch
-from deltacli.work.checkpoints.limits import (
+from deltacli.work.checkpoints.reading_limits import (
     BUFFER_BYTES,
     ROWS_A_BATCH,
     read_footer,

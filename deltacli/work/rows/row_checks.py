@@ -15,7 +15,7 @@ from deltacli.arrow import compute as pc
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.partitions.values import constants_of
 from deltacli.delta.rules.expressions.row_values import CONDITIONS, NOT_EVALUATED_MEMORY, NULLS
-from deltacli.delta.rules.framework.file_views import FileFault
+from deltacli.delta.rules.framework.data_file_views import FileFault
 from deltacli.delta.rules.statistics.compared import STATISTICS
 from deltacli.delta.rules.statistics.evidence import fields_at
 from deltacli.delta.schema.file_columns import FileColumns

@@ -17,7 +17,7 @@ from deltacli.delta.schema.types import PrimitiveType, StructField, StructType, 
 from deltacli.errors import DataUnreadable
 from deltacli.memory_limit import stop_if_exhausted
 from deltacli.typing import ArrowArray, ArrowField
-from deltacli.work.checkpoints.limits import read_footer
+from deltacli.work.checkpoints.reading_limits import read_footer
 from deltacli.work.rows.data_files import (
     DataFile,
     OpenDataFile,

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deltacli.delta.clustering.curves import comparable, range_bounds, range_ids, ranks
+from deltacli.delta.clustering.curve_keys import comparable, range_bounds, range_ids, ranks
 
 
 def ids_of(values: list[Any], kind: pa.DataType, sample: list[Any] | None = None) -> list[int]:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deltacli.delta.vacuum.names import (
+from deltacli.delta.vacuum.file_kinds import (
     FileKind,
     HiddenNames,
     TableRoots,

@@ -173,7 +173,7 @@ def test_a_condition_limits_the_partitions() -> None:
 @pytest.fixture
 def small_files(monkeypatch: pytest.MonkeyPatch) -> None:
     """New files of some hundred rows."""
-    monkeypatch.setattr("deltacli.work.curve_order._ROWS_A_BATCH", 100)
+    monkeypatch.setattr("deltacli.work.curve_sort._ROWS_A_BATCH", 100)
     monkeypatch.setattr("deltacli.work.rewrite.new_files._LEAST_GROUP", 1 << 10)
 
 
@@ -467,7 +467,7 @@ def test_a_partition_column_is_refused() -> None:
 
 def test_the_space_for_temporary_files_is_checked_first(monkeypatch: pytest.MonkeyPatch) -> None:
     table = Points().append("a", "b").table()
-    monkeypatch.setattr("deltacli.work.curve_order._TEMPORARY_SHARE", 1 << 40)
+    monkeypatch.setattr("deltacli.work.curve_sort._TEMPORARY_SHARE", 1 << 40)
     monkeypatch.setattr("deltacli.work.spill.free_bytes", lambda _: 100)
     files = data_files(table.storage)
 
@@ -490,7 +490,7 @@ def test_rows_that_sorting_loses_are_noticed_before_the_commit(how: str, monkeyp
             yield rows.slice(1)
             yield from [rows] if how == "doubled" else []
 
-    monkeypatch.setattr("deltacli.work.curve_order._cut", cut)
+    monkeypatch.setattr("deltacli.work.curve_sort._cut", cut)
 
     with pytest.raises(StorageFailed, match="other rows") as caught:
         table.optimize(zorder=["a"])

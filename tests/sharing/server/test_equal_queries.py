@@ -15,8 +15,8 @@ from deltacli.sharing.protocol.capabilities import parse_capabilities
 from deltacli.sharing.protocol.lines import IdHash
 from deltacli.sharing.protocol.parameters import parse_query
 from deltacli.sharing.server import pages
+from deltacli.sharing.server.interfaces import Access, Caller
 from deltacli.sharing.server.pages import ROWS_A_STEP, sign_lines
-from deltacli.sharing.server.ports import Access, Caller
 from deltacli.sharing.server.table_answers import Wishes
 from tests.sharing.served import NOW_MS, Served, shared
 from tests.support.actions import Line, add, birth, remove

@@ -9,10 +9,10 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.asked import Asked
 from deltacli.cli.options.common_options import DryRunOption, TimestampOption, VersionOption
 from deltacli.cli.options.global_options import ColourChoice
 from deltacli.cli.options.moments import parse_moment_of
+from deltacli.cli.options.request_options import Asked
 from deltacli.cli.options.run import Run
 from deltacli.cli.options.shared_tables import SharedTableArgument, open_shared
 from deltacli.cli.terminal.interrupts import Interrupted

@@ -7,9 +7,9 @@ from typing import Annotated
 
 from deltacli.cli.commands import rows as local
 from deltacli.cli.formats import RowFormat
-from deltacli.cli.options.asked import Asked
 from deltacli.cli.options.common_options import TimestampOption, VersionOption
 from deltacli.cli.options.moments import parse_moment_of
+from deltacli.cli.options.request_options import Asked
 from deltacli.cli.options.rows import LimitOption, require_file, write_directory
 from deltacli.cli.options.run import Run
 from deltacli.cli.options.shared_tables import SharedTableArgument, open_shared, require_address

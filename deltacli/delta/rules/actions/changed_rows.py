@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from deltacli.delta.rules.framework.base import Area, Finding, Level
-from deltacli.delta.rules.framework.file_views import ChangedVersionView, ChangeFileView
+from deltacli.delta.rules.framework.data_file_views import ChangedVersionView, ChangeFileView
 from deltacli.units import plural
 
 AREA = Area("change_data", Level.DATA, spec="Change Data Files")

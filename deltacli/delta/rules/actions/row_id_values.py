@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from deltacli.delta.encoding.integer_set import Repeated
 from deltacli.delta.rules.framework.base import Area, Finding, Level
-from deltacli.delta.rules.framework.file_views import AnswersView
+from deltacli.delta.rules.framework.data_file_views import AnswersView
 from deltacli.units import plural
 
 AREA = Area("row_tracking", Level.DATA)

@@ -15,7 +15,7 @@ from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.features import IDENTITY_COLUMNS
 from deltacli.delta.rules.expressions.identity_columns import EXPLICIT, START, STEP
 from deltacli.delta.rules.framework.base import Area, Finding, Level, Rule, Severity
-from deltacli.delta.rules.framework.file_views import AllRowsView, AnswersView
+from deltacli.delta.rules.framework.data_file_views import AllRowsView, AnswersView
 from deltacli.delta.schema.types import PrimitiveType
 from deltacli.delta.sql.stored import StoredKind, StoredSql
 from deltacli.units import plural

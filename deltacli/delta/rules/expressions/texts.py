@@ -15,7 +15,7 @@ from deltacli.delta.encoding.value_text import MICROSECONDS_A_DAY, parse_date, p
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.features import GENERATED_COLUMNS
 from deltacli.delta.rules.framework.base import Area, Finding, Severity
-from deltacli.delta.rules.framework.view_files import stats_of
+from deltacli.delta.rules.framework.view_lookups import stats_of
 from deltacli.delta.rules.framework.views import FilesView, MetadataView, TableConfigurationView
 from deltacli.delta.rules.schema.schema_walk import fresh
 from deltacli.delta.schema.type_changes import NamedField, named_fields

@@ -15,7 +15,7 @@ from deltacli.delta.rules.actions.row_tracking import COLUMN_PROPERTIES
 from deltacli.delta.rules.files.data_types import match_of
 from deltacli.delta.rules.files.file_match import FileMatch, MatchedPart, UnknownField, match_file
 from deltacli.delta.rules.framework.base import Area, Finding, Level, Severity
-from deltacli.delta.rules.framework.file_views import FileSchemaView, FootersView
+from deltacli.delta.rules.framework.data_file_views import FileSchemaView, FootersView
 from deltacli.delta.rules.protocol.iceberg import active
 from deltacli.delta.schema.types import PrimitiveType, StructType, simple_name
 from deltacli.typing import ArrowType

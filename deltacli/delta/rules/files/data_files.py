@@ -13,7 +13,7 @@ from deltacli.delta.rules.files.data_types import NESTED_LAYOUT, match_of
 from deltacli.delta.rules.files.file_match import is_three_levels
 from deltacli.delta.rules.files.storage import FILE_MISSING, file_missing
 from deltacli.delta.rules.framework.base import Area, Finding, Level, ReadFault, by_repair
-from deltacli.delta.rules.framework.file_views import (
+from deltacli.delta.rules.framework.data_file_views import (
     VANISHED,
     AllFootersView,
     FileFaultView,

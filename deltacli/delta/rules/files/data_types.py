@@ -13,7 +13,7 @@ from deltacli.delta.footers.schema import FileSchema
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.rules.files.file_match import FileMatch, MatchedPart, match_file
 from deltacli.delta.rules.framework.base import Area, Finding, Level, ReadFault, Rule, Severity
-from deltacli.delta.rules.framework.file_views import FileFaultView, FileSchemaView
+from deltacli.delta.rules.framework.data_file_views import FileFaultView, FileSchemaView
 from deltacli.delta.rules.protocol.iceberg import active
 from deltacli.delta.schema.conversion import fits
 from deltacli.delta.schema.file_columns import count_leaves, is_list, is_struct

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.rules.framework.base import Area, Finding
-from deltacli.delta.rules.framework.view_files import stats_of
+from deltacli.delta.rules.framework.view_lookups import stats_of
 from deltacli.delta.rules.framework.views import CommitView, FilesView
 from deltacli.delta.vectors import UUID_LENGTH, decode_z85, fault_of, unique_id
 from deltacli.typing import ArrowArray, Json, JsonObject

@@ -14,9 +14,9 @@ from deltacli.delta.log.log_path import Place
 from deltacli.delta.paths import are_absolute, decode, is_hidden, locate, locate_all, text_of
 from deltacli.delta.protocol.property_values import deleted_file_retention_ms
 from deltacli.delta.rules.framework.base import LOST_BY_VACUUM, Area, Finding, Level, by_repair
-from deltacli.delta.rules.framework.view_files import newest_removals, place_of
+from deltacli.delta.rules.framework.view_lookups import newest_removals, place_of
 from deltacli.delta.rules.framework.views import StateView, StorageView
-from deltacli.delta.rules.log.log_times import is_copied
+from deltacli.delta.rules.log.file_times import is_copied
 from deltacli.delta.vectors import VECTOR_FILE
 from deltacli.patterns import pattern
 from deltacli.typing import ArrowArray

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from deltacli.delta.encoding.roaring import NATIVE, PORTABLE
 from deltacli.delta.rules.files.vector_files import FILE_MISSING
 from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, ReadFault, Severity
-from deltacli.delta.rules.framework.file_views import VectorsView
+from deltacli.delta.rules.framework.data_file_views import VectorsView
 from deltacli.delta.stats.record_counts import num_records_column
 from deltacli.units import plural
 

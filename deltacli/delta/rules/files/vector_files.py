@@ -9,7 +9,7 @@ from deltacli.arrow import compute as pc
 from deltacli.delta.log.log_path import Place
 from deltacli.delta.paths import canonical, decode
 from deltacli.delta.rules.framework.base import LOST_BY_VACUUM, Area, Finding, Level, by_repair
-from deltacli.delta.rules.framework.view_files import place_of
+from deltacli.delta.rules.framework.view_lookups import place_of
 from deltacli.delta.rules.framework.views import StorageView
 from deltacli.delta.vectors import VECTOR_FILE, vector_file
 from deltacli.typing import ArrowArray

@@ -46,7 +46,7 @@ CATALOGUE = Catalogue(
     "deltacli.delta.rules",
     {
         "log.log_files": "ListingView StorageView",
-        "log.log_times": "HistoryView ListingView StorageView",
+        "log.file_times": "HistoryView ListingView StorageView",
         "log.commit_lines": "",
         "actions.commit_contents": "CommitView",
         "actions.single_actions": "CommitView FilesView HistoryView StateView",
@@ -90,7 +90,7 @@ CATALOGUE = Catalogue(
         "expressions.row_values": "AllRowsView AnswersView",
         "actions.row_id_values": "AnswersView",
         "actions.row_tracking": "CommitView HistoryView StateView TableConfigurationView",
-        "log.commit_times": "CommitView HistoryView ListingView TableConfigurationView",
+        "log.in_commit_timestamps": "CommitView HistoryView ListingView TableConfigurationView",
         "protocol.clustering": "StateView TableConfigurationView",
         "widening.entries": "MetadataView TableConfigurationView",
         "widening.files": "AllFootersView",

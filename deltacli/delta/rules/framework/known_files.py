@@ -21,7 +21,7 @@ from deltacli.typing import ArrowArray
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.delta.rules.framework.file_views import LiveAdds
+    from deltacli.delta.rules.framework.data_file_views import LiveAdds
 
 _ROWS_A_BATCH = 16_384
 _MOST_SLICES = 2_000
@@ -172,7 +172,7 @@ class KnownFiles:
     def placed_adds(self) -> Iterator[LiveAdds]:
         """Yield the same batches with the places where the log names each file."""
         from deltacli.delta.log.file_actions import action_schemas, whole_actions_leniently
-        from deltacli.delta.rules.framework.file_views import LiveAdds
+        from deltacli.delta.rules.framework.data_file_views import LiveAdds
 
         schema = action_schemas().add
         files = list(self._touched_files())

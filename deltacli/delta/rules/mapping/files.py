@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from deltacli.delta.rules.files.data_types import match_of
 from deltacli.delta.rules.files.file_match import NESTED_IDS, MatchedPart, OtherId, id_of
 from deltacli.delta.rules.framework.base import Area, Finding, Level
-from deltacli.delta.rules.framework.file_views import FileSchemaView
+from deltacli.delta.rules.framework.data_file_views import FileSchemaView
 
 AREA = Area("mapping", Level.FOOTERS)
 

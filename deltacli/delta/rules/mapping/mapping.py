@@ -11,7 +11,7 @@ from deltacli.delta.log.log_path import Place
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.property_values import parse_integer
 from deltacli.delta.rules.framework.base import Area, Finding, Fix
-from deltacli.delta.rules.framework.view_files import stats_of
+from deltacli.delta.rules.framework.view_lookups import stats_of
 from deltacli.delta.rules.framework.views import FilesView, MetadataView, ProtocolView
 from deltacli.delta.rules.mapping.history import MODES, MappedField, mapped_fields, physical_name_of
 from deltacli.delta.rules.schema.schema_walk import fresh, shown_path

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.rules.framework.base import Area, Finding, Level
-from deltacli.delta.rules.framework.file_views import AnswersView
+from deltacli.delta.rules.framework.data_file_views import AnswersView
 from deltacli.units import plural
 
 AREA = Area("data_files", Level.DATA)

@@ -12,7 +12,7 @@ from deltacli.delta.encoding.many_keys import rows_that_may_repeat
 from deltacli.delta.log.log_path import Place
 from deltacli.delta.paths import canonical, canonical_column, decode
 from deltacli.delta.rules.framework.base import Area, Finding, Level
-from deltacli.delta.rules.framework.view_files import place_of
+from deltacli.delta.rules.framework.view_lookups import place_of
 from deltacli.delta.rules.framework.views import CommitView, LiveFile, StateView, StorageView, TouchedFile
 from deltacli.typing import ArrowArray
 

@@ -8,7 +8,7 @@ from typing import Any
 from deltacli.arrow import compute as pc
 from deltacli.delta.clustering.clustering_columns import find_column, is_skippable, read_clustering_columns
 from deltacli.delta.rules.framework.base import Area, Finding
-from deltacli.delta.rules.framework.view_files import stats_of
+from deltacli.delta.rules.framework.view_lookups import stats_of
 from deltacli.delta.rules.framework.views import FilesView
 from deltacli.typing import ArrowArray
 

@@ -17,7 +17,7 @@ from deltacli.arrow import compute as pc
 from deltacli.delta.footers.bounds import comparable_type
 from deltacli.delta.footers.parse import Footer
 from deltacli.delta.rules.framework.base import Area, Finding
-from deltacli.delta.rules.framework.file_views import AnswersView, FootersView, LiveAdds
+from deltacli.delta.rules.framework.data_file_views import AnswersView, FootersView, LiveAdds
 from deltacli.delta.rules.statistics.evidence import ColumnEvidence, known_from_footers, known_from_rows
 from deltacli.delta.rules.statistics.messages import (
     BOUNDS_NOT_COVERING,

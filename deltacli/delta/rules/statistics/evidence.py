@@ -15,7 +15,7 @@ from deltacli.arrow import compute as pc
 from deltacli.arrow.rows import grouped
 from deltacli.delta.footers.bounds import comparable_type, decode_bounds
 from deltacli.delta.log.state import TableConfiguration
-from deltacli.delta.rules.framework.file_views import FootersView, LeafRows
+from deltacli.delta.rules.framework.data_file_views import FootersView, LeafRows
 from deltacli.delta.schema.types import StructField, StructType
 from deltacli.delta.stats.column_facts import ColumnFacts
 from deltacli.delta.stats.schema import ColumnPath, StatColumn, StatKind

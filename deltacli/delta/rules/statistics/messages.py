@@ -12,7 +12,7 @@ from deltacli.arrow import compute as pc
 from deltacli.delta.encoding.value_text import date_text, moment_text
 from deltacli.delta.log.log_path import Place
 from deltacli.delta.rules.framework.base import Area, Finding, Level, Severity
-from deltacli.delta.rules.framework.file_views import FootersView
+from deltacli.delta.rules.framework.data_file_views import FootersView
 from deltacli.delta.rules.widening.entries import FLOAT_BOUNDS
 from deltacli.delta.stats.record_counts import num_records_column
 from deltacli.delta.stats.schema import StatColumn, StatKind

@@ -7,7 +7,7 @@ from typing import Any
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.rules.framework.base import Area, Finding, Severity
-from deltacli.delta.rules.framework.view_files import stats_of
+from deltacli.delta.rules.framework.view_lookups import stats_of
 from deltacli.delta.rules.framework.views import CheckpointView, FilesView
 from deltacli.delta.schema.to_arrow import iceberg_compat, keeps_partition_columns
 from deltacli.delta.stats.columns import Leaf, StatsBlock

@@ -8,7 +8,7 @@ from functools import partial
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.rules.files.data_types import is_final, match_of
 from deltacli.delta.rules.framework.base import LOST_BY_DROPPING, Area, Finding, Level
-from deltacli.delta.rules.framework.file_views import AllFootersView, FileSchemaView
+from deltacli.delta.rules.framework.data_file_views import AllFootersView, FileSchemaView
 from deltacli.delta.rules.widening.entries import changes_of
 from deltacli.delta.schema.type_changes import changed_fields
 from deltacli.hints import Worded, command

@@ -25,7 +25,7 @@ from deltacli.sharing.client.transport import Reply, Transport
 from deltacli.storage.disk_faults import writing_faults
 from deltacli.storage.objects.contents import ObjectReader
 from deltacli.typing import ArrowArray
-from deltacli.work.checkpoints.limits import longest_repeated, require_sound
+from deltacli.work.checkpoints.reading_limits import longest_repeated, require_sound
 from deltacli.work.rows.row_reader import MAX_BATCH_BYTES, ROWS_A_BATCH
 
 FindUrl = Callable[[str, str | None], FileUrl | None]

@@ -25,8 +25,8 @@ import orjson
 from deltacli.clock import Clock, system_clock
 from deltacli.delta.predicate import parse_predicate
 from deltacli.delta.predicate.columns import Column
+from deltacli.delta.predicate.compared_literals import Limit, Order
 from deltacli.delta.predicate.conditions import And, Compare, Condition, Contained, IsNull, Not, Or
-from deltacli.delta.predicate.limits import Limit, Order
 from deltacli.delta.schema.kinds import Kind
 from deltacli.delta.schema.types import NO_COLUMNS, StructType, parse_schema
 from deltacli.errors import FileMissing, UsageError

@@ -20,7 +20,7 @@ from typing import Any, Protocol
 
 from deltacli.sharing.configuration.private_files import MODE
 from deltacli.sharing.configuration.settings import Audit
-from deltacli.sharing.server.ports import Caller
+from deltacli.sharing.server.interfaces import Caller
 from deltacli.storage.disk_faults import writing_faults
 from deltacli.typing import Json, JsonObject
 from deltacli.units import format_timestamp

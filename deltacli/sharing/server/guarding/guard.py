@@ -43,7 +43,7 @@ from deltacli.sharing.server.guarding.refusals import (
     url_revoked,
 )
 from deltacli.sharing.server.guarding.serving_state import EVERYONE, ServingState
-from deltacli.sharing.server.ports import Access, Caller
+from deltacli.sharing.server.interfaces import Access, Caller
 from deltacli.typing import JsonObject
 
 if TYPE_CHECKING:

@@ -28,9 +28,7 @@ from deltacli.storage.base import (
     WalkEntry,
     no_atomic_create,
 )
-from deltacli.storage.objects.contents import ObjectReader
-from deltacli.storage.read_only import ReadOnlyFiles
-from deltacli.storage.remote_faults import (
+from deltacli.storage.fsspec_faults import (
     Connect,
     endpoint_of,
     passing,
@@ -38,6 +36,8 @@ from deltacli.storage.remote_faults import (
     scheme_unavailable,
     translate,
 )
+from deltacli.storage.objects.contents import ObjectReader
+from deltacli.storage.read_only import ReadOnlyFiles
 from deltacli.storage.retry import Retry
 from deltacli.storage.secrets import remember_secrets, without_secrets
 

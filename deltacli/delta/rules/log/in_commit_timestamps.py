@@ -9,8 +9,8 @@ from deltacli.delta.protocol.features import CATALOG_FEATURES
 from deltacli.delta.protocol.property_values import IN_COMMIT_KEYS, IN_COMMIT_TIMESTAMPS, InCommitKeys, parse_integer
 from deltacli.delta.rules.framework.base import Area, Finding, Severity
 from deltacli.delta.rules.framework.views import CommitView, HistoryView, ListingView, TableConfigurationView
+from deltacli.delta.rules.log.file_times import is_copied
 from deltacli.delta.rules.log.log_files import gaps_of
-from deltacli.delta.rules.log.log_times import is_copied
 from deltacli.units import CLOCK_SKEW_MS, format_timestamp
 
 AREA = Area("commit_times", spec="In-Commit Timestamps")
