@@ -40,9 +40,9 @@ from deltacli.delta.schema.widening_guards import WideningRefusal
 from deltacli.errors import Unreadable, UsageError
 from deltacli.hints import command
 from deltacli.operations.change.commit import Committed, commit, require_possible
+from deltacli.operations.change.rows_in_question import RowsInQuestion, asks_about_rows
 from deltacli.operations.change.widen_type import addressed, partition_values_of, refusal_error
 from deltacli.operations.explain.known_clients import clients_after
-from deltacli.operations.table.demands import RowsInQuestion, asks_about_rows
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.version import Snapshot
