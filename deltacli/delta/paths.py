@@ -7,13 +7,13 @@ Spec: Add File and Remove File (RFC 2396); Data Files (hidden names).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, unquote_to_bytes
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.encoding.value_text import has_bytes
-from deltacli.delta.log.log_path import LOG_DIRECTORY
+from deltacli.delta.log.log_path import LOG_DIRECTORY, SIDECAR_DIRECTORY
 from deltacli.patterns import pattern
 from deltacli.typing import ArrowArray
 
@@ -125,9 +125,13 @@ def decode(path: str) -> str:
     return unquote_to_bytes(path.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogateescape")
 
 
-def decode_sidecar(path: object) -> str:
-    """Return the file name of a sidecar. Only the last segment of its path counts. Spec: Sidecar File Information."""
-    return unquote(str(path)).rstrip("/").rsplit("/", 1)[-1]
+def sidecar_location(action: Mapping[str, object]) -> str:
+    """Return the location of a sidecar that a checkpoint names, which is always in `_delta_log/_sidecars`.
+
+    Only the last segment of the path is used. Spec: Sidecar File Information.
+    """
+    name = unquote(str(action.get("path"))).rstrip("/").rsplit("/", 1)[-1]
+    return f"{LOG_DIRECTORY}/{SIDECAR_DIRECTORY}/{name}"
 
 
 def decode_hive(name: bytes) -> bytes:

@@ -33,8 +33,8 @@ from deltacli.hints import command
 from deltacli.spark.live_files import Locations, SparkFile, missing_file
 from deltacli.spark.session_settings import READ_OPTIONS, few_listing_tasks, is_connect
 from deltacli.typing import ArrowArray, SparkFrame, SparkSession
-from deltacli.work.rows.deletion_vectors import read_vector
 from deltacli.work.rows.table_files import TableFiles
+from deltacli.work.rows.vector_bytes import read_vector
 
 MOST_PATHS = 32
 """Paths that Spark lists without a job."""

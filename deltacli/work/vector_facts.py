@@ -19,7 +19,8 @@ from deltacli.errors import FileMissing, PathExternal, StorageFailed, UsageError
 from deltacli.storage import Storage
 from deltacli.units import plural
 from deltacli.work.file_facts import FooterPiece, FooterRead, ReadFooters
-from deltacli.work.rows.deletion_vectors import (
+from deltacli.work.rows.table_files import TableFiles, inner_path
+from deltacli.work.rows.vector_bytes import (
     Descriptor,
     VectorFaultError,
     VectorPlace,
@@ -29,7 +30,6 @@ from deltacli.work.rows.deletion_vectors import (
     parse_rows,
     stored_data,
 )
-from deltacli.work.rows.table_files import TableFiles, inner_path
 from deltacli.work.task import TaskContext
 
 UNREACHABLE = "data.unreachable"

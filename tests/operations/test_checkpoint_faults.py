@@ -20,8 +20,8 @@ from deltacli.operations.checkpoint.execute import write_checkpoint
 from deltacli.operations.checkpoint.plan import CheckpointPlan, CheckpointRequest, plan_checkpoint
 from deltacli.operations.checkpoint.verify import CheckpointVerdict, verify_checkpoints
 from deltacli.storage import Created, Storage
-from deltacli.work.checkpoints import sidecars as checkpoint_sidecars
 from deltacli.work.checkpoints import writing as checkpoint_writing
+from deltacli.work.checkpoints import writing_sidecars as checkpoint_sidecars
 from tests.support.builder import HINT, LOG, TableBuilder
 from tests.support.checkpointing import FORMS, Form, any_form_table, expired, left_alone, log_names, write
 from tests.support.faulty import Fault, FaultyStorage

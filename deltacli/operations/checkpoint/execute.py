@@ -15,6 +15,7 @@ from deltacli.delta.checkpoint.layout import Layout, TopFile, classic_path
 from deltacli.delta.log.counts import FileCounts, TombstoneCounts
 from deltacli.delta.log.log_path import HINT_NAME, LOG_DIRECTORY
 from deltacli.delta.log.segment import LogListing
+from deltacli.delta.paths import sidecar_location
 from deltacli.delta.schema.to_arrow import table_schema
 from deltacli.errors import CheckpointUnreadable, FileMissing, Refused, Unreadable, UsageError
 from deltacli.hints import command
@@ -27,8 +28,8 @@ from deltacli.operations.table.rebuild import without_checkpoint
 from deltacli.operations.table.version import Snapshot
 from deltacli.short_repr import short_repr
 from deltacli.storage import Storage
-from deltacli.work.checkpoints.reading import CheckpointPiece, open_checkpoint, sidecar_location
-from deltacli.work.checkpoints.sidecars import sidecar_pieces
+from deltacli.work.checkpoints.reading import CheckpointPiece, open_checkpoint
+from deltacli.work.checkpoints.writing_sidecars import sidecar_pieces
 
 Counts = tuple[FileCounts, TombstoneCounts]
 

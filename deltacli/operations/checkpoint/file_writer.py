@@ -34,16 +34,6 @@ from deltacli.progress import reported
 from deltacli.storage import Created, Draft, Existed, Storage, Unknown
 from deltacli.typing import ArrowArray
 from deltacli.work.checkpoints.reading import CheckpointPiece
-from deltacli.work.checkpoints.sidecars import (
-    FILE_KINDS,
-    SidecarPiece,
-    SidecarWriter,
-    WriteSidecars,
-    WrittenSidecar,
-    rows_of_sidecars,
-    sidecar_pieces,
-    withdraw,
-)
 from deltacli.work.checkpoints.writing import (
     BYTES_A_GROUP,
     OTHER_SIZE,
@@ -61,6 +51,16 @@ from deltacli.work.checkpoints.writing import (
     require_lines,
     require_size,
     write_lines,
+)
+from deltacli.work.checkpoints.writing_sidecars import (
+    FILE_KINDS,
+    SidecarPiece,
+    SidecarWriter,
+    WriteSidecars,
+    WrittenSidecar,
+    rows_of_sidecars,
+    sidecar_pieces,
+    withdraw,
 )
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.operations.table.version import Snapshot
 from deltacli.progress import Step
-from deltacli.work.checkpoints.sidecars import RowBatch, RowConverter
+from deltacli.work.checkpoints.writing_sidecars import RowBatch, RowConverter
 
 
 class StateRows:

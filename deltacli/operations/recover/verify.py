@@ -17,7 +17,7 @@ from deltacli.progress import Progress
 from deltacli.typing import ArrowArray
 from deltacli.units import plural
 from deltacli.work.file_facts import FooterPiece, FooterRead, ListedFile
-from deltacli.work.rows.deletion_vectors import Descriptor
+from deltacli.work.rows.vector_bytes import Descriptor
 from deltacli.work.task import TableStores
 from deltacli.work.vector_facts import (
     ReadFootersAndVectors,

@@ -30,7 +30,7 @@ from deltacli.operations.recover.verify import Problem, as_in_log, faults_within
 from deltacli.operations.restore.bring import Brought
 from deltacli.typing import JsonObject
 from deltacli.work.file_facts import ListedFile
-from deltacli.work.rows.deletion_vectors import AROUND, Descriptor, VectorFaultError, inline_data, parse_rows
+from deltacli.work.rows.vector_bytes import AROUND, Descriptor, VectorFaultError, inline_data, parse_rows
 
 if TYPE_CHECKING:
     import pyarrow

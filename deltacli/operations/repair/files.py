@@ -45,7 +45,7 @@ from deltacli.storage.disk_faults import writing_faults
 from deltacli.units import plural
 from deltacli.work.outputs.parquet_stream import ParquetStream
 from deltacli.work.rows.data_files import DataFile, open_data_file
-from deltacli.work.rows.deletion_vectors import Descriptor, read_vector
+from deltacli.work.rows.vector_bytes import Descriptor, read_vector
 
 if TYPE_CHECKING:
     import pyarrow

@@ -192,7 +192,7 @@ class LogInspector:
             return None
         if not views:
             return frozenset()
-        from deltacli.work.checkpoints.reading import sidecar_location
+        from deltacli.delta.paths import sidecar_location
 
         return frozenset(
             sidecar_location(action).rsplit("/", 1)[-1]

@@ -13,7 +13,7 @@ from deltacli.operations.validate.findings import FILE_UNREADABLE, Collector
 from deltacli.operations.validate.inspect_storage import make_exists
 from deltacli.operations.validate.table_context import TableContext
 from deltacli.units import plural
-from deltacli.work.rows.deletion_vectors import Descriptor
+from deltacli.work.rows.vector_bytes import Descriptor
 from deltacli.work.vector_facts import (
     MOST_VECTOR_BYTES,
     UNREACHABLE,

@@ -12,7 +12,7 @@ from deltacli.delta.footers.parse import FooterReader
 from deltacli.delta.footers.thrift import ThriftFaultError
 from deltacli.sharing.client.faults import clean, invalid_file, other_size
 from deltacli.typing import JsonObject
-from deltacli.work.rows.deletion_vectors import AROUND, VectorFaultError, parse_vector, stored_data_of
+from deltacli.work.rows.vector_bytes import AROUND, VectorFaultError, parse_vector, stored_data_of
 
 _decoding = BoundedSemaphore(os.cpu_count() or 1)
 Read = Callable[[int, int], bytes]

@@ -56,7 +56,7 @@ from deltacli.typing import SparkSchema
 from deltacli.units import format_timestamp
 from deltacli.work.outputs.rows import plan_pieces
 from deltacli.work.rows.data_files import DataFile, ReadSpec
-from deltacli.work.rows.deletion_vectors import Descriptor
+from deltacli.work.rows.vector_bytes import Descriptor
 
 
 class SharedRows(NamedTuple):

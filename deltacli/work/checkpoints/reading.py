@@ -16,7 +16,7 @@ from deltacli.delta.log.file_actions import FileBatch, action_schemas
 from deltacli.delta.log.log_path import LOG_DIRECTORY, SIDECAR_DIRECTORY
 from deltacli.delta.log.replay import TouchedFiles
 from deltacli.delta.log.segment import CheckpointInstance, LogFile
-from deltacli.delta.paths import decode_sidecar
+from deltacli.delta.paths import sidecar_location
 from deltacli.delta.stats.record_counts import num_records_column
 from deltacli.delta.vectors import no_vector_ids, unique_id_column
 from deltacli.errors import CheckpointUnreadable, CommitCorrupt, FileMissing
@@ -127,14 +127,6 @@ def _read_json_checkpoint(storage: Storage, path: str, file: LogFile) -> list[tu
             return read_actions(storage.read(path), file.name)
         except CommitCorrupt as corrupt:
             raise CheckpointUnreadable(corrupt.message, facts=corrupt.facts) from corrupt
-
-
-def sidecar_location(action: Action) -> str:
-    """Return the location of a sidecar, which is always in `_delta_log/_sidecars`.
-
-    Only the last segment of the path is used. Spec: Sidecar File Information.
-    """
-    return f"{LOG_DIRECTORY}/{SIDECAR_DIRECTORY}/{decode_sidecar(action.get('path'))}"
 
 
 class OpenParquet(NamedTuple):

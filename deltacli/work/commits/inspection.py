@@ -15,6 +15,7 @@ from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
 from deltacli.delta.log.log_path import LOG_DIRECTORY, Place
 from deltacli.delta.log.segment import CheckpointInstance
+from deltacli.delta.paths import sidecar_location
 from deltacli.delta.rules.checkpoints import contents as rules
 from deltacli.delta.rules.framework.base import Finding
 from deltacli.delta.rules.framework.raw_lines import LineScanner, ScannedLines
@@ -28,7 +29,6 @@ from deltacli.work.checkpoints.reading import (
     OpenParquet,
     checkpoint_faults,
     open_parquet,
-    sidecar_location,
     small_actions,
     valid_rows,
 )

@@ -48,7 +48,8 @@ def checkpoint_blocks(
 
     Raises CheckpointUnreadable, naming the file.
     """
-    from deltacli.work.checkpoints.reading import open_parquet, sidecar_location, small_actions
+    from deltacli.delta.paths import sidecar_location
+    from deltacli.work.checkpoints.reading import open_parquet, small_actions
 
     sidecars: list[str] = []
     for file in instance.files:
@@ -104,8 +105,8 @@ def _select(block: bytes, kinds: frozenset[str], unjudged: Unjudged) -> bytes:
 
 def _sidecars_in(block: bytes) -> list[str]:
     from deltacli.delta.log.commit_lines import stream_actions
+    from deltacli.delta.paths import sidecar_location
     from deltacli.errors import CommitCorrupt
-    from deltacli.work.checkpoints.reading import sidecar_location
 
     sidecars = []
     for line in io.BytesIO(block) if _SIDECAR in block else ():

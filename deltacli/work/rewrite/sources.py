@@ -20,9 +20,9 @@ from deltacli.typing import ArrowScalar, BinaryFile, RecordBatch
 from deltacli.work.rewrite.exactness import SPEC, Exactness
 from deltacli.work.rewrite.pieces import RefusedFile, RewritePiece, RewriteSpec, SourceFile
 from deltacli.work.rows.data_files import DataFile, OpenDataFile, ReadSpec, open_data_file, read_small_file
-from deltacli.work.rows.deletion_vectors import read_vector
 from deltacli.work.rows.row_reader import PlainReader, find_beside, read_opened, read_rows
 from deltacli.work.rows.table_files import TableFiles
+from deltacli.work.rows.vector_bytes import read_vector
 from deltacli.work.task import TaskContext
 
 if TYPE_CHECKING:

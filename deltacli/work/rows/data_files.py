@@ -18,8 +18,8 @@ from deltacli.hints import command
 from deltacli.memory_limit import stop_if_exhausted
 from deltacli.storage import Storage
 from deltacli.typing import ArrowField, ArrowScalar, ArrowType, BinaryFile
-from deltacli.work.rows.deletion_vectors import Descriptor
 from deltacli.work.rows.table_files import TableFiles
+from deltacli.work.rows.vector_bytes import Descriptor
 from deltacli.work.task import TaskContext
 
 if TYPE_CHECKING:

@@ -26,8 +26,8 @@ from deltacli.work.rows.data_files import (
     is_demanding,
     open_data_file,
 )
-from deltacli.work.rows.deletion_vectors import read_vector
 from deltacli.work.rows.table_files import TableFiles
+from deltacli.work.rows.vector_bytes import read_vector
 
 if TYPE_CHECKING:
     import pyarrow

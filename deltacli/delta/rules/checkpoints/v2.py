@@ -11,9 +11,8 @@ from deltacli.delta.checkpoint.layout import (
     SIDECAR_SCHEMA,
     schema_difference,
 )
-from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.log_path import LOG_DIRECTORY, SIDECAR_DIRECTORY, LogFileKind
-from deltacli.delta.paths import canonical, decode_sidecar
+from deltacli.delta.paths import canonical, sidecar_location
 from deltacli.delta.rules.checkpoints.contents import is_in_force, is_sidecar, small_actions
 from deltacli.delta.rules.framework.base import Area, Finding, from_a_copy
 from deltacli.delta.rules.framework.views import CheckpointView, ListingView
@@ -328,11 +327,6 @@ def checkpoints_refer_to_the_tree(view: CheckpointView) -> Iterator[Finding]:
             seen="no contentRoot",
             expected="a contentRoot",
         )
-
-
-def sidecar_location(row: Action) -> str:
-    """Return the path of a sidecar, which is always in `_delta_log/_sidecars`, by the last segment of its path."""
-    return f"{_SIDECARS}/{decode_sidecar(row.get('path'))}"
 
 
 def _is_inside(path: str) -> bool:

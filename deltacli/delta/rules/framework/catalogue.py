@@ -80,7 +80,7 @@ CATALOGUE = Catalogue(
         "files.data_types": "FileFaultView FileSchemaView",
         "files.data_columns": "FileSchemaView FootersView",
         "partitions.contents": "AnswersView",
-        "files.deletion_vectors": "CommitView FilesView",
+        "files.vector_descriptors": "CommitView FilesView",
         "files.vector_files": "StorageView",
         "files.vector_contents": "VectorsView",
         "actions.changed_rows": "ChangeFileView ChangedVersionView",
