@@ -185,13 +185,14 @@ def test_a_configuration_file_sets_defaults_and_options_override_it(sample: Path
         ("job,commitInfo", 0, 'job,commitInfo\n,\nnightly,"{""problem"":""none""}"\n'),
         ("version,absent", 0, "version,absent\n1,\n0,\n"),
         ("version,team", 0, "version,team\n1,\n0,\n"),
+        ("version,clusterId", 0, "version,clusterId\n1,\n0,1018-x\n"),
         ("verison", 2, ""),
     ],
 )
 def test_history_has_a_column_for_every_key_of_commit_info(
     columns: str, exit_code: int, expected: str, tmp_path: Path
 ) -> None:
-    info = commit_info(job="nightly", problem="none")
+    info = commit_info(job="nightly", problem="none", clusterId="1018-x")
     table = TableBuilder().commit(info, *birth()).commit(commit_info()).write(tmp_path / "t")
 
     done = deltacli("history", table, "--format", "csv", "--columns", columns)

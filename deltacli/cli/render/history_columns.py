@@ -16,8 +16,8 @@ from deltacli.units import format_age, format_count, format_moment, format_size
 if TYPE_CHECKING:
     from deltacli.operations.read.history import HistoryItem
 
-_NEARLY_THE_SAME = 0.8
-"""The similarity above which a name counts as a misspelt column: `verison`, but not `jobVersion`."""
+_NEARLY_THE_SAME = 0.81
+"""The similarity above which a name counts as a misspelt column: `verison`, but not the key `clusterId`."""
 
 _PROVENANCE: Mapping[str, Mapping[str, Any]] = {  # Any: fields of Column
     "engineInfo": {"priority": 7, "least": 12, "title": "engine"},
