@@ -13,7 +13,8 @@ import pytest
 
 from deltacli import open_table
 from deltacli.errors import DataUnreadable, ProtocolUnsupported, Refused, UsageError
-from deltacli.spark import plan_table, read_table
+from deltacli.spark import parquet_scan, plan_table, read_table
+from deltacli.spark.parquet_scan import file_keys
 from deltacli.spark.partition_values import Values
 from tests.cluster.spark_rows import counts_of
 from tests.spark.test_parquet_shapes import calls_of
@@ -159,7 +160,9 @@ def test_paths_that_spark_spells_otherwise_are_refused(
     root = built(
         tmp_path / "t", {"a.parquet": numbers(1)}, ID, features=["deletionVectors"], vectors={"a.parquet": inline([0])}
     )
-    monkeypatch.setattr("deltacli.spark.parquet_scan.canonical", lambda path: f"elsewhere{path}")
+    monkeypatch.setattr(
+        parquet_scan, "file_keys", lambda frame, files: file_keys(frame, [one._replace(place="x") for one in files])
+    )
 
     with pytest.raises(Refused) as caught:
         read_table(session, root)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -80,7 +81,9 @@ def build_wheel(place: Path) -> Path:
 
 def install(wheel: Path, extra: str, home: Path) -> Installed:
     """Install a wheel with one extra, or with none for an empty name, by uv and its cache."""
-    uv = str(Path(sys.executable).with_name("uv"))
+    uv = str(
+        Path(os.environ.get("DELTACLI_SERVER_PYTHON", sys.executable)).with_name("uv")
+    )  # of the environment of dev
     subprocess.run([uv, "venv", "-q", "--no-project", "--python", sys.executable, str(home)], check=True)
     wanted = f"{wheel}[{extra}]" if extra else str(wheel)
     command = [uv, "pip", "install", "-q", "--python", str(home / "bin" / "python"), wanted]
