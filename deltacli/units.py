@@ -1,5 +1,5 @@
-"""Sizes, counts, durations, times of the day, ages and ranges of versions: parsing and formatting; and how
-far clocks may be apart before a time counts as wrong.
+"""Parsing and formatting of sizes, counts, durations, times of the day, ages and ranges of versions; and how far clocks
+may be apart before a time counts as wrong.
 """
 
 from __future__ import annotations
