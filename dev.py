@@ -35,6 +35,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
+from tools.memory_disk import files_prefix, memory_disk
 from tools.soaks import SOAKS, Soak
 
 ROOT = Path(__file__).resolve().parent
@@ -262,36 +263,6 @@ def run_pytest(chosen: list[str], arguments: list[str], *, place: str | None, **
     return code
 
 
-def files_prefix() -> str:
-    """Return the prefix of the names of test directories.
-
-    It contains the process id namespace where there is one, because containers can share /dev/shm.
-    """
-    try:
-        return f"deltacli-tests-{os.stat('/proc/self/ns/pid').st_ino}-"
-    except OSError:
-        return "deltacli-tests-"
-
-
-def memory_disk() -> str | None:
-    """Return the directory for files in memory, after deleting what earlier runs left there.
-
-    Return None if there is no such directory, if programs cannot run from it, or if less than 2 GiB is free. Tests
-    write thousands of files, and each one is synced; in memory that costs nothing.
-    """
-    place = Path("/dev/shm")
-    if not sys.platform.startswith("linux") or not os.access(place, os.W_OK):
-        return None
-    if os.statvfs(place).f_flag & os.ST_NOEXEC:
-        return None
-    for left in place.glob(f"{files_prefix()}*"):
-        process = left.name.removeprefix(files_prefix()).split("-")[0]
-        with contextlib.suppress(OSError):
-            if left.lstat().st_uid == os.getuid() and not Path("/proc", process).exists():
-                shutil.rmtree(left, ignore_errors=True)
-    return str(place) if shutil.disk_usage(place).free >= 2 << 30 else None
-
-
 def seed(arguments: list[str]) -> list[str]:
     """Return arguments with a fixed seed, so that every run tries the same examples, and with a random order, which is
     printed, so that a run can be repeated; unless they have these seeds.
@@ -424,8 +395,10 @@ def set_up(home: Path, name: str) -> None:
 
 
 def has_uv(home: Path) -> bool:
-    """Return whether the uv of the environment of dev can set up another one."""
-    return home != DEV and (DEV / "locked").exists()
+    """Return whether the uv of the environment of dev can set up another one: not that of the demo, in which people
+    may want pip.
+    """
+    return home not in (DEV, DEMO) and (DEV / "locked").exists()
 
 
 def install(home: Path, *arguments: str) -> None:
