@@ -119,7 +119,7 @@ class LogCare(TableHandle):
         StorageFailed.
         """
         from deltacli.operations.log.log_restore import plan_restore
-        from deltacli.operations.log.restore_execute import execute_restore
+        from deltacli.operations.log.log_restore_execute import execute_restore
 
         self.require_writable(dry_run=dry_run)
         origin = self.open_other(source)

@@ -30,7 +30,7 @@ from deltacli.cli.formats import AnyFormat
 from deltacli.cli.invocation import ASK_FOR_HELP, help_as_option, invocation
 from deltacli.cli.options.settling import ReaderGoneError, with_shared_options
 from deltacli.cli.terminal.interrupts import Interrupted, signals_raise
-from deltacli.cli.terminal.libraries import libraries_muted
+from deltacli.cli.terminal.library_logs import libraries_muted
 from deltacli.cli.terminal.streams import give_up
 from deltacli.cli.terminal.term import PagerQuitError, close_live_line, say, visible
 from deltacli.errors import (

@@ -27,7 +27,7 @@ from zlib import crc32
 from deltacli.arrow import compute as pc
 from deltacli.clock import system_clock
 from deltacli.delta.paths import canonical
-from deltacli.engine.spark.grouping import local_frame
+from deltacli.engine.spark.tasks import local_frame
 from deltacli.errors import DataUnreadable, DeltacliError, Refused
 from deltacli.hints import command
 from deltacli.spark.live_files import Locations, SparkFile, missing_file

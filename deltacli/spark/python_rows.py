@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 
 from deltacli.delta.schema.types import PrimitiveType, StructField, holds
 from deltacli.engine.spark.engine import SparkEngine
-from deltacli.engine.spark.grouping import group, spread_frame
+from deltacli.engine.spark.tasks import group, spread_frame
 from deltacli.errors import Unreadable
 from deltacli.spark.executor_rows import SPEC, read_piece
 from deltacli.typing import RecordBatch, SparkFrame, SparkSession

@@ -18,7 +18,7 @@ from deltacli.delta.schema.types import (
     StructType,
     simple_name,
 )
-from deltacli.engine.spark.grouping import local_frame
+from deltacli.engine.spark.tasks import local_frame
 from deltacli.hints import in_backticks
 from deltacli.operations.table.api_arguments import named
 from deltacli.spark.conditions import scalar_literal, spark_condition

@@ -10,7 +10,7 @@ from deltacli.errors import Unreadable
 from deltacli.operations.log.log_backup import BackupResult, execute_backup, plan_backup
 from deltacli.operations.log.log_copy import read_list
 from deltacli.operations.log.log_restore import RestorePlan, plan_restore
-from deltacli.operations.log.restore_execute import execute_restore
+from deltacli.operations.log.log_restore_execute import execute_restore
 from deltacli.storage import Storage
 from tests.support.builder import LOG, TableBuilder
 from tests.support.checkpoints import CheckpointKind

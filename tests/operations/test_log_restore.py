@@ -22,7 +22,7 @@ from deltacli.errors import (
 )
 from deltacli.operations.log.log_copy import LIST_NAME, at_once
 from deltacli.operations.log.log_restore import Action, RestorePlan, plan_restore
-from deltacli.operations.log.restore_execute import execute_restore
+from deltacli.operations.log.log_restore_execute import execute_restore
 from deltacli.storage import Creation, LocalStorage
 from tests.operations.log_copies import ENGINE, back_up, builder_of, how_it_reads, log_of, restore, without
 from tests.storage import stores

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from deltacli.delta.checkpoint.parsed import typed
+from deltacli.delta.checkpoint.parsed_columns import typed
 from deltacli.delta.schema.kinds import decimal_parts
 from deltacli.delta.schema.types import PrimitiveType, StructField, StructType
 

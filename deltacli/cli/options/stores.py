@@ -58,7 +58,7 @@ class Stores:
         if "://" not in uri or uri.lower().startswith("file:"):
             storage = open_storage(uri, self._options, self._allowed)
         else:
-            from deltacli.cli.terminal.libraries import capture_logging
+            from deltacli.cli.terminal.library_logs import capture_logging
 
             capture_logging()
             storage = open_storage(uri, self._options, self._allowed, retry=self.policy())
@@ -74,7 +74,7 @@ class Stores:
             return None
         from deltacli.cli.command_tree import path_of
         from deltacli.cli.invocation import invocation
-        from deltacli.cli.terminal.libraries import capture_logging
+        from deltacli.cli.terminal.library_logs import capture_logging
         from deltacli.sharing.client.faults import read_only
         from deltacli.sharing.client.tables.share_storage import open_share
 

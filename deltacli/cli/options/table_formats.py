@@ -260,7 +260,7 @@ class PaimonHandle(_Handle):
         with_options: bool = False,
         command: str = "alter",
     ) -> SchemaEdit[AlterOutcome]:
-        from deltacli.cli.apply_alter import altering
+        from deltacli.cli.alter_paimon import altering
         from deltacli.operations.paimon.alter import AlterRequest
 
         request = AlterRequest(changes, branch or "main", allow_lossy, with_options)

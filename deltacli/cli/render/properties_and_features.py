@@ -81,7 +81,7 @@ def write_change(run: Run, outcome: PropertiesOutcome | FeaturesOutcome, *, is_d
     said = _change_sections(outcome.table, content, is_done=is_done)
 
     def draw(canvas: Canvas) -> None:
-        from deltacli.cli.render.terminal.protocol import draw_settings
+        from deltacli.cli.render.terminal.changes import draw_settings
 
         draw_settings(canvas, content, said)
 

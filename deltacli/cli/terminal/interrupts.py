@@ -145,7 +145,7 @@ def _leave_at_once(number: int) -> NoReturn:
 def _on_unraisable(unraisable: sys.UnraisableHookArgs) -> None:
     """Raise an interruption again that was lost in a destructor, after the destructor has ended."""
     if not isinstance(unraisable.exc_value, Interrupted):
-        from deltacli.cli.terminal.libraries import on_unraisable
+        from deltacli.cli.terminal.library_logs import on_unraisable
 
         on_unraisable(unraisable)
         return

@@ -33,7 +33,7 @@ def partition_columns(
 
     if not wanted or not actions.num_rows:
         return {}
-    from deltacli.delta.checkpoint.parsed import parse_partition_values
+    from deltacli.delta.checkpoint.parsed_columns import parse_partition_values
 
     maps = actions.column("partitionValues")
     columns = {name: config.partition_columns[name] for name in wanted}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from deltacli.delta.checkpoint.parsed import typed
+from deltacli.delta.checkpoint.parsed_columns import typed
 from deltacli.delta.predicate.refusals import refuse, refuse_column
 from deltacli.delta.schema.kinds import Kind, decimal_parts, value_kind
 from deltacli.delta.schema.names import NameIndex

@@ -11,7 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.delta.checkpoint.parsed import parse_partition_values
+from deltacli.delta.checkpoint.parsed_columns import parse_partition_values
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.predicate.columns import Column, ColumnPath
 from deltacli.delta.predicate.conditions import columns_of

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
-from deltacli.delta.checkpoint.parsed import parse_partition_values
+from deltacli.delta.checkpoint.parsed_columns import parse_partition_values
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.partitions.text import HIVE_DEFAULT
 from deltacli.delta.paths import decode_hive

@@ -17,8 +17,8 @@ from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.engine.base import GROUP_BYTES, GROUPS, NOTHING_SHARED, Reading, never
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.engine.spark.cluster import Cluster, JobFailedError, TaskWatch, explain, is_too_large, missing_module
-from deltacli.engine.spark.grouping import TASKS_PER_SLOT
 from deltacli.engine.spark.jobs import PROBLEM, RESULT, run_job
+from deltacli.engine.spark.tasks import TASKS_PER_SLOT
 from deltacli.engine.spark.worker import BUG, FAULT, Fingerprint, Job, Row, SeenFile
 from deltacli.errors import DeltacliError, FileMissing, Refused, UsageError
 from deltacli.hints import spelling

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from deltacli.engine.base import never
 from deltacli.engine.spark.cluster import TaskWatch
-from deltacli.engine.spark.grouping import TASKS_PER_SLOT, group, spread_frame
+from deltacli.engine.spark.tasks import TASKS_PER_SLOT, group, spread_frame
 from deltacli.errors import ClusterFailed
 from deltacli.progress import SILENT, Progress
 from deltacli.storage.location import StoreLocation

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from deltacli.engine.spark.grouping import group, spread_frame
+from deltacli.engine.spark.tasks import group, spread_frame
 from deltacli.engine.spark.worker import DONE, FAULT, context_of, pickled_fault
 from deltacli.errors import DeltacliError
 from deltacli.hints import spelled

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from deltacli.delta.checkpoint.content import Columns
 from deltacli.delta.checkpoint.layout import READERS_THAT_FAIL, SEVERAL_FORMS, Layout, TopFile, choose_layout
-from deltacli.delta.checkpoint.parsed import partition_type, stats_type
+from deltacli.delta.checkpoint.parsed_columns import partition_type, stats_type
 from deltacli.delta.log.segment import CheckpointInstance, LogListing
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.property_values import is_true

@@ -18,7 +18,7 @@ from deltacli.delta.partitions.text import directory_of
 from deltacli.delta.partitions.values import with_spelled_keys
 from deltacli.delta.protocol.property_values import is_true, parse_integer
 from deltacli.delta.schema.to_arrow import iceberg_compat
-from deltacli.operations.optimize.live import ORDER_TAGS, PACKED_TAG
+from deltacli.operations.optimize.live_files import ORDER_TAGS, PACKED_TAG
 from deltacli.operations.optimize.plan import OptimizePlan
 from deltacli.operations.optimize.select import Bin
 from deltacli.operations.table.keyed_files import chosen_actions

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.clustering.clustering_columns import clustering_paths
-from deltacli.operations.optimize.live import LiveFiles
+from deltacli.operations.optimize.live_files import LiveFiles
 from deltacli.operations.optimize.request import OptimizeRequest
 from deltacli.operations.optimize.row_order import RowOrder
 from deltacli.operations.optimize.select import Bin, Rules, Selection

@@ -19,7 +19,7 @@ from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.commit_metadata import require_free
 from deltacli.delta.schema.type_changes import require_readable_rows
 from deltacli.operations.change.commit import require_possible
-from deltacli.operations.optimize.live import LiveFiles, live_files
+from deltacli.operations.optimize.live_files import LiveFiles, live_files
 from deltacli.operations.optimize.plan import OptimizePlan
 from deltacli.operations.optimize.request import OptimizeRequest
 from deltacli.operations.optimize.row_order import RowOrder, row_order

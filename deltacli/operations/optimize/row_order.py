@@ -39,7 +39,7 @@ from deltacli.typing import ArrowArray, RecordBatch
 from deltacli.work.curve_sort import CurveOrder
 
 if TYPE_CHECKING:
-    from deltacli.operations.optimize.live import LiveFiles
+    from deltacli.operations.optimize.live_files import LiveFiles
     from deltacli.operations.optimize.request import OptimizeRequest
     from deltacli.operations.table.version import Snapshot
 

@@ -37,7 +37,7 @@ from deltacli.operations.vacuum.candidates import (
     rows_at_once,
 )
 from deltacli.operations.vacuum.guards import limit_refusals, listing_refusals, nested_refusals, shared_refusals
-from deltacli.operations.vacuum.lost_notes import lost_notes, missing_notes, unread_note
+from deltacli.operations.vacuum.log_fault_notes import lost_notes, missing_notes, unread_note
 from deltacli.operations.vacuum.other_tables import tables_above
 from deltacli.operations.vacuum.plan import Amount, Refusal, VacuumPlan
 from deltacli.operations.vacuum.plan_context import PlanContext, hidden_names, own_formats, prepare

@@ -28,7 +28,7 @@ from deltacli.operations.vacuum.assemble_plan import (
 from deltacli.operations.vacuum.candidates import outside_of
 from deltacli.operations.vacuum.guards import doubts, limit_refusals, nested_refusals, shared_refusals
 from deltacli.operations.vacuum.last_vacuum_info import INFO_PATH, read_last_vacuum
-from deltacli.operations.vacuum.lost_notes import lost_notes
+from deltacli.operations.vacuum.log_fault_notes import lost_notes
 from deltacli.operations.vacuum.other_tables import tables_above
 from deltacli.operations.vacuum.plan import Amount, Kept, Reason, Refusal, VacuumPlan
 from deltacli.operations.vacuum.plan_context import PlanContext, own_formats, prepare

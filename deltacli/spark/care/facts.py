@@ -22,7 +22,7 @@ from deltacli.clock import system_clock
 from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.delta.schema.types import PrimitiveType, StructField
 from deltacli.engine.spark.engine import sendable_location
-from deltacli.engine.spark.grouping import group, spread_frame
+from deltacli.engine.spark.tasks import group, spread_frame
 from deltacli.errors import DeltacliError, UsageError
 from deltacli.operations.diff.request import DiffRequest
 from deltacli.operations.diff.rows import FIXED, RowDiff

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
-from deltacli.engine.spark.grouping import spread_frame
+from deltacli.engine.spark.tasks import spread_frame
 from deltacli.errors import UsageError
 from deltacli.operations.table.api_arguments import moment_ms
 from deltacli.sharing.client.addresses import CODE, FORM, parse_address

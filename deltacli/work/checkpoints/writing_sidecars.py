@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from deltacli.arrow import compute as pc
 from deltacli.delta.checkpoint.content import Columns, checkpoint_schema, struct_of_actions, unexpired
 from deltacli.delta.checkpoint.layout import sidecar_name, sidecar_path
-from deltacli.delta.checkpoint.parsed import parsed_columns
+from deltacli.delta.checkpoint.parsed_columns import parsed_columns
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.file_actions import FileBatch
 from deltacli.delta.log.state import TableConfiguration

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from deltacli.delta.checkpoint.parsed import typed
+from deltacli.delta.checkpoint.parsed_columns import typed
 from deltacli.delta.log.file_actions import action_schemas
 from deltacli.delta.log.state import Metadata, TableConfiguration
 from deltacli.delta.predicate import parse_predicate

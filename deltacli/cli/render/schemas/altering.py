@@ -61,7 +61,7 @@ def alteration_result(outcome: AlterationOutcome, dry_run: bool) -> Outcome:
     content = outcome.as_json(dry_run=dry_run)
 
     def draw(canvas: Canvas) -> None:
-        from deltacli.cli.render.terminal.protocol import draw_alteration
+        from deltacli.cli.render.terminal.changes import draw_alteration
 
         draw_alteration(canvas, outcome, _sections(outcome, dry_run=dry_run))
 
@@ -165,7 +165,7 @@ def widening_result(outcome: WideningOutcome, dry_run: bool) -> Outcome:
     content = outcome.as_json(dry_run=dry_run)
 
     def draw(canvas: Canvas) -> None:
-        from deltacli.cli.render.terminal.protocol import draw_widening
+        from deltacli.cli.render.terminal.changes import draw_widening
 
         draw_widening(canvas, outcome, _widening_sections(outcome, dry_run=dry_run))
 

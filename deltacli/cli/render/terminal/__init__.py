@@ -21,7 +21,7 @@ Two functions draw most results without a change to their callers: `text_form.wr
 
 `plans.py`: `plan_table` (delete, keep, unrecognized), `version_strip`, `refusal_rows`, and `draw_parts` for the whole.
 
-`findings.py` and `protocol.py` make renderables of the objects of several commands; those of one command are drawn in
+`findings.py` and `changes.py` make renderables of the objects of several commands; those of one command are drawn in
 its module of `render/`, such as `snapshot.py`.
 
 Texts that come from a table go through `Canvas.text`, which shows control and direction characters as escapes. Strings

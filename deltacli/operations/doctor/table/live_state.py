@@ -28,7 +28,7 @@ from deltacli.delta.stats.schema import (
     leaf_columns,
 )
 from deltacli.errors import DataUnreadable
-from deltacli.operations.optimize.live import LIVE_FIELDS, LiveFiles, LivePart, LiveReader, joined
+from deltacli.operations.optimize.live_files import LIVE_FIELDS, LiveFiles, LivePart, LiveReader, joined
 from deltacli.operations.read.file_sizes import CLASS_LIMITS, partition_name, partition_texts
 from deltacli.typing import ArrowArray, ArrowTable, Json, RecordBatch
 

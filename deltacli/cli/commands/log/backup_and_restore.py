@@ -95,7 +95,7 @@ def restore(
     from deltacli.cli.render.log_files import restore_result
     from deltacli.operations.log.log_copy import Journal
     from deltacli.operations.log.log_restore import plan_restore
-    from deltacli.operations.log.restore_execute import execute_restore
+    from deltacli.operations.log.log_restore_execute import execute_restore
 
     storage, source, engine = run.open(table, writes=not dry_run), run.open_other(src), run.engine
     plan = plan_restore(storage, source, engine, replace=replace, progress=run.progress)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Annotated
 
-from deltacli.cli.commands import rows as local
+from deltacli.cli.commands import read_and_changes as local
 from deltacli.cli.formats import RowFormat
 from deltacli.cli.options.common_options import TimestampOption, VersionOption
 from deltacli.cli.options.moments import parse_moment_of
