@@ -15,7 +15,9 @@ import pytest
 from tests.cli.pty_session import Session
 from tests.cli.support import ROOT, Result, deltacli
 from tests.docs.test_schemas import faults, line_faults
+from tests.support.actions import commit_info
 from tests.support.optimizing import Ids
+from tests.support.small_vectors import z85
 
 Json = dict[str, Any]  # Any: JSON values
 
@@ -160,3 +162,22 @@ def test_a_disk_without_room_ends_with_7_and_leaves_nothing(tmp_path: Path) -> N
 
     assert (7, True) == (done.returncode, "error: " in done.stderr), done.stderr
     assert before == {path: path.read_bytes() for path in place.rglob("*") if path.is_file()}
+
+
+def test_a_plan_names_files_that_are_not_in_storage_and_the_repair(tmp_path: Path) -> None:
+    ids = Ids().append("a", "b", "e", "f", "g").append("d", "h", deleted=(0,), p="1")
+    in_a_file = {"storageType": "u", "pathOrInlineDv": f"ab{z85(bytes(16))}", "offset": 1}
+    vector = {**in_a_file, "sizeInBytes": 34, "cardinality": 1}
+    ids.builder.commit(commit_info("WRITE"), ids.line("c", p="1", deletionVector=vector))
+    place = ids.builder.write(tmp_path / "tbl")
+    (place / "g").unlink()
+
+    plan, shown = document(optimize(place, "--dry-run", "--json")), optimize(place, "--dry-run")
+
+    lost = {"g": "data.file-missing", "c": "dv.file-missing"}
+    assert lost == {one["path"]: one["code"] for one in plan["refused"]}
+    assert (6, 2) == (plan["files"]["removed"], plan["files"]["added"])
+    name = "ab/deletion_vector_00000000-0000-0000-0000-000000000000.bin"
+    assert f"c: {name} does not exist [dv.file-missing]\n" in shown.out
+    assert "1 file: not in storage\n" in shown.out
+    assert shown.err == "next: deltacli repair tbl --dry-run\n"

@@ -76,7 +76,7 @@ def optimize(run: Run, table: TableArgument, *, asked: Asked[OptimizeRequest], h
         if how.check and not plan.is_noop:
             raise typer.Exit(EXIT_FINDINGS)
         if plan.damaged:
-            run.say_next(f"deltacli repair {quoted_table(table)} --dry-run")
+            run.say_next(f"deltacli repair {quoted_table(table)} --dry-run", also_in_pipe=True)
         elif not plan.is_noop:
             run.say_next(again_without(invocation.arguments, "--dry-run"))
         if not (how.dry_run or how.check):

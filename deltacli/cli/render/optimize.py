@@ -35,6 +35,8 @@ _REASONS = {
     "failed": "no gain without the files that were refused",
     "outside": "outside the table",
     "clustering-provider": "clustered by another program",
+    "data.file-missing": "not in storage",
+    "dv.file-missing": "deletion vector not in storage",
 }
 
 

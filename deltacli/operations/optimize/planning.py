@@ -1,8 +1,9 @@
 """Making the plan of an optimization: which files become how many. It reads, and changes nothing.
 
-Files that every run would refuse are left out, so that a plan has nothing to do where nothing else is left. Only the
-content of a file shows this. Files are read until it is known that the first bin is worth its work, or each bin that is
-partly sorted: two of most tables, all of them only where all are refused. Spec: Add File and Remove File.
+Files that every run would refuse are left out, so that a plan has nothing to do where nothing else is left. Storage
+shows which are missing, and only their content which cannot be kept exactly. Files are read until it is known that the
+first bin is worth its work, or each bin that is partly sorted: two of most tables, all of them only where all are
+refused. Spec: Add File and Remove File.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from deltacli.delta.log.commit_metadata import require_free
 from deltacli.delta.schema.type_changes import require_readable_rows
 from deltacli.operations.change.commit import require_possible
 from deltacli.operations.optimize.live_files import LiveFiles, live_files
+from deltacli.operations.optimize.lost_files import without_lost
 from deltacli.operations.optimize.plan import OptimizePlan
 from deltacli.operations.optimize.request import OptimizeRequest
 from deltacli.operations.optimize.row_order import RowOrder, row_order
@@ -101,7 +103,7 @@ def _plan(
     rules = rules_of(request, snapshot.properties)
     choose = partial(_chosen, rules, order)
     plan = OptimizePlan(snapshot.table, request, snapshot, rules, condition, live, choose(live), order)
-    return without_inexact(plan, choose) if open_files and not plan.is_noop else plan
+    return without_inexact(without_lost(plan, choose), choose) if open_files and not plan.is_noop else plan
 
 
 def _chosen(rules: Rules, order: RowOrder | None, live: LiveFiles) -> Selection:

@@ -1,0 +1,60 @@
+"""Leaving files out of a plan that are not in storage: one request per chosen file, or a listing of their directories
+where that takes fewer. Files outside the table are not looked for. Spec: Add File and Remove File.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from deltacli.arrow import compute as pc
+from deltacli.delta.paths import text_of
+from deltacli.delta.vacuum.keys import PathKeys
+from deltacli.delta.vectors import unique_id_column
+from deltacli.operations.optimize.live_files import LiveFiles
+from deltacli.operations.optimize.plan import OptimizePlan
+from deltacli.operations.optimize.select import Selection
+from deltacli.operations.recover.needed import joined, look_for, needed_files
+from deltacli.operations.table.keyed_files import marked_actions
+from deltacli.typing import ArrowArray
+from deltacli.work.rewrite.pieces import RefusedFile
+
+_FIELDS = ("path", "size", "deletionVector")
+
+
+def without_lost(plan: OptimizePlan, choose: Callable[[LiveFiles], Selection]) -> OptimizePlan:
+    """Return the plan without files that are missing, or whose deletion vector is. Raises StorageFailed."""
+    import pyarrow as pa
+
+    every = pa.array(range(len(plan.live.keys)), pa.int64())
+    unknown = pa.repeat(pa.scalar(True), len(every))
+    while True:
+        chosen = pc.is_in(every, value_set=pa.array(plan.selection.places(plan.selection.bins), pa.int64()))
+        chosen, unknown = pc.and_(chosen, unknown), pc.and_not(unknown, chosen)
+        lost = dict(_lost(plan, chosen)) if pc.any(chosen).as_py() else {}
+        if not lost:
+            return plan
+        live = plan.live.excluding({place: one.code for place, one in lost.items()})
+        plan = replace(plan, live=live, selection=choose(live), damaged=(*plan.damaged, *lost.values()))
+
+
+def _lost(plan: OptimizePlan, chosen: ArrowArray) -> Iterator[tuple[int, RefusedFile]]:
+    """Yield the places of the chosen files that are missing."""
+    import pyarrow as pa
+
+    table, places = plan.table, pc.indices_nonzero(chosen)
+    marked = marked_actions(plan.snapshot, plan.live.keys, chosen, plan.condition, _FIELDS)
+    adds = pa.Table.from_batches([pc.filter(rows, mask) for rows, mask in marked]).combine_chunks()
+    uris = (table.storage.uri, *table.storage.aliases)
+    paths, vectors = (adds[name].combine_chunks() for name in ("path", "deletionVector"))
+    needed = needed_files(uris, paths, adds["size"], pa.nulls(len(paths), pa.int64()), vectors)
+    found, sizes = look_for(table.storage, joined([needed]), table.engine, table.progress)
+    missing = pc.filter(found.files["path"], pc.is_null(sizes))
+    if not len(missing):
+        return
+    keys = PathKeys(uris)
+    of_vectors = keys.of_vectors(unique_id_column(vectors)).keys
+    for code, files in (("dv.file-missing", of_vectors), ("data.file-missing", keys.of_log(paths).keys)):
+        for row in pc.indices_nonzero(pc.is_in(files, value_set=missing)).to_pylist():
+            name = text_of(files[row].as_py())
+            yield places[row].as_py(), RefusedFile(paths[row].as_py(), code, f"{name} does not exist")
