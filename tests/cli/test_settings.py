@@ -188,6 +188,21 @@ def test_impossible_changes_are_refused_and_change_nothing(arguments: str, code:
     assert before == names(home)
 
 
+def test_every_feature_that_a_change_lacks_is_added_by_one_command_and_the_next_one_is_named(home: Path) -> None:
+    words = "set delta.enableDeletionVectors=true delta.enableChangeDataFeed=true delta.enableTypeWidening=true"
+
+    refused = deltacli("properties", "tbl", *words.split(), "--yes", cwd=home)
+
+    assert f"\n  then      deltacli properties tbl {words}\n" in refused.err
+    hint = refused.err.splitlines()[-1]
+    assert {"changeDataFeed", "deletionVectors", "typeWidening"} >= {*hint.split(" add ")[1].split()}
+    done = [
+        deltacli(*line.split()[1:], "--yes", cwd=home)
+        for line in (hint.removeprefix("hint: "), f"deltacli properties tbl {words}")
+    ]
+    assert [0, 0] == [one.code for one in done]
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -185,7 +185,7 @@ def _planned(config: TableConfiguration, raw_metadata: Action, edits: Mapping[st
     configuration = {key: value for key, value in raw.items() if key not in due or due[key] is not None}
     configuration |= {key: value for key, value in due.items() if value is not None}
     after = _with_configuration(config, configuration)
-    _require_features(config, after)
+    _require_features(config, after, due)
     require_legal(config, after, due)
     before = {key: None if raw.get(key) is None else str(raw[key]) for key in due}
     changes = tuple(PropertyChange(key, before[key], due[key]) for key in sorted(due))
@@ -271,20 +271,24 @@ def _require_columns(config: TableConfiguration, key: str, value: str) -> None:
             raise UsageError(f"{key}: {fault.message}", code="usage.property", facts=fault.facts) from fault
 
 
-def _require_features(before: TableConfiguration, after: TableConfiguration) -> None:
-    """Raise Refused if a new property requires a feature that the protocol lacks."""
+def _require_features(before: TableConfiguration, after: TableConfiguration, due: Mapping[str, str | None]) -> None:
+    """Raise Refused if new properties require features that the protocol lacks."""
     # Only in-commit timestamps have a different property in their preview.
     supported = {name if name in IN_COMMIT_KEYS else stable_name(name) for name in before.features}
     known = {(use.key, use.what) for use in property_uses(before.properties)}
-    for use in _uses(after):
-        if use[0] in supported or (use[1], use[2]) in known:
-            continue
-        raise Refused(
-            f"{use[2]}, which requires the feature {use[0]}, but the protocol does not support it",
-            code="properties.feature-needed",
-            facts={"protocol": _shown(before), "feature": use[0]},
-            hint=command("features add", use[0]),
-        )
+    lacking = [use for use in _uses(after) if use[0] not in supported and (use[1], use[2]) not in known]
+    if not lacking:
+        return
+    names = list(dict.fromkeys(name for name, _, _ in lacking))
+    facts = {"protocol": _shown(before), "feature" if len(names) == 1 else "features": ", ".join(names)}
+    if then := command("properties set", {key: value for key, value in due.items() if value is not None}):
+        facts["then"] = then
+    raise Refused(
+        f"{lacking[0][2]}, which requires the feature {names[0]}, but the protocol does not support it",
+        code="properties.feature-needed",
+        facts=facts,
+        hint=command("features add", *names),
+    )
 
 
 def _uses(config: TableConfiguration) -> Iterator[tuple[str, str, str]]:
