@@ -181,18 +181,19 @@ def test_log_compactions_are_not_read(table_builder: TableBuilder) -> None:
         ({"metaData": {"id": "x", "schemaString": 5}}, "action.wrong-type", "metaData.schemaString"),
     ],
 )
-def test_a_wrong_action_is_an_error_that_names_the_file_and_the_field(
+def test_a_wrong_action_is_an_error_that_names_the_file_the_line_and_the_field(
     line: Line, code: str, names: str, table_builder: TableBuilder
 ) -> None:
     """
     The model is told nothing of the line: it could not make sense of it either.
     """
-    builder = table_builder.commit(*birth()).commit(raw=to_bytes([line]))
+    builder = table_builder.commit(*birth()).commit(raw=to_bytes([{"commitInfo": {}}, line]))
 
     with pytest.raises(CommitCorrupt) as raised:
         summarize(open_built(builder))
 
     assert (3, code) == (raised.value.exit_code, raised.value.code)
+    assert ("2", "18") == (raised.value.facts["line"], raised.value.facts["byte"])
     assert "00000000000000000001.json" in raised.value.message
     assert names in raised.value.message
 

@@ -236,9 +236,7 @@ def _whole_column(values: Sequence[object], what: str, source: str) -> pyarrow.A
         raise missing(what, source)
     try:
         if odd is not None:
-            raise OverflowError(
-                f"found {shown(odd)}, expected an integer of 64 bits"
-            )  # orjson reads larger ones as floats
+            raise OverflowError(f"{shown(odd)}, expected an integer of 64 bits")  # orjson reads larger ones as floats
         return pa.array(values, pa.int64())
     except MemoryError:
         raise

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.action_fields import shown, wrong_type
-from deltacli.delta.log.commit_lines import Action, json_type, stream_actions
+from deltacli.delta.log.commit_lines import Action, json_type
 from deltacli.delta.paths import canonical, canonical_column, decode_column
 from deltacli.delta.vectors import fault_of, unique_id
 from deltacli.errors import CommitCorrupt
@@ -53,20 +53,6 @@ def file_key(action: Action, source: str = "") -> str:
     if fault := fault_of(vector):
         raise CommitCorrupt(f"{source}: {fault.text}", code=fault.code, facts={"path": path}, hint=command("history"))
     return _encodable(f"{canonical(path)}{_VECTOR_MARK}{unique_id(vector)}", source)
-
-
-def place_without_key(content: bytes, source: str) -> dict[str, str]:
-    """Return, as facts, the line of a commit with the first file action without a key, and the byte where it begins."""
-    offset = 0
-    for number, line in enumerate(content.split(b"\n"), 1):
-        try:
-            for kind, action in stream_actions([line], source):
-                if kind in ("add", "remove"):
-                    file_key(action, source)
-        except CommitCorrupt:
-            return {"line": str(number), "byte": str(offset)}
-        offset += len(line) + 1
-    return {}
 
 
 def _encodable(key: str, source: str) -> str:

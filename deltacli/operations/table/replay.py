@@ -10,14 +10,14 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.delta.log.commit_lines import Action, read_actions
-from deltacli.delta.log.file_actions import FileBatch, NarrowRows, action_schemas, whole_actions
+from deltacli.delta.log.commit_lines import Action, read_actions, stream_actions
+from deltacli.delta.log.file_actions import FileBatch, NarrowRows, action_schemas, narrow_batches, whole_actions
 from deltacli.delta.log.replay import (
     Survivors,
     TouchedFiles,
     decided_keys,
+    file_key,
     key_column,
-    place_without_key,
     reconcile_commit,
     survivors_of_stream,
     texts_of,
@@ -100,25 +100,27 @@ def read_tail(
     `older_follow`: a checkpoint will be filtered by `seen`, so the keys of the oldest commit are needed, too.
     """
     tail = LogTail()
-    held = _Held(tail)
+    held = _Held(tail, storage)
     contents = read_contents(storage, engine, commits, progress)
     for index, (file, content) in enumerate(contents):
         if content is not None:
             actions = read_actions(content, file.name)
+            small = [(kind, action) for kind, action in actions if kind not in ("add", "remove")]
             try:
                 tail.seen |= decided_keys(actions, tail.decided, file.name)
                 held.append(file, reconcile_commit(actions, tail.seen, file.name))
+                tail.state.take(small, file.name)
             except CommitCorrupt as corrupt:
-                corrupt.facts = {**corrupt.facts, **place_without_key(content, file.name)}
+                if corrupt.message.startswith(file.name):  # else it is of a commit that was held
+                    corrupt.facts = {**corrupt.facts, **_place_of(corrupt, content, file.name)}
                 raise
-            small = [(kind, action) for kind, action in actions if kind not in ("add", "remove")]
             info_is_first = bool(actions) and actions[0][0] == "commitInfo"
         else:
             held.flush()
             remember = older_follow or index < len(commits) - 1
             small = _take_large(storage, engine, file, tail, remember=remember, progress=progress)
             info_is_first = next((kind for kind, _ in stream_commit(storage, file)), "") == "commitInfo"
-        tail.state.take(small, file.name)
+            tail.state.take(small, file.name)
         if index == 0:
             tail.newest_commit_info = next((action for kind, action in reversed(small) if kind == "commitInfo"), None)
             tail.commit_info_is_first = info_is_first
@@ -243,8 +245,9 @@ class _Held:
     commit.
     """
 
-    def __init__(self, tail: LogTail) -> None:
+    def __init__(self, tail: LogTail, storage: Storage) -> None:
         self._tail = tail
+        self._storage = storage
         self._rows = NarrowRows()
         self._ends: list[tuple[LogFile, tuple[int, int]]] = []
         self._bytes = 0
@@ -258,7 +261,7 @@ class _Held:
 
     def flush(self) -> None:
         """Append the collected survivors to the tail; where they do not fit the columns, find and name the faulty
-        commit.
+        commit and its line.
         """
         rows, ends, self._rows, self._ends = self._rows, self._ends, NarrowRows(), []
         self._bytes = 0
@@ -267,13 +270,41 @@ class _Held:
         except CommitCorrupt:
             start = (0, 0)
             for file, end in ends:
-                rows.part(start, end).batches(file.name)
+                try:
+                    rows.part(start, end).batches(file.name)
+                except CommitCorrupt as corrupt:
+                    content = read_commit(self._storage, file)
+                    corrupt.facts = {**corrupt.facts, **_place_of(corrupt, content, file.name)}
+                    raise
                 start = end
             raise
         if adds.num_rows:
             self._tail.adds.append(adds)
         if removes.num_rows:
             self._tail.removes.append(removes)
+
+
+def _place_of(corrupt: CommitCorrupt, content: bytes, source: str) -> dict[str, str]:
+    """Return, as facts, the line of a commit with the first action that has a fault, and the byte where it begins."""
+    offset = 0
+    for number, line in enumerate(content.split(b"\n"), 1):
+        try:
+            for kind, action in stream_actions([line], source):
+                _require_fit(kind, action, source)
+        except CommitCorrupt as fault:
+            if fault.message == corrupt.message:
+                return {"line": str(number), "byte": str(offset)}
+        offset += len(line) + 1
+    return {}
+
+
+def _require_fit(kind: str, action: Action, source: str) -> None:
+    """Raise CommitCorrupt for an action that the state of a table cannot hold."""
+    if kind not in ("add", "remove"):
+        StateBuilder().take([(kind, action)], source)
+        return
+    file_key(action, source)
+    narrow_batches([action] if kind == "add" else [], [action] if kind == "remove" else [], source)
 
 
 def _take_large(
