@@ -329,9 +329,9 @@ def _with_meant(error: DeltacliError, arguments: Sequence[str]) -> str | None:
         return None
     near = error.facts.get("did you mean") or asked.removesuffix("?").strip("'")
     said = [word.strip("':;") for word in message.split()]
-    if not near or " " in near:
-        return None
     wrong = error.written if isinstance(error, UsageError) else None
+    if not near or (" " in near and wrong is None):
+        return None
     wrong = wrong or nearest_name(near, [word for word in said if word != near], ignores_case=True) or said[-1]
     part = re.compile(rf"(?<![^,=:]){re.escape(wrong)}(?![^,=:])")
     places = [(place, word) for place, word in enumerate(arguments) if part.search(word)]

@@ -393,6 +393,8 @@ def test_a_wrong_command_line_is_exit_2_and_shows_the_usage(
         ("checkpoint trips --parts 3", "checkpoint trips --parts 3 --layout multi-part"),
         ("undelete trips --from trips", "undelete trips --from COPY --dry-run"),
         ("repair trips --apply nope", "repair trips --save-plan nope"),
+        ("alter trips add tip itn", "alter trips add tip int"),
+        ("alter trips add tip map<int,array<strng>>", "alter trips add tip 'map<int,array<string>>'"),
     ],
 )
 def test_a_hint_is_the_command_that_was_typed_corrected(line: str, hint: str, table: Path) -> None:

@@ -199,8 +199,11 @@ class _Parser:
             reason = f"{text} is not a type of new columns"
             if word.lower() in ("dec", "decimal", "numeric"):
                 reason = OF_DECIMALS
-            elif (near := nearest_type(text, _WORDS)) is not None:
-                reason += f"; did you mean {near}?"
+            elif (near := nearest_type(word, _WORDS)) is not None:
+                whole = re.sub(rf"(?<![\w`]){re.escape(word)}(?![\w`:])", near, self.text)
+                fault = _unknown(self.text, f"{reason}; did you mean {whole}?")
+                fault.written = self.text
+                raise fault
             self.fail(reason)
         return PrimitiveType(name)
 
