@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from deltacli.errors import DataUnreadable, DeltacliError
 from deltacli.sharing.client.faults import AnswerBroken, AnswerInvalid, ServerUnavailable, invalid, other_size
 from deltacli.sharing.client.tables.downloads import CONTENT_RANGE, EXPIRED, FindUrl, find_url, not_accepted
-from deltacli.sharing.pulling.parts import (
+from deltacli.sharing.pulling.unfinished_downloads import (
     CONTINUED_BYTES,
     LEAST_BYTES,
     LEAST_PROGRESS_BYTES,

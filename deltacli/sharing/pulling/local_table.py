@@ -26,7 +26,7 @@ from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.version import Snapshot
 from deltacli.sharing.client.faults import PullRefused
 from deltacli.sharing.pulling.local_actions import APP_ID, ENDPOINT, TABLE, PullSource
-from deltacli.sharing.pulling.parts import lock_named
+from deltacli.sharing.pulling.unfinished_downloads import lock_named
 from deltacli.storage.disk_faults import disk_fault, writing_faults
 from deltacli.typing import Json
 

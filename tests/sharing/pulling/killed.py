@@ -48,10 +48,10 @@ def main(address: str, target: str, number: int, range_bytes: int | None = None)
 
 def set_range_bytes(count: int) -> None:
     """Make ranges small."""
-    from deltacli.sharing.pulling import downloading, parts
+    from deltacli.sharing.pulling import downloading, unfinished_downloads
 
     for module, name, value in (
-        (parts, "_RANGE_BYTES", count),
+        (unfinished_downloads, "_RANGE_BYTES", count),
         (downloading, "LEAST_BYTES", 3 * count),
     ):
         setattr(module, name, value)
