@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from deltacli.errors import UsageError
 from deltacli.hints import Duration, nearest_name
@@ -129,6 +129,24 @@ def _near_duration(text: str) -> str | None:
 
 
 _SHORT_UNITS = ("hr", "min", "sec")
+_NAME = pattern(r"(?:`(?:[^`]|``)*`|[^,`])+|`.*")
+
+
+def parse_names(text: str, where: str, part: re.Pattern[str] | None = None, **error: Any) -> list[str]:
+    """Return the names of a list separated by commas; backticks quote a comma in a name, or `part` matches each name.
+
+    Raises UsageError with the details `error`, which names the option in `where`, for an empty list or an empty name.
+    """
+    part = part or _NAME
+    names = [name for found in part.findall(text) if (name := found.strip())]
+    if not names:
+        raise UsageError(f"{where} is empty", **error)
+    if not all(part.sub(lambda found: found[0].strip() and "-", text).split(",")):
+        facts = {"did you mean": ",".join(names)} | error.pop("facts", {})
+        empty = UsageError(f"{where}: a name is empty", facts=facts, **error | {"hint": None})
+        empty.written = text
+        raise empty
+    return names
 
 
 def parse_versions(text: str, option: str) -> tuple[int, ...]:

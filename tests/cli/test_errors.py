@@ -394,6 +394,12 @@ def test_a_wrong_command_line_is_exit_2_and_shows_the_usage(
         ("undelete trips --from trips", "undelete trips --from COPY --dry-run"),
         ("repair trips --apply nope", "repair trips --save-plan nope"),
         ("alter trips add tip itn", "alter trips add tip int"),
+        ("optimize trips --zorder trip,,fare --dry-run", "optimize trips --zorder trip,fare --dry-run"),
+        ("history trips --columns version,,operation", "history trips --columns version,operation"),
+        ("validate trips --select log.*,,hint.*", "validate trips --select 'log.*,hint.*'"),
+        ("log cat trips 1 --actions add,", "log cat trips 1 --actions add"),
+        ("alter trips cluster trip,,fare --dry-run", "alter trips cluster trip,fare --dry-run"),
+        ("diff trips 0 1 --rows --key trip,,fare", "diff trips 0 1 --rows --key trip,fare"),
         ("alter trips add tip map<int,array<strng>>", "alter trips add tip 'map<int,array<string>>'"),
     ],
 )

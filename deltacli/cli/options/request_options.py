@@ -13,11 +13,10 @@ import typer
 from deltacli.errors import UsageError
 from deltacli.patterns import pattern
 from deltacli.request_fields import Kind, Option, spellings_of
-from deltacli.units import parse_duration, parse_share, parse_versions
+from deltacli.units import parse_duration, parse_names, parse_share, parse_versions
 
 Request = TypeVar("Request")
 
-_COLUMN = pattern(r"(?:`(?:[^`]|``)*`|[^,`])+|`.*")
 _NAME = pattern(r"\s*`(?:[^`]|``)*`\s*(?=,|$)|[^,]+")
 _RATE = pattern(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)/s")
 
@@ -159,28 +158,14 @@ def _read_texts(texts: Sequence[str], option: str) -> tuple[str, ...]:
     return tuple(_read_text(text, option) for text in texts)
 
 
-def _read_patterns(texts: Sequence[str], _option: str) -> tuple[str, ...]:
-    return tuple(part.strip() for text in texts for part in text.split(",") if part.strip())
-
-
-def _read_columns(texts: Sequence[str], option: str) -> tuple[str, ...]:
-    found = tuple(part.strip() for text in texts for part in _COLUMN.findall(text) if part.strip())
-    if not found:
-        raise UsageError(f"{option} is empty")
-    return found
+def _read_names(texts: Sequence[str], option: str) -> tuple[str, ...]:
+    return tuple(name for text in texts for name in parse_names(text, option))
 
 
 def split_columns(columns: str, option: str) -> list[str]:
     """Return names of columns; backticks quote a name with a comma. Raises UsageError for an empty list."""
-    names = [_unquoted(name) for found in _NAME.findall(columns) if (name := found.strip())]
-    if not names:
-        raise UsageError(f"{option} is empty", code="usage.column", hint="deltacli snapshot {table} --schema")
-    if not all(_NAME.sub(lambda found: found[0].strip(), columns).split(",")):
-        near = ",".join(found.strip() for found in _NAME.findall(columns) if found.strip())
-        empty = UsageError(f"{option}: a name is empty", code="usage.column", facts={"did you mean": near})
-        empty.written = columns
-        raise empty
-    return names
+    how = {"code": "usage.column", "hint": "deltacli snapshot {table} --schema"}
+    return [_unquoted(name) for name in parse_names(columns, option, _NAME, **how)]
 
 
 def _unquoted(name: str) -> str:
@@ -215,8 +200,8 @@ _READERS: Mapping[Kind, Callable[[Any, str], object]] = {  # Any: values parsed 
     Kind.TEXTS: _read_texts,
     Kind.DURATION: parse_duration,
     Kind.VERSIONS: lambda texts, option: parse_versions(",".join(texts), option),
-    Kind.PATTERNS: _read_patterns,
-    Kind.COLUMNS: _read_columns,
+    Kind.PATTERNS: _read_names,
+    Kind.COLUMNS: _read_names,
     Kind.NAMES: split_columns,
     Kind.SHARE: _read_share,
     Kind.RATE: _read_rate,

@@ -12,6 +12,7 @@ from deltacli.documents import dumps
 from deltacli.errors import UsageError
 from deltacli.hints import nearest_name
 from deltacli.typing import JsonObject
+from deltacli.units import parse_names
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -116,9 +117,7 @@ def choose(columns: Sequence[Column[Row]], wanted: str | None) -> list[Column[Ro
 def named(wanted: str, known: Sequence[str]) -> list[str]:
     """Return the known names of a comma-separated list, in its order, whatever their case there. Raises UsageError."""
     spelled = {name.lower(): name for name in known}
-    names = [name.strip() for name in wanted.split(",") if name.strip()]
-    if not names:
-        raise UsageError("--columns names no column", facts={"columns": ", ".join(known)})
+    names = parse_names(wanted, "--columns", code="usage.column", facts={"columns": ", ".join(known)})
     for name in names:
         if name.lower() not in spelled:
             raise unknown_column(name, known)

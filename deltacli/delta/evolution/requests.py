@@ -6,7 +6,6 @@ A column is a path as `column_path` reads it. In JSON, `change` names the kind, 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from typing import TypeAlias
@@ -20,6 +19,7 @@ from deltacli.delta.sql.parser import parse_expression
 from deltacli.errors import Refused, UsageError
 from deltacli.hints import command, parameter
 from deltacli.typing import Json, JsonObject
+from deltacli.units import parse_names
 
 CODE = "usage.change"
 
@@ -306,12 +306,7 @@ def _constraint(words: Sequence[str], _: Details) -> tuple[Change, ...]:
 
 
 def _clustered(words: Sequence[str], _: Details) -> tuple[Change, ...]:
-    return (SetClustering(tuple(part.strip() for word in words for part in _split(word) if part.strip())),)
-
-
-def _split(text: str) -> list[str]:
-    """Return columns that are separated by commas; names in backticks may have some."""
-    return re.findall(r"(?:`(?:[^`]|``)*`|[^,`])+", text)
+    return (SetClustering(tuple(name for word in words for name in parse_names(word, "cluster"))),)
 
 
 def _each(make: Callable[[str], Change]) -> Callable[[Sequence[str], Details], tuple[Change, ...]]:

@@ -18,7 +18,7 @@ from deltacli.hints import command, nearest_name, parameter
 from deltacli.operations.table.find_log import list_log
 from deltacli.progress import SILENT, Progress, reported
 from deltacli.storage import Storage
-from deltacli.units import format_ranges
+from deltacli.units import format_ranges, parse_names
 from deltacli.work.commits.raw_actions import Unjudged, checkpoint_blocks, commit_blocks
 
 _MANY = 20
@@ -37,9 +37,7 @@ _ALIKE = 0.75
 def choose_kinds(text: str) -> Kinds:
     """Return the kinds named in a comma-separated list; case does not matter where a kind is known."""
     known = {kind.lower(): kind for kind in KNOWN_ACTIONS}
-    names = [name.strip() for name in text.split(",") if name.strip()]
-    if not names:
-        raise UsageError(f"{parameter('log cat.actions')} is empty", facts={"known": ", ".join(sorted(KNOWN_ACTIONS))})
+    names = parse_names(text, parameter("log cat.actions"), facts={"known": ", ".join(sorted(KNOWN_ACTIONS))})
     chosen = [known.get(name.lower(), name) for name in names]
     unknown = tuple(name for name in dict.fromkeys(chosen) if name not in KNOWN_ACTIONS)
     for name in unknown:
