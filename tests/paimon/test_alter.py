@@ -136,6 +136,22 @@ def test_a_refused_change_says_why_and_changes_nothing(code: str, say: Any, root
     assert ["schema-0"] == names(root)
 
 
+def test_the_name_of_a_key_is_written_as_the_command_line_takes_it(tmp_path: Path, say: Any) -> None:
+    key, table = field(0, "k.y", "INT NOT NULL"), tmp_path / "keyed"
+    PaimonBuilder(table).schema(key, NAME, primaryKeys=["k.y"], options={"bucket": "2"}).snapshot(0)
+
+    messages = [
+        say("alter", *words, "--yes", table=table).error["message"]
+        for words in (("type", "`k.y`", "BIGINT"), ("drop", "`k.y`"), ("nullable", "`k.y`"))
+    ]
+
+    reason = "it is a primary key"
+    assert [
+        f"nothing was changed: `k.y` cannot {what}: {reason}"
+        for what in ("get another type", "be dropped", "be nullable")
+    ] == messages
+
+
 def test_a_field_without_its_column_is_answered_with_the_whole_path(say: Any, root: Path) -> None:
     assert f"deltacli alter {root} drop r.a" in say("alter", "drop", "a", "--yes").error["hint"]
 

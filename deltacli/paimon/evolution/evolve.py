@@ -165,7 +165,8 @@ class _Draft:
         if move is None:
             return self._default_place(fields, change.path)
         if move.column != change.path[-1]:
-            raise UsageError(f"move names {move.column}, not the new column {change.path[-1]}", code="usage.change")
+            names = f"{dotted((move.column,))}, not the new column {dotted(change.path[-1:])}"
+            raise UsageError(f"move names {names}", code="usage.change")
         match move.kind:
             case MoveKind.FIRST:
                 return 0
@@ -335,7 +336,7 @@ class _Draft:
             return
         for keys, word in ((self._partition_keys, "partition key"), (self._primary_keys, "primary key")):
             if path[0] in keys:
-                raise Refused(f"{path[0]} cannot {change}: it is a {word}", code="alter.key")
+                raise Refused(f"{dotted(path)} cannot {change}: it is a {word}", code="alter.key")
 
     # --- texts ---
 
