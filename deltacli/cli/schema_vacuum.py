@@ -14,7 +14,7 @@ from deltacli.cli.render.sections import Section, refused
 from deltacli.cli.render.text_form import write_sections, write_table
 from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, emit_lines, line_of
 from deltacli.cli.terminal.interrupts import Interrupted
-from deltacli.cli.terminal.shell import again, again_with, again_without, quoted_table
+from deltacli.cli.terminal.shell import again, again_past, again_without, keep_retention, quoted_table
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.documents import envelope
 from deltacli.errors import DeltacliError, PaimonTable, Refused
@@ -215,9 +215,11 @@ def _require_allowed(plan: SchemaVacuumPlan) -> None:
     try:
         require_allowed(plan)
     except Refused as refusal:
-        if override := plan.refusals[0].override:
-            option, _, value = override.partition(" ")
-            refusal.hint = again_with(invocation.arguments, option, value or None)
+        first = plan.refusals[0]
+        if first.override and first.code == "vacuum.retention":
+            keep_retention(refusal, invocation.arguments, first.override, "if no writer is older")
+        elif first.override:
+            refusal.hint = again_past(invocation.arguments, first.override)
         raise
 
 

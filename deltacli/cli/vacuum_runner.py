@@ -13,7 +13,14 @@ from deltacli.cli.render.sections import Section, file_amount
 from deltacli.cli.results import Outcome
 from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.cli.terminal.output import require_target
-from deltacli.cli.terminal.shell import again, again_with, again_without, quoted, quoted_table, without_option
+from deltacli.cli.terminal.shell import (
+    again,
+    again_past,
+    again_without,
+    quoted,
+    quoted_table,
+    without_option,
+)
 from deltacli.cli.terminal.term import Style
 from deltacli.errors import DeltacliError, PartlyDone, Refused
 from deltacli.operations.vacuum.plan import VacuumOutcome
@@ -294,8 +301,7 @@ def _refused(plan: VacuumPlan, way_out: str | None) -> Refused:
 def _hint_past(override: str, way_out: str | None) -> str:
     if way_out is not None:
         return way_out.format(override=override)
-    option, _, value = override.partition(" ")
-    return again_with(invocation.arguments, option, value or None)
+    return again_past(invocation.arguments, override)
 
 
 def _so_far(plan: VacuumPlan, outcome: VacuumOutcome, in_flight: str | None) -> str:

@@ -692,7 +692,7 @@ def test_a_next_command_names_the_files_of_the_command_line(line: str, advice: s
     ("line", "hint"),
     [
         ("checkpoint trips --version 99", "deltacli checkpoint trips --version 14"),
-        ("log expire trips --retention 1d", "deltacli log expire trips --retention 1d --allow-retention-below 30d"),
+        ("log expire trips --retention 1d", "deltacli log expire trips"),
         ("history s3:/b/x", "deltacli history s3://b/x"),
         ("history dbfs:/mnt/t", "deltacli history /dbfs/mnt/t"),
         ("schema diff trips --from 3", "deltacli schema diff trips --from version:3"),

@@ -92,7 +92,7 @@ def test_a_compaction_equals_its_commits(home: Path) -> None:
         ("log compact tbl --from 9 --to 99", 3, "hint: deltacli log compact tbl --from 9 --to 14"),
         ("log compact tbl --from 20 --to 99", 3, "hint: deltacli history tbl"),
         ("log crc tbl --version 99", 3, "version 99 does not exist"),
-        ("log expire tbl --retention 1h --yes", 4, "--allow-retention-below 30d"),
+        ("log expire tbl --retention 1h --yes", 4, "hint: deltacli log expire tbl --dry-run"),
         ("log expire tbl --retention 1d --dry-run", 4, "--allow-retention-below 30d"),
         ("log expire tbl --retention soon", 2, "is not a duration"),
         ("log expire tbl --keep-versions 3-1", 2, "is not a version"),

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from urllib.parse import quote
 
+from deltacli.errors import Refused
 from deltacli.hints import CommandLine, fill_hint, is_command, quoted, quoted_table
 
 __all__ = [
@@ -156,3 +157,15 @@ def without_value(arguments: Sequence[str], option: str, value: str) -> list[str
     """Return a command line without an option of this value."""
     given = rf"\0{option}[=\0]{re.escape(value)}(?=\0|\Z)"
     return re.sub(given, "", "\0" + "\0".join(arguments))[1:].split("\0")
+
+
+def again_past(arguments: Sequence[str], override: str) -> CommandLine:
+    """Return the current command line with the option that overrides a guard, such as `--max-delete 100%`."""
+    option, _, value = override.partition(" ")
+    return again_with(arguments, option, value or None)
+
+
+def keep_retention(refused: Refused, arguments: Sequence[str], override: str, condition: str) -> None:
+    """Make the run with the table's own retention the hint of a refusal, and the overriding one a fact."""
+    refused.facts[condition] = again_past(arguments, override)
+    refused.hint = again(without_option(arguments, "--retention"))

@@ -9,7 +9,8 @@ from deltacli.cli.invocation import invocation
 from deltacli.cli.options.common_options import DryRunOption, TableArgument, YesOption
 from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.interrupts import Interrupted
-from deltacli.cli.terminal.shell import again, again_without, quoted_table
+from deltacli.cli.terminal.shell import again, again_without, keep_retention, quoted_table
+from deltacli.errors import Refused
 from deltacli.operations.log.expire import (
     ExpiryPlan,
     ExpiryRequest,
@@ -62,7 +63,7 @@ def expire(
         plan = with_proof(opened, plan)
     if dry_run or not plan.files:
         _show(run, plan, None, dry_run=dry_run)
-        require_not_refused(plan)
+        _require_not_refused(plan)
         _say_what_next(run, table, plan)
         return
     _expire(run, table, opened, plan, yes=yes)
@@ -75,6 +76,7 @@ def _expire(run: Run, table: str, opened: Table, plan: ExpiryPlan, *, yes: bool)
     if not plan.refusals:
         what = f"delete {plural(len(plan.files), 'file')} ({format_size(plan.size_bytes)}) of the log of {plan.table}"
         require_confirmation(run, what, yes=yes, show_plan=lambda: _show(run, plan, None, dry_run=True))
+    _require_not_refused(plan)
     require_now_is_not_ahead(run)
     outcome = ExpiryOutcome()
     try:
@@ -85,6 +87,16 @@ def _expire(run: Run, table: str, opened: Table, plan: ExpiryPlan, *, yes: bool)
     _show(run, plan, outcome, dry_run=False)
     require_done(outcome, again=again(invocation.arguments))
     run.say_next(f"deltacli validate {quoted_table(table)}")
+
+
+def _require_not_refused(plan: ExpiryPlan) -> None:
+    try:
+        require_not_refused(plan)
+    except Refused as refused:
+        first = plan.refusals[0]
+        if first.code == "expire.retention" and first.override:
+            keep_retention(refused, invocation.arguments, first.override, "if no older version is needed")
+        raise
 
 
 def _show(run: Run, plan: ExpiryPlan, outcome: ExpiryOutcome | None, *, dry_run: bool) -> None:
