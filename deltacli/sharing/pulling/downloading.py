@@ -1,45 +1,71 @@
-"""Downloading whole files: continued where they were cut, with renewed URLs, verified, and then given their names."""
+"""Downloading whole files: continued where they were cut, with renewed URLs, verified, and then given their names.
+
+Large ones are received in ranges by several connections. All ranges of a file have the same strong tag, so they are of
+one content.
+
+A record beside an unfinished download has the ranges that are there, so that a later pull receives only the others. It
+is believed only together with a part of full length. Ranges are recorded after they are on disk. Spec: HTTP Semantics,
+Range Requests; If-Range.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
+from dataclasses import dataclass, field
 from itertools import islice
-from threading import Event
+from threading import Event, Lock
 from typing import TYPE_CHECKING
 
 from deltacli.errors import DataUnreadable, DeltacliError
-from deltacli.sharing.client.faults import AnswerBroken, AnswerInvalid, ServerUnavailable, invalid, other_size
-from deltacli.sharing.client.tables.downloads import CONTENT_RANGE, EXPIRED, FindUrl, find_url, not_accepted
-from deltacli.sharing.pulling.unfinished_downloads import (
-    CONTINUED_BYTES,
-    LEAST_BYTES,
-    LEAST_PROGRESS_BYTES,
-    MOST_CUTS,
-    PARALLEL_RANGES,
-    Advance,
-    Part,
-    RangedDownload,
-    StoppedError,
-    drop_journal,
-    open_part,
-    read_journal,
-    replaced,
+from deltacli.sharing.client.faults import (
+    DIFFERS,
+    AnswerBroken,
+    AnswerInvalid,
+    ServerUnavailable,
+    invalid,
+    other_size,
 )
+from deltacli.sharing.client.tables.downloads import CONTENT_RANGE, EXPIRED, FindUrl, find_url, not_accepted
+from deltacli.sharing.pulling.unfinished_downloads import Part, is_strong_tag, open_part
 from deltacli.sharing.pulling.verifying import WantedFile, decode, verify
+from deltacli.storage.disk_faults import writing_faults
+from deltacli.typing import Json
 
 if TYPE_CHECKING:
     from deltacli.sharing.client.tables.shared_files import FileUrl
     from deltacli.sharing.client.transport import Reply, Transport
 
-PARALLEL = 16
+PARALLEL, _PARALLEL_RANGES = 16, 8
 _AHEAD = 64
 """Downloads that are submitted before one is finished."""
+_CONTINUED_BYTES = 1 << 20
+"""Smaller files begin anew: a request for the rest takes as long as one for the whole."""
+LEAST_BYTES = 64 << 20
+"""Smaller files are downloaded in one stream."""
+_RANGE_BYTES = 16 << 20
+_MOST_RECORD_BYTES = 64 << 20
+_MOST_CUTS = 3
+"""Answers in a row that end early with hardly a new byte."""
+_LEAST_PROGRESS_BYTES = 64 << 10
 _MOST_STALE = 3
 """Answers that have other content than the one before."""
 _MOST_UNSIZED_BYTES = 4 << 30
 """Of a file whose size the server does not declare: one of deletion vectors."""
+
+_Advance = Callable[[int], None]
+
+
+class _StoppedError(Exception):
+    """Another download failed, or the run was interrupted."""
+
+
+def _replaced(name: str) -> DataUnreadable:
+    """Return the error for a file whose content keeps changing."""
+    return DataUnreadable(f"{name} was replaced while it was downloaded", code=DIFFERS, facts={"file": name})
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,14 +101,14 @@ class Downloads:
         url_of: FindUrl,
         workspace: str,
         target: str,
-        advance: Advance,
+        advance: _Advance,
         *,
         decodes: bool = False,
     ) -> None:
         self._transport, self._url_of, self._advance, self._decodes = transport, url_of, advance, decodes
         self._workspace, self._target = workspace, target
         self._stop = Event()
-        self._range_workers = ThreadPoolExecutor(PARALLEL_RANGES, thread_name_prefix="deltacli-range")
+        self._range_workers = ThreadPoolExecutor(_PARALLEL_RANGES, thread_name_prefix="deltacli-range")
 
     def run(self, wanted: Iterable[WantedFile]) -> Iterator[int]:
         """Download files in parallel and yield the bytes that each took from the network, as they are finished.
@@ -101,7 +127,7 @@ class Downloads:
                 done, running = wait(running, return_when=FIRST_COMPLETED)
                 for future in done:
                     # The error that stopped the others may come after them.
-                    if not isinstance(future.exception(), StoppedError):
+                    if not isinstance(future.exception(), _StoppedError):
                         yield future.result()
         finally:
             self._stop.set()
@@ -109,7 +135,7 @@ class Downloads:
             self._range_workers.shutdown()
 
     def _one(self, wanted: WantedFile) -> int:
-        """Download a file and return how many bytes were received. Raises DeltacliError, and StoppedError."""
+        """Download a file and return how many bytes were received. Raises DeltacliError, and _StoppedError."""
         try:
             with open_part(self._workspace, wanted.name) as part:
                 received = self._receive(wanted, part)
@@ -121,7 +147,7 @@ class Downloads:
 
     def _receive(self, wanted: WantedFile, part: Part) -> int:
         """Fill the part until it is a verified file. One that an earlier pull left and that is not valid is dropped."""
-        has_ranges = read_journal(part, wanted.size_bytes or 0) is not None
+        has_ranges = _read_journal(part, wanted.size_bytes or 0) is not None
         was_left = part.can_continue or has_ranges
         if not was_left:
             part.restart(None, is_large=False)
@@ -134,7 +160,7 @@ class Downloads:
             if not was_left:
                 part.restart(None, is_large=False)
                 raise
-            drop_journal(part)
+            _drop_journal(part)
             part.restart(None, is_large=False)
             received += self._fill(wanted, part)
             self._verify(wanted, part)
@@ -151,7 +177,7 @@ class Downloads:
 
     def _fill_in_ranges(self, wanted: WantedFile, part: Part) -> int | None:
         """Receive a file by several connections; None where that is not possible, with an empty part."""
-        download = RangedDownload(self._transport, self._url_of, wanted, part, self._advance, self._require_running)
+        download = _RangedDownload(self._transport, self._url_of, wanted, part, self._advance, self._require_running)
         return download.run(self._range_workers)
 
     def _fill(self, wanted: WantedFile, part: Part) -> int:
@@ -171,14 +197,14 @@ class Downloads:
                 case _Stale():
                     stale += 1
                     if stale > _MOST_STALE:
-                        raise replaced(wanted.name)
+                        raise _replaced(wanted.name)
                     self._forget(part)
                     part.restart(None, is_large=False)
                 case _Cut(fault):
                     more = part.size_bytes - before
                     received += max(more, 0)
-                    cuts = 0 if more >= LEAST_PROGRESS_BYTES and part.can_continue else cuts + 1
-                    if cuts >= MOST_CUTS:
+                    cuts = 0 if more >= _LEAST_PROGRESS_BYTES and part.can_continue else cuts + 1
+                    if cuts >= _MOST_CUTS:
                         raise fault
         return received
 
@@ -196,7 +222,7 @@ class Downloads:
             elif reply.status == 200:
                 _require_size(reply, wanted)
                 self._forget(part)
-                is_large = (wanted.size_bytes or 0) >= CONTINUED_BYTES
+                is_large = (wanted.size_bytes or 0) >= _CONTINUED_BYTES
                 part.restart(reply.headers.get("etag"), is_large=is_large)
             elif reply.status == 416 and headers:
                 return _Stale()
@@ -211,7 +237,7 @@ class Downloads:
         try:
             for block in reply.blocks(whole - part.size_bytes, wanted.name):
                 # Small files are finished: they would begin anew.
-                if part.tag is not None or whole - part.size_bytes > CONTINUED_BYTES:
+                if part.tag is not None or whole - part.size_bytes > _CONTINUED_BYTES:
                     self._require_running()
                 part.write(block)
                 self._advance(len(block))
@@ -232,7 +258,7 @@ class Downloads:
 
     def _require_running(self) -> None:
         if self._stop.is_set():
-            raise StoppedError
+            raise _StoppedError
 
 
 def _require_size(reply: Reply, wanted: WantedFile) -> None:
@@ -253,3 +279,204 @@ def _continues(reply: Reply, part: Part, wanted: WantedFile) -> bool:
     if found[3] != "*" and wanted.size_bytes is not None and int(found[3]) != wanted.size_bytes:
         raise other_size(wanted.name, wanted.size_bytes, int(found[3]))
     return True
+
+
+class _OneStreamError(Exception):
+    """The server ignores ranges, has no strong tag, or has another content now."""
+
+
+@dataclass
+class _Range:
+    """A range of a file. The bytes before `position` are there."""
+
+    number: int
+    start: int
+    end: int
+    position: int
+
+
+@dataclass
+class _RangedDownload:
+    """Downloads one file. `require_running` raises _StoppedError once the run is to end."""
+
+    transport: Transport
+    url_of: FindUrl
+    wanted: WantedFile
+    part: Part
+    advance: _Advance
+    require_running: Callable[[], None]
+    _journal: _RangeJournal | None = field(default=None, init=False)
+    _begun: list[_Range] = field(default_factory=list, init=False)
+    _is_failed: bool = field(default=False, init=False)
+
+    @property
+    def size_bytes(self) -> int:
+        """The declared size."""
+        assert self.wanted.size_bytes is not None
+        return self.wanted.size_bytes
+
+    def run(self, workers: Executor) -> int | None:
+        """Receive the ranges that are not there and return their bytes. None: the part is empty, and the file has to be
+        received in one stream.
+        """
+        self._journal, received = _read_journal(self.part, self.size_bytes), 0
+        try:
+            if self._journal is None:
+                received = self._receive(self._range(0))
+            return received + self._receive_missing(workers)
+        except _OneStreamError:
+            self.advance(-sum(piece.position - piece.start for piece in self._begun))
+            _drop_journal(self.part)
+            self.part.restart(None, is_large=False)
+            return None
+
+    def _receive_missing(self, workers: Executor) -> int:
+        """Receive all other ranges in parallel. Raises the first error after all ranges have ended."""
+        assert self._journal is not None
+        rest, received = iter(self._journal.missing), 0
+        running: set[Future[int]] = set()
+        try:
+            while True:
+                wanted = islice(rest, _PARALLEL_RANGES - len(running))
+                running |= {workers.submit(self._receive, self._range(number)) for number in wanted}
+                if not running:
+                    return received
+                done, running = wait(running, return_when=FIRST_COMPLETED)
+                received += sum(future.result() for future in done)
+        finally:
+            self._is_failed = bool(running)
+            wait(running)
+
+    def _range(self, number: int) -> _Range:
+        start = number * _RANGE_BYTES
+        piece = _Range(number, start, min(start + _RANGE_BYTES, self.size_bytes), start)
+        self._begun.append(piece)
+        return piece
+
+    def _receive(self, piece: _Range) -> int:
+        """Receive one range and record it. Raises what `Transport.fetch` raises, FileMissing and DataUnreadable."""
+        cuts, is_renewed = 0, False
+        found = find_url(self.url_of, self.wanted.name, None)
+        while piece.position < piece.end:
+            self._require_running()
+            before = piece.position
+            status, fault = self._ask(piece, found.url)
+            if status in EXPIRED:
+                if is_renewed:
+                    raise not_accepted(self.wanted.name, status)
+                found, is_renewed = find_url(self.url_of, self.wanted.name, found.url), True
+            elif fault is not None:
+                cuts = 0 if piece.position - before >= _LEAST_PROGRESS_BYTES else cuts + 1
+                if cuts >= _MOST_CUTS:
+                    raise fault
+        assert self._journal is not None
+        self._journal.add(piece.number)
+        return piece.end - piece.start
+
+    def _require_running(self) -> None:
+        self.require_running()
+        if self._is_failed:
+            raise _OneStreamError
+
+    def _ask(self, piece: _Range, url: str) -> tuple[int, AnswerBroken | None]:
+        """Send one request for the rest of a range; return the status, and why the answer ended early."""
+        headers = {"Range": f"bytes={piece.position}-{piece.end - 1}"}
+        if self._journal is not None:
+            headers["If-Range"] = self._journal.tag
+
+        def read(reply: Reply) -> tuple[int, AnswerBroken | None]:
+            if reply.status in EXPIRED:
+                return reply.status, None
+            if reply.status in (200, 416):
+                raise _OneStreamError
+            if reply.status != 206:
+                facts = {"file": self.wanted.name}
+                raise ServerUnavailable(f"a file was answered with status {reply.status}", facts=facts)
+            self._require_range(reply, piece)
+            self._require_content(reply)
+            return 206, self._take(reply, piece)
+
+        return self.transport.fetch(url, headers, read)
+
+    def _require_range(self, reply: Reply, piece: _Range) -> None:
+        """Raise AnswerInvalid for another range, DataUnreadable for one of a file of another size."""
+        text = reply.headers.get("content-range", "").strip()
+        found = CONTENT_RANGE.fullmatch(text)
+        if found is not None and found[3] != "*" and int(found[3]) != self.size_bytes:
+            raise other_size(self.wanted.name, self.size_bytes, int(found[3]))
+        if found is None or (int(found[1]), int(found[2])) != (piece.position, piece.end - 1):
+            asked = f"{piece.position}-{piece.end - 1}"
+            raise invalid("a range of a file is not the one asked for", {"asked": asked, "found": text or "none"})
+
+    def _require_content(self, reply: Reply) -> None:
+        """Start the record with the tag of the first answer; others need the same."""
+        tag = reply.headers.get("etag")
+        if self._journal is None and is_strong_tag(tag):
+            self._journal = _begin_journal(self.part, self.size_bytes, tag)
+        if self._journal is None or tag != self._journal.tag:
+            raise _OneStreamError
+
+    def _take(self, reply: Reply, piece: _Range) -> AnswerBroken | None:
+        try:
+            for block in reply.blocks(piece.end - piece.position, self.wanted.name):
+                self._require_running()
+                self.part.write_at(block, piece.position)
+                piece.position += len(block)
+                self.advance(len(block))
+        except AnswerBroken as fault:
+            return fault
+        return None if piece.position == piece.end else AnswerBroken(f"{self.wanted.name} broke off")
+
+
+class _RangeJournal:
+    """The tag of the content, and the numbers of the ranges that are there."""
+
+    def __init__(self, part: Part, size_bytes: int, tag: str, done: set[int]) -> None:
+        self._part, self.size_bytes, self.tag, self.done = part, size_bytes, tag, done
+        self._lock = Lock()
+
+    @property
+    def missing(self) -> list[int]:
+        return [number for number in range(-(-self.size_bytes // _RANGE_BYTES)) if number not in self.done]
+
+    def add(self, number: int) -> None:
+        """Sync the part, then record a range. Raises StorageFailed."""
+        self._part.sync()
+        with self._lock:
+            with writing_faults(self._part.place, self._part.name), open(_place(self._part), "ab") as file:
+                file.write(b"%d\n" % number)
+            self.done.add(number)
+
+
+def _begin_journal(part: Part, size_bytes: int, tag: str) -> _RangeJournal:
+    """Drop the bytes of a part, give it its full length, and start a record. Raises NoSpace and StorageFailed."""
+    _drop_journal(part)
+    part.restart(None, is_large=False)
+    part.stretch(size_bytes)
+    head = json.dumps({"tag": tag, "size": size_bytes, "range": _RANGE_BYTES})
+    with writing_faults(part.place, part.name), open(_place(part), "wb") as file:
+        file.write(f"{head}\n".encode())
+    return _RangeJournal(part, size_bytes, tag, set())
+
+
+def _read_journal(part: Part, size_bytes: int) -> _RangeJournal | None:
+    """Return the record of an unfinished download in ranges; None where there is none that fits."""
+    try:
+        with open(_place(part), "rb") as file:
+            lines = file.read(_MOST_RECORD_BYTES).split(b"\n")[:-1]  # a last line that was cut does not count
+        head: dict[str, Json] = json.loads(lines[0])
+        tag, numbers = head["tag"], {int(line) for line in lines[1:]}
+    except (OSError, ValueError, LookupError, TypeError):
+        return None
+    is_same = (head.get("size"), head.get("range")) == (size_bytes, _RANGE_BYTES) and part.size_bytes == size_bytes
+    return _RangeJournal(part, size_bytes, tag, numbers) if is_same and is_strong_tag(tag) else None
+
+
+def _drop_journal(part: Part) -> None:
+    """Forget the ranges of a part."""
+    with writing_faults(part.place, part.name), suppress(FileNotFoundError):
+        os.unlink(_place(part))
+
+
+def _place(part: Part) -> str:
+    return f"{part.place}.ranges"

@@ -37,16 +37,14 @@ from deltacli.sharing.pulling.difference import (
 )
 from deltacli.sharing.pulling.downloading import Downloads
 from deltacli.sharing.pulling.local_actions import APP_ID, PullSource, local_metadata, local_protocol, table_id_of
-from deltacli.sharing.pulling.local_table import NAME as WORKSPACE
 from deltacli.sharing.pulling.local_table import (
     PulledTable,
     PullTarget,
-    Workspace,
-    open_workspace,
     read_target,
     require_not_backwards,
     require_same_table,
 )
+from deltacli.sharing.pulling.unfinished_downloads import WORKSPACE, Workspace, open_workspace
 from deltacli.storage import LocalStorage
 from deltacli.storage.disk_faults import writing_faults
 from deltacli.typing import Json

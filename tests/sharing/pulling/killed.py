@@ -48,13 +48,10 @@ def main(address: str, target: str, number: int, range_bytes: int | None = None)
 
 def set_range_bytes(count: int) -> None:
     """Make ranges small."""
-    from deltacli.sharing.pulling import downloading, unfinished_downloads
+    from deltacli.sharing.pulling import downloading
 
-    for module, name, value in (
-        (unfinished_downloads, "_RANGE_BYTES", count),
-        (downloading, "LEAST_BYTES", 3 * count),
-    ):
-        setattr(module, name, value)
+    for name, value in (("_RANGE_BYTES", count), ("LEAST_BYTES", 3 * count)):
+        setattr(downloading, name, value)
 
 
 if __name__ == "__main__":

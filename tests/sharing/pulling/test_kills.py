@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from deltacli import open_table
-from deltacli.sharing.pulling import downloading, unfinished_downloads
+from deltacli.sharing.pulling import downloading
 from tests.sharing.client.serving import proxied
 from tests.sharing.pulling.origin import Origin, pull, rows_of
 from tests.sharing.served import shared
@@ -66,7 +66,7 @@ def test_a_pull_in_ranges_that_was_killed_anywhere_is_finished_by_the_next_one(
     """
     No recorded range is downloaded again.
     """
-    monkeypatch.setattr(unfinished_downloads, "_RANGE_BYTES", RANGE)
+    monkeypatch.setattr(downloading, "_RANGE_BYTES", RANGE)
     monkeypatch.setattr(downloading, "LEAST_BYTES", 3 * RANGE)
     origin = Origin(tmp_path / "origin").append(range(50_000))
     with proxied(tmp_path, shared(origin.path)) as proxy:

@@ -12,7 +12,7 @@ import pytest
 
 from deltacli.errors import DataUnreadable, DeltacliError
 from deltacli.sharing.client.faults import AnswerInvalid
-from deltacli.sharing.pulling import unfinished_downloads
+from deltacli.sharing.pulling import downloading
 from tests.sharing.client.serving import Asked, Proxy, Sent, proxied
 from tests.sharing.pulling.origin import Origin, pull, rows_of
 from tests.sharing.served import shared
@@ -31,7 +31,7 @@ def origin(tmp_path: Path) -> Origin:
 
 @pytest.fixture
 def proxy(origin: Origin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
-    monkeypatch.setattr(unfinished_downloads, "_RANGE_BYTES", RANGE)
+    monkeypatch.setattr(downloading, "_RANGE_BYTES", RANGE)
     monkeypatch.setattr("deltacli.sharing.pulling.downloading.LEAST_BYTES", 4 * RANGE)
     with proxied(tmp_path, shared(origin.path)) as proxy:
         yield proxy
