@@ -205,7 +205,7 @@ def optimize(uri: str, number: int, seed: int, count: int, together: Barrier, an
     """Optimize, each bin in a commit of its own, until so many commits are made, and tell which."""
     from deltacli.operations.optimize import plan
 
-    plan._GROUP_BINS = 1
+    vars(plan)["COMMIT_BINS"] = 1
     with _Telling(together, answers) as found:
         chance, dropped = random.Random(f"{seed} {number}"), 0
         table = Table(open_storage(uri), clock=system_clock)

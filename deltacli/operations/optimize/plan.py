@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from deltacli.arrow import compute as pc
 from deltacli.delta.clustering.clustering_columns import clustering_paths
 from deltacli.operations.optimize.live_files import LiveFiles
-from deltacli.operations.optimize.request import OptimizeRequest
+from deltacli.operations.optimize.request import COMMIT_BINS, COMMIT_BYTES, OptimizeRequest
 from deltacli.operations.optimize.row_order import RowOrder
 from deltacli.operations.optimize.select import Bin, Rules, Selection
 from deltacli.operations.table.keyed_files import Mask
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.table.version import Snapshot
 
-_GROUP_BYTES, _GROUP_BINS = 1 << 30, 64
-"""A commit has the bins of so many bytes, or so many bins."""
 _NEAR, _FAR = (1e-3, 2e-8), (8e-3, 3e-8)
 """Seconds per file and per byte of one thread: measured on a disk with 1,000 files of 3 kB to 90 kB and 20 of 4 MB, of
 eight columns, the new files read back. Remote stores are estimated, with two requests per file and eight files at a
@@ -145,7 +143,7 @@ class OptimizePlan:
 def _groups(bins: Sequence[Bin]) -> Iterator[Sequence[Bin]]:
     begin = size = 0
     for place, one in enumerate(bins):
-        if place > begin and (size + one.size_bytes > _GROUP_BYTES or place - begin >= _GROUP_BINS):
+        if place > begin and (size + one.size_bytes > COMMIT_BYTES or place - begin >= COMMIT_BINS):
             yield bins[begin:place]
             begin, size = place, 0
         size += one.size_bytes

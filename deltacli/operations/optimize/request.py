@@ -17,6 +17,8 @@ _WITHOUT_ORDER = ("purge", "min_size", "min_files", "purge_ratio")
 _SIZES = ("target_size", "min_size", "max_bytes")
 _LEAST_TARGET = 1024
 """The smallest size of new files. An empty Parquet file takes half of it, so that less means a forgotten unit."""
+COMMIT_BYTES, COMMIT_BINS = 1 << 30, 64
+"""A commit has the bins of so many bytes, or so many bins."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -238,7 +238,7 @@ def test_a_winner_between_two_groups_is_seen_by_the_second(monkeypatch: pytest.M
     """
     The first group of the run commits behind a writer that removes a file of the second, which must not be committed.
     """
-    monkeypatch.setattr("deltacli.operations.optimize.plan._GROUP_BINS", 1)
+    monkeypatch.setattr("deltacli.operations.optimize.plan.COMMIT_BINS", 1)
     ids = two_partitions()
     assert 2 == len(plan_optimize(ids.table(), OptimizeRequest()).groups)
 

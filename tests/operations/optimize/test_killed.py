@@ -78,7 +78,7 @@ def test_a_run_that_is_killed_at_any_call_is_ended_by_the_next(tmp_path: Path) -
 
 def failing(storage: Storage, fault: BaseException, monkeypatch: pytest.MonkeyPatch, *, at: int) -> OptimizeOutcome:
     """Optimize until the result of a piece is received, which raises, while other pieces are done or in flight."""
-    monkeypatch.setattr(plans, "_GROUP_BINS", 2)
+    monkeypatch.setattr(plans, "COMMIT_BINS", 2)
     engine = EmbeddedEngine(threads=2)
     outcome = OptimizeOutcome(plan_optimize(open_at(storage, engine=engine), OptimizeRequest()))
     real = engine.spread

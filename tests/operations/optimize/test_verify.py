@@ -33,7 +33,7 @@ def tables() -> Ids:
 
 @pytest.fixture(autouse=True)
 def _a_commit_for_each_bin(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("deltacli.operations.optimize.plan._GROUP_BINS", 1)
+    monkeypatch.setattr("deltacli.operations.optimize.plan.COMMIT_BINS", 1)
 
 
 def break_values(monkeypatch: pytest.MonkeyPatch, old: int, new: int) -> None:

@@ -284,7 +284,7 @@ def test_files_without_rows_are_removed_without_a_successor(tmp_path: Path) -> N
 def test_a_commit_has_a_limited_number_of_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     small = one(list(range(500)), pa.int64())
     path = table(tmp_path / "t", [column("c", "long")], *[small] * 6)
-    monkeypatch.setattr("deltacli.operations.optimize.plan._GROUP_BYTES", 4 * len(small))
+    monkeypatch.setattr("deltacli.operations.optimize.plan.COMMIT_BYTES", 4 * len(small))
 
     done = optimized(open_table(str(path)), target_size=2 * len(small) + 1, min_size=10 * len(small))
 
