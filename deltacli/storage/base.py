@@ -18,6 +18,8 @@ _LEVELS = 2
 
 PARALLEL_READS = 16
 """Concurrent reads on a remote store: more than processors because reads wait, but limited by file descriptors."""
+CONNECT_SECONDS = 10
+"""Seconds after which connecting to a remote store is given up."""
 
 
 class FileStat(NamedTuple):

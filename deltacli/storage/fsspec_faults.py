@@ -14,13 +14,13 @@ from urllib.parse import urlsplit
 
 from deltacli.arrow.startup import allow_optional_packages
 from deltacli.errors import CredentialsMissing, FileMissing, PermissionRefused, StorageFailed, UsageError
+from deltacli.storage.base import CONNECT_SECONDS
 from deltacli.storage.retry import PASSING_STATUS, tried
 from deltacli.storage.secrets import StoreFault
 
 Connect = Callable[[tuple[str, int], float], Any]  # Any: a socket, which is closed at once
 
 _DEEPEST_CAUSE = 10
-_CONNECT_SECONDS = 10.0
 _NO_WAY = {errno.ENETUNREACH, errno.EHOSTUNREACH, errno.EADDRNOTAVAIL, errno.ENETDOWN, errno.EHOSTDOWN}
 _BREAKS = (ConnectionResetError, ConnectionAbortedError, BrokenPipeError, TimeoutError)
 _BREAK_NAMES = {"ServerDisconnectedError", "ClientPayloadError", "ServiceResponseError", "IncompleteReadError"}
@@ -87,7 +87,7 @@ def require_endpoint(endpoint: tuple[str, int] | None, place: str, connect: Conn
     if endpoint is None:
         return
     try:
-        connect(endpoint, _CONNECT_SECONDS).close()
+        connect(endpoint, CONNECT_SECONDS).close()
     except OSError as fault:
         if is_unreachable(fault):
             host, port = endpoint

@@ -18,7 +18,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from deltacli.release import VERSION
-from deltacli.storage.base import PARALLEL_READS
+from deltacli.storage.base import CONNECT_SECONDS, PARALLEL_READS
 from deltacli.storage.objects.contents import Body
 from deltacli.storage.secrets import without_secrets
 from deltacli.storage.tally import Call, HostTally
@@ -32,7 +32,6 @@ LARGEST_UNDECLARED = 128 << 20
 """Bytes of an object that is sent without its length."""
 _MOST_AT_ONCE = 128 << 20
 """Bytes that memory is taken for before they arrive."""
-_CONNECT_SECONDS = 10.0
 _READ_SECONDS = 60.0
 _LONGEST_SAID = 200
 
@@ -223,7 +222,7 @@ def _make_pool(endpoint: str, verify: bool | str) -> Any:  # Any: a PoolManager 
     parts = urlsplit(endpoint)
     options: dict[str, Any] = {
         "maxsize": 2 * PARALLEL_READS,
-        "timeout": urllib3.Timeout(connect=_CONNECT_SECONDS, read=_READ_SECONDS),
+        "timeout": urllib3.Timeout(connect=CONNECT_SECONDS, read=_READ_SECONDS),
         "cert_reqs": "CERT_REQUIRED" if verify else "CERT_NONE",
         "ca_certs": verify if isinstance(verify, str) else None,
     }

@@ -14,7 +14,7 @@ from typing import Any
 
 from deltacli.errors import UsageError
 from deltacli.hints import parameter
-from deltacli.storage.base import PARALLEL_READS
+from deltacli.storage.base import CONNECT_SECONDS, PARALLEL_READS
 from deltacli.storage.objects.options import certificates, known_options, truth
 from deltacli.typing import Botocore
 
@@ -60,8 +60,6 @@ _CLIENT_NAMES: Mapping[str, str] = {
     "secret": "aws_secret_access_key",
     "token": "aws_session_token",
 }
-_CONNECT_SECONDS = 10
-"""Seconds after which connecting is given up and the request retried."""
 _CREDENTIALS = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")
 _NOT_IN_CREDENTIALS = re.compile(r"[\x00-\x20\x7f]")
 
@@ -94,7 +92,7 @@ def read_options(options: Mapping[str, str]) -> S3Options:
     client |= {name: truth(given, name) for name in ("use_ssl",) if name in given}
     if "verify" in given:
         client["verify"] = certificates(given)
-    config: dict[str, Any] = {"max_pool_connections": 2 * PARALLEL_READS, "connect_timeout": _CONNECT_SECONDS}
+    config: dict[str, Any] = {"max_pool_connections": 2 * PARALLEL_READS, "connect_timeout": CONNECT_SECONDS}
     config |= _json(given, "config_kwargs")
     if "AWS_REQUEST_CHECKSUM_CALCULATION" not in os.environ:
         # S3-compatible stores often do not support the newer checksum trailers, and every request is signed anyway.
