@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from typing import Any, ClassVar, NamedTuple
 
+from deltacli.delta.log.file_actions import SMALL_FILE_BYTES
 from deltacli.delta.rules.framework.repairs import recover_command
 from deltacli.delta.rules.framework.risks import RULES, UNREADABLE, Risk
 from deltacli.errors import Unreadable
@@ -16,7 +17,7 @@ from deltacli.fleet.policy_file.model import AlertPolicy, StepPolicy, parameters
 from deltacli.fleet.running.journal import NOT_DONE
 from deltacli.hints import command, parameter
 from deltacli.typing import Json, JsonObject
-from deltacli.units import format_duration, format_size, format_timestamp, plural
+from deltacli.units import format_duration, format_limit, format_size, format_timestamp, plural
 
 LOSING = frozenset(RULES[Risk.ROWS_LOST].split())
 """Rules whose errors mean that rows are lost."""
@@ -110,7 +111,8 @@ def _small_files(limit: float, least: int, numbers: Numbers, table: str) -> Judg
     if files < least:
         return _too_few("small-files", limit, files, least)
     share = small / files
-    message = f"{small:,} of {plural(files, 'data file')} ({share:.0%}) are below 16 MiB (limit {limit:.0%})"
+    below = f"below {format_limit(SMALL_FILE_BYTES)} (limit {limit:.0%})"
+    message = f"{small:,} of {plural(files, 'data file')} ({share:.0%}) are {below}"
     brief = f"{100 * share:.0f} % small files (limit {100 * limit:.0f} %)"
     return _judged("small-files", share, limit, message, command("optimize", table=table, dry_run=True), brief)
 
