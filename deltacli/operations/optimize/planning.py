@@ -21,7 +21,6 @@ from deltacli.delta.log.commit_metadata import require_free
 from deltacli.delta.schema.type_changes import require_readable_rows
 from deltacli.operations.change.commit import require_possible
 from deltacli.operations.optimize.live_files import LiveFiles, live_files
-from deltacli.operations.optimize.lost_files import without_lost
 from deltacli.operations.optimize.plan import OptimizePlan
 from deltacli.operations.optimize.request import OptimizeRequest
 from deltacli.operations.optimize.row_order import RowOrder, row_order
@@ -103,7 +102,11 @@ def _plan(
     rules = rules_of(request, snapshot.properties)
     choose = partial(_chosen, rules, order)
     plan = OptimizePlan(snapshot.table, request, snapshot, rules, condition, live, choose(live), order)
-    return without_inexact(without_lost(plan, choose), choose) if open_files and not plan.is_noop else plan
+    if not open_files or plan.is_noop:
+        return plan
+    from deltacli.operations.optimize.lost_files import without_lost
+
+    return without_inexact(without_lost(plan, choose), choose)
 
 
 def _chosen(rules: Rules, order: RowOrder | None, live: LiveFiles) -> Selection:
