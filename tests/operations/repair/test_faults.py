@@ -149,7 +149,10 @@ def on_s3(server: S3Server, bucket: str) -> Storage:
     return open_storage(f"s3://{bucket}/t", retry=Retry(pause=lambda _: None))
 
 
-@pytest.mark.parametrize("share", [0, *(pytest.param(share, marks=pytest.mark.long) for share in range(1, 12))])
+@pytest.mark.parametrize(
+    "share",
+    [0, *(pytest.param(share, marks=pytest.mark.long if share < 4 else pytest.mark.soak) for share in range(1, 12))],
+)
 def test_a_broken_connection_to_s3(share: int, s3: S3Server) -> None:
     """A write is not sent, or its answer is lost; the store asks again."""
     bucket = s3.make_bucket()
