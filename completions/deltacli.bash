@@ -540,6 +540,8 @@ once;FILE
         'history ')
             commands=''
             options='--limit;TEXT;once;Number of rows shown; 0 shows all.
+--from;@versions;once;The first version: a number, or the first one committed at or after T.
+--to;@versions;once;The last version: a number, or the last one committed at or before T.
 --counts;-;once;Read the file actions, too, and count files and bytes.
 --columns;version timestamp age timestampSource hasCommitInfo commitInfoTimestampMs inCommitTimestampMs operation operationParameters operationMetrics userId userName engineInfo readVersion isolationLevel isBlindAppend userMetadata txnId actions addedFiles removedFiles addedBytes removedBytes problem commitInfo;once;Show only these columns, in this order.
 --branch;@branch;once;Branch of a Paimon table.

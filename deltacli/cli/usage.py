@@ -380,15 +380,15 @@ _ACTIONS = {"alter": ("add", "drop", "rename"), "features": ("add", "drop"), "pr
 _CONSENT = frozenset({"-y", "--force", "--yes"})
 
 
-_TIMES = (
+_OF_OPERATIONS = (
     "history",
     ("--format", "csv", "--columns", "version,timestamp,operation"),
-    "history has --limit and no filter",
+    "history has no filter by operation",
 )
 _LACKING = {
     ("validate", "--fix"): ("repair", ("--dry-run",), "repair does it"),
     ("validate", "--repair"): ("repair", ("--dry-run",), "repair does it"),
-    **dict.fromkeys((("history", f"--{word}") for word in ("since", "until", "operation")), _TIMES),
+    ("history", "--operation"): _OF_OPERATIONS,
 }
 """Command and option that it does not have -> the command that helps, its options, and what is said."""
 

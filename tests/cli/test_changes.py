@@ -66,6 +66,9 @@ def test_a_bound_is_a_version_or_a_timestamp(
 
     assert (0, expected) == (done.code, (done.document["fromVersion"], done.document["toVersion"]))
     validate(done.document, "deltacli.changes")
+    shown = deltacli("history", sample, "--from", first, *(("--to", last) if last else ()), "--json")
+    versions = [*range(expected[1], expected[0] - 1, -1)]
+    assert (0, versions, "") == (shown.code, [item["version"] for item in shown.document["items"]], shown.err)
     if expected[0] > expected[1]:
         words = f"no version was committed in this range; the last one before it is version {expected[1]}"
         assert ([], True, words) == (done.document["items"], done.document["complete"], done.error["message"])
@@ -100,7 +103,10 @@ def test_changes_of_missing_commits_are_reported(sample: Path, tmp_path: Path) -
             (table / "_delta_log" / path.name).write_bytes(path.read_bytes())
 
     done = deltacli("changes", table, "--from", "2026-01-01")
+    shown = deltacli("history", table, "--from", "2026-01-01", "--to", "11", "--format", "csv", "--columns", "version")
 
+    assert (0, "version\n11\n10\n") == (shown.code, shown.out)
+    assert "note: the log begins at version 10; older commits are no longer there\n" in shown.err
     assert 3 == done.code
     assert (
         "the log does not reach back to 2026-01-01T00:00:00.000Z: the oldest version that can be rebuilt is 10"

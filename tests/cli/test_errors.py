@@ -394,6 +394,10 @@ def test_a_wrong_command_line_is_exit_2_and_shows_the_usage(
         ("undelete trips --from trips", "undelete trips --from COPY --dry-run"),
         ("repair trips --apply nope", "repair trips --save-plan nope"),
         ("alter trips add tip itn", "alter trips add tip int"),
+        (
+            "history trips --from 3 --json --to=1 --log-format text",
+            "history trips --json --log-format text --from 1 --to 3",
+        ),
         ("optimize trips --zorder trip,,fare --dry-run", "optimize trips --zorder trip,fare --dry-run"),
         ("history trips --columns version,,operation", "history trips --columns version,operation"),
         ("validate trips --select log.*,,hint.*", "validate trips --select 'log.*,hint.*'"),
@@ -436,7 +440,8 @@ def test_a_hint_is_the_command_that_was_typed_corrected(line: str, hint: str, ta
         ("init trips", "no such command 'init'; did you mean 'fleet init' or 'share init'?"),
         ("token list", "no such command 'token'; did you mean 'share token'?"),
         ("validate trips --fix", "no such option: --fix; repair does it"),
-        ("history trips --since 1d", "no such option: --since; history has --limit and no filter"),
+        ("history trips --since 2026-01-02", "no such option: --since; did you mean --from?"),
+        ("history trips --operation WRITE", "no such option: --operation; history has no filter by operation"),
         ("compact trips", "no such command 'compact'; did you mean 'optimize' or 'log compact'?"),
     ],
 )

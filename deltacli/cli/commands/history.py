@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from deltacli.cli.options.common_options import BranchOption, RefsOption, TableArgument
+from deltacli.cli.invocation import invocation
+from deltacli.cli.options.common_options import BranchOption, LastOption, RefsOption, TableArgument
+from deltacli.cli.options.moments import parse_end
 from deltacli.cli.options.rows import ColumnsOption, LimitOption, settle_limit
 from deltacli.cli.options.run import Run
 from deltacli.cli.options.table_formats import Handle, ask
+from deltacli.cli.terminal.shell import again, without_option
+from deltacli.errors import UsageError
 from deltacli.request_fields import OF_DELTA, Option
 
 EXIT_CODES = (0, 2, 3, 7, 70)
@@ -17,6 +21,16 @@ def history(
     run: Run,
     table: TableArgument,
     limit: LimitOption = None,
+    first: Annotated[
+        str | None,
+        Option(
+            "The first version: a number, or the first one committed at or after T.  [default: the oldest]",
+            "V|T",
+            spelled="--from",
+            table_format=OF_DELTA,
+        ),
+    ] = None,
+    last: Annotated[LastOption, OF_DELTA] = None,
     counts: Annotated[
         bool, Option("Read the file actions, too, and count files and bytes.", table_format=OF_DELTA)
     ] = False,
@@ -35,15 +49,25 @@ def history(
     Examples:
       deltacli history ./tbl
       deltacli history ./tbl --limit 0 --counts
+      deltacli history ./tbl --from 2026-01-03 --to 2026-01-04
       deltacli history s3://lake/events --json | jq '.items[0].operation'
       deltacli history ./tbl --format csv --columns version,timestamp,operation
       deltacli history ./tbl --columns version,job  # a key of a writer
       deltacli history ./paimon_tbl --branch dev
     """
     most = settle_limit(run, limit)
+    ends = {
+        name: None if text is None else parse_end(option, text)
+        for name, option, text in (("first", "--from", first), ("last", "--to", last))
+    }
+    begin, end = ends.values()
+    if isinstance(begin, int) and isinstance(end, int) and begin > end:
+        kept = without_option(without_option(invocation.arguments, "--from"), "--to")
+        swapped = again([*kept, "--from", str(end), "--to", str(begin)])
+        raise UsageError(f"--to {end} is before --from {begin}", hint=swapped)
 
     def show(opened: Handle) -> None:
-        result = opened.history(limit=most, columns=columns, counts=counts, branch=branch, refs=refs)
+        result = opened.history(limit=most, columns=columns, counts=counts, branch=branch, refs=refs, **ends)
         run.write(result)
         for note in result.notes(table, on_screen=run.is_on_screen):
             run.note(note)

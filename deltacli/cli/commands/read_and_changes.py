@@ -7,9 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from deltacli.cli.formats import PARQUET, RowFormat
-from deltacli.cli.invocation import invocation
-from deltacli.cli.options.common_options import TableArgument, TimestampOption, VersionOption
-from deltacli.cli.options.moments import note_findings, parse_moment, parse_moment_of
+from deltacli.cli.options.common_options import LastOption, TableArgument, TimestampOption, VersionOption
+from deltacli.cli.options.moments import note_findings, parse_end, parse_moment_of
 from deltacli.cli.options.request_options import Asked
 from deltacli.cli.options.rows import (
     LimitOption,
@@ -151,20 +150,10 @@ def _count_rows(snapshot: Snapshot) -> int | None:
     return snapshot.counts()[0].rows
 
 
-_LONGEST_VERSION = 19
-"""Digits of the largest version, 2^63 - 1."""
 _CHANGE = ("_change_type", "_commit_version", "_commit_timestamp")
 
 First = Annotated[
     str, Option("The first version: a number, or the first one committed at or after T.", "V|T", spelled="--from")
-]
-Last = Annotated[
-    str | None,
-    Option(
-        "The last version: a number, or the last one committed at or before T.  [default: the newest]",
-        "V|T",
-        spelled="--to",
-    ),
 ]
 
 
@@ -172,7 +161,7 @@ def changes(
     run: Run,
     table: TableArgument,
     first: First,
-    last: Last = None,
+    last: LastOption = None,
     *,
     asked: Asked[ChangesRequest],
     limit: LimitOption = None,
@@ -198,7 +187,7 @@ def changes(
     from deltacli.delta.schema.types import type_json
     from deltacli.operations.read.changes import read_changes
 
-    ends = _end("--from", first) | ({} if last is None else _end("--to", last))
+    ends = _end("from", first) | ({} if last is None else _end("to", last))
     require_file(run)
     request, most = Asked(ChangesRequest, {**asked.values, **ends}).request(), settle_limit(run, limit)
     opened = run.open_table(table)
@@ -224,18 +213,7 @@ def changes(
     note_what_is_missing(run, result.written, most)
 
 
-def _end(option: str, text: str) -> dict[str, int]:
-    """Return the end of a range as a field of the request: a version if it consists of digits, else a time.
-
-    Raises UsageError.
-    """
-    name, digits = option.removeprefix("--"), text.strip()
-    is_version = digits.isascii() and digits.isdigit() and len(digits) <= _LONGEST_VERSION
-    if is_version:
-        return {f"{name}_version": int(digits)}
-    try:
-        return {f"{name}_timestamp_ms": parse_moment(option, text, invocation.arguments)}
-    except UsageError as fault:
-        if fault.message.endswith(" is not a timestamp"):
-            fault.message = f"{option}: {text!r} is neither a version number nor a time"
-        raise
+def _end(name: str, text: str) -> dict[str, int]:
+    """Return the end of a range as a field of the request. Raises UsageError."""
+    end = parse_end(f"--{name}", text)
+    return {f"{name}_version": end} if isinstance(end, int) else {f"{name}_timestamp_ms": end.timestamp_ms}

@@ -27,6 +27,14 @@ TimestampOption = Annotated[
         table_format=OF_DELTA,
     ),
 ]
+LastOption = Annotated[
+    str | None,
+    Option(
+        "The last version: a number, or the last one committed at or before T.  [default: the newest]",
+        "V|T",
+        spelled="--to",
+    ),
+]
 DryRunOption = Annotated[bool, Option("Show what would be done and change nothing; overrides --yes.")]
 YesOption = Annotated[bool, Option("Do not ask for confirmation.")]
 CommitMetadataOption = Annotated[list[str] | None, COMMIT_METADATA, OF_DELTA]

@@ -17,6 +17,7 @@ from deltacli.units import EPOCH, format_timestamp
 
 if TYPE_CHECKING:
     from deltacli.cli.options.run import Run
+    from deltacli.operations.table.api_arguments import VersionTime
     from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.table.version import Snapshot
 
@@ -37,6 +38,25 @@ def parse_moment(option: str, text: str, arguments: Sequence[str]) -> int:
             facts=fault.facts,
             hint=None if corrected is None else again_with(arguments, option, corrected),
         ) from None
+
+
+_LONGEST_VERSION = 19
+"""Digits of the largest version, 2^63 - 1."""
+
+
+def parse_end(option: str, text: str) -> int | VersionTime:
+    """Return the end of a range: a version if it consists of digits, else a time. Raises UsageError."""
+    digits = text.strip()
+    if digits.isascii() and digits.isdigit() and len(digits) <= _LONGEST_VERSION:
+        return int(digits)
+    from deltacli.operations.table.api_arguments import VersionTime
+
+    try:
+        return VersionTime(parse_moment(option, text, invocation.arguments))
+    except UsageError as fault:
+        if fault.message.endswith(" is not a timestamp"):
+            fault.message = f"{option}: {text!r} is neither a version number nor a time"
+        raise
 
 
 def parse_timestamp(text: str) -> int:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from deltacli.operations.paimon.alter import AlterOutcome
     from deltacli.operations.paimon.snapshot import PaimonSnapshot
     from deltacli.operations.schemas.described import DescribedSchema
+    from deltacli.operations.table.api_arguments import VersionTime
     from deltacli.operations.table.discover import Target
     from deltacli.operations.table.version import Snapshot
     from deltacli.operations.vacuum.request import VacuumRequest
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
     from deltacli.paimon.evolution.requests import SchemaChange
     from deltacli.storage import Storage
 
+    End: TypeAlias = int | VersionTime
+    """The end of a range of versions."""
     Shown: TypeAlias = tuple[Result, str | None]
     """What a command writes, and the command that it names next."""
 
@@ -68,13 +71,19 @@ class _Handle:
 class DeltaHandle(_Handle):
     """A Delta table."""
 
-    def history(self, *, limit: int, columns: str | None, counts: bool, **_: object) -> HistoryResult:
-        """Return the newest `limit` commits. Raises UsageError for columns."""
+    def history(
+        self, *, limit: int, columns: str | None, counts: bool, first: End | None, last: End | None, **_: object
+    ) -> HistoryResult:
+        """Return the newest `limit` commits of a range. Raises UsageError for columns."""
         from deltacli.cli.render.history import shown_commits
         from deltacli.operations.read.history import read_history
 
         run = self.run
         read = partial(read_history, self.storage, run.engine, limit=limit, counts=counts, progress=run.progress)
+        if first is not None or last is not None:
+            from deltacli.operations.table.time_travel import commits_between
+
+            read = partial(read, between=partial(commits_between, self.table, first=first, last=last))
         return shown_commits(read, columns, run.clock(), counts=counts)
 
     def snapshot(self, *, version: int | None, timestamp: str | None, **_: object) -> Snapshot:

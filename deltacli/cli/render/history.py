@@ -81,6 +81,8 @@ class HistoryResult(Result):
             yield self.no_room
         for absent in self.absent:
             yield f"note: no commit shown has the key {absent} in its commitInfo"
+        if found.asked and found.oldest and min(found.asked) < found.oldest:
+            yield f"note: the log begins at version {found.oldest}; older commits are no longer there"
         if found.missing:
             yield f"{_missing(found)}: deltacli validate {name}"
         if not found.is_complete:
@@ -88,7 +90,7 @@ class HistoryResult(Result):
             yield f"showing {len(found.items):,} of {found.total:,} versions; all: {command}"
         elif on_screen:
             if not found.items:
-                yield "the log has checkpoints but no commits"
+                yield "no commit in this range" if found.asked else "the log has checkpoints but no commits"
             if found.newest_readable is None:
                 yield f"next: deltacli validate {name}"
             else:

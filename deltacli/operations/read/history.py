@@ -6,11 +6,11 @@ Never opens a checkpoint; reads file actions only when counting them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeAlias
 
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.segment import CommitTime, LogFile, LogListing, TimestampSource, file_times
@@ -47,6 +47,8 @@ ITEM_FIELDS = (
     *("commitInfo", "problem", "actions", "addedFiles", "removedFiles", "addedBytes", "removedBytes"),
 )
 """The fields of an item with a fixed meaning; any other one is a key of commitInfo that a writer added."""
+Between: TypeAlias = Callable[[LogListing], tuple[int, int]]
+"""Returns the first and the last version to show of a log."""
 _TAKEN = frozenset({*ITEM_FIELDS, "type"})
 
 
@@ -140,6 +142,10 @@ class History:
     """The newest version that can be rebuilt, judged by the listing and the items."""
     times_ms: tuple[int, ...] = ()
     """The times of all commits in the log, or only of the items where these have in-commit timestamps."""
+    asked: tuple[int, int] | None = None
+    """The first and the last version asked for; None for all."""
+    oldest: int | None = None
+    """The oldest commit of the log."""
 
     @property
     def is_complete(self) -> bool:
@@ -147,25 +153,35 @@ class History:
 
 
 def read_history(
-    storage: Storage, engine: Engine, *, limit: int = 0, counts: bool = False, progress: Progress = SILENT
+    storage: Storage,
+    engine: Engine,
+    *,
+    limit: int = 0,
+    counts: bool = False,
+    progress: Progress = SILENT,
+    between: Between | None = None,
 ) -> History:
-    """Return the newest `limit` commits (0: all), across gaps and regardless of the table's features.
+    """Return the newest `limit` commits (0: all) of a range, across gaps and regardless of the table's features.
 
     A commit whose first line cannot be read, or whose file is empty or torn, becomes an item with a `problem`. Raises
     NotATable.
     """
     if isinstance(storage, StoreOfVersions):
         # Versions that only rearranged files are not told, which is not a gap.
-        known = _read_commits(storage.recent(limit), engine, limit=limit, counts=counts, progress=progress)
+        recent = storage.recent(limit if between is None else 0)
+        known = _read_commits(recent, engine, limit=limit, counts=counts, progress=progress, between=between)
         return replace(known, table=storage.uri, gaps=(), missing=(), lost=())
-    return _read_commits(storage, engine, limit=limit, counts=counts, progress=progress)
+    return _read_commits(storage, engine, limit=limit, counts=counts, progress=progress, between=between)
 
 
-def _read_commits(storage: Storage, engine: Engine, *, limit: int, counts: bool, progress: Progress) -> History:
+def _read_commits(
+    storage: Storage, engine: Engine, *, limit: int, counts: bool, progress: Progress, between: Between | None
+) -> History:
     listing = list_log(storage, progress=progress)
     listing.require_versions()
     times = file_times(listing.commits)
-    newest_first = sorted(listing.commits, reverse=True)
+    asked = None if between is None else between(listing)
+    newest_first = sorted((one for one in listing.commits if _overlap((one, one), asked)), reverse=True)
     chosen = newest_first[:limit] if limit else newest_first
     read = partial(_read_item, storage, times=times, counts=counts)
     files = [listing.commits[version] for version in chosen]
@@ -182,7 +198,15 @@ def _read_commits(storage: Storage, engine: Engine, *, limit: int, counts: bool,
     is_by_files = all(item.time.source is not TimestampSource.IN_COMMIT for item in items)
     known = times.values() if is_by_files else [item.time for item in items]
     moments = tuple(time.timestamp_ms for time in known)
-    return History(storage.uri, items, len(newest_first), gaps, (*head, *gaps), lost, newest, moments)
+    gaps, missing = (tuple(one for one in found if _overlap(one, asked)) for found in (gaps, (*head, *gaps)))
+    oldest = min(listing.commits, default=None)
+    return History(
+        storage.uri, items, len(newest_first), gaps, missing, lost, newest, moments, asked=asked, oldest=oldest
+    )
+
+
+def _overlap(versions: tuple[int, int], asked: tuple[int, int] | None) -> bool:
+    return asked is None or (versions[0] <= asked[1] and asked[0] <= versions[1])
 
 
 def _told(

@@ -95,6 +95,7 @@ def find_range(
     Raises VersionAbsent where the log does not reach back far enough to determine the first version, or lacks a
     requested version; UsageError for versions in the wrong order.
     """
+    _require_order(first, last)
     if isinstance(table.storage, StoreOfVersions):
         return _find_range_in(table.storage, first, last)
     listing = _list_dated(table, listing)
@@ -108,6 +109,29 @@ def find_range(
     )
 
 
+def commits_between(
+    table: TableHandle, listing: LogListing, first: int | VersionTime | None, last: int | VersionTime | None
+) -> VersionRange:
+    """Return the versions of a range that may begin before the log does, or at no version that can be rebuilt. Ends
+    are as in `find_range`, the first one None for the oldest commit. `listing` is the whole log.
+
+    Raises VersionAbsent for versions that do not exist yet.
+    """
+    if isinstance(table.storage, StoreOfVersions):
+        return _find_range_in(table.storage, first or 0, last)
+    newest = listing.newest_version
+    _require_existing(first, last, newest)
+    begin = min(listing.commits, default=0) if first is None else first
+    end = newest if last is None else last
+    if isinstance(begin, VersionTime):
+        older = last_commit_before(table, listing, begin.timestamp_ms)
+        begin = 0 if older is None else older + 1
+    if isinstance(end, VersionTime):
+        older = last_commit_before(table, listing, end.timestamp_ms + 1)
+        end = -1 if older is None else older
+    return VersionRange(begin, end)
+
+
 def _find_range_in(store: StoreOfVersions, first: int | VersionTime, last: int | VersionTime | None) -> VersionRange:
     """Return the range of versions of a store that answers such questions itself."""
     newest = store.newest_version()
@@ -118,13 +142,17 @@ def _find_range_in(store: StoreOfVersions, first: int | VersionTime, last: int |
     return VersionRange(begin, newest if last is None else last)
 
 
-def _require_existing(first: int | VersionTime, last: int | VersionTime | None, newest: int) -> None:
-    """Raise VersionAbsent for versions that do not exist yet, and UsageError for versions in the wrong order."""
+def _require_existing(first: int | VersionTime | None, last: int | VersionTime | None, newest: int) -> None:
+    """Raise VersionAbsent for versions that do not exist yet."""
     for end, highest in ((first, newest + 1 if last is None else newest), (last, newest)):
         if isinstance(end, int) and end > highest:
             absent = VersionAbsent(f"version {end} does not exist yet: the newest is {newest}", hint=command("history"))
             absent.wanted, absent.nearest = end, newest
             raise absent
+
+
+def _require_order(first: int | VersionTime, last: int | VersionTime | None) -> None:
+    """Raise UsageError for versions in the wrong order."""
     if isinstance(first, int) and isinstance(last, int) and first > last:
         of_end, of_begin = parameter("changes.to_version", last), parameter("changes.from_version", first)
         swapped = command("changes", from_version=last, to_version=first)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from deltacli.cli.commands import read_and_changes as local
 from deltacli.cli.formats import RowFormat
-from deltacli.cli.options.common_options import TimestampOption, VersionOption
+from deltacli.cli.options.common_options import LastOption, TimestampOption, VersionOption
 from deltacli.cli.options.moments import parse_moment_of
 from deltacli.cli.options.request_options import Asked
 from deltacli.cli.options.rows import LimitOption, require_file, write_directory
@@ -68,7 +68,7 @@ def changes(
     run: Run,
     table: SharedTableArgument,
     first: local.First,
-    last: local.Last = None,
+    last: LastOption = None,
     *,
     asked: Asked[ChangesRequest],
     limit: LimitOption = None,
