@@ -37,7 +37,8 @@ def main() -> None:
     if last in ASK_FOR_HELP:
         from deltacli.cli.help_page import show_generated_help
 
-        if show_generated_help(words):
+        is_bare = not {"help", *ASK_FOR_HELP} & {*sys.argv[1:]}
+        if show_generated_help(words, is_short=is_bare):
             _leave(0)
     # Imports and replay create many objects and few cycles: fewer collections save a tenth of the time, and no memory.
     gc.set_threshold(50_000, 20, 100)

@@ -44,15 +44,17 @@ _WIDEST_PROSE = 100
 _ELSEWHERE = "explained by deltacli --help"
 
 
-def show_generated_help(path: Sequence[str]) -> bool:
-    """Write the generated page of a command or a group. False where it is missing or cannot be written."""
+def show_generated_help(path: Sequence[str], *, is_short: bool = False) -> bool:
+    """Write the generated page of a command or a group, `is_short`: only its commands. False where it is missing or
+    cannot be written.
+    """
     name = " ".join(path)
     if name.split() != path:
         return False
     try:
         with open(GENERATED, encoding="utf-8") as file:
             page = json.load(file)[name]
-        sys.stdout.write(fold(page) + "\n")
+        sys.stdout.write((fold_short if is_short else fold)(page) + "\n")
         sys.stdout.flush()
     except (OSError, LookupError, ValueError):
         return False
@@ -205,6 +207,26 @@ def fold(page: JsonObject) -> str:
         blocks.append([title.format(heading.rstrip(":")), *(_in_one_line(line, width) for line in lines)])
     blocks.append(_block(page.get("closing", ""), width))
     return "\n\n".join("\n".join(block) for block in blocks if block)
+
+
+def fold_short(page: JsonObject) -> str:
+    """Return what a page says first, and its commands on one line each."""
+    width, is_bold = _looks()
+    title = "\x1b[1m{}:\x1b[0m" if is_bold else "{}:"
+    column = max(len(name) for entries in page["lists"][0].values() for name, _ in entries) + 4
+    lines = [" ".join(["Usage:", *page["usage"]]), "", f"  {page['description'].partition(chr(10))[0]}", ""]
+    for heading, entries in page["lists"][0].items():
+        lines.append(title.format(heading))
+        lines += (f"  {name}".ljust(column) + _in_short(text, width - column) for name, text in entries)
+    return "\n".join([*lines, "", "  Examples and global options: deltacli --help; a command: deltacli help COMMAND"])
+
+
+def _in_short(text: str, room: int) -> str:
+    """Return a description, up to the end of the sentence or clause that has room."""
+    for mark in (". ", "; ", ": ", ", "):
+        while len(text) > room and mark in text:
+            text = text.rpartition(mark)[0] + "."
+    return text
 
 
 def _description(text: str, width: int) -> Iterator[list[str]]:

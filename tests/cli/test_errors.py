@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from deltacli.cli.app import run
+from deltacli.cli.command_tree import COMMANDS
 from deltacli.cli.errors import _hint, report_error
 from deltacli.cli.invocation import invocation
 from deltacli.cli.terminal.shell import with_files
@@ -450,16 +451,26 @@ def test_an_error_says_what_is_wrong_with_the_word(line: str, said: str, table: 
 
 
 @pytest.mark.parametrize(
-    ("arguments", "option"), [((), ()), (("help",), ()), (("help", "log", "cat"), ("log", "cat"))], ids=" ".join
+    ("arguments", "option"), [(("help",), ()), (("help", "log", "cat"), ("log", "cat"))], ids=" ".join
 )
-def test_the_bare_program_and_help_print_help_on_stdout(
-    arguments: tuple[str, ...], option: tuple[str, ...], tmp_path: Path
-) -> None:
+def test_help_prints_help_on_stdout(arguments: tuple[str, ...], option: tuple[str, ...], tmp_path: Path) -> None:
     result, asked = deltacli(*arguments, cwd=tmp_path), deltacli(*option, "--help", cwd=tmp_path)
 
     assert (0, "") == (result.code, result.err)
     assert asked.out == result.out
     assert "Usage: deltacli" in result.out
+
+
+@pytest.mark.parametrize("arguments", [(), ("-q",)])
+def test_the_bare_program_shows_its_commands_on_one_screen(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    result = deltacli(*arguments, cwd=tmp_path)
+
+    lines = result.out.splitlines()
+    assert (0, "") == (result.code, result.err)
+    assert len(lines) <= 40
+    assert max(map(len, lines)) <= 80
+    assert {name.split()[0] for name in COMMANDS} == {line.split()[0] for line in lines if re.match("  [a-z]+", line)}
+    assert "--help" in lines[-1]
 
 
 def test_help_on_an_unknown_command_is_a_usage_error(tmp_path: Path) -> None:
