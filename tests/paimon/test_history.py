@@ -151,6 +151,11 @@ def test_without_fastavro_only_manifests_are_out_of_reach(
     assert err.startswith(f"error: {table.root}: the manifests of this table are Avro files")
     assert f"\n  works without it  deltacli snapshot {table.root}\n" in err
     assert 1 == said.count("need the package fastavro")
+    _, _, lacking = ask(capsys, "validate", table.root)
+    checked, _, _ = ask(capsys, "validate", table.root, "--no-refs")
+    assert f"\n  works without it  deltacli validate {table.root} --no-refs\n" in lacking
+    assert "hint: pip install 'deltacli[paimon]'\n" in lacking
+    assert checked in (0, 1)
     assert f"note: not checked for lack of the package: {table.root}, {other}\n" in said
     assert (2, True) == (code, "pip install 'deltacli[paimon]'" in err)
     assert [False, None, False, None] == [version["unreferenced"] for version in found["schemas"]]

@@ -7,8 +7,8 @@ from itertools import pairwise
 
 from deltacli.delta.log.log_path import Place
 from deltacli.delta.rules.framework.base import Finding
-from deltacli.errors import Unreadable
-from deltacli.hints import parameter
+from deltacli.errors import Unreadable, UsageError
+from deltacli.hints import command, parameter
 from deltacli.operations.paimon.references import (
     BrokenFile,
     SchemaReferences,
@@ -73,7 +73,11 @@ def validate_paimon_table(
         for branch in reversed(branches):
             what = f"checking branch {branch}" if several else "checking the table"
             with planned(table.progress, what, _COSTS) as plan:
-                newest = _check_branch(table, branch, collector, profile, plan, with_manifests=needs_manifests)
+                try:
+                    newest = _check_branch(table, branch, collector, profile, plan, with_manifests=needs_manifests)
+                except UsageError as lacking:  # a package; the schemas need none
+                    lacking.facts = {"works without it": command("validate", with_manifests=False)}
+                    raise
             step.advance()
     not_checked = (
         ()
