@@ -150,6 +150,9 @@ class ProtocolUnsupported(Unreadable):
     """The table requires a reader version or reader feature that deltacli does not support."""
 
     code = "protocol.unsupported-reader"
+    version: int = 0
+    needs: str = ""
+    """The message without the version."""
 
 
 class Reason(Protocol):

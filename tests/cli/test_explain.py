@@ -139,6 +139,34 @@ def test_a_feature_that_nobody_knows_is_unknown_and_readers_of_it_too(tmp_path: 
     assert all("futureFeature" in one["unknown"] for one in found["clients"])
 
 
+@pytest.mark.parametrize(("reader", "writer", "wrong"), [(99, 7, "reader version 99"), (1, 99, "writer version 99")])
+def test_no_client_is_said_to_support_a_version_that_no_specification_has(
+    reader: int, writer: int, wrong: str, tmp_path: Path
+) -> None:
+    TableBuilder().commit(protocol(reader, writer), metadata()).commit(add("a")).write(tmp_path / "tbl")
+
+    found = document(tmp_path)
+
+    assert 1 == found["version"]
+    of_measured = {(one["reads"], one["writes"]) for one in found["clients"] if one["measuredOn"]}
+    assert {(None, None), (None, False)} == of_measured
+    assert {None, False} == {one["writes"] for one in found["clients"]}
+    assert f"unknown   no specification has {wrong}" in explain(tmp_path).out
+
+
+def test_a_feature_that_cannot_be_dropped_is_no_refusal(tmp_path: Path) -> None:
+    ids = {"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": "c1"}
+    field = {"name": "a b", "type": "long", "nullable": True, "metadata": ids}
+    schema = json.dumps({"type": "struct", "fields": [field]})
+    mapped = {"delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId": "1"}
+    TableBuilder().commit(protocol(2, 5), metadata(configuration=mapped, schema_string=schema)).write(tmp_path / "tbl")
+
+    why = [one["why"] for one in document(tmp_path)["waysOut"] if one["feature"] == "columnMapping"]
+
+    assert 1 == len(why)
+    assert why[0].startswith("column mapping cannot be removed: ")
+
+
 def test_a_trait_begins_at_its_version_and_unknown_where_the_log_begins_later(tmp_path: Path) -> None:
     lists = {"reader_features": ["deletionVectors"], "writer_features": ["deletionVectors"]}
     builder = (
@@ -169,6 +197,9 @@ def test_of_a_log_with_a_gap_is_said_what_can_be_said(home: Path) -> None:
 
     of = {name: one.document for name, one in found.items()}
     assert [False] * 3 == [one["complete"] for one in of.values()]
+    assert not faults(of["explain"], "deltacli.explain")
+    assert not faults(of["diff"], "deltacli.diff")
+    assert "log.gap" in of["doctor"]["log"]["problems"]
     versions = of["explain"]["version"], of["doctor"]["snapshotVersion"], of["diff"]["to"]["version"]
     assert (newest - 2,) * 3 == versions
     assert [] == of["doctor"]["advice"]

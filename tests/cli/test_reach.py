@@ -18,6 +18,8 @@ from deltacli.operations.reach.versions import Part
 from deltacli.units import DAY_MS
 from tests.cli.support import Result, deltacli
 from tests.docs.test_schemas import faults, line_faults
+from tests.support.actions import add, metadata, protocol
+from tests.support.builder import TableBuilder
 
 Json = dict[str, Any]  # Any: JSON values
 
@@ -71,6 +73,18 @@ def test_a_lost_commit_and_a_far_version_are_ranges_of_an_incomplete_answer(home
     assert [found["ranges"][-2][name] for name in ("first", "last", "log")] == [newest + 1, 10**15 - 1, "missing"]
     assert found["next"] is None
     assert json.loads(reach(home, "--format", "ndjson").out.splitlines()[-1])["complete"] is False
+
+
+def test_versions_that_need_another_reader_are_one_range_without_a_word_of_damage(tmp_path: Path) -> None:
+    lists = {"reader_features": ["future"], "writer_features": ["future"]}
+    builder = TableBuilder().commit(protocol(3, 7, **lists), metadata())
+    builder.commit(add("a")).commit(add("b")).write(tmp_path / "tbl")
+
+    found, text = document(tmp_path), reach(tmp_path).out
+
+    assert {"needs the reader feature future, which deltacli cannot read"} == {one["why"] for one in found["ranges"]}
+    assert "versions 0-2  not readable: needs the reader feature future" in text
+    assert "damage" not in text
 
 
 def test_lost_files_are_told_apart(home: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from deltacli import open_table
 from tests.cli.pty_session import Session
 from tests.cli.screen import as_pasted
 from tests.cli.support import make_sample
@@ -54,6 +55,15 @@ def test_small_files_are_explained_where_they_are_counted(trips: Path) -> None:
     assert "below 16 MiB, 1.6 KiB on average, and take longer to open than to read" in " ".join(
         seen_on_terminal("snapshot", trips, columns=200).split()
     )
+
+
+def test_small_files_that_optimize_leaves_are_not_said_to_be_merged(tmp_path: Path) -> None:
+    table = make_sample(tmp_path / "t")
+    open_table(table).optimize()
+
+    seen = " ".join(seen_on_terminal("doctor", "table", table, columns=160).split())
+
+    assert "below 64 MiB, none of which optimize can merge" in seen
 
 
 def test_sizes_that_differ_have_units(damaged: Path) -> None:

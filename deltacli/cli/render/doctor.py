@@ -232,7 +232,8 @@ def _files(found: JsonObject) -> str:
         said += f"; median {format_size(found['medianBytes'])}"
     if found["smallFiles"]:
         limit = format_limit(found["smallBelowBytes"])
-        said += f"; {format_count(found['smallFiles'])} below {limit}, which optimize merges"
+        merged = "which optimize merges" if found["countAfter"] < found["count"] else "none of which optimize can merge"
+        said += f"; {format_count(found['smallFiles'])} below {limit}, {merged}"
     return said
 
 

@@ -15,7 +15,12 @@ from typing import NamedTuple
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.feature_use import constraint_uses, property_uses, schema_uses
 from deltacli.delta.protocol.features import FEATURES, FeatureKind, stable_name
-from deltacli.delta.protocol.protocol_action import READER_FEATURES_VERSION, WRITER_FEATURES_VERSION
+from deltacli.delta.protocol.protocol_action import (
+    NEWEST_READER_VERSION,
+    READER_FEATURES_VERSION,
+    WRITER_FEATURES_VERSION,
+    Protocol,
+)
 from deltacli.delta.schema.type_changes import TYPE_CHANGES_KEY
 from deltacli.delta.schema.types import (
     ArrayType,
@@ -269,6 +274,14 @@ OTHERS: Mapping[str, str] = {
 }
 """Traits that are not features of a protocol, in words."""
 
+READER_VERSION = "protocol.reader-version"
+WRITER_VERSION = "protocol.writer-version"
+VERSIONS: Mapping[str, str] = {
+    READER_VERSION: "reader version",
+    WRITER_VERSION: "writer version",
+}
+"""Traits of protocols with versions that no specification has, in words; what clients do with them is unknown."""
+
 _DIGITS_OF_LONG = 18
 
 
@@ -286,7 +299,9 @@ def feature_of(trait: str) -> str:
 def needs_readers(trait: str) -> bool:
     """Return False for a trait that readers may ignore: a writer feature, or its use."""
     feature = FEATURES.get(feature_of(trait))
-    return trait != "features.writer" and (feature is None or feature.kind is FeatureKind.READER_WRITER)
+    return trait not in ("features.writer", WRITER_VERSION) and (
+        feature is None or feature.kind is FeatureKind.READER_WRITER
+    )
 
 
 def traits_without(traits: Collection[str], before: TableConfiguration, after: TableConfiguration) -> frozenset[str]:
@@ -300,10 +315,8 @@ def traits_without(traits: Collection[str], before: TableConfiguration, after: T
 def _traits(config: TableConfiguration, domains: Collection[str]) -> Iterator[str]:
     yield from config.features
     protocol = config.protocol
-    if protocol is not None and protocol.min_reader_version >= READER_FEATURES_VERSION:
-        yield "features.reader"
-    if protocol is not None and protocol.min_writer_version >= WRITER_FEATURES_VERSION:
-        yield "features.writer"
+    if protocol is not None:
+        yield from _of_versions(protocol)
     uses = {use.feature for use in (*property_uses(config.properties), *constraint_uses(config.properties))}
     if config.schema is not None:
         uses |= {use.feature for use in schema_uses(config.schema)}
@@ -316,6 +329,24 @@ def _traits(config: TableConfiguration, domains: Collection[str]) -> Iterator[st
             yield feature + USED
     if config.schema is not None:
         yield from _of_schema(config, config.schema)
+
+
+def _of_versions(protocol: Protocol) -> Iterator[str]:
+    if protocol.min_reader_version >= READER_FEATURES_VERSION:
+        yield "features.reader"
+    if protocol.min_writer_version >= WRITER_FEATURES_VERSION:
+        yield "features.writer"
+    yield from invalid_versions(protocol)
+
+
+def invalid_versions(protocol: Protocol) -> dict[str, str]:
+    """Return the versions of a protocol that no specification has, in words, by their traits."""
+    found: dict[str, str] = {}
+    if not 1 <= protocol.min_reader_version <= NEWEST_READER_VERSION:
+        found[READER_VERSION] = f"{VERSIONS[READER_VERSION]} {protocol.min_reader_version}"
+    if not 1 <= protocol.min_writer_version <= WRITER_FEATURES_VERSION:
+        found[WRITER_VERSION] = f"{VERSIONS[WRITER_VERSION]} {protocol.min_writer_version}"
+    return found
 
 
 def _of_schema(config: TableConfiguration, schema: StructType) -> Iterator[str]:

@@ -63,9 +63,9 @@ class Protocol(NamedTuple):
 def require_readable(protocol: Protocol, version: int) -> None:
     """Raise ProtocolUnsupported, naming every unsupported feature, unless deltacli can rebuild this version."""
     if not 1 <= protocol.min_reader_version <= NEWEST_READER_VERSION:
-        raise ProtocolUnsupported(
-            f"version {version} needs reader version {protocol.min_reader_version}; "
-            f"deltacli reads 1 to {NEWEST_READER_VERSION}",
+        raise _unsupported(
+            version,
+            f"needs reader version {protocol.min_reader_version}; deltacli reads 1 to {NEWEST_READER_VERSION}",
             code="protocol.version-out-of-range",
             facts={"protocol": f"reader {protocol.min_reader_version}, writer {protocol.min_writer_version}"},
             hint=command("history"),
@@ -73,12 +73,19 @@ def require_readable(protocol: Protocol, version: int) -> None:
     unknown = [name for name in protocol.reader_features or () if not (name in FEATURES and FEATURES[name].is_readable)]
     if unknown:
         listed = f"{'features' if len(unknown) > 1 else 'feature'} {', '.join(unknown)}"
-        raise ProtocolUnsupported(
-            f"version {version} needs the reader {listed}, which deltacli cannot read",
+        raise _unsupported(
+            version,
+            f"needs the reader {listed}, which deltacli cannot read",
             code="protocol.unknown-feature",
             facts={"readerFeatures": ", ".join(protocol.reader_features or ())},
             hint=command("explain"),
         )
+
+
+def _unsupported(version: int, needs: str, *, code: str, facts: Mapping[str, str], hint: str) -> ProtocolUnsupported:
+    fault = ProtocolUnsupported(f"version {version} {needs}", code=code, facts=facts, hint=hint)
+    fault.version, fault.needs = version, needs
+    return fault
 
 
 def require_writable(protocol: Protocol, version: int) -> None:

@@ -28,6 +28,7 @@ from deltacli.fleet.reporting.html import (
     text,
     words,
 )
+from deltacli.hints import command
 from deltacli.operations.doctor.table.advice import LOST_FILES, dollars, growth, numbers, saves
 from deltacli.release import VERSION
 from deltacli.storage.secrets import without_secrets
@@ -62,7 +63,7 @@ def table_page(report: TableReport, name: str, index: str | None = None) -> str:
 <main>
 <div class="cards">{"".join(_cards(found))}</div>
 <h2>Advice</h2>
-{_advice(found["advice"], is_complete=not found["notes"])}
+{_advice(found["advice"], is_complete=not found["notes"])}{_way_back(report, where)}
 {_notes(found["notes"])}<h2>Commits</h2>
 {_commits(found["timeline"])}
 <h2>Sizes of files</h2>
@@ -114,16 +115,23 @@ def _advice(items: Sequence[JsonObject], *, is_complete: bool) -> str:
     return f'<ol class="advice">{"".join(map(_one_advice, items))}</ol>'
 
 
+def _way_back(report: TableReport, where: str) -> str:
+    """Return the command that reports how missing commits come back."""
+    if report.facts.gap is None:
+        return ""
+    return f"<pre>{command_line(command('repair', table=where, dry_run=True))}</pre>"
+
+
 def _one_advice(one: JsonObject) -> str:
     gain = saves(one["saves"])
-    command = one["command"]
+    advised = one["command"]
     severity = text(one["severity"])
     return (
         f'<li class="{severity}"><h3>{text(one["code"])} <span class="dim">{severity}</span></h3>'
         f"<p>{words(one['message'])}</p><dl><dt>now</dt><dd>{words(numbers(one['now']))}</dd>"
         f"<dt>afterwards</dt><dd>{words(numbers(one['after']))}</dd>"
         + (f"<dt>saves</dt><dd>{words(gain)}</dd>" if gain else "")
-        + f"</dl>{f'<pre>{command_line(command)}</pre>' if command else ''}</li>"
+        + f"</dl>{f'<pre>{command_line(advised)}</pre>' if advised else ''}</li>"
     )
 
 
@@ -277,7 +285,7 @@ def _partitions(found: JsonObject) -> str:
         ("rows", "number"),
     ]
     left = found["count"] - found["shown"]
-    skew = "" if found["skew"] is None else f" The largest has {found['skew']:,g} times the bytes of the median."
+    skew = "" if (found["skew"] or 0) < 2 else f" The largest has {found['skew']:,g} times the bytes of the median."
     more = f" {left:,} smaller ones are not shown." if left else ""
     said = f'<p class="dim name">{found["count"]:,} by {text(", ".join(found["columns"]))}.{skew}{more}</p>'
     return said + _table(headings, rows)

@@ -166,7 +166,7 @@ def explain(table: TableHandle, request: ExplainRequest) -> Explanation:
         log = list(states(table))
         if not log:
             raise
-        version, config, domains, _ = log[-1]
+        version, (_, config, domains, _) = fault.version, log[-1]
     now = _Ground(config, plain_action(config.raw_protocol or {}), traits_of(config, domains))
     after = now
     for change in request.supposed:
@@ -376,7 +376,9 @@ def _way_out(snapshot: Snapshot, feature: str, traits: list[str], counts: FileCo
     except DeltacliError as fault:
         if fault.code == "features.required":  # it can be dropped after the other one
             return WayOut(feature, None, (), 0, 0, f"{fault.message}, which has to be dropped first")
-        return WayOut(feature, None, anew, counts.count, counts.size_bytes, fault.message)
+        return WayOut(
+            feature, None, anew, counts.count, counts.size_bytes, fault.message.removeprefix("nothing was changed: ")
+        )
     files, size = _rewritten(snapshot, feature, counts)
     return WayOut(feature, _named(snapshot, command("features drop", feature)), tuple(plan.steps), files, size)
 

@@ -92,7 +92,7 @@ def replayed(table: TableHandle, listing: LogListing) -> Iterator[Step]:
                 narrow = snapshot.file_actions.narrow()
                 base = tuple(one.adds for one in narrow if one.adds is not None and one.adds.num_rows)
             except ProtocolUnsupported as error:
-                yield Step(version, fault=error.message, is_unsupported=True, commit=commit)
+                yield Step(version, fault=error.needs, is_unsupported=True, commit=commit)
                 continue
             except (Unreadable, CommitCorrupt, FileMissing) as error:
                 fault = fault or error.message
@@ -112,7 +112,7 @@ def _judged(step: Step, protocol: Protocol | None) -> Step:
     """Return the version with what prevents it from being read although its commits are sound."""
     for found, name in ((protocol, "protocol"), (step.metadata, "metaData")):
         if found is None:
-            return step._replace(fault=f"version {step.version} has no {name} action")
+            return step._replace(fault=f"no {name} action")
     assert protocol is not None
     assert step.metadata is not None
     if step.commit is not None and has_in_commit_timestamps(protocol, step.metadata):
@@ -120,7 +120,7 @@ def _judged(step: Step, protocol: Protocol | None) -> Step:
     try:
         require_readable(protocol, step.version)
     except ProtocolUnsupported as error:
-        return step._replace(fault=error.message, is_unsupported=True)
+        return step._replace(fault=error.needs, is_unsupported=True)
     return step
 
 

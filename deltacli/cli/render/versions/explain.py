@@ -13,7 +13,7 @@ from deltacli.cli.render.text_form import write_sections
 from deltacli.cli.results import Emit, Listing, line_of
 from deltacli.cli.terminal.shell import as_typed
 from deltacli.cli.terminal.term import Style
-from deltacli.delta.protocol.clients import OTHERS
+from deltacli.delta.protocol.clients import OTHERS, VERSIONS, invalid_versions
 from deltacli.documents import envelope
 from deltacli.units import format_size, plural
 
@@ -114,7 +114,7 @@ def _because(one: Explained) -> str | None:
 
 def _words(one: Explained) -> Mapping[str, str]:
     if one.counts == "version":
-        return OTHERS
+        return {**OTHERS, **VERSIONS}
     from deltacli.paimon.traits import WORDS
 
     return WORDS
@@ -144,8 +144,10 @@ def _before(found: Explanation) -> Iterator[Section]:
         yield Section("incomplete", [NOT_THE_NEWEST], Style.CHANGED)
     yield Section("suppose", [one.text for one in found.supposed])
     yield Section("traits" if is_paimon else "features", [", ".join(found.features) or "none"])
-    if found.unknown_features:
-        yield Section("unknown", [f"not a known feature: {', '.join(found.unknown_features)}"], Style.PROBLEM)
+    unknown = [f"not a known feature: {', '.join(found.unknown_features)}"] if found.unknown_features else []
+    if found.config.protocol is not None:
+        unknown += [f"no specification has {one}" for one in invalid_versions(found.config.protocol).values()]
+    yield Section("unknown", unknown, Style.PROBLEM)
 
 
 def _after(found: Explanation) -> Iterator[Section]:

@@ -58,7 +58,7 @@ def _sections(found: TableReach) -> Iterator[Section]:
         last = others[-1].last if others else first.last
         yield Section(f"version{'' if first.first == last else 's'} {format_spans([(first.first, last)])}", [said])
     if not found.is_complete:
-        yield Section("incomplete", ["the log has gaps or damage, or files could not be looked for"])
+        yield Section("incomplete", [_incomplete(found)])
     if found.next is not None:
         yield Section("next cleanup", list(_cleanup(found.next)))
     if found.retention is not None:
@@ -75,6 +75,13 @@ def _said(found: ReachRange, now_ms: int) -> str:
     if one.is_readable and one.spark_allows is False:
         more.append("too old for Spark")
     return "; ".join([said, *more])
+
+
+def _incomplete(found: TableReach) -> str:
+    logs = {one.reached.log for one in found.ranges}
+    if Part.UNKNOWN in logs and Part.MISSING not in logs:
+        return "the files of versions that need another reader were not looked for"
+    return "the log has gaps or damage, or files could not be looked for"
 
 
 def _readable(one: Reached, now_ms: int) -> str:

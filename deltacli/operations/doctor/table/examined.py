@@ -251,7 +251,7 @@ class TableReport:
             "filesToOpen": facts.opened_files,
             "expirableFiles": None if expiry is None else len(expiry.files),
             "expirableBytes": None if expiry is None else expiry.size_bytes,
-            "problems": list(facts.snapshot.problems),
+            "problems": [*([] if facts.gap is None else [facts.gap.code]), *facts.snapshot.problems],
         }
 
     def cost(self) -> dict[str, Json]:
