@@ -176,7 +176,18 @@ class StepStatus:
     """The newest outcome of a step of a table. `KEPT` are the fields that a summary keeps, in their order."""
 
     KEPT: ClassVar[tuple[str, ...]] = (
-        *("kind", "state", "exit_code", "timestamp_ms", "run", "message", "succeeded_ms", "code", "findings"),
+        *(
+            "kind",
+            "state",
+            "exit_code",
+            "timestamp_ms",
+            "run",
+            "message",
+            "succeeded_ms",
+            "code",
+            "findings",
+            "is_read",
+        ),
     )
 
     kind: str
@@ -189,6 +200,8 @@ class StepStatus:
     code: str | None = None
     findings: Sequence[JsonObject] = ()
     """The first findings of a validation that reach `fail-on`."""
+    is_read: bool = False
+    """Whether a validation read the newest version, whatever it found in older ones and in other files."""
 
     @property
     def is_alert(self) -> bool:
@@ -289,7 +302,7 @@ def _weight_of(step: StepStatus) -> Weight:
         return Weight.UNREADABLE
     if step.state != "findings":
         return Weight.REFUSED if step.state == "refused" else Weight.FAILED
-    return Weight.FINDINGS if UNREADABLE.isdisjoint(rules) else Weight.UNREADABLE
+    return Weight.FINDINGS if step.is_read or UNREADABLE.isdisjoint(rules) else Weight.UNREADABLE
 
 
 def advice_for(step: StepStatus, table: str, run_command: str, policy: StepPolicy | None = None) -> str:
@@ -304,6 +317,8 @@ def advice_for(step: StepStatus, table: str, run_command: str, policy: StepPolic
             return recover_command(table)
         case "fleet.findings", _:
             return command("validate", table=table)
+        case _, "validate" if step.state == "findings" and _weight_of(step) is Weight.UNREADABLE:
+            return command("repair", table=table, dry_run=True)
         case _, "validate":
             return command("validate", table=table, **options)
         case _, "log-expire":

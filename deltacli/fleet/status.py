@@ -350,7 +350,7 @@ class StatusReader:
             found.succeeded_ms = now_ms
         table.steps[kind] = found
         found.code, details = record.get("code"), record.get("details", {})
-        found.findings = details.get("findings", ())
+        found.findings, found.is_read = details.get("findings", ()), "liveFiles" in details
         self._note(table, now_ms, details, OF_STEPS if kind != "vacuum" else ())
         if kind == "vacuum" and "liveBytes" not in table.numbers:  # its number includes files of deletion vectors
             table.note("liveFiles", now_ms, details.get("liveFiles"))
@@ -416,7 +416,7 @@ def _totals_of(table: TableStatus) -> Totals:
 
 
 def _table_of(state: Record, trends: bytes) -> TableStatus:
-    steps = {step[0]: StepStatus(**dict(zip(StepStatus.KEPT, step, strict=True))) for step in state["steps"]}
+    steps = {step[0]: StepStatus(**dict(zip(StepStatus.KEPT, step, strict=False))) for step in state["steps"]}
     problem = None if state["problem"] is None else Unread(*state["problem"])
     return TableStatus(state["table"], state["group"], state["seen"], steps, problem, Trends(trends), state["numbers"])
 

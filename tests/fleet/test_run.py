@@ -73,6 +73,16 @@ def test_a_run_does_what_the_plan_names_and_a_second_one_nothing(fleet: Command,
     validate(first, "deltacli.fleet-run")
 
 
+def test_a_limit_in_a_pipe_keeps_the_worst(fleet: Command, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    document = fleet("run", "--limit", "2")[1]
+    (again := Path("again.toml")).write_text(Path("fleet.toml").read_text())
+    run(["fleet", "run", str(again), "--state", "again", "--format", "csv", "--limit", "2"])
+    rows = capfdbinary.readouterr().out.decode().splitlines()[1:]
+
+    assert {"gap", "torn"} == states(document).keys()
+    assert {"gap", "torn"} == {Path(row.split(",")[0]).name for row in rows}
+
+
 def test_destructive_steps_need_consent_twice(fleet: Command, tmp_path: Path) -> None:
     policy = tmp_path / "fleet.toml"
     kept = data_files(tmp_path / "lake" / "garbage")

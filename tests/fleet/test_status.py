@@ -294,6 +294,25 @@ def test_headline_document_and_page_count_the_same_tables(status: Status) -> Non
     assert "validate failed: version 0 needs reader version 99, data.file-missing" in page
 
 
+def test_a_table_whose_newest_version_was_read_is_not_one_that_cannot_be_read(status: Status) -> None:
+    """An older version may have a finding for which it cannot be read. The summary of the journal keeps the fact."""
+    old = {"findings": [{"rule": "sidecar.missing", "severity": "error", "message": "x"}]}
+    write_run(
+        1,
+        step("/read", "validate", "findings", message="1 finding: sidecar.missing", details=old | {"liveFiles": 3}),
+        step("/unread", "validate", "findings", message="1 finding: sidecar.missing", details=old),
+    )
+
+    documents = [status()[1] for _ in range(2)]
+
+    for document in documents:
+        tables = {one["table"]: (one["unreadable"], one["next"]) for one in document["tables"]}
+        assert {
+            "/read": (False, ["deltacli validate /read"]),
+            "/unread": (True, ["deltacli repair /unread --dry-run"]),
+        } == tables
+
+
 def test_a_table_that_is_gone_has_no_alerts(status: Status) -> None:
     write_run(1, step(TABLE, "vacuum", "failed", message="x"))
     write_run(2, ("table-gone", {"table": TABLE}))

@@ -141,16 +141,16 @@ def _first_run(status: FleetStatus) -> str:
 
 def _cards(status: FleetStatus) -> Iterable[str]:
     summary = status.summary()
-    for name, title in (
-        ("tables", "tables"),
-        ("alerts", "tables with alerts"),
-        ("unreadable", "tables that cannot be read"),
-        ("losingRows", "tables that lose rows"),
-        ("unknown", "thresholds without data"),
-        ("runs", "runs so far"),
+    for name, title, below in (
+        ("tables", "tables", ""),
+        ("alerts", "tables with alerts", ""),
+        ("unreadable", "tables that cannot be read", "in their newest version"),
+        ("losingRows", "tables that lose rows", "by missing or damaged files"),
+        ("unknown", "thresholds without data", "until a run reads the numbers"),
+        ("runs", "runs so far", ""),
     ):
         kind = "bad" if name in ("alerts", "unreadable", "losingRows") and summary[name] else ""
-        yield card(title, f"{summary[name]:,}", kind=kind)
+        yield card(title, f"{summary[name]:,}", kind=kind, below=below)
 
 
 def _alerts(causes: Sequence[Cause], file: str) -> str:

@@ -1,4 +1,4 @@
-"""What a run of a fleet did: a line per step and per problem, then the counts."""
+"""What a run of a fleet did: a line per step and per problem, the worst first, then the counts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from deltacli.cli.render.fleet.check import FleetListing, Named, fleet_fields, n
 from deltacli.cli.render.sections import Section
 from deltacli.cli.terminal.term import Style
 from deltacli.fleet.alerts import LOSING
-from deltacli.fleet.running.runner import FleetReport, StepReport
+from deltacli.fleet.running.runner import FleetReport, StepReport, TableReport
 from deltacli.storage.secrets import without_secrets
 from deltacli.typing import Json
 from deltacli.units import plural
@@ -47,11 +47,12 @@ def run_result(report: FleetReport, look: str = "deltacli fleet status") -> Flee
         ],
         "summary": report.summary(),
     }
-    said, rows = _sections(report, look), list(_rows(report))
+    said, rows = _sections(report, look), sorted(_rows(report), key=_weight)
+    tables = sorted(report.tables, key=lambda table: min(map(_weight, _rows_of(table)), default=len(_WORST_FIRST)))
     return FleetListing(
         fleet_fields("fleet-run", file) | content,
         "fleet-run-table",
-        [table.as_json() for table in report.tables],
+        [table.as_json() for table in tables],
         _columns(),
         rows,
         items_name="tables",
@@ -65,12 +66,16 @@ def _rows(report: FleetReport) -> Iterator[RunRow]:
     for name, group, _, problem in report.plan.problems:
         yield RunRow(without_secrets(name), group, None, _UNREADABLE, problem.exit_code, problem.sentence)
     for table in report.tables:
-        name = without_secrets(table.name)
-        if table.problem is not None:
-            problem = table.problem
-            yield RunRow(name, table.group, None, _UNREADABLE, problem.exit_code, problem.sentence)
-        for step in {step.step.kind: step for step in table.steps}.values():  # of one that was done again, the last
-            yield RunRow(name, table.group, step, step.outcome.state, step.outcome.exit_code, step.outcome.message)
+        yield from _rows_of(table)
+
+
+def _rows_of(table: TableReport) -> Iterator[RunRow]:
+    name = without_secrets(table.name)
+    if table.problem is not None:
+        problem = table.problem
+        yield RunRow(name, table.group, None, _UNREADABLE, problem.exit_code, problem.sentence)
+    for step in {step.step.kind: step for step in table.steps}.values():  # of one that was done again, the last
+        yield RunRow(name, table.group, step, step.outcome.state, step.outcome.exit_code, step.outcome.message)
 
 
 def _columns() -> list[Column[RunRow]]:
@@ -86,8 +91,8 @@ def _columns() -> list[Column[RunRow]]:
 
 
 def _on_screen(rows: Sequence[RunRow], file: str) -> tuple[Sequence[Column[Named]], Sequence[Named]]:
-    """Return the rows for a screen, the worst first."""
-    named = under_names(((row.name, row) for row in sorted(rows, key=_weight)), file)
+    """Return the rows for a screen."""
+    named = under_names(((row.name, row) for row in rows), file)
     return [name_column(), *map(of_row, _columns()[1:])], named
 
 
