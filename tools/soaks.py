@@ -34,6 +34,7 @@ SOAKS = {
     "repair": Soak(("tests/operations/repair",), "soak or not soak"),
     "matrix": Soak(("tests/corpus", "tests/differential", "tests/operations/test_log_*.py"), "soak or matrix"),
     "quartered": Soak(("tests",), "quartered"),
+    "sampled": Soak(("tests",), "sampled"),
     "property": Soak(
         (
             *("tests/property", "tests/spark", "tests/operations/test_operations_together.py"),

@@ -55,7 +55,7 @@ SAMPLE = (
 EVERY = 3
 """In the gate, an operation is tried on every third table of the sample, and a table by every third operation.
 
-`tests/engine` sends all tasks of all tables through other processes, without Spark.
+`tests/engine` sends tasks of all tables through other processes, without Spark.
 """
 
 needs_corpus = pytest.mark.skipif(not corpus.tables(), reason=corpus.absence())

@@ -1,7 +1,7 @@
 """Each change of `alter` and each drop of a feature on each real table: rows stay, under the new names, and `validate`
 finds nothing new. What can be read is changed or refused for a reason, what cannot be read is refused.
 
-Four of the tables are in the suite, a quarter of the others in the long one, and all in `dev.py soak`.
+Four of the tables are in the suite, one in twenty of the others in the long one, and all in `dev.py soak matrix`.
 """
 
 from __future__ import annotations
@@ -34,10 +34,9 @@ Json = Any  # Any: JSON values
 
 CHOSEN = [table for table in TABLES if table.id not in HUGE | NO_LOG]
 SAMPLE = {table.id for table in random.Random(7).sample(CHOSEN, min(4, len(CHOSEN)))}
-LATER = (pytest.mark.long, pytest.mark.quartered)
 each = pytest.mark.parametrize(
     "table",
-    [pytest.param(table, id=table.id, marks=[] if table.id in SAMPLE else LATER) for table in CHOSEN]
+    [pytest.param(table, id=table.id, marks=[] if table.id in SAMPLE else [pytest.mark.matrix]) for table in CHOSEN]
     or [pytest.param(None, id="no-corpus")],
 )
 

@@ -23,6 +23,7 @@ from tests.corpus.test_checkpoints import TABLES, UNWRITABLE
 from tests.corpus.test_widen_corpus import HUGE
 from tests.differential.test_rows import LARGE, PEERS
 from tests.support.corpus_checkpoints import copy_log, open_copy
+from tests.support.effort import is_soaking, sampled
 from tests.support.peers import Task, ask_for_rows, peer_python
 from tests.support.row_counts import Rows, count_rows
 
@@ -112,13 +113,14 @@ def test_the_rows_stay_when_they_are_sorted(name: str, root: Path, tmp_path: Pat
     assert why is None or why == NOTHING or why.startswith(("unreadable", "refused: optimize.not-clustered")), why
 
 
+@pytest.mark.sampled
 @pytest.mark.long
 def test_the_rows_of_every_table_stay_when_they_are_sorted(root: Path, tmp_path: Path) -> None:
-    outcomes = {name: optimized(name, root, tmp_path / "t", is_sorted=True) for name in NAMES}
+    outcomes = {name: optimized(name, root, tmp_path / "t", is_sorted=True) for name in sampled(NAMES, 60)}
 
     refused = {name: why for name, why in outcomes.items() if why is not None and why.startswith("refused")}
     assert {"refused: catalog.managed", "refused: optimize.not-clustered"} >= set(refused.values())
-    assert sum(why is None for why in outcomes.values()) >= 80
+    assert sum(why is None for why in outcomes.values()) >= (80 if is_soaking() else 25)
 
 
 @pytest.mark.long

@@ -19,6 +19,7 @@ from deltacli.operations.read.scan import Selection, data_files, stream_files
 from deltacli.operations.table.version import Snapshot
 from deltacli.sharing.hints.file_selection import Hints, select_files
 from tests.support import corpus
+from tests.support.effort import is_soaking, sampled
 
 FIELDS = ("path", "size", "partitionValues", "stats", "deletionVector")
 LARGE = 100_000
@@ -27,10 +28,11 @@ VALUE_TYPES = {"integer": "int", "short": "int", "byte": "int", "long": "long", 
 ORDERS = {"=": "equal", "<": "lessThan", ">": "greaterThan"}
 
 
+@pytest.mark.sampled
 @pytest.mark.long
 def test_files_left_out_have_no_row_of_the_scan(root: Path) -> None:
     tables, hints, left_out, files = 0, 0, 0, 0
-    for table in corpus.tables():
+    for table in sampled(corpus.tables(), 70):
         try:
             snapshot = open_table(str(table.path(root))).snapshot()
             if snapshot.counts()[0].records not in range(1, LARGE):
@@ -49,8 +51,8 @@ def test_files_left_out_have_no_row_of_the_scan(root: Path) -> None:
                 left_out += sum(batch.num_rows for batch in rest)
                 assert 0 == count_rows(snapshot, rest, where), (table.id, hint)
 
-    assert tables >= 100
-    assert hints > 1_000
+    assert tables >= (100 if is_soaking() else 35)
+    assert hints > (1_000 if is_soaking() else 350)
     assert left_out > 0.2 * files
 
 

@@ -16,6 +16,7 @@ from deltacli import open_table
 from deltacli.delta.protocol.clients import ClientAccess, access, traits_of
 from deltacli.operations.explain.known_clients import known_clients
 from tests.support import corpus
+from tests.support.effort import is_soaking, sampled
 from tools.clients.facts import ENVIRONMENTS, measure_client
 from tools.clients.measure import OF_SHARES, measure
 from tools.clients.tables import CHECKS, Case, cases
@@ -33,6 +34,8 @@ recognize.
 """
 OF_TODAY = {"dat/generated_columns"}
 """Tables with a generated column of the current date, so that no row of them can be appended again."""
+IN_THE_GATE = 70
+"""Of these tables, so many."""
 CLIENTS = {client.name: client for client in known_clients()}
 FEW = (
     "columnMapping.used",
@@ -108,6 +111,7 @@ def test_what_pandas_cannot_express_is_no_other_value(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.sampled
 @pytest.mark.long
 @pytest.mark.skipif(not corpus.tables(), reason=corpus.absence())
 @pytest.mark.parametrize("client", ENVIRONMENTS)
@@ -116,9 +120,8 @@ def test_what_is_predicted_of_real_tables_is_what_a_client_does(client: str, tmp
     (tmp_path / "work").mkdir()
     names, paths = [], []
     left_out = TOO_LARGE if client == OF_SHARES else TOO_LARGE | TWO_SPELLINGS
-    for number, table in enumerate(corpus.tables()):
-        if table.id in left_out or not is_sound(table):
-            continue
+    sound = [table for table in corpus.tables() if table.id not in left_out and is_sound(table)]
+    for number, table in enumerate(sampled(sound, IN_THE_GATE)):
         place = table.path(corpus.unpacked())
         if CLIENTS[client].writes:
             place = shutil.copytree(place, tmp_path / str(number))
@@ -141,8 +144,8 @@ def test_what_is_predicted_of_real_tables_is_what_a_client_does(client: str, tmp
             if said is not None and said is not does:
                 wrong.append((name, what, said, why, one.blockers))
     assert [] == wrong, "\n".join(map(str, wrong))
-    assert counts["reads known"] > 115, counts
-    assert counts["writes known"] > 105 or not CLIENTS[client].writes, counts
+    assert counts["reads known"] > (115 if is_soaking() else 55), counts
+    assert counts["writes known"] > (105 if is_soaking() else 50) or not CLIENTS[client].writes, counts
 
 
 def is_sound(table: corpus.CorpusTable) -> bool:

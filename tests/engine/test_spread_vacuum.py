@@ -34,6 +34,7 @@ from deltacli.work.files.classifying import KnownFiles
 from deltacli.work.files.deleting import DeleteBatch
 from tests.support import corpus
 from tests.support.builder import EPOCH_MS, LOG, TableBuilder
+from tests.support.effort import sampled
 from tests.support.s3 import S3Server
 from tests.support.shipping import ShippingEngine
 
@@ -152,9 +153,10 @@ def test_plans_and_deletions_are_those_of_the_embedded_engine(tmp_path: Path) ->
 
 
 @needs_corpus
+@pytest.mark.sampled
 @pytest.mark.long
 def test_every_plan_is_that_of_the_embedded_engine() -> None:
-    for one in corpus.tables():
+    for one in sampled(corpus.tables(), 60):
         storage = open_storage(str(one.path(corpus.unpacked())))
 
         plans = [plan_of(table_at(storage, engine)) for engine in (EmbeddedEngine(), ShippingEngine())]

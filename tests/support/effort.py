@@ -55,6 +55,11 @@ def sampled(cases: Sequence[_Case], count: int) -> list[_Case]:
     return chosen
 
 
+def shared_out(cases: Sequence[_Case], number: int, tests: int = 3) -> list[_Case]:
+    """Return all cases in `dev.py soak`; in the gate those of one of so many tests that share them out."""
+    return list(cases) if is_soaking() else list(cases[number % tests :: tests])
+
+
 def forgive_slowness() -> None:
     """Make it the default of every property test that what is slow on a loaded machine is no failure."""
     settings.register_profile("slow machines", deadline=None, suppress_health_check=[HealthCheck.too_slow])
