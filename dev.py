@@ -37,6 +37,7 @@ from pathlib import Path
 
 from tools.memory_disk import files_prefix, memory_disk
 from tools.soaks import SOAKS, Soak
+from tools.spark_java import java_options
 
 ROOT = Path(__file__).resolve().parent
 BIN = "Scripts" if os.name == "nt" else "bin"
@@ -45,10 +46,7 @@ DEV, DEMO, PEERS, CLIENTS, SHARING, PAIMON, FUZZ, SPARK, CLUSTER, DOCS = (
     for suffix in ("", "-demo", "-peers", "-clients", "-sharing", "-paimon", "-fuzz", "-spark", "-cluster", "-docs")
 )
 AZURITE, AZURITE_VERSION = ROOT / ".venv-azurite", "3.37.0"
-_OF_SHORT_RUNS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-JAVA = {"SPARK_SUBMIT_OPTS": _OF_SHORT_RUNS, "SPARK_LAUNCHER_OPTS": _OF_SHORT_RUNS}
-"""Options of Java for drivers that live for seconds: without its second compiler they take 40 % less processor time."""
-SPARK_READER = {"DELTACLI_SPARK_PYTHON": str(SPARK / BIN / "python"), **JAVA}
+SPARK_READER = {"DELTACLI_SPARK_PYTHON": str(SPARK / BIN / "python")}
 SHARING_CLIENT = {"DELTACLI_SHARING_PYTHON": str(SHARING / BIN / "python")}
 PAIMON_CLIENT = {"DELTACLI_PAIMON_PYTHON": str(PAIMON / BIN / "python")}
 
@@ -106,6 +104,8 @@ def test(arguments: list[str]) -> int:
     return run_pytest([], arguments, place=memory_disk())
 
 
+MORE = str(max(2, (os.cpu_count() or 1) * 3 // 2))
+"""Workers of the long suite, a fifth of whose time is spent waiting for other processes and the disk."""
 NOTHING_CHOSEN = 5
 """The exit code of pytest where no test is run."""
 
@@ -122,10 +122,10 @@ def run_long(arguments: list[str]) -> int:
     set_up(SPARK, "spark")
     set_up(SHARING, "sharing")
     set_up(PAIMON, "paimon")
-    others = {**SPARK_READER, **SHARING_CLIENT, **PAIMON_CLIENT, **set_up_azurite()}
+    others = {**SPARK_READER, **java_of(SPARK), **SHARING_CLIENT, **PAIMON_CLIENT, **set_up_azurite()}
     files = sorted((ROOT / "tests").rglob("test_*.py"))
     alone = [str(path) for path in files if "mark.alone" in path.read_text("utf-8")]
-    parts = (["-m", "(long or matrix) and not soak and not alone"], ["-m", "alone", "-n", "0", *alone])
+    parts = (["-m", "(long or matrix) and not soak and not alone", "-n", MORE], ["-m", "alone", "-n", "0", *alone])
     codes = [run_pytest(part, arguments, place=None, **others) for part in parts]
     return next((code for code in codes if code not in (0, NOTHING_CHOSEN)), min(codes))
 
@@ -177,7 +177,7 @@ def run_cluster_tests(
     options = ("-p", "no:cacheprovider", "-o", "filterwarnings=", "-o", "addopts=-q --strict-markers")
     others = {"PEER": PEERS, "SERVER": DEV}
     environment |= {f"DELTACLI_{name}_PYTHON": str(place / BIN / "python") for name, place in others.items()}
-    environment |= {"DELTACLI_CLUSTER": kind, **JAVA}
+    environment |= {"DELTACLI_CLUSTER": kind, **java_of(home)}
     limit = LONGEST_SUITE if title else None
     command = ("python", "-m", "pytest", *options, *([] if title else NO_LIMIT), *arguments, "tests/cluster")
     return run(home, *command, title=title, limit=limit, **environment)
@@ -225,6 +225,7 @@ def soak_tests(suite: Soak) -> list[int]:
             place=None,
             DELTACLI_EFFORT="soak",
             **SPARK_READER,
+            **java_of(SPARK),
             **SHARING_CLIENT,
             **PAIMON_CLIENT,
         )
@@ -356,6 +357,8 @@ def prepare(_: list[str]) -> int:
     set_up(DEV, "dev")
     for home in (DOCS, PEERS, CLIENTS, SPARK, SHARING, PAIMON, CLUSTER):
         set_up(home, home.name.removeprefix(".venv-"))
+        if home in (SPARK, CLUSTER):
+            java_of(home)
     set_up_azurite()
     return 0
 
@@ -392,6 +395,12 @@ def set_up(home: Path, name: str) -> None:
             print(f"{home.name} is set up: {time.monotonic() - began:.0f} s", flush=True)
         if has_project:
             must(home, "python", "-m", "compileall", "-q", "deltacli")
+
+
+def java_of(home: Path) -> dict[str, str]:
+    """Return the options of Java for an environment of Spark."""
+    with held(home):
+        return java_options(home, home / BIN / "python")
 
 
 def has_uv(home: Path) -> bool:
