@@ -124,7 +124,7 @@ def takes(
                 own = f"{request.__name__}.__init__"
                 if own not in str(fault):
                     raise
-                raise TypeError(str(fault).replace(own, method.__qualname__)) from None
+                raise TypeError(str(fault).replace(own, f"{type(self).__name__}.{method.__name__}")) from None
             return method(self, asked)
 
         vars(call)["__wrapped__"] = _Fields(request, method)

@@ -15,6 +15,7 @@ from deltacli.clock import Clock, system_clock
 from deltacli.delta.log.commit_metadata import NO_METADATA, require_free
 from deltacli.errors import UsageError
 from deltacli.operations.table.api_arguments import count_number, name_table, named
+from deltacli.operations.table.argument_kinds import wrong_kind
 from deltacli.operations.table.version import Snapshot
 from deltacli.progress import SILENT, Progress
 from deltacli.request_fields import Lazy, takes
@@ -127,7 +128,7 @@ def text_of(uri: str | os.PathLike[str]) -> str:
     """Return a path or URI as text. Raises UsageError for anything else."""
     name = os.fspath(uri) if isinstance(uri, os.PathLike) else uri
     if not isinstance(name, str):
-        raise UsageError(f"the table is {uri!r}", facts={"expected": "a path or a URI", "type": type(uri).__name__})
+        raise wrong_kind(uri, "the table", "a path or a URI")
     return name
 
 
@@ -236,20 +237,22 @@ class Table(BeforeChange, LogCare, Undo):
         upgrade_protocol: bool = False,
         check_files: bool = False,
         commit_metadata: Mapping[str, str] = NO_METADATA,
+        dry_run: bool = False,
     ) -> WideningOutcome:
         """Widen the types of columns in one commit, and return the outcome: pairs of a column path and a type.
 
         `enable` allows to set `delta.enableTypeWidening`, `upgrade_protocol` to add missing features, `check_files`
         checks every data file first. `commit_metadata` are keys for the commitInfo, where
-        `userMetadata` is that field. `committed_version` is None where every column has its type.
+        `userMetadata` is that field. `dry_run` only plans; refusals are then part of the result. `committed_version` is
+        None where nothing was committed.
 
         Raises UsageError for invalid columns and types; Refused, with nothing changed, where a guard objects
         (`widen.*`) or the protocol forbids writing; ConflictLost and OutcomeUnknown like every commit; and what
         `snapshot` raises. Spec: Type Widening.
         """
-        from deltacli.operations.change.widen_type import WidenRequest, execute_widen_type
+        from deltacli.operations.change.widen_type import WidenRequest, execute_widen_type, plan_widen_type
 
-        self.require_writable()
+        self.require_writable(dry_run=dry_run)
         request = WidenRequest(
             changes,
             enable=enable,
@@ -257,6 +260,8 @@ class Table(BeforeChange, LogCare, Undo):
             check_files=check_files,
             commit_metadata=commit_metadata,
         )
+        if dry_run:
+            return plan_widen_type(self, request, with_impact=False)
         return execute_widen_type(self, request)
 
     @named

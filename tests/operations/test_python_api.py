@@ -16,6 +16,7 @@ import pytest
 import deltacli
 from deltacli.api.table import Table
 from deltacli.errors import DataUnreadable, DeltacliError, UsageError
+from deltacli.hints import Spelling, spelled
 from tests.cli.support import make_sample
 
 
@@ -244,7 +245,7 @@ def test_a_method_that_takes_a_request_shows_its_fields_and_names_itself_in_erro
 
     assert {"self", "dry_run"} <= shown.keys()
     assert "request" not in shown
-    assert f"{method.__qualname__}() got an unexpected keyword argument 'unknown'" == str(wrong.value)
+    assert f"Table.{method.__name__}() got an unexpected keyword argument 'unknown'" == str(wrong.value)
 
 
 def test_methods_with_requests_can_be_inspected_and_refuse_none_for_a_word(sample: Path) -> None:
@@ -304,3 +305,50 @@ def test_the_line_of_an_optimization_has_its_files_and_version(table: Table) -> 
     outcome = table.optimize()
 
     assert f"removed={outcome.files_removed}, added={outcome.files_added}, committed_version=15" in repr(outcome)
+
+
+WRONG_KINDS: list[tuple[Callable[[Table], object], str]] = [
+    (lambda table: table.widen_type("trip", "long"), "changes is 'trip', expected a pair of strings"),  # type: ignore[arg-type]
+    (lambda table: table.set_properties({"a.b": True}), "values['a.b'] is True, expected a string"),  # type: ignore[dict-item]
+    (lambda table: table.set_properties([1]), "values is [1], expected a dictionary of strings"),  # type: ignore[arg-type]
+    (lambda table: table.snapshot().scan(columns="trip"), "columns is 'trip', expected a list of strings"),
+    (lambda table: table.changes(from_version=3, columns=["trip", 4]), "columns[1] is 4, expected a string"),  # type: ignore[list-item]
+    (lambda table: table.explain(clients="spark"), "clients is 'spark', expected a list of strings"),
+    (lambda table: table.alter({"change": "drop"}), "changes is {'change': 'drop'}, expected a list of changes"),  # type: ignore[dict-item]
+    (lambda table: table.vacuum(keep_versions="5", dry_run=True), "keep_versions is '5', expected a list of integers"),  # type: ignore[arg-type]
+    (lambda table: table.vacuum(dry_run="no"), "dry_run is 'no', expected True or False"),  # type: ignore[arg-type]
+    (lambda table: table.diff(from_version=3, other="./t"), "other is './t', expected a table of `open_table`"),  # type: ignore[arg-type]
+    (lambda table: table.validate(sample="10%"), "sample is '10%', expected a number"),  # type: ignore[arg-type]
+    (lambda table: table.snapshot(version="3"), "version is '3', expected an integer"),  # type: ignore[arg-type]
+    (lambda table: table.snapshot(timestamp="2026-01-01"), "timestamp is '2026-01-01', expected a datetime"),  # type: ignore[arg-type]
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "message"), WRONG_KINDS)
+def test_an_argument_of_a_wrong_kind_is_named_with_what_is_expected(
+    table: Table, call: Callable[[Table], object], message: str
+) -> None:
+    with pytest.raises(UsageError) as wrong:
+        call(table)
+
+    assert wrong.value.message.startswith(message)
+    assert wrong.value.facts["expected"]
+
+
+def test_wrong_calls_are_shown_as_calls_of_the_table(table: Table, path: Path) -> None:
+    """
+    The name of a method, not that of an inner class, and the call with the version that exists.
+    """
+    with pytest.raises(TypeError, match=r"^Table\.restore\(\) takes"):
+        table.restore(8)  # type: ignore[call-arg]
+    with spelled(Spelling()), pytest.raises(DeltacliError) as absent:
+        table.restore(version=99, dry_run=True)
+
+    assert f"open_table({str(path)!r}).restore(version=14, dry_run=True)" == absent.value.hint
+
+
+def test_widening_can_be_planned(table: Table) -> None:
+    outcome = table.widen_type(("trip", "decimal(20,0)"), dry_run=True)
+
+    assert outcome.refusals
+    assert 14 == table.snapshot().version

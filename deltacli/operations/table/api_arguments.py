@@ -5,14 +5,15 @@ the command line would insert it.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import wraps
 from typing import Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar
 
-from deltacli.errors import DeltacliError, UsageError
+from deltacli.errors import DeltacliError, UsageError, VersionAbsent
 from deltacli.hints import TABLE, spelling
+from deltacli.operations.table.argument_kinds import is_integer, require_kinds, wrong_kind
 from deltacli.units import EPOCH
 
 Arguments = ParamSpec("Arguments")
@@ -22,13 +23,9 @@ Result = TypeVar("Result")
 
 def version_number(value: object, name: str) -> int:
     """Return a version. Raises UsageError where the value is not an integer; whether it exists is not checked."""
-    try:
-        number = operator.index(value) if not isinstance(value, bool) else None  # type: ignore[arg-type]
-    except TypeError:
-        number = None
-    if number is None:
-        raise UsageError(f"{name} is {value!r}", facts={"expected": "an integer", "type": type(value).__name__})
-    return number
+    if not is_integer(value):
+        raise wrong_kind(value, name, "an integer")
+    return operator.index(value)  # type: ignore[arg-type]
 
 
 def optional_version(value: object, name: str) -> int | None:
@@ -98,11 +95,7 @@ def moment_ms(value: object, name: str) -> int:
         return (value - EPOCH) // timedelta(milliseconds=1)
     if isinstance(value, date):
         return moment_ms(datetime(value.year, value.month, value.day, tzinfo=UTC), name)
-    raise UsageError(
-        f"{name} is {value!r}",
-        code="usage.timestamp",
-        facts={"expected": "a datetime with a time zone, or a date", "type": type(value).__name__},
-    )
+    raise wrong_kind(value, name, "a datetime with a time zone, or a date", code="usage.timestamp")
 
 
 class Named(Protocol):
@@ -118,17 +111,28 @@ Self = TypeVar("Self", bound=Named)
 def named(
     method: Callable[Concatenate[Self, Arguments], Result],
 ) -> Callable[Concatenate[Self, Arguments], Result]:
-    """Return the method with errors whose hints name the table."""
+    """Return the method with errors whose hints name the table, also for arguments of a wrong kind."""
 
     @wraps(method)
     def call(self: Self, /, *arguments: Arguments.args, **options: Arguments.kwargs) -> Result:
         try:
+            require_kinds(method, arguments, options)
             return method(self, *arguments, **options)
         except DeltacliError as fault:
+            if isinstance(fault, VersionAbsent) and hasattr(type(self), method.__name__):
+                _name_nearest(fault, method.__name__, self.name, options)
             name_table(fault, self.name)
             raise
 
     return call
+
+
+def _name_nearest(fault: VersionAbsent, method: str, name: str | None, options: Mapping[str, object]) -> None:
+    """Make the hint of an absent version the call that was made, with the nearest version instead."""
+    wrong = [key for key, value in options.items() if is_integer(value) and value == fault.wanted]
+    if name is not None and fault.nearest is not None and len(wrong) == 1:
+        meant = {**options, wrong[0]: fault.nearest}
+        fault.hint = spelling().command(method, name, (), meant) or fault.hint
 
 
 def named_items(items: Iterator[Item], name: str | None) -> Iterator[Item]:
