@@ -10,8 +10,10 @@ Parameters have the names of the Python API, or those of the option where Python
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
@@ -308,6 +310,28 @@ def command(operation: str, *arguments: object, table: str | None = TABLE, **opt
     table out of a sentence.
     """
     return spelling().command(operation, table, arguments, options)
+
+
+def install_command(extra: str) -> str:
+    """Return the command that adds an extra to this installation: by uv or pipx for their tools, else by pip."""
+    by_tool = {"uv-receipt.toml": "uv tool install", "pipx_metadata.json": "pipx install --force"}
+    for receipt, install in by_tool.items():
+        if os.path.exists(os.path.join(sys.prefix, receipt)):
+            return f"{install} {shlex.quote(f'{_installed_from()}[{extra}]')}"
+    return f"pip install 'deltacli[{extra}]'"
+
+
+def _installed_from() -> str:
+    """Return the directory from which deltacli was installed, else its name on an index."""
+    import json
+    from importlib.metadata import PackageNotFoundError, distribution
+    from urllib.parse import unquote
+
+    try:
+        origin = json.loads(distribution("deltacli").read_text("direct_url.json") or "{}").get("url", "")
+    except PackageNotFoundError:
+        origin = ""
+    return unquote(origin.removeprefix("file://")) if origin.startswith("file:///") else "deltacli"
 
 
 def command_of_paimon(operation: str) -> str:

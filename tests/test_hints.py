@@ -28,6 +28,7 @@ from deltacli.hints import (
     Worded,
     command,
     in_backticks,
+    install_command,
     nearest_name,
     nearest_type,
     parameter,
@@ -215,3 +216,21 @@ def test_the_name_of_a_column_in_sql(name: str, literal: str, in_sql: str) -> No
 def test_letters_in_another_order_are_a_near_name() -> None:
     assert ("int", "decimal(5,2)") == (nearest_type("itn", ["int", "date"]), nearest_type("decimla(5,2)", ["decimal"]))
     assert (".csv", None) == (nearest_name(".cvs", [".csv"], alike=0.8), nearest_name("ba", ["ab"], alike=0.8))
+
+
+@pytest.mark.parametrize(
+    ("receipt", "command"),
+    [
+        ("uv-receipt.toml", "uv tool install '/src/deltacli[s3]'"),
+        ("pipx_metadata.json", "pipx install --force '/src/deltacli[s3]'"),
+        ("pyvenv.cfg", "pip install 'deltacli[s3]'"),
+    ],
+)
+def test_an_extra_is_installed_as_deltacli_was(
+    receipt: str, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / receipt).touch()
+    monkeypatch.setattr("sys.prefix", str(tmp_path))
+    monkeypatch.setattr("deltacli.hints._installed_from", lambda: "/src/deltacli")
+
+    assert command == install_command("s3")

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from deltacli.errors import Unreadable, UsageError
-from deltacli.hints import command
+from deltacli.hints import command, install_command
 from deltacli.paimon.json_text import BadJson, read_object
 from deltacli.typing import ArrowTable, JsonObject
 
@@ -153,7 +153,7 @@ def _avro_rows(data: bytes, columns: Sequence[str]) -> Iterator[Row]:
             "the manifests of this table are Avro files, which need the package fastavro",
             code="usage.missing-extra",
             facts={"works without it": shown} if (shown := command("snapshot")) else {},
-            hint="pip install 'deltacli[paimon]'",
+            hint=install_command("paimon"),
         ) from None
     from io import BytesIO
 

@@ -13,6 +13,7 @@ from threading import Lock
 from typing import Any
 
 from deltacli.errors import UsageError
+from deltacli.hints import install_command
 from deltacli.typing import SparkSession
 
 READ_OPTIONS: Mapping[str, str] = {
@@ -95,7 +96,7 @@ def require_session(session: Any) -> None:  # Any: as the caller gave it
             f"Spark {version} is too old" if version else f"{session!r} is not a Spark session",
             code="cluster.pyspark",
             facts={"supported": "4.0 to 4.3"},
-            hint="pip install 'deltacli[spark-local]'",
+            hint=install_command("spark-local"),
         )
 
 

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from deltacli.arrow.startup import allow_optional_packages
 from deltacli.errors import CredentialsMissing, FileMissing, PermissionRefused, StorageFailed, UsageError
+from deltacli.hints import install_command
 from deltacli.storage.base import CONNECT_SECONDS
 from deltacli.storage.retry import PASSING_STATUS, tried
 from deltacli.storage.secrets import StoreFault
@@ -174,7 +175,7 @@ def scheme_unavailable(scheme: str) -> UsageError:
         return UsageError(
             f"{scheme}:// needs the extra {extra!r}, which is not installed",
             code="usage.missing-extra",
-            hint=f"pip install 'deltacli[{extra}]'",
+            hint=install_command(extra),
         )
     return UsageError(
         f"the scheme {scheme}:// is not supported",

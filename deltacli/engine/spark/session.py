@@ -20,7 +20,7 @@ from typing import IO, TYPE_CHECKING, Any
 from deltacli.arrow.startup import allow_optional_packages
 from deltacli.engine.spark.cluster import explain, reason_of
 from deltacli.errors import ClusterFailed, UsageError
-from deltacli.hints import parameter
+from deltacli.hints import install_command, parameter
 from deltacli.progress import SILENT, Progress
 from deltacli.storage.secrets import holds_secret, is_secret_name, remember_secrets
 from deltacli.typing import SparkSession
@@ -42,7 +42,7 @@ def _require_pyspark(*, is_driver: bool) -> None:
         raise UsageError(
             f"{parameter('open_table.engine', 'spark')} needs PySpark, which is not installed",
             code="usage.missing-extra",
-            hint=f"pip install 'deltacli[{extra}]'",
+            hint=install_command(extra),
         ) from missing
     found = tuple(int(part) for part in re.findall(r"\d+", pyspark.__version__)[:2])
     oldest, newest = _VERSIONS
@@ -51,7 +51,7 @@ def _require_pyspark(*, is_driver: bool) -> None:
             f"PySpark {pyspark.__version__} is too old",
             code="cluster.pyspark",
             facts={"supported": f"{oldest[0]}.{oldest[1]} to {newest[0]}.{newest[1]}"},
-            hint=f"pip install 'deltacli[{extra}]'",
+            hint=install_command(extra),
         )
     home = Path(next(iter(pyspark.__path__)))
     if is_driver and not (home / "jars").is_dir() and not os.environ.get("SPARK_HOME"):
@@ -59,7 +59,7 @@ def _require_pyspark(*, is_driver: bool) -> None:
             "this PySpark is the client for Spark Connect, which cannot start a driver for "
             f"{parameter('open_table.master')}",
             code="usage.missing-extra",
-            hint=f"use {_remote()}, or pip install 'deltacli[spark-local]' in an environment of its own",
+            hint=f"use {_remote()}, or {install_command('spark-local')} in an environment of its own",
         )
 
 

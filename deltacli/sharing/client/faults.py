@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 
 from deltacli.errors import DataUnreadable, PermissionRefused, Refused, StorageFailed, Unreadable, UsageError
+from deltacli.hints import install_command
 
 DIFFERS = "share.file-differs"
 ASK_PROVIDER = "ask the provider of the share to validate the table at level storage"
@@ -114,7 +115,7 @@ def missing_extra() -> UsageError:
     return UsageError(
         "reading shares requires urllib3, which is not installed",
         code="usage.missing-extra",
-        hint="pip install 'deltacli[share-client]'",
+        hint=install_command("share-client"),
     )
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from deltacli.errors import UsageError
-from deltacli.hints import command, nearest_name, quoted
+from deltacli.hints import command, install_command, nearest_name, quoted
 
 MOST_BYTES = 16 * 1024 * 1024
 _DEEPEST = 32
@@ -71,7 +71,7 @@ def read_yaml(data: bytes) -> Node:
         raise UsageError(
             "the configuration needs the package PyYAML, which is not installed",
             code="usage.missing-extra",
-            hint="pip install 'deltacli[share]'",
+            hint=install_command("share"),
         ) from fault
     if len(data) > MOST_BYTES:
         raise YamlFault(f"the file is larger than {MOST_BYTES >> 20} MiB", 1)

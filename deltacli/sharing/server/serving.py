@@ -28,7 +28,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from deltacli.delta.log.file_actions import action_schemas
 from deltacli.errors import DeltacliError, StorageFailed, UsageError
-from deltacli.hints import Spelling, parameter, quoted, spelled, spelling
+from deltacli.hints import Spelling, install_command, parameter, quoted, spelled, spelling
 from deltacli.sharing.configuration.settings import Limits, Settings
 from deltacli.sharing.server.stderr_log import NAME, log_to_stderr
 
@@ -54,7 +54,7 @@ def require_server() -> None:
             raise UsageError(
                 f"the server needs the package {name}, which is not installed",
                 code="usage.missing-extra",
-                hint="pip install 'deltacli[share]'",
+                hint=install_command("share"),
             )
 
 

@@ -31,6 +31,7 @@ from deltacli.delta.sql.translation.translate import (
 )
 from deltacli.delta.sql.translation.values import NotTranslated
 from deltacli.errors import Unreadable, UsageError
+from deltacli.hints import install_command
 from deltacli.typing import ArrowArray, ArrowScalar, ArrowTable
 from deltacli.work.file_facts import OpenFileContext
 from deltacli.work.rows import duckdb_session
@@ -184,8 +185,6 @@ def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
-INSTALL = "pip install 'deltacli[constraints]'"
-
 __all__ = ["Condition", "Expression", "NotEvaluated", "Unchecked", "compile_condition", "compile_expression"]
 
 
@@ -276,7 +275,7 @@ def _predicate(text: str, schema: StructType) -> Predicate | None:
 def _refusal(translation: Translation, schema: StructType, others: dict[str, DataType]) -> str | None:
     """Return why DuckDB rejects a query on an empty batch; None if DuckDB accepts it."""
     if not duckdb_session.is_installed():
-        return f"DuckDB, which evaluates it, is not installed: {INSTALL}"
+        return f"DuckDB, which evaluates it, is not installed: {install_command('constraints')}"
     try:
         empty = _empty_batch(schema, translation)
         given = {name: _empty_column(name, data_type) for name, data_type in others.items()}
