@@ -114,7 +114,7 @@ _WHOLE = (
     ("paimon-state", "snapshot.paimon", "a Paimon table at a point"),
     ("schema-conversion", "schema-convert", "a schema in another form, and what is lost"),
     ("schema-vacuum", "vacuum.paimon", "which schemas of a Paimon table were deleted, or would be"),
-    ("alter", "alter", "a new version of the schema of a Paimon table"),
+    ("alter", "alter.paimon", "a new version of the schema of a Paimon table"),
     ("alteration", "alter.delta", "changes of columns or of what describes a Delta table"),
     ("restore", "restore", "what a restore brought back, or would"),
     ("optimize", "optimize", "what was rewritten, or would be"),
@@ -166,11 +166,19 @@ def render_schemas() -> dict[str, str]:
         **_doctor_lines(documents),
         "fleet-file": fleet_file_schema(),
         "alter-file": _alter_file_schema(documents["deltacli.alter.delta"]),
+        "deltacli.alter": _of_either_format(documents, "deltacli.alter"),
     }
     written = [path for path in HOME.glob("*.json") if path.stem not in lines]
     others = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in written}
     files = {f"{name}.json": json.dumps(schema, indent=2, ensure_ascii=False) + "\n" for name, schema in lines.items()}
     return {**files, "README.md": _index({**others, **lines})}
+
+
+def _of_either_format(documents: Mapping[str, Schema], kind: str) -> Schema:
+    """Return the schema of a document that has one kind for tables of both formats; each part has its own `$defs`."""
+    formats = [documents[f"{kind}.{name}"] | {"$id": f"urn:{kind}.{name}"} for name in ("delta", "paimon")]
+    title = f"{kind.replace('.', ' ')} --format json of a table of either format"
+    return {"$schema": formats[0]["$schema"], "title": title, "oneOf": formats}
 
 
 def _alter_file_schema(document: Schema) -> Schema:

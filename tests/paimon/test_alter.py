@@ -86,7 +86,7 @@ CHANGES: Sequence[tuple[str, tuple[str, ...], str]] = [
 def test_a_change_is_shown_and_made_as_one_version_that_is_sound(
     command: str, words: tuple[str, ...], sentence: str, say: Any, root: Path
 ) -> None:
-    kind = "deltacli.alter" if command == "alter" else "deltacli.widen-type.paimon"
+    kind = "deltacli.alter.paimon" if command == "alter" else "deltacli.widen-type.paimon"
 
     planned = say(command, *words, "--dry-run")
     unconfirmed = say(command, *words)
@@ -97,6 +97,7 @@ def test_a_change_is_shown_and_made_as_one_version_that_is_sound(
     assert (0, 4, 0, 0) == (planned.code, unconfirmed.code, made.code, again.code)
     assert "consent.missing" == unconfirmed.error["code"]
     assert [] == [*faults(planned.document, kind), *faults(made.document, kind)]
+    assert command != "alter" or faults(planned.document, "deltacli.alter") == []
     assert (None, 1) == (planned.document["committedSchema"], made.document["committedSchema"])
     assert planned.document["changes"] == made.document["changes"]
     assert sentence in shown.out
