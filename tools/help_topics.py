@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from importlib import import_module
 from itertools import chain
@@ -75,6 +75,7 @@ OTHER_NAMES: Mapping[str, str] = {
     "141": "streams",
     "143": "signals",
     "azure": "credentials",
+    "cdf": "delta.enableChangeDataFeed",
     "config": "configuration",
     "gcs": "credentials",
     "examples": "tasks",
@@ -86,6 +87,7 @@ OTHER_NAMES: Mapping[str, str] = {
     "sizes": "durations",
     "start": "tasks",
     "time": "durations",
+    "tombstone": "delta.deletedFileRetentionDuration",
     "times": "durations",
     "timestamps": "durations",
     "where": "conditions",
@@ -124,8 +126,17 @@ def render_help_topics(pages: Mapping[str, str]) -> str:
     topics = dict(chain(_codes(read), _exit_codes(), _properties(), _features(read["properties.md"]), _sections(read)))
     for name, meant in OTHER_NAMES.items():
         topics[name] = topics[meant]
+    for name, row in _variables(topics["environment"]["blocks"]):
+        topics.setdefault(name, {"title": f"{name} is an environment variable.", "blocks": [[row]]})
     lines = (f"{json.dumps(name)}: {json.dumps(topics[name], ensure_ascii=False)}" for name in sorted(topics))
     return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def _variables(blocks: Iterable[Any]) -> Iterator[tuple[str, list[str]]]:
+    """Yield the variables of this program in the blocks of the environment, each with its row."""
+    for row in chain.from_iterable(block for block in blocks if isinstance(block, list)):
+        for name in re.findall(r"DELTACLI_[A-Z_]+", row[0]):
+            yield name, row
 
 
 def topic_rows() -> list[str]:
@@ -182,6 +193,7 @@ def _rows(table: str) -> list[list[str]]:
 def _plain(text: str) -> str:
     """Return a text of Markdown without its marks."""
     text = re.sub(r"\[([^]]+)\]\([^)]*\)", r"\1", text).replace("\\|", "|")
+    text = re.sub(r"(?<![\w.*`])\*([A-Za-z][A-Za-z ]*)\*(?![\w*`])", r"\1", text)
     return re.sub(r"`([^`]+)`|\*\*([^*]+)\*\*", r"\1\2", text)
 
 

@@ -422,3 +422,9 @@ def test_help_and_documentation_name_the_types_that_errors_name(command: str, ty
 
     assert types in " ".join(shown.split())
     assert types in (ROOT / "docs" / f"{command}.md").read_text()
+
+
+def test_help_has_variables_and_words_of_beginners_without_marks_of_markdown() -> None:
+    assert "default of --format" in deltacli("help", "DELTACLI_FORMAT").out
+    assert deltacli("help", "cdf").out.startswith("delta.enableChangeDataFeed is a table property.")
+    assert "*" not in deltacli("help", "permissions").out

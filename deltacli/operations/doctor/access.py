@@ -31,15 +31,20 @@ class Command(NamedTuple):
     needs: tuple[str, ...]
 
 
+_READERS = "history, snapshot, read, changes, diff, validate, reach, explain, schema, log cat, doctor table"
+
+
 def commands() -> tuple[Command, ...]:
     """Return all commands by what they need."""
     trials = parameter("vacuum.dry_run", True)
     return (
-        Command(f"history, snapshot, read, changes, validate, schema, log cat and every {trials}", READING),
-        Command("properties, features, widen-type, alter, log crc, log compact", (*READING, "create")),
-        Command("checkpoint, log restore", (*READING, "create", "replace")),
+        Command(f"{_READERS} and every {trials}", READING),
+        Command(
+            "properties, features, widen-type, alter, optimize, restore, log crc, log compact", (*READING, "create")
+        ),
+        Command("checkpoint, log restore, undelete", (*READING, "create", "replace")),
         Command("log expire", (*READING, "delete")),
-        Command("vacuum, doctor storage", (*READING, *WRITING)),
+        Command("vacuum, repair, doctor storage", (*READING, *WRITING)),
     )
 
 
