@@ -101,7 +101,18 @@ def test(arguments: list[str]) -> int:
     set_up(DEV, "dev")
     set_up(PEERS, "peers")
     set_up(CLIENTS, "clients")
-    return run_pytest([], arguments, place=memory_disk())
+    return run_pytest([], arguments or [next_turn()], place=memory_disk())
+
+
+def next_turn() -> str:
+    """Return the seed after the one of the last whole run here: in turn, each runs another part of what only
+    `dev.py soak` runs in full.
+    """
+    last = DEV / "turn"
+    turn = int(last.read_text()) + 1 if last.exists() else secrets.randbelow(1 << 32)
+    last.write_text(str(turn % (1 << 32)))
+    print(f"the order of the tests: --randomly-seed={turn}", flush=True)
+    return f"--randomly-seed={turn}"
 
 
 MORE = str(max(2, (os.cpu_count() or 1) * 3 // 2))

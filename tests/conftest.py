@@ -13,9 +13,10 @@ import pytest
 
 from deltacli.hints import ShellSpelling, spelled
 from tests.support import azurite as emulator
+from tests.support import effort
 from tests.support.azure import AzureServer
 from tests.support.builder import TableBuilder
-from tests.support.effort import forgive_slowness, import_the_whole_product, left_to_soaking
+from tests.support.effort import begin_turn, forgive_slowness, import_the_whole_product, left_to_soaking
 from tests.support.gcs import GcsServer
 from tests.support.gcs_api import GcsApi
 from tests.support.s3 import S3Server, running
@@ -31,11 +32,15 @@ SLOWEST = (
 """Files with tests of half a minute, which begin before all others, so that none of them is the last one."""
 
 
+@pytest.hookimpl(trylast=True)  # after pytest-randomly, which chooses the seed
 def pytest_configure(config: pytest.Config) -> None:
     """Let the runs that tests start hear signals, also where we don't: under `nohup`, in a script's background. And let
     no property test fail by the clock.
     """
     config.addinivalue_line("markers", "quartered: every case is run by `python3 dev.py soak`, elsewhere one in four")
+    config.addinivalue_line("markers", "halved: every case is run by `python3 dev.py soak`, elsewhere one in two")
+    config.addinivalue_line("markers", "in_turn: all of its cases are run by `python3 dev.py soak`, elsewhere a part")
+    begin_turn(config.getoption("randomly_seed", 0))
     forgive_slowness()
     for name, handler in (("SIGINT", signal.default_int_handler), ("SIGHUP", signal.SIG_DFL)):
         number = getattr(signal, name, None)
@@ -44,7 +49,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Leave whole folders to the long suite: random examples, and comparisons with other engines."""
+    """Leave whole folders to the long suite: random examples, and comparisons with other engines. Mark the tests whose
+    cases take turns for the soak.
+    """
+    if "in_turn" in getattr(item, "fixturenames", ()):
+        item.add_marker(pytest.mark.in_turn)
     if item.nodeid.startswith(LONG_FOLDERS):
         item.add_marker(pytest.mark.long)
 
@@ -82,6 +91,12 @@ def no_command_line_is_left() -> Iterator[None]:
     yield
     if (module := sys.modules.get("deltacli.cli.invocation")) is not None:
         module.invocation.begin(())
+
+
+@pytest.fixture
+def in_turn() -> effort.InTurn:
+    """What chooses cases of a test: a third of them, others in the next run; all of them in `dev.py soak`."""
+    return effort.in_turn
 
 
 @pytest.fixture

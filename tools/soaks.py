@@ -33,12 +33,14 @@ SOAKS = {
     "accidents": Soak(("tests/operations/recover/test_accidents.py",), "soak or not soak"),
     "repair": Soak(("tests/operations/repair",), "soak or not soak"),
     "matrix": Soak(("tests/corpus", "tests/differential", "tests/operations/test_log_*.py"), "soak or matrix"),
-    "quartered": Soak(("tests",), "quartered"),
+    "quartered": Soak(("tests",), "quartered or halved"),
+    "turns": Soak(("tests",), "in_turn"),
     "sampled": Soak(("tests",), "sampled"),
     "property": Soak(
         (
             *("tests/property", "tests/spark", "tests/operations/test_operations_together.py"),
-            *("tests/operations/test_append.py", "tests/docs/test_schemas.py"),
+            *("tests/operations/test_append.py", "tests/operations/vacuum/test_saved_plan.py"),
+            "tests/docs/test_schemas.py",
         ),
         "soak or not soak",
     ),

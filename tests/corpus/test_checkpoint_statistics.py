@@ -86,6 +86,7 @@ def compare(texts: Any, parsed: Any, kind: Any) -> None:  # Any: JSON values, a 
         assert same(expected, found), (path, expected, found)
 
 
+@pytest.mark.quartered
 @each(CHOSEN)
 def test_statistics_only_in_columns_are_read_as_the_same_values(table: CorpusTable, root: Path, tmp_path: Path) -> None:
     number = known_versions(table)[-1]["version"]
@@ -108,6 +109,7 @@ def key_of(file: dict[str, Any]) -> tuple[str, str]:
     return file["path"], repr(file["deletionVector"])
 
 
+@pytest.mark.quartered
 @each([table for table in CHOSEN if known_versions(table)[-1]["base_checkpoint"] is not None])
 def test_without_properties_a_checkpoint_has_the_columns_of_the_last_one(
     table: CorpusTable, root: Path, tmp_path: Path

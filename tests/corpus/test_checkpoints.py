@@ -118,6 +118,7 @@ def each(tables: list[CorpusTable]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("table", chosen or [pytest.param(None, id="no-corpus")])
 
 
+@pytest.mark.quartered
 @cases(whole=False)
 def test_the_newest_version_can_be_read_from_its_checkpoint_alone(
     table: CorpusTable, form: Form, root: Path, tmp_path: Path
@@ -212,6 +213,7 @@ def test_newer_commits_go_on_from_the_checkpoint_of_an_old_version(
     assert expected == facts_of_snapshot(document, list(expected))
 
 
+@pytest.mark.quartered
 @each([table for table in WRITABLE if table.entry.get("latest_tombstones") and table.id not in LARGE])
 def test_a_later_clock_drops_the_expired_tombstones_and_no_others(
     table: CorpusTable, root: Path, tmp_path: Path

@@ -58,10 +58,11 @@ def test_every_pair_of_versions_differs_in_the_files_that_differ(root: Path) -> 
     for table in tables():
         versions = [found["version"] for found in table.versions if int(found.get("live_files") or 0) < LARGE]
         chosen = [*pairwise(versions[-MOST_PAIRS:]), *({(versions[0], versions[-1])} if len(versions) > 2 else ())]
+        opened = open_table(table.path(root))
         for first, last in chosen:
             for begin, end in ((first, last), (last, first)):
                 try:
-                    found = open_table(table.path(root)).diff(from_version=begin, to_version=end)
+                    found = opened.diff(from_version=begin, to_version=end)
                 except DeltacliError:
                     continue
                 check(found)

@@ -147,6 +147,7 @@ def test_a_table_whose_live_files_are_missing_is_refused(table: CorpusTable, roo
     assert before == sorted(place.rglob("*"))
 
 
+@pytest.mark.quartered
 @each(CHANGED)
 def test_a_real_run_keeps_every_row(table: CorpusTable, root: Path, tmp_path: Path) -> None:
     keeps_all_but_what_goes(table, root, tmp_path)

@@ -24,6 +24,7 @@ from deltacli.work.checkpoints import writing as checkpoint_writing
 from deltacli.work.checkpoints import writing_sidecars as checkpoint_sidecars
 from tests.support.builder import HINT, LOG, TableBuilder
 from tests.support.checkpointing import FORMS, Form, any_form_table, expired, left_alone, log_names, write
+from tests.support.effort import InTurn
 from tests.support.faulty import Fault, FaultyStorage
 from tests.support.in_memory import MemoryStorage
 from tests.support.reading import NOW_MS, open_at, state_document
@@ -96,9 +97,11 @@ def test_the_calls_that_can_fail(form: Form) -> None:
     ids=lambda form: form.name,
 )
 @pytest.mark.parametrize("fault", [Fault.BEFORE, Fault.AFTER])
-def test_a_fault_at_any_call_changes_nothing_and_a_rerun_mends_it(form: Form, fault: Fault, scratch: Path) -> None:
+def test_a_fault_at_any_call_changes_nothing_and_a_rerun_mends_it(
+    form: Form, fault: Fault, scratch: Path, in_turn: InTurn
+) -> None:
     builder = any_form_table(form)
-    for at in range(1, len(calls_of(form)) + 1):
+    for at in in_turn(range(1, len(calls_of(form)) + 1)):
         inner, storage, plan = plan_with(form, builder)
         storage.fail(at, fault)
 
@@ -112,10 +115,10 @@ def test_a_fault_at_any_call_changes_nothing_and_a_rerun_mends_it(form: Form, fa
 
 @form_of
 @pytest.mark.parametrize("fault", [Fault.LOST, Fault.UNSENT])
-def test_a_creation_without_an_answer_is_looked_at(form: Form, fault: Fault, scratch: Path) -> None:
+def test_a_creation_without_an_answer_is_looked_at(form: Form, fault: Fault, scratch: Path, in_turn: InTurn) -> None:
     builder = any_form_table(form)
     places = [number for number, (verb, _) in enumerate(calls_of(form), 1) if verb == "publish"]
-    for at in places:
+    for at in in_turn(places):
         inner, storage, plan = plan_with(form, builder)
         storage.fail(at, fault)
 

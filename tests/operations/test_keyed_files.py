@@ -18,7 +18,8 @@ def test_of_many_keys_those_that_differ_are_found(width: int, shared: int) -> No
     Whether few differ or all, the answer is that of sets, also for keys that occur twice and for a slice.
     """
     choice = random.Random(42)
-    every = [choice.randbytes(width) for _ in range(171_000)]
+    data = choice.randbytes(171_000 * width)
+    every = [data[place : place + width] for place in range(0, len(data), width)]
     first = every[:91_000]
     second = [*first[:shared], *every[91_000:], every[-1], every[shared - 1]]
     choice.shuffle(second)

@@ -30,10 +30,10 @@ def rules_of(found: Validation) -> set[str]:
 
 
 def damages() -> list[Any]:  # Any: a ParameterSet, which pytest does not name
-    """Return the first damage of each rule, and the others, of which the suite has a quarter."""
+    """Return the first damage of each rule, of which the suite has half, and the others, of which it has a quarter."""
     cases, seen = [], set[str]()
     for damage in DAMAGES:
-        marks = [pytest.mark.quartered] if damage.rule in seen else []
+        marks = [pytest.mark.quartered if damage.rule in seen else pytest.mark.halved]
         cases.append(pytest.param(damage, id=f"{damage.rule}-{damage.name}", marks=marks))
         seen.add(damage.rule)
     return cases

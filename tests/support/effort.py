@@ -8,16 +8,19 @@ import pkgutil
 import random
 import zlib
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-SHARES = {"matrix": 20, "quartered": 4}
+SHARES = {"matrix": 20, "quartered": 4, "halved": 2}
 """The gate runs one in so many cases of what has a mark."""
 
 SEED = 1
-"""Of the samples that the gate takes of what is tried in full by `dev.py soak`."""
+"""Of the samples that the gate takes of what is tried in full by `dev.py soak`, unless they take turns."""
+
+TURNS = 3
+"""Of so many gates, one after the other, each tries another part of the cases of a test that take turns."""
 
 _MORE_EXAMPLES = 50
 _Case = TypeVar("_Case")
@@ -28,9 +31,34 @@ def is_soaking() -> bool:
     return os.environ.get("DELTACLI_EFFORT") == "soak"
 
 
+class InTurn(Protocol):
+    """The fixture `in_turn`. Each test that has it is run by `dev.py soak turns`, too, with all cases."""
+
+    def __call__(self, cases: Sequence[_Case], share: int = TURNS) -> list[_Case]:
+        """Return the cases to try."""
+
+
+class _Turn:
+    """Which part of the cases this run tries: the seed of its order, which `dev.py test` counts up."""
+
+    number = 0
+
+
+def begin_turn(seed: int) -> None:
+    """Let the seed of a run choose what it tries of the cases that take turns."""
+    _Turn.number = seed
+
+
+def in_turn(cases: Sequence[_Case], share: int = TURNS) -> list[_Case]:
+    """Return all cases in `dev.py soak`; elsewhere one in `share`, others in the next run."""
+    if is_soaking():
+        return list(cases)
+    return list(cases[_Turn.number % min(share, len(cases) or 1) :: share])
+
+
 def left_to_soaking(items: Sequence[pytest.Item]) -> list[pytest.Item]:
-    """Return the cases of matrices that this run leaves out: all but one in the share of their mark, the same ones in
-    every run.
+    """Return the cases of matrices that this run leaves out: all but one in the share of their mark. Those marked
+    `quartered` or `halved` take turns; of a matrix every run has the same ones.
     """
     if is_soaking():
         return []
@@ -39,7 +67,8 @@ def left_to_soaking(items: Sequence[pytest.Item]) -> list[pytest.Item]:
 
 def _is_chosen(item: pytest.Item) -> bool:
     number = zlib.crc32(item.nodeid.encode())
-    return all(number % share == 0 for mark, share in SHARES.items() if item.get_closest_marker(mark))
+    turns = {mark: 0 if mark == "matrix" else _Turn.number for mark in SHARES}
+    return all((number + turns[mark]) % share == 0 for mark, share in SHARES.items() if item.get_closest_marker(mark))
 
 
 def sampled(cases: Sequence[_Case], count: int) -> list[_Case]:

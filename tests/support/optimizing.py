@@ -10,6 +10,7 @@ from deltacli.storage import Storage
 from tests.support.actions import Line, add, commit_info, metadata, protocol
 from tests.support.builder import TableBuilder
 from tests.support.committing import commits
+from tests.support.faulty import Fault
 from tests.support.file_racing import SCHEMA, parquet
 from tests.support.in_memory import MemoryStorage
 from tests.support.reading import open_at
@@ -75,3 +76,16 @@ def last_commit(storage: Storage) -> Actions:
 
 def live_paths(table: Table) -> set[str]:
     return {path for batch in table.snapshot().files() for path in batch.column("path").to_pylist()}
+
+
+def chances(calls: Sequence[str], fault: Fault) -> list[tuple[int, str]]:
+    """Return the calls, by number and verb, at which a store can have this fault: a creation that raises has left
+    nothing behind, and only creations are without an answer.
+    """
+    if fault is Fault.AFTER:
+        wanted = {False}
+    elif fault in (Fault.BEFORE, Fault.DUPLICATED):
+        wanted = {False, True}
+    else:
+        wanted = {True}
+    return [(at, verb) for at, verb in enumerate(calls, 1) if (verb in ("publish", "put_if_absent")) in wanted]

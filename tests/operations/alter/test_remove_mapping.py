@@ -24,7 +24,7 @@ from tests.support.actions import Line, add, commit_info, domain, protocol
 from tests.support.altering import MAPPED, drop, rename, table_of
 from tests.support.altering import add as add_column
 from tests.support.committing import Rivals, commits, infos
-from tests.support.effort import examples
+from tests.support.effort import InTurn, examples
 from tests.support.faulty import Fault, FaultyStorage
 from tests.support.peers import Task, ask_for_rows, has_peer, peer_python
 from tests.support.reading import NOW_MS, open_at
@@ -263,7 +263,7 @@ class FaultyCreations(FaultyStorage):
 
 
 @pytest.mark.parametrize("fault", [Fault.BEFORE, Fault.LOST, Fault.UNSENT])
-def test_a_fault_at_any_call_loses_nothing(fault: Fault) -> None:
+def test_a_fault_at_any_call_loses_nothing(fault: Fault, in_turn: InTurn) -> None:
     def prepared() -> Storage:
         storage = built()
         for one in (rename("a", "n"), rename("p", "q")):
@@ -275,7 +275,7 @@ def test_a_fault_at_any_call_loses_nothing(fault: Fault) -> None:
     expected = rows(open_at(prepared()))
     assert "ok" == unmap(counting)
 
-    for at in range(1, len(counting.calls) + 1, 13 if fault is Fault.BEFORE else 6):
+    for at in in_turn(range(1, len(counting.calls) + 1), 39 if fault is Fault.BEFORE else 18):
         storage = prepared()
         verdict = unmap(kind(storage, at, fault))
         assert expected == rows(open_at(storage)), (at, verdict)

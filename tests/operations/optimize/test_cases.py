@@ -16,9 +16,10 @@ from deltacli.operations.optimize.request import OptimizeRequest
 from deltacli.storage import Capabilities
 from deltacli.work.rewrite.pieces import RewriteSpec
 from tests.support.actions import Line, add, commit_info, metadata, remove
+from tests.support.effort import InTurn
 from tests.support.faulty import Fault, FaultyStorage
 from tests.support.file_racing import SCHEMA
-from tests.support.optimizing import Ids, data_files, last_commit, live_paths, rows_of
+from tests.support.optimizing import Ids, chances, data_files, last_commit, live_paths, rows_of
 from tests.support.reading import open_at
 from tests.support.rewriting import TARGET, live_adds, pieces, run
 from tests.support.small_vectors import inline
@@ -265,17 +266,11 @@ def faulty(at: int, fault: Fault) -> tuple[FaultyStorage, list[Any], object]:
 
 
 @pytest.mark.parametrize("fault", [Fault.BEFORE, Fault.AFTER, Fault.LOST, Fault.UNSENT, Fault.DUPLICATED])
-def test_a_fault_at_any_call_loses_nothing(fault: Fault) -> None:
-    """
-    A back end that raises has left nothing behind, and only creations are without an answer.
-    """
+def test_a_fault_at_any_call_loses_nothing(fault: Fault, in_turn: InTurn) -> None:
     calls = [verb for verb, _ in faulty(0, fault)[0].calls]
-    tried = 0
-    for at, verb in enumerate(calls, 1):
-        is_creation = verb in ("publish", "put_if_absent")
-        if is_creation if fault is Fault.AFTER else not is_creation and fault not in (Fault.BEFORE, Fault.DUPLICATED):
-            continue
-        tried += 1
+    found_chances = chances(calls, fault)
+    assert len(found_chances) > 2
+    for at, verb in in_turn(found_chances):
         storage, before, found = faulty(at, fault)
         table = open_at(storage)
         table.optimize()
@@ -283,7 +278,6 @@ def test_a_fault_at_any_call_loses_nothing(fault: Fault) -> None:
         assert 2 == len(live_paths(table)), (at, verb)
         if isinstance(found, OutcomeUnknown):
             assert any(name.startswith("new file") for name in found.facts)
-    assert tried > 2
 
 
 @pytest.mark.parametrize("capabilities", [NEAR, FAR])

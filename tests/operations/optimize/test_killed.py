@@ -21,6 +21,7 @@ from deltacli.operations.optimize.request import OptimizeRequest
 from deltacli.storage import LocalStorage, Storage
 from deltacli.work.rewrite.rewrite_files import RewriteFiles
 from tests.operations.test_commit_killed import kill_all
+from tests.support.effort import InTurn
 from tests.support.faulty import Fault, FaultyStorage
 from tests.support.killed_commits import optimize
 from tests.support.optimizing import Ids, data_files, live_paths, rows_of
@@ -48,7 +49,7 @@ def left_by_vacuum(storage: LocalStorage) -> set[str]:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no signals that kill here")
-def test_a_run_that_is_killed_at_any_call_is_ended_by_the_next(tmp_path: Path) -> None:
+def test_a_run_that_is_killed_at_any_call_is_ended_by_the_next(tmp_path: Path, in_turn: InTurn) -> None:
     counting = FaultyStorage(LocalStorage(str(two_partitions().builder.write(tmp_path / "first"))))
     before = rows_of(open_at(counting))
     counting.calls.clear()
@@ -58,7 +59,7 @@ def test_a_run_that_is_killed_at_any_call_is_ended_by_the_next(tmp_path: Path) -
     faults = [Fault.KILLED_BEFORE] * (len(calls) - 1) + [Fault.KILLED_AFTER]
     cases = [
         (str(two_partitions().builder.write(tmp_path / f"{at}")), min(at, len(verbs)), fault)
-        for at, fault in zip(calls, faults, strict=True)
+        for at, fault in in_turn(list(zip(calls, faults, strict=True)))
     ]
 
     signals = kill_all(cases, "optimize")

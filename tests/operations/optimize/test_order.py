@@ -23,8 +23,9 @@ from deltacli.storage.location import StoreLocation
 from tests.operations.optimize.test_cases import TRACKED
 from tests.support.actions import Line, add, commit_info, metadata, protocol
 from tests.support.builder import TableBuilder
+from tests.support.effort import InTurn
 from tests.support.faulty import Fault, FaultyStorage
-from tests.support.optimizing import Ids, data_files, last_commit, live_paths, rows_of
+from tests.support.optimizing import Ids, chances, data_files, last_commit, live_paths, rows_of
 from tests.support.reading import open_at
 from tests.support.shipping import ShippingEngine
 
@@ -513,16 +514,13 @@ def sorted_with(at: int, fault: Fault) -> tuple[FaultyStorage, object]:
 
 @pytest.mark.usefixtures("small_files")
 @pytest.mark.parametrize("fault", [Fault.BEFORE, Fault.AFTER, Fault.LOST, Fault.UNSENT, Fault.DUPLICATED])
-def test_a_fault_at_any_call_loses_nothing(fault: Fault) -> None:
+def test_a_fault_at_any_call_loses_nothing(fault: Fault, in_turn: InTurn) -> None:
     """
     Of the new files of one cube none is left where their commit did not happen.
     """
     calls = [verb for verb, _ in sorted_with(0, fault)[0].calls]
     assert 2 < calls.count("publish"), calls
-    for at, verb in enumerate(calls, 1):
-        is_creation = verb in ("publish", "put_if_absent")
-        if is_creation if fault is Fault.AFTER else not is_creation and fault not in (Fault.BEFORE, Fault.DUPLICATED):
-            continue
+    for at, verb in in_turn(chances(calls, fault)):
         storage, found = sorted_with(at, fault)
         table = open_at(storage)
         new = {path for path in data_files(storage._inner) if "part-" in path}

@@ -10,13 +10,14 @@ from deltacli.errors import StorageFailed
 from deltacli.storage import Created, Deleted
 from tests.support.accidents import DAMAGES, LOG, LOSSES, Accident, check_damage, check_loss, lose, make
 from tests.support.azure import ACCOUNT, AzureServer
+from tests.support.effort import in_turn
 from tests.support.gcs import GcsServer
 from tests.support.s3 import S3Server
 
 KINDS = [*LOSSES, *DAMAGES]
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", in_turn(range(10)))
 def test_an_accident_on_s3(seed: int, tmp_path: Path, s3: S3Server) -> None:
     kind = KINDS[seed % len(KINDS)]
     accident = make(seed, tmp_path / "t", f"s3://{s3.make_bucket('Enabled')}/t")

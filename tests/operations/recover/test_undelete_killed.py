@@ -16,7 +16,7 @@ from deltacli.storage import LocalStorage, Storage, open_storage
 from tests.operations.recover.test_find_and_put import content_of, table_at
 from tests.support import accidents
 from tests.support.azure import ACCOUNT
-from tests.support.effort import sampled
+from tests.support.effort import InTurn
 from tests.support.faulty import Fault
 from tests.support.reading import open_at
 from tests.support.vacuuming import Killed, MortalStorage
@@ -72,7 +72,7 @@ def place_at(store: str, request: pytest.FixtureRequest) -> str:
 
 @pytest.mark.parametrize("store", [KEPT_BY[0], *(pytest.param(one, marks=pytest.mark.soak) for one in KEPT_BY[1:])])
 def test_a_run_on_object_versions_that_dies_is_ended_by_the_next(
-    store: str, tmp_path: Path, request: pytest.FixtureRequest
+    store: str, tmp_path: Path, request: pytest.FixtureRequest, in_turn: InTurn
 ) -> None:
     """
     Each in a table of its own; before each call in `dev.py soak`.
@@ -99,7 +99,7 @@ def test_a_run_on_object_versions_that_dies_is_ended_by_the_next(
     assert whole.left().items() >= wanted.items()
     # a version that can be read needs no checkpoint without a hint
     needed = {path: data for path, data in whole.left().items() if "checkpoint" not in path}
-    for at in sampled(range(1, calls + 1), 3):
+    for at in in_turn(range(1, calls + 1), calls):
         made = accident(at)
         die(made, at)
         assert made.left().items() <= made.before.items()

@@ -108,6 +108,7 @@ def test_without_a_copy_nothing_is_invented(damage: TableDamage, tmp_path: Path)
         assert "no source was named" in done.plan.unrepaired[0].reason
 
 
+@pytest.mark.quartered
 @pytest.mark.parametrize(
     "damage",
     [

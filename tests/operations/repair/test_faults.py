@@ -23,6 +23,7 @@ from deltacli.storage import Storage, open_storage
 from deltacli.storage.retry import Retry
 from tests.rules.table_builder import NOW_MS
 from tests.support.damaged_tables import ADDED, CHECKPOINT, HINT, LAST, DamagedTable, tear
+from tests.support.effort import InTurn
 from tests.support.faulty import Fault, FaultyStorage
 from tests.support.in_memory import MemoryStorage
 from tests.support.repairing import Rows, open_damaged, readable_rows, request
@@ -119,10 +120,11 @@ def test_every_kind_of_step_is_made() -> None:
 
 
 @pytest.mark.parametrize("share", [0, *(pytest.param(share, marks=pytest.mark.long) for share in range(1, 4))])
-def test_a_fault_at_a_write(share: int) -> None:
+def test_a_fault_at_a_write(share: int, in_turn: InTurn) -> None:
     _, _, calls = without_a_fault()
     faults = (Fault.BEFORE, Fault.AFTER, Fault.LOST, Fault.UNSENT)
-    for number, at in enumerate(at for at, (verb, _) in enumerate(calls, 1) if verb in WRITES):
+    writes = [at for at, (verb, _) in enumerate(calls, 1) if verb in WRITES]
+    for number, at in in_turn(list(enumerate(writes))):
         fault = faults[(number + share) % 4]
         if fault in faults[2:] and calls[at - 1][0] not in CREATIONS:
             fault = faults[(number + share) % 2]
@@ -131,12 +133,12 @@ def test_a_fault_at_a_write(share: int) -> None:
 
 
 @pytest.mark.parametrize("share", [0, *(pytest.param(share, marks=pytest.mark.soak) for share in range(1, 40))])
-def test_a_fault_at_a_look(share: int) -> None:
+def test_a_fault_at_a_look(share: int, in_turn: InTurn) -> None:
     """What cannot be read, listed or looked at is not taken for lost or damaged."""
     _, _, calls = without_a_fault()
     looks = [at for at, (verb, _) in enumerate(calls, 1) if verb not in WRITES]
     assert len(looks) >= 300
-    for at in looks[share::40]:
+    for at in in_turn(looks[share::40]):
         whole = in_memory()
         check(FaultyStorage(whole, at, Fault.BEFORE), whole)
 
@@ -153,14 +155,14 @@ def on_s3(server: S3Server, bucket: str) -> Storage:
     "share",
     [0, *(pytest.param(share, marks=pytest.mark.long if share < 4 else pytest.mark.soak) for share in range(1, 12))],
 )
-def test_a_broken_connection_to_s3(share: int, s3: S3Server) -> None:
+def test_a_broken_connection_to_s3(share: int, s3: S3Server, in_turn: InTurn) -> None:
     """A write is not sent, or its answer is lost; the store asks again."""
     bucket = s3.make_bucket()
     repaired(on_s3(s3, bucket))
     writes = [at for at, (method, _, _) in enumerate(s3.requests) if method in ("PUT", "POST", "DELETE")]
     assert len(writes) >= 15
 
-    for number, at in enumerate(writes[share::12]):
+    for number, at in in_turn(list(enumerate(writes[share::12]))):
         whole = on_s3(s3, bucket)
         s3.fail_at(at, (breaks, loses_reply)[number % 2])
         check(whole, whole)

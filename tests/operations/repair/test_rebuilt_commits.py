@@ -57,6 +57,7 @@ def empty(path: Path) -> None:
     path.write_bytes(b"")
 
 
+@pytest.mark.halved
 @pytest.mark.parametrize(
     ("version", "damage"),
     [

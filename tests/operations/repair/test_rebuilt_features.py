@@ -106,6 +106,7 @@ HEALTHY: dict[str, Callable[[], DamagedTable]] = {
 }
 
 
+@pytest.mark.halved
 @pytest.mark.parametrize(
     ("feature", "version"),
     [

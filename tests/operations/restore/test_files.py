@@ -26,6 +26,7 @@ from deltacli.operations.restore.request import RestoreRequest
 from deltacli.storage import LocalStorage
 from tests.support.actions import Line, add, commit_info, metadata, protocol, remove
 from tests.support.builder import TableBuilder
+from tests.support.effort import InTurn
 from tests.support.faulty import Fault, FaultyStorage
 from tests.support.reading import open_at
 from tests.support.small_vectors import inline, vector_file, vector_path
@@ -442,8 +443,10 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("fault", [Fault.BEFORE, Fault.AFTER])
-def test_a_fault_at_any_call_leaves_the_old_or_the_new_version(builder: TableBuilder, fault: Fault) -> None:
-    for at in range(1, calls(builder) + 1):
+def test_a_fault_at_any_call_leaves_the_old_or_the_new_version(
+    builder: TableBuilder, fault: Fault, in_turn: InTurn
+) -> None:
+    for at in in_turn(range(1, calls(builder) + 1)):
         inner = builder.in_memory()
         try:
             done = open_at(FaultyStorage(inner, at, fault)).restore(version=3)
@@ -460,7 +463,9 @@ def test_a_fault_at_any_call_leaves_the_old_or_the_new_version(builder: TableBui
         assert (again.committed_version is None) is (version == 5), at
 
 
-def test_a_restore_that_is_killed_before_any_call_is_ended_by_the_next(place: Path, tmp_path: Path) -> None:
+def test_a_restore_that_is_killed_before_any_call_is_ended_by_the_next(
+    place: Path, tmp_path: Path, in_turn: InTurn
+) -> None:
     """
     Files are brought from a copy: one is gone, one damaged, and the vectors are gone.
     """
@@ -478,7 +483,7 @@ def test_a_restore_that_is_killed_before_any_call_is_ended_by_the_next(place: Pa
     counting = MortalStorage(accident(tmp_path / "counted"))
     open_at(counting).restore(version=3, sources=[str(copy)])
     assert len(counting.calls) > 20
-    for at in range(1, len(counting.calls) + 1):
+    for at in in_turn(range(1, len(counting.calls) + 1)):
         inner = accident(tmp_path / str(at))
         with suppress(Killed):
             open_at(MortalStorage(inner, at, Fault.KILLED_BEFORE, dies=True)).restore(version=3, sources=[str(copy)])

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from deltacli.operations.quarantine.purge import PurgeOutcome, PurgePlan, execut
 from deltacli.storage import Deletion, Failed, LocalStorage, Storage, open_storage
 from tests.cli.support import deltacli
 from tests.cli.test_documents import validate
+from tests.support.effort import InTurn
 from tests.support.faulty import Fault, FaultyStorage
 from tests.support.reading import NOW_MS, open_at
 from tests.support.s3 import S3Server
@@ -86,21 +88,21 @@ def test_the_age_of_copies_is_that_of_the_run_and_not_of_a_saved_plan(tmp_path: 
     assert [True] == [one.endswith(plan.plan_id) for one in purge(place, after_ms=2 * OLD + 1).incomplete]
 
 
-def test_a_killed_run_leaves_the_manifest_until_the_next_one_ends_the_work(tmp_path: Path) -> None:
-    for at in range(1, len(GARBAGE) + 3):
-        for fault in (Fault.KILLED_BEFORE, Fault.KILLED_AFTER):
-            place = write_table(tmp_path / f"{at} {fault.name}" / "table")
-            quarantine = place.parent / "quarantine"
-            vacuum(LocalStorage(str(place)), quarantine=str(quarantine))
-            mortal = partial(Deletions, at=at, fault=fault)
-            with pytest.raises(Killed):
-                purge(place, wrapped=mortal)
-            left = {Path(path).name for path in tree(quarantine)}
-            assert "manifest.json" in left or not left
+def test_a_killed_run_leaves_the_manifest_until_the_next_one_ends_the_work(tmp_path: Path, in_turn: InTurn) -> None:
+    faults = (Fault.KILLED_BEFORE, Fault.KILLED_AFTER)
+    for at, fault in in_turn(list(product(range(1, len(GARBAGE) + 3), faults))):
+        place = write_table(tmp_path / f"{at} {fault.name}" / "table")
+        quarantine = place.parent / "quarantine"
+        vacuum(LocalStorage(str(place)), quarantine=str(quarantine))
+        mortal = partial(Deletions, at=at, fault=fault)
+        with pytest.raises(Killed):
+            purge(place, wrapped=mortal)
+        left = {Path(path).name for path in tree(quarantine)}
+        assert "manifest.json" in left or not left
 
-            purge(place)
+        purge(place)
 
-            assert set() == tree(quarantine)
+        assert set() == tree(quarantine)
 
 
 class Deletions(MortalStorage):

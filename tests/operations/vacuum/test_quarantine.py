@@ -20,6 +20,7 @@ from deltacli.operations.vacuum.execute import execute_vacuum
 from deltacli.operations.vacuum.full_plan import plan_vacuum
 from deltacli.operations.vacuum.request import VacuumRequest
 from deltacli.storage import LocalStorage, Storage, open_storage
+from tests.support.effort import InTurn
 from tests.support.faulty import Fault, FaultyStorage
 from tests.support.reading import open_at
 from tests.support.s3 import S3Server
@@ -84,11 +85,10 @@ def steps_of(place: Path, quarantine: Path) -> int:
     return len(storage.calls)
 
 
-@pytest.mark.parametrize("step", [5, pytest.param(1, marks=pytest.mark.soak)])
-def test_a_killed_run_has_lost_nothing_and_the_next_one_ends_the_work(step: int, tmp_path: Path) -> None:
+def test_a_killed_run_has_lost_nothing_and_the_next_one_ends_the_work(tmp_path: Path, in_turn: InTurn) -> None:
     calls = steps_of(write_table(tmp_path / "counted"), tmp_path / "of the counted")
     for fault, first in ((Fault.KILLED_BEFORE, 1), (Fault.KILLED_AFTER, 3)):
-        for at in range(first, calls + 1, step):
+        for at in in_turn(range(first, calls + 1), 15):
             place, quarantine = write_table(tmp_path / f"{at} {fault.name}"), tmp_path / f"q {at} {fault.name}"
             before = files_below(place)
             with pytest.raises(Killed):
@@ -101,10 +101,10 @@ def test_a_killed_run_has_lost_nothing_and_the_next_one_ends_the_work(step: int,
             assert not any((place / path).exists() for path in GARBAGE)
 
 
-def test_a_saved_plan_that_is_killed_goes_on_into_its_quarantine(tmp_path: Path) -> None:
+def test_a_saved_plan_that_is_killed_goes_on_into_its_quarantine(tmp_path: Path, in_turn: InTurn) -> None:
     calls = steps_of(write_table(tmp_path / "counted"), tmp_path / "of the counted")
     for fault in (Fault.KILLED_BEFORE, Fault.KILLED_AFTER):
-        for at in range(1, calls + 1, 9):
+        for at in in_turn(range(1, calls + 1), 27):
             place, quarantine = write_table(tmp_path / f"{at} {fault.name}"), tmp_path / f"q {at} {fault.name}"
             before, plan = files_below(place), f"{place}.plan"
             save(LocalStorage(str(place)), plan, str(quarantine))

@@ -12,17 +12,18 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 
 from deltacli.errors import PermissionRefused, StorageFailed, Unreadable, UsageError
 from deltacli.operations.vacuum.plan import VacuumPlan
 from deltacli.operations.vacuum.saved import plan_file as saved
 from deltacli.operations.vacuum.saved.plan_file import METADATA_KEY, read_plan, save_plan
+from tests.support.effort import examples
 from tests.support.vacuum_plans import a_plan, any_plans, candidates, plan_of_paths, row
 
 
 @given(any_plans())
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(50)
 def test_a_plan_read_back_is_the_plan_saved(tmp_path_factory: pytest.TempPathFactory, plan: VacuumPlan) -> None:
     path = str(tmp_path_factory.getbasetemp() / "any.parquet")
 
