@@ -16,7 +16,7 @@ import struct
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -101,9 +101,14 @@ def _without_clock(text: str) -> str:
     return re.sub(r" --now \d{4}-\d\d-\d\d", "", text)
 
 
-def run_on_terminal(command: str, root: Path, width: int = WIDTH) -> tuple[int, str]:
-    """Return the exit code of a command and what it shows on a terminal, stdout and stderr in the order of writing."""
-    arguments = [sys.executable, "-m", *shlex.split(command)]
+def run_on_terminal(
+    command: str, root: Path, width: int = WIDTH, start: Sequence[str] = (sys.executable, "-m", "deltacli")
+) -> tuple[int, str]:
+    """Return the exit code of a command and what it shows on a terminal, stdout and stderr in the order of writing.
+
+    `start` stands in place of its first word.
+    """
+    arguments = [*start, *shlex.split(command)[1:]]
     master, slave = pty.openpty()
     _set_size(slave, width)
     try:

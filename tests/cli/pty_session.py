@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 
-from tests.cli.support import ROOT
+from tests.cli.support import ROOT, start_with
 
 DEADLINE = 30.0
 """Seconds until a test that waits for something fails; nothing takes that long."""
@@ -76,7 +76,9 @@ class Session:
         stdout: int | None = None,
         stderr: int | None = None,
         environment: Mapping[str, str] | None = None,
+        is_fork: bool = True,
     ) -> None:
+        """With `is_fork` the process may be one that waits for a fork, which gets no signals that are sent to it."""
         self._parent, child = pty.openpty()
         fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
         settings = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}
@@ -86,9 +88,15 @@ class Session:
             **(environment or {}),
             **(gate.environment if gate else {}),
         }
-        module = "tests.support.gated" if gate else "deltacli"
+        words = [sys.executable, "-m", "tests.support.gated" if gate else "deltacli"]
+        if is_fork and not gate:
+            words = start_with(settings)
+        if "-m" in words:
+            words = ["sh", "-c", _OWN_TERMINAL, os.ttyname(child), *words]
+        else:
+            settings["OWN_TERMINAL"] = ""
         self.process = subprocess.Popen(
-            ["sh", "-c", _OWN_TERMINAL, os.ttyname(child), sys.executable, "-m", module, *map(str, arguments)],
+            [*words, *map(str, arguments)],
             stdin=child if stdin is None else stdin,
             stdout=child if stdout is None else stdout,
             stderr=child if stderr is None else stderr,

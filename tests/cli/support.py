@@ -88,6 +88,16 @@ def _started(words: Sequence[str], cwd: Path | None, settings: Mapping[str, str]
     return Result(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
+def start_with(settings: Mapping[str, str]) -> list[str]:
+    """Return the words that start the command line with these settings, to which its arguments are added. Where
+    `deltacli` runs a fork, it does so, too.
+    """
+    kept = {name: value for name, value in settings.items() if name not in _CHOSEN_HERE}
+    if sys.platform.startswith("linux") and _of_the_start(kept) == _forks().of_the_start:
+        return [sys.executable, "-IS", "-c", program_text(_forks().name)]
+    return [sys.executable, "-m", "deltacli"]
+
+
 def _of_the_start(settings: Mapping[str, str]) -> dict[str, str]:
     """Return what Python and Arrow read when they start."""
     read = ("PYTHON", "LC_", "LANG", "ARROW_", "MALLOC_", "LD_")

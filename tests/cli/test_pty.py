@@ -470,7 +470,9 @@ def test_control_c_is_handled_by_the_pager(sample: Path, tmp_path: Path) -> None
     pager = tmp_path / "pager"
     pager.write_text(WAITING_PAGER)
     pager.chmod(0o755)
-    with Session("history", sample, "--limit", "0", size=(80, 10), environment={"PAGER": str(pager)}) as session:
+    with Session(
+        "history", sample, "--limit", "0", size=(80, 10), environment={"PAGER": str(pager)}, is_fork=False
+    ) as session:
         session.read_until("[ready]")
         session.type(CONTROL_C)
         session.read_until("[caught]")
@@ -486,7 +488,9 @@ def test_sigterm_ends_the_pager_too(sample: Path, tmp_path: Path) -> None:
     pager = tmp_path / "pager"
     pager.write_text("#!/bin/sh\ncat\necho [ready]\nread key </dev/tty\n")
     pager.chmod(0o755)
-    with Session("history", sample, "--limit", "0", size=(80, 10), environment={"PAGER": str(pager)}) as session:
+    with Session(
+        "history", sample, "--limit", "0", size=(80, 10), environment={"PAGER": str(pager)}, is_fork=False
+    ) as session:
         session.read_until("[ready]")
         session.send(signal.SIGTERM)
         code, seen = session.finish()

@@ -20,7 +20,7 @@ from deltacli.cli.render.sections import Section
 from deltacli.cli.render.text_form import write_sections
 from deltacli.cli.terminal.term import Terminal, folded_command, pasted_lines
 from tests.cli.screen import as_pasted
-from tests.cli.support import ROOT, deltacli
+from tests.cli.support import ROOT, deltacli, start_with
 
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -30,19 +30,13 @@ def on_terminal(width: int, *arguments: str | Path, **environment: str) -> tuple
     parent, child = pty.openpty()
     fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 50, width, 0, 0))
     settings = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS", "LINES")}
+    settings |= {"PYTHONPATH": str(ROOT), "TERM": "xterm", "DELTACLI_PROGRESS": "never", "PAGER": "cat", **environment}
     process = subprocess.Popen(
-        [sys.executable, "-m", "deltacli", *map(str, arguments)],
+        [*start_with(settings), *map(str, arguments)],
         stdin=child,
         stdout=child,
         stderr=child,
-        env={
-            **settings,
-            "PYTHONPATH": str(ROOT),
-            "TERM": "xterm",
-            "DELTACLI_PROGRESS": "never",
-            "PAGER": "cat",
-            **environment,
-        },
+        env=settings,
         close_fds=True,
     )
     os.close(child)

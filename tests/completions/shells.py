@@ -103,13 +103,17 @@ class Shell:
 
     def _read_to(self, marker: str) -> str:
         """Read until the marker has come; what a terminal only draws with is left out."""
-        received = b""
-        while marker not in (text := _ESCAPE.sub("", received.decode(errors="replace"))):
+        received = bytearray()
+        while not received.endswith(marker[-1].encode()) or marker not in _text_of(received):
             ready, _, _ = select.select([self.terminal], [], [], _PATIENCE_SECONDS)
-            assert ready, f"no {marker!r} from the shell; it said {text!r}"
+            assert ready, f"no {marker!r} from the shell; it said {_text_of(received)!r}"
             # A byte at a time: what stands behind the marker belongs to the next question.
             received += os.read(self.terminal, 1)
-        return text
+        return _text_of(received)
+
+
+def _text_of(received: bytearray) -> str:
+    return _ESCAPE.sub("", received.decode(errors="replace"))
 
 
 @contextlib.contextmanager

@@ -5,6 +5,7 @@ the output of the page on a terminal of 80 columns.
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.support import ROOT, make_sample
+from tests.cli.support import ROOT, make_sample, start_with
 from tests.support.clusters import free_port
 from tests.support.waiting import wait_until
 from tools.screens import SHOWN_ROOT, run_on_terminal
@@ -42,14 +43,18 @@ class Newcomer:
         command = re.sub(r"\S+\*", self._expanded, re.sub(r"\s+# .*", "", line))
         if command.startswith("deltacli share serve "):
             return self._shown(self._serve(command))
-        code, shown = run_on_terminal(command, self.home, width=80)
+        code, shown = self._run(command)
         if expected and not code:  # a server applies a change within a second
-            wait_until(lambda: run_on_terminal(command, self.home, width=80)[0], line)
-            code, shown = run_on_terminal(command, self.home, width=80)
+            wait_until(lambda: self._run(command)[0], line)
+            code, shown = self._run(command)
         assert code == expected, f"{line}: exit code {code}\n{shown}"
         if (shares := self.home / "shares.yaml").exists():
             shares.write_text(shares.read_text().replace(f"port: {PORT}", f"port: {self.port}"))
         return self._shown(shown)
+
+    def _run(self, command: str) -> tuple[int, str]:
+        assert command.startswith("deltacli ")
+        return run_on_terminal(command, self.home, 80, start_with({**os.environ, "PYTHONPATH": str(ROOT)}))
 
     def _expanded(self, word: re.Match[str]) -> str:
         return " ".join(str(path.relative_to(self.home)) for path in self.home.glob(word[0]))

@@ -91,12 +91,23 @@ def _become(order: Order, outputs: Sequence[int]) -> None:
     os.environ.clear()
     os.environ.update(order.environment)
     time.tzset()
+    if "OWN_TERMINAL" in order.environment:
+        _take_terminal()
     if "WITHOUT_RICH" in order.environment:
         sys.modules["rich"] = None  # type: ignore[assignment]  # importing it fails
     sys.argv[1:] = order.arguments
     from deltacli.__main__ import main
 
     main()
+
+
+def _take_terminal() -> None:
+    """Begin a session with the terminal of this process, so that Ctrl-C reaches it."""
+    import fcntl
+    import termios
+
+    os.setsid()
+    fcntl.ioctl(next(number for number in (0, 1, 2) if os.isatty(number)), termios.TIOCSCTTY, 0)
 
 
 def _serve(channel: socket.socket, listener: socket.socket) -> None:
