@@ -42,6 +42,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "in_turn: all of its cases are run by `python3 dev.py soak`, elsewhere a part")
     begin_turn(config.getoption("randomly_seed", 0))
     forgive_slowness()
+    gc.set_threshold(50_000, 20, 100)  # as the command line does; it saves the tests a twentieth of the time
     for name, handler in (("SIGINT", signal.default_int_handler), ("SIGHUP", signal.SIG_DFL)):
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) is signal.SIG_IGN:
@@ -75,7 +76,6 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         import_the_whole_product()
     gc.collect()
     gc.freeze()
-    gc.set_threshold(50_000, 20, 100)  # as the command line does; it saves the tests a twentieth of the time
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import cache
 from typing import Any
 
 import typer
@@ -131,6 +132,7 @@ class Command:
             yield from child.walk()
 
 
+@cache
 def read_tree() -> Command:
     """Read the command tree. The root and each group have the options that are allowed before a command."""
     group: Any = typer.main.get_command(build_app())  # Any: typer's own click

@@ -367,7 +367,7 @@ def commands_of_errors(said: str) -> Iterator[str]:
 def test_commands_of_messages_can_be_pasted(part: int, places: Path, tmp_path: Path) -> None:
     place = tmp_path / "place"
     shutil.copytree(places, place)
-    problems = []
+    problems, pasted = [], list[list[str]]()
     for line in MISTAKES.splitlines()[part::4]:
         result = run(place, *shlex.split(line))
         if result.code == 70:
@@ -377,6 +377,9 @@ def test_commands_of_messages_can_be_pasted(part: int, places: Path, tmp_path: P
                 if is_endless(words) or any(word.isupper() for word in words):
                     check_words(words)
                     continue
+                if words in pasted:
+                    continue
+                pasted.append(words)
                 followed = run(place, *words)
                 if followed.code in NOT_USABLE:
                     problems.append(f"{line}: {advice}: {followed.err}")

@@ -263,6 +263,7 @@ def test_tables_that_must_not_be_written_are_refused_and_stay_as_they_are(
     assert before == digest_of(place)
 
 
+@pytest.mark.quartered
 @each([table for table in WRITABLE if table.id not in LARGE and not is_refused(table)][::6])
 def test_validate_has_nothing_against_a_classic_checkpoint(table: CorpusTable, root: Path, tmp_path: Path) -> None:
     prove_sound(table, CLASSIC, root, tmp_path)

@@ -66,6 +66,7 @@ def test_a_checksum_that_was_missing_is_what_validate_asks_for(table: CorpusTabl
     assert found_in(place, "crc.*") <= before
 
 
+@pytest.mark.quartered
 @each
 def test_a_compaction_is_what_its_commits_come_to(table: CorpusTable, root: Path, tmp_path: Path) -> None:
     known = [version["version"] for version in known_versions(table)]
@@ -82,6 +83,7 @@ def test_a_compaction_is_what_its_commits_come_to(table: CorpusTable, root: Path
     assert found_in(place, "compaction.*") - before <= {"compaction.stale"}
 
 
+@pytest.mark.quartered
 @each
 def test_a_cleaned_log_has_the_same_newest_version(table: CorpusTable, root: Path, tmp_path: Path) -> None:
     place = copy_log(table, root, tmp_path / "t")

@@ -228,7 +228,7 @@ def test_a_listing_follows_links_once_and_no_cycle(tmp_path: Path) -> None:
     assert 4 == sum(path.startswith("d") and path.endswith("/x.parquet") for path in listings[0].files) - 1
 
 
-@pytest.mark.parametrize("partitions", [3, 20])
+@pytest.mark.parametrize("partitions", [3, pytest.param(20, marks=pytest.mark.halved)])
 def test_a_store_that_lists_flat(partitions: int, s3: S3Server) -> None:
     """With few directories a walk looks at two levels, with many at one."""
     bucket = s3.make_bucket()

@@ -29,6 +29,7 @@ from deltacli.fleet.status import read_status
 from deltacli.units import DAY_MS
 from tests.fleet.sessions import session_of, session_on
 from tests.support.builder import EPOCH_MS
+from tests.support.effort import InTurn
 
 NOW_MS = EPOCH_MS + 60 * DAY_MS
 POLICY = """\
@@ -129,13 +130,14 @@ def test_with_a_summary_the_same_is_known_as_from_all_lines(tmp_path: Path, seed
     assert list((summarized / ARCHIVE).glob("*.gz"))
 
 
-def test_a_crash_between_any_two_writes_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_crash_between_any_two_writes_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_turn: InTurn
+) -> None:
     write_runs(tmp_path / "start" / "s", random.Random(7), 6, EPOCH_MS)
     summarize(tmp_path / "start" / "s", lambda: EPOCH_MS + 3 * DAY_MS, most_bytes=1 << 20)
     write_runs(tmp_path / "start" / "s", random.Random(8), 4, EPOCH_MS + 10 * DAY_MS)
     expected, lines = known(tmp_path / "start" / "s"), lines_of(tmp_path / "start" / "s")
-    crashes = 0
-    while True:
+    for crashes in in_turn(range(1_000)):
         state = tmp_path / str(crashes) / "s"
         shutil.copytree(tmp_path / "start" / "s", state)
         left = [crashes]
@@ -168,7 +170,6 @@ def test_a_crash_between_any_two_writes_loses_nothing(tmp_path: Path, monkeypatc
         assert (expected, lines) == (known(state), lines_of(state))
         if is_whole:
             break
-        crashes += 1
     assert crashes > 20
 
 

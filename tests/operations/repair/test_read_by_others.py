@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -22,14 +23,10 @@ ENGINES = {"deltalake": "rows_with_deltalake.py", "duckdb": "rows_with_duckdb.py
 pytestmark = pytest.mark.skipif(PYTHON is None, reason="no environment with other engines")
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_the_rows_of_repaired_tables(engine: str, tmp_path: Path) -> None:
+def test_the_rows_of_repaired_tables(tmp_path: Path) -> None:
     """
     What came back from a copy, and what was written anew from the rest of the table, has the rows of before.
     """
-    assert PYTHON is not None
-    if not has_peer(PYTHON, engine):
-        pytest.skip(f"{engine} is not there")
     healthy = DamagedTable().write(tmp_path / "healthy")
     rows = sorted(readable_rows(open_damaged(healthy)).elements())
     tasks = []
@@ -43,21 +40,16 @@ def test_the_rows_of_repaired_tables(engine: str, tmp_path: Path) -> None:
         assert not [step.reason for step in done.steps if step.reason], damage.name
         tasks.append(Task(damage.name, str(root), None))
 
-    answers = ask_for_rows(PYTHON, ENGINES[engine], tasks, tmp_path)
-
     assert len(tasks) > 15
-    assert {} == {one.task.table: one.refusal for one in answers if one.refusal}
-    assert [] == [one.task.table for one in answers if rows != rows_in(one)]
+    for _, answers in ask_engines(tasks, tmp_path):
+        assert {} == {one.task.table: one.refusal for one in answers if one.refusal}
+        assert [] == [one.task.table for one in answers if rows != rows_in(one)]
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_the_rows_of_every_version_around_a_commit_that_was_written_anew(engine: str, tmp_path: Path) -> None:
+def test_the_rows_of_every_version_around_a_commit_that_was_written_anew(tmp_path: Path) -> None:
     """
     In tables with features. What an engine refuses of the healthy table it refuses of the repaired one.
     """
-    assert PYTHON is not None
-    if not has_peer(PYTHON, engine):
-        pytest.skip(f"{engine} is not there")
     tasks = []
     makers = {"plain": DamagedTable} | HEALTHY
     for name, make in makers.items():
@@ -69,13 +61,23 @@ def test_the_rows_of_every_version_around_a_commit_that_was_written_anew(engine:
                 assert ["log.gap"] == [step.rule for step in done.steps]
             tasks += [Task(name, str(root), version) for version in range(MIDDLE - 1, LAST + 1)]
 
-    answers = ask_for_rows(PYTHON, ENGINES[engine], tasks, tmp_path)
+    for engine, answers in ask_engines(tasks, tmp_path):
+        found = [(one.task.table, one.task.version, rows_in(one)) for one in answers]
+        healthy = {(one.task.table, one.task.version): rows_in(one) for one in answers if "None" in one.task.path}
+        assert [] == [(name, version) for name, version, rows in found if rows != healthy[name, version]]
+        read = {name for (name, _), rows in healthy.items() if rows is not None}
+        assert read >= makers.keys() - ({"a vector"} if engine == "deltalake" else set())
 
-    found = [(one.task.table, one.task.version, rows_in(one)) for one in answers]
-    healthy = {(one.task.table, one.task.version): rows_in(one) for one in answers if "None" in one.task.path}
-    assert [] == [(name, version) for name, version, rows in found if rows != healthy[name, version]]
-    read = {name for (name, _), rows in healthy.items() if rows is not None}
-    assert read >= makers.keys() - ({"a vector"} if engine == "deltalake" else set())
+
+def ask_engines(tasks: list[Task], place: Path) -> Iterator[tuple[str, list[PeerRows]]]:
+    """Yield each engine that is there with its answers."""
+    assert PYTHON is not None
+    engines = [engine for engine in ENGINES if has_peer(PYTHON, engine)]
+    if not engines:
+        pytest.skip("no other engine is there")
+    for engine in engines:
+        (own := place / f"read by {engine}").mkdir()
+        yield engine, list(ask_for_rows(PYTHON, ENGINES[engine], tasks, own))
 
 
 def rows_in(answer: PeerRows) -> list[tuple[object, ...]] | None:

@@ -10,6 +10,7 @@ import hashlib
 import hmac
 import json
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, parse_qsl, urlsplit
@@ -97,20 +98,27 @@ def test_s3_urls_are_those_of_botocore(options: dict[str, str], root: str) -> No
 
 def by_botocore(options: dict[str, str], key: str) -> str:
     """The URL that botocore signs at the same time."""
+    parameters = {"Bucket": "bucket", "Key": key}
+    with pytest.MonkeyPatch.context() as patch:
+        moment = datetime.fromtimestamp(NOW_MS // 1000, UTC)
+        patch.setattr("botocore.auth.get_current_datetime", lambda *_: moment)
+        client = client_of(tuple(options.items()))
+        return str(client.generate_presigned_url("get_object", parameters, ExpiresIn=3600))
+
+
+@cache
+def client_of(items: tuple[tuple[str, str], ...]) -> Any:  # Any: botocore makes its classes when they are needed
+    """Return a client with these options: making one takes half a second."""
+    options = dict(items)
     config = botocore.config.Config(
         signature_version="s3v4", s3={"addressing_style": options.get("addressing_style", "auto")}
     )
     session = botocore.session.Session()
     if "key" in options:
         session.set_credentials(options["key"], options["secret"], options["token"])
-    client = session.create_client(
+    return session.create_client(
         "s3", region_name=options["region"], endpoint_url=options["endpoint_url"], config=config
     )
-    parameters = {"Bucket": "bucket", "Key": key}
-    with pytest.MonkeyPatch.context() as patch:
-        moment = datetime.fromtimestamp(NOW_MS // 1000, UTC)
-        patch.setattr("botocore.auth.get_current_datetime", lambda *_: moment)
-        return str(client.generate_presigned_url("get_object", parameters, ExpiresIn=3600))
 
 
 def test_the_requester_that_pays_is_part_of_the_url() -> None:
