@@ -14,7 +14,7 @@ from deltacli.api.undo import Undo
 from deltacli.clock import Clock, system_clock
 from deltacli.delta.log.commit_metadata import NO_METADATA, require_free
 from deltacli.errors import UsageError
-from deltacli.operations.table.api_arguments import count_number, name_table, named
+from deltacli.operations.table.api_arguments import name_table, named
 from deltacli.operations.table.argument_kinds import wrong_kind
 from deltacli.operations.table.version import Snapshot
 from deltacli.progress import SILENT, Progress
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from deltacli.operations.optimize.request import OptimizeRequest
     from deltacli.operations.read.changes import Changes
     from deltacli.operations.read.history import History
-    from deltacli.operations.read.request import ChangesRequest
+    from deltacli.operations.read.request import ChangesRequest, HistoryRequest
     from deltacli.operations.vacuum.plan import VacuumResult
     from deltacli.operations.vacuum.request import VacuumRequest
     from deltacli.operations.validate.request import ValidateRequest
@@ -47,6 +47,7 @@ else:
     AlterationRequest = Lazy("deltacli.operations.change.alter", "AlterationRequest")
     ChangesRequest = Lazy("deltacli.operations.read.request", "ChangesRequest")
     CheckpointRequest = Lazy("deltacli.operations.checkpoint.plan", "CheckpointRequest")
+    HistoryRequest = Lazy("deltacli.operations.read.request", "HistoryRequest")
     OptimizeRequest = Lazy("deltacli.operations.optimize.request", "OptimizeRequest")
     VacuumRequest = Lazy("deltacli.operations.vacuum.request", "VacuumRequest")
     ValidateRequest = Lazy("deltacli.operations.validate.request", "ValidateRequest")
@@ -150,13 +151,31 @@ class Table(BeforeChange, LogCare, Undo):
         return f"Table({without_secrets(self.uri)!r}{seen})"
 
     @named
-    def history(self, *, limit: int = 0, counts: bool = False) -> History:
-        """Return the newest `limit` commits (0: all) newest first. Raises NotATable."""
-        from deltacli.operations.read.history import read_history
+    @takes(HistoryRequest)
+    def history(self, request: HistoryRequest) -> History:
+        """Return the newest `limit` commits (0: all) newest first, of a range where an end is given: `from_version`, or
+        the first version committed at or after `from_timestamp`, and `to_version`, or the last one at or before
+        `to_timestamp`. `counts` counts files and bytes of each.
 
-        most = count_number(limit, "limit")
-        found = read_history(self.storage, self.engine, limit=most, counts=counts, progress=self.progress)
-        self.note_version(found.items[0].version if found.items else None)
+        Raises UsageError, NotATable, and VersionAbsent for versions that do not exist yet.
+        """
+        from deltacli.operations.read.history import read_history
+        from deltacli.operations.table.time_travel import commits_between
+
+        first, last = request.ends
+        between = None
+        if first is not None or last is not None:
+            between = partial(commits_between, self, first=first, last=last)
+        found = read_history(
+            self.storage,
+            self.engine,
+            limit=request.limit,
+            counts=request.counts,
+            progress=self.progress,
+            between=between,
+        )
+        if between is None:
+            self.note_version(found.items[0].version if found.items else None)
         return found
 
     @named

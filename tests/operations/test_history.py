@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -28,6 +29,15 @@ def test_a_limit_is_applied_and_marked(table_builder: TableBuilder) -> None:
 
     assert [11, 10, 9] == [item.version for item in history.items]
     assert (12, False) == (history.total, history.is_complete)
+
+
+def test_a_range_is_given_by_versions_or_times(table_builder: TableBuilder) -> None:
+    table = open_built(table_builder.commits(6))
+    time = datetime.fromtimestamp(table.history().items[1].time.timestamp_ms / 1_000, UTC)
+
+    assert [4, 3, 2] == [item.version for item in table.history(from_version=2, to_timestamp=time).items]
+    assert [5, 4] == [item.version for item in table.history(from_timestamp=time).items]
+    assert [3] == [item.version for item in table.history(to_version=3, limit=1).items]
 
 
 def test_history_never_opens_a_checkpoint_and_lists_once(table_builder: TableBuilder) -> None:

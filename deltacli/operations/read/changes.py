@@ -170,7 +170,9 @@ def read_changes(table: TableHandle, request: ChangesRequest) -> Changes:
     """Return the changes of a range of versions, which may be empty. Raises what `find_range` raises."""
     from deltacli.operations.table.time_travel import find_range
 
-    span = find_range(table, *request.ends)
+    begin, end = request.ends
+    assert begin is not None
+    span = find_range(table, begin, end)
     is_empty = span.first > span.last
     knows_versions = isinstance(table.storage, StoreOfVersions)
     if isinstance(table.storage, StoreOfVersions) and not is_empty:

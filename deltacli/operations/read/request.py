@@ -1,4 +1,4 @@
-"""The requests for rows: those of a version, and how those of a table changed."""
+"""The requests for rows, those of a version and how they changed, and for commits."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from deltacli.errors import UsageError
-from deltacli.operations.table.api_arguments import VersionEnds, VersionTime, optional_count
+from deltacli.operations.table.api_arguments import VersionEnds, count_number, optional_count
 from deltacli.request_fields import Kind, option
 
 
@@ -40,15 +40,15 @@ class ChangesRequest(ScanRequest, VersionEnds):
         if self.from_version is None and self.from_timestamp_ms is None:
             raise UsageError("the range of changes has no begin", facts={"expected": "from_version or from_timestamp"})
 
-    @property
-    def ends(self) -> tuple[int | VersionTime, int | VersionTime | None]:
-        """Both ends."""
-        first, last = (
-            version if timestamp_ms is None else VersionTime(timestamp_ms)
-            for version, timestamp_ms in (
-                (self.from_version, self.from_timestamp_ms),
-                (self.to_version, self.to_timestamp_ms),
-            )
-        )
-        assert first is not None
-        return first, last
+
+@dataclass(frozen=True, kw_only=True)
+class HistoryRequest(VersionEnds):
+    """Which commits: the newest `limit` (0: all) of a range with both ends, and whether their files are counted."""
+
+    limit: int = 0
+    counts: bool = False
+
+    def __post_init__(self) -> None:
+        """Raise UsageError also for a limit that is not a number of commits."""
+        super().__post_init__()
+        object.__setattr__(self, "limit", count_number(self.limit, "limit"))

@@ -79,6 +79,18 @@ class VersionEnds:
                 object.__setattr__(self, f"{end}_timestamp_ms", moment_ms(timestamp, f"{end}_timestamp"))
                 object.__setattr__(self, f"{end}_timestamp", None)
 
+    @property
+    def ends(self) -> tuple[int | VersionTime | None, int | VersionTime | None]:
+        """Both ends."""
+        first, last = (
+            version if timestamp_ms is None else VersionTime(timestamp_ms)
+            for version, timestamp_ms in (
+                (self.from_version, self.from_timestamp_ms),
+                (self.to_version, self.to_timestamp_ms),
+            )
+        )
+        return first, last
+
 
 def moment_ms(value: object, name: str) -> int:
     """Return epoch milliseconds of a datetime that has a time zone, or of a date, which is midnight UTC.
