@@ -176,18 +176,8 @@ class StepStatus:
     """The newest outcome of a step of a table. `KEPT` are the fields that a summary keeps, in their order."""
 
     KEPT: ClassVar[tuple[str, ...]] = (
-        *(
-            "kind",
-            "state",
-            "exit_code",
-            "timestamp_ms",
-            "run",
-            "message",
-            "succeeded_ms",
-            "code",
-            "findings",
-            "is_read",
-        ),
+        *("kind", "state", "exit_code", "timestamp_ms", "run", "message", "succeeded_ms", "code", "findings"),
+        "is_read",
     )
 
     kind: str

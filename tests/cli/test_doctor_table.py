@@ -250,3 +250,15 @@ def test_a_lost_deletion_vector_is_a_lost_file(tmp_path: Path) -> None:
 
     assert "files.lost" == advice[0]["code"]
     assert vector.name in advice[0]["message"]
+
+
+def test_a_page_of_a_log_with_a_gap_names_it_and_the_command_for_it(sample: Path, tmp_path: Path) -> None:
+    shutil.copytree(sample, table := tmp_path / "tbl")
+    newest = open_table(table).snapshot().version
+    (table / "_delta_log" / f"{newest - 1:020}.json").unlink()
+
+    deltacli("doctor", "table", str(table), "--html", "page.html", cwd=tmp_path)
+
+    page = (tmp_path / "page.html").read_text()
+    assert "<dt>problems of the log</dt><dd>log.gap" in page
+    assert f"<pre>deltacli repair {table}" in page

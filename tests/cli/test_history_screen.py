@@ -57,4 +57,4 @@ def test_columns_of_properties_without_room_have_a_command(trips: Path) -> None:
         _, seen = session.finish()
 
     command = f"deltacli properties {trips} --no-pager --color never --format csv"
-    assert f"no room for default, meaning; to show all: {command}" in " ".join(as_pasted(seen).split())
+    assert f"no room for default, meaning; to show them: {command}" in " ".join(as_pasted(seen).split())

@@ -16,6 +16,7 @@ from deltacli.delta.log.log_path import Place
 from deltacli.delta.rules.framework.base import Finding, Severity
 from deltacli.delta.rules.framework.catalogue import CATALOGUE
 from deltacli.delta.rules.framework.risks import SAYS, Risk
+from deltacli.errors import ProtocolUnsupported
 from deltacli.operations.validate.findings import COULD_NOT_BE_READ
 from deltacli.operations.validate.validate import Validation
 from tests.cli.conftest import Run
@@ -178,3 +179,12 @@ def test_the_page_quotes_the_names_of_the_classes() -> None:
     assert [(risk.value, says) for risk, says in SAYS.items()] == re.findall(
         r"^\| `([a-z-]+)` \| ([^|]+) \| [^|]+ \|$", page.split("| `risks` in JSON |")[1].split("\n\n")[0], re.M
     )
+
+
+def test_a_protocol_from_the_future_is_named_once() -> None:
+    checked = table(found("protocol.version-out-of-range"))
+    fault = ProtocolUnsupported("version 0 needs reader version 9", code="protocol.version-out-of-range")
+
+    verdict = judge(checked._replace(validation=replace(checked.validation, unsupported=fault)))
+
+    assert "deltacli cannot read it (protocol.version-out-of-range)" == verdict.sentence

@@ -85,7 +85,7 @@ def test_a_status_has_a_short_line_per_alert_and_the_worst_first(fleet: Path) ->
         "lake/a_harmless  last checkpoint is 326 days old (limit 2d)",
         "                 100 % small files (limit 40 %)",
         "sound",
-        "no room for group, log; to show all: deltacli --format csv",
+        "no room for group, log; to show them: deltacli --format csv",
     ] == [line[:61].rstrip() for line in table]
     assert "5 of 6 tables have alerts, 1 loses rows, 1 cannot be read" == lines[-1].removeprefix("status").strip()
     following = [line.strip() for line in lines[lines.index("") :] if "deltacli " in line]

@@ -64,7 +64,7 @@ def test_a_narrow_screen_has_times_and_names_what_is_left_out(
 
     assert "written (UTC)" in shown
     assert "2023-11-14 22:13:2" in shown
-    assert "no room for schema, class; to show all:\n" in shown
+    assert "no room for schema, class; to show them:\n" in shown
 
 
 def test_a_limit_cuts_the_timeline(table: PaimonBuilder, capsys: Capture) -> None:

@@ -23,9 +23,9 @@ def write_whole_table(
     shown = write_table(sink, terminal, columns, rows, **options)
     if terminal.width is not None and (remark := left_out(columns, rows, shown)):
         command = again_with(invocation.arguments, "--format", "csv")
-        lines = [f"{remark}; to show all: {command}"]
+        lines = [f"{remark}; to show them: {command}"]
         if cells(lines[0]) > terminal.width:
-            lines = [shorten(f"{remark}; to show all:", terminal.width), *folded_command(command, terminal.width)]
+            lines = [shorten(f"{remark}; to show them:", terminal.width), *folded_command(command, terminal.width)]
         sink.write(encoded("".join(terminal.paint(line, Style.QUIET) + "\n" for line in lines)))
 
 

@@ -218,7 +218,11 @@ class TableVerdict(NamedTuple):
     @property
     def sentence(self) -> str:
         """The verdict for people, exact and short."""
-        parts = [f"{self._says(risk, rules)} ({_named(list(rules))})" for risk, rules in self.risks.items()]
+        parts = [
+            f"{self._says(risk, rules)} ({_named(list(rules))})"
+            for risk, rules in self.risks.items()
+            if rules.keys() != {self.unsupported}  # which is said already
+        ]
         if self.unsupported is not None:
             parts.insert(0, f"deltacli cannot read it ({self.unsupported})")
         if self.is_readable and not parts:
