@@ -187,6 +187,23 @@ def keep_baseline(
         run.note(f"note: {plural(report.stale, 'accepted finding')} no longer found; to update the baseline: {again}")
 
 
+def require_baseline_target(name: str) -> None:
+    """Raise UsageError for a target of --write-baseline inside a table, and for a file that is not a baseline."""
+    from deltacli.cli.terminal.output import require_target
+    from deltacli.operations.validate.baseline import is_baseline, name_beside
+
+    require_target(name, "--write-baseline")
+    if not os.path.isfile(name) or os.path.getsize(name) == 0:
+        return
+    with open(name, "rb") as file:
+        if not is_baseline(file.read()):
+            raise UsageError(
+                f"--write-baseline {name} would replace a file that is not a baseline",
+                code="usage.baseline",
+                hint=again_with(invocation.arguments, "--write-baseline", name_beside(name)),
+            )
+
+
 def read_baseline_file(name: str) -> Baseline:
     """Return the accepted findings of a file. Raises UsageError."""
     from deltacli.operations.validate.baseline import read_baseline

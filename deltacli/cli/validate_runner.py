@@ -24,11 +24,11 @@ from deltacli.cli.finding_filter import (
     SinkFailedError,
     keep_baseline,
     read_baseline_file,
+    require_baseline_target,
 )
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.common_options import RefsOption
 from deltacli.cli.options.run import Run
-from deltacli.cli.terminal.output import require_target
 from deltacli.delta.rules.framework.base import UNREAD, Severity
 from deltacli.errors import DeltacliError, StorageFailed, UsageError
 from deltacli.operations.validate.request import DEFAULT_MOST, ValidateRequest, require_limit
@@ -133,7 +133,7 @@ class Checker:
         from deltacli.operations.table.discover import find_tables
 
         if self._wanted.write_baseline is not None:
-            require_target(self._wanted.write_baseline, "--write-baseline")
+            require_baseline_target(self._wanted.write_baseline)
         found = find_tables(names, self._run.open_either, progress=self._run.progress)
         for name in found.passed_over:
             self._run.note(f"note: {name} is a file next to tables and was skipped")

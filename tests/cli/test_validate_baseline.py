@@ -96,3 +96,14 @@ def test_a_file_that_is_not_a_baseline_is_refused(text: str, lake: Path, validat
     result = validate("lake", "--baseline", "known.json", "--json")
 
     assert (2, "", "usage.baseline") == (result.code, result.out, result.error["code"])
+
+
+@pytest.mark.parametrize("option", ["--baseline", "--write-baseline"])
+def test_a_baseline_replaces_no_other_file_and_the_hint_names_a_new_one(option: str, lake: Path, validate: Run) -> None:
+    Path("README.md").write_text("# lake\n")
+
+    result = validate("lake", *ONLY, option, "README.md")
+
+    hint = "deltacli validate lake" if option == "--baseline" else "deltacli validate lake --select 'commit.*'"
+    assert (2, f"hint: {hint} --write-baseline README.baseline.json") == (result.code, result.err.splitlines()[-1])
+    assert "# lake\n" == Path("README.md").read_text()

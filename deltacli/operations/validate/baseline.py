@@ -7,6 +7,7 @@ rewritten.
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -77,9 +78,22 @@ def read_baseline(data: bytes, name: str) -> Baseline:
         raise UsageError(
             f"the baseline {name} cannot be used: {fault if is_said else 'it was not written by validate'}",
             code="usage.baseline",
-            hint=command("validate", write_baseline=name),
+            hint=command("validate", write_baseline=name_beside(name)),
         ) from fault
     return Baseline(accepted)
+
+
+def is_baseline(data: bytes) -> bool:
+    """Return whether a file is a baseline, of whatever version, which a new one may replace."""
+    try:
+        return bool(json.loads(data)["kind"] == KIND)
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return False
+
+
+def name_beside(name: str) -> str:
+    """Return a name for a baseline beside a file that is none: `README.baseline.json` for `README.md`."""
+    return f"{os.path.splitext(name)[0]}.baseline.json"
 
 
 def write_baseline(findings: Sequence[tuple[str, Finding]]) -> bytes:

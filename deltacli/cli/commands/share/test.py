@@ -23,13 +23,13 @@ from deltacli.cli.finding_filter import (
     list_rules,
     next_command,
     read_baseline_file,
+    require_baseline_target,
     require_known,
 )
 from deltacli.cli.formats import Content, FindingFormat
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.common_options import argument
 from deltacli.cli.options.run import Run
-from deltacli.cli.terminal.output import require_target
 from deltacli.cli.terminal.shell import again_with
 from deltacli.delta.rules.framework.base import Severity
 from deltacli.errors import EXIT_FINDINGS, PartlyDone, UsageError
@@ -113,7 +113,7 @@ class ConformanceChecker:
 
         wanted = self._wanted
         if wanted.write_baseline is not None:
-            require_target(wanted.write_baseline, "--write-baseline")
+            require_baseline_target(wanted.write_baseline)
         if self._run.format.is_streamed:
             self._run.write(LiveFindings(lambda emit: self._test_as_it_goes(target, emit)))
             report = self._report()
