@@ -34,10 +34,26 @@ def nearest_name(name: str, known: Iterable[str], *, ignores_case: bool = False,
 
 
 def nearest_type(text: str, known: Iterable[str]) -> str | None:
-    """Return a misspelled type as it was probably meant, with its digits; None for other texts."""
+    """Return a misspelled type, or one of another database, as it was probably meant, with its digits; None for other
+    texts.
+    """
     word, bracket, rest = text.strip().partition("(")
+    word = _TYPES_OF_OTHERS.get(word.rstrip().lower(), word)
     near = nearest_name(word.rstrip(), known, ignores_case=True, alike=_ALIKE_TYPES)
     return None if near is None else near + bracket + rest
+
+
+_TYPES_OF_OTHERS = {
+    **dict.fromkeys(("clob", "json", "nvarchar", "str", "text", "uuid"), "string"),
+    **dict.fromkeys(("blob", "bytea", "bytes", "varbinary"), "binary"),
+    **dict.fromkeys(("int64", "uint32"), "bigint"),
+    **dict.fromkeys(("int32", "mediumint"), "int"),
+    "datetime": "timestamp",
+    "float64": "double",
+    "int16": "smallint",
+    "int8": "tinyint",
+    "number": "decimal",
+}
 
 
 def nearest_path(path: Sequence[str], known: Iterable[Sequence[str]]) -> Sequence[str] | None:

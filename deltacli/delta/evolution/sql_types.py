@@ -30,6 +30,7 @@ CODE = "usage.type"
 _OTHER_NAMES: Mapping[str, str] = {"timestamp_ltz": "timestamp", "bool": "boolean"}
 _PLAIN = PLAIN_TYPES | {"variant"}
 _TEXTS = re.compile(r"(?:char|character|varchar)\s*\(\s*([1-9]\d{0,8})\s*\)", re.ASCII)
+_WITH_LENGTH, _LENGTH = ("char", "character", "varchar"), 255
 POSSIBLE = (
     f"{NUMBER_TYPES}, boolean, string, char(n), varchar(n), binary, date, timestamp, timestamp_ntz, variant, array<…>, "
     "map<…, …>, struct<name: type, …>"
@@ -199,7 +200,14 @@ class _Parser:
             reason = f"{text} is not a type of new columns"
             if word.lower() in ("dec", "decimal", "numeric"):
                 reason = OF_DECIMALS
+            elif word.lower() in _WITH_LENGTH:
+                meant = f"{word.lower()}({_LENGTH})"
+                fault = _unknown(self.text, f"{word} needs a length, such as {meant}, or use string")
+                fault.facts["did you mean"] = re.sub(rf"\b{word}\b\s*(\([^)]*\))?", meant, self.text)
+                fault.written = self.text
+                raise fault
             elif (near := nearest_type(word, _WORDS)) is not None:
+                near += f"({_LENGTH})" if near in _WITH_LENGTH and text == word else ""
                 whole = re.sub(rf"(?<![\w`]){re.escape(word)}(?![\w`:])", near, self.text)
                 fault = _unknown(self.text, f"{reason}; did you mean {whole}?")
                 fault.written = self.text
