@@ -20,6 +20,7 @@ from deltacli.cli.terminal.shell import (
     fill_hint,
     quoted_table,
     with_files,
+    without_option,
 )
 from deltacli.cli.terminal.term import say, say_json, visible
 from deltacli.documents import dumps
@@ -34,38 +35,11 @@ from deltacli.errors import (
 )
 from deltacli.hints import TABLE, CommandLine, is_command, is_shared, is_whole, nearest_name
 
-_BY_ROLLBACK = {"instead": "an engine returns to a snapshot or tag: sys.rollback_to"}
-
-INSTEAD: Mapping[str, Mapping[str, str]] = {
-    "changes": {"instead": "an engine reads row changes from the system table $audit_log"},
-    "checkpoint": {"instead": "nothing is needed: a Paimon snapshot names all its files"},
-    "diff": {"schemas": "deltacli schema diff TABLE --from schema:N", "snapshots": "deltacli history TABLE"},
-    "features": {"instead": "options enable features", "set options": "deltacli alter TABLE set KEY=VALUE"},
-    "log backup": {"instead": "an engine keeps a state as a tag or a branch: sys.create_tag, sys.create_branch"},
-    "log cat": {"snapshots": "deltacli snapshot TABLE --snapshot-id N"},
-    "log compact": {"instead": "writers merge manifests when they commit"},
-    "log crc": {"check it": "deltacli validate TABLE"},
-    "log expire": {
-        "instead": "an engine deletes old snapshots: sys.expire_snapshots",
-        "old schemas": "deltacli vacuum TABLE --schemas --dry-run",
-    },
-    "log restore": _BY_ROLLBACK,
-    "optimize": {"instead": "an engine compacts a table: sys.compact"},
-    "properties": {
-        "show options": "deltacli snapshot TABLE",
-        "set options": "deltacli alter TABLE set KEY=VALUE",
-    },
-    "reach": {"snapshots": "deltacli history TABLE"},
-    "read": {"instead": "an engine, or the package pypaimon, reads rows"},
-    "repair": {**_BY_ROLLBACK, "find errors": "deltacli validate TABLE"},
-    "restore": _BY_ROLLBACK,
-    "undelete": _BY_ROLLBACK,
-}
-"""Commands that work on Delta tables only -> what does their work on a Paimon table: prose, or commands to paste."""
-
 
 def _instead_of(arguments: Sequence[str], table: str | None) -> Mapping[str, str]:
     """Return what does the work of a command line on a Paimon table; none for commands that work on both formats."""
+    from deltacli.cli.instead_for_paimon import INSTEAD
+
     found = INSTEAD.get(" ".join(path_of(arguments)), {})
     name = None if table is None else quoted_table(table)
     return found if name is None else {key: value.replace("TABLE", name) for key, value in found.items()}
@@ -256,13 +230,16 @@ def _hint(error: DeltacliError, arguments: Sequence[str], table: str | None) -> 
     if isinstance(error, VersionAbsent) and error.hint.endswith((f" --version {error.nearest}", TABLE)):
         return _of_nearest_version(error, arguments) or with_files(fill_hint(error.hint, table), arguments)
     hint = fill_hint(error.hint, table)
-    if table and error.code.startswith("commit.") and " snapshot " in hint and _changes(arguments):
-        hint = f"deltacli validate {quoted_table(table)}"  # a readable version is of use to readers only
+    if table and error.code.startswith(("commit.", "log.")) and hint.startswith("deltacli snapshot "):
+        hint = _of_damage(hint, arguments, table)
+        if error.code.startswith("commit."):
+            error.facts["to repair it"] = f"deltacli repair {quoted_table(table)} --dry-run"
     if isinstance(error, PermissionRefused) and table and _is_below(error.hint, table):
         hint = f"deltacli doctor access {quoted_table(table)}"
     if table is not None and is_shared(table):  # of which a lower level does not ask for files
         hint = hint.replace("--level storage", "--level footers")
-    hint = with_files(hint, arguments)
+    is_misnamed = error.code in (PaimonTable.code, "usage.table-format")
+    hint = with_files(hint, without_option(arguments, "--table-format") if is_misnamed else arguments)
     is_repeated = hint.replace(" --config ", " -c ") == again(arguments).replace(" --config ", " -c ")
     return None if is_repeated and error.exit_code == UsageError.exit_code else hint
 
@@ -298,6 +275,19 @@ def _of_code(error: DeltacliError, arguments: Sequence[str], table: str | None) 
     return with_files(
         f"deltacli validate {quoted_table(table)}" + (" --level data" if area in _OF_DATA else ""), arguments
     )
+
+
+def _of_damage(hint: str, arguments: Sequence[str], table: str) -> str:
+    """Return the command line with the readable version of a hint; `validate` for a command that has no versions."""
+    from deltacli.cli.help_page import commands_with
+
+    path, found = " ".join(path_of(arguments)), re.search(r" --version (\d+)", hint)
+    if path not in commands_with("--version") or _changes(arguments):
+        return f"deltacli validate {quoted_table(table)}"
+    if path == "snapshot":
+        return hint
+    typed = without_option(without_option(arguments, "--timestamp"), "--version")
+    return hint if found is None else again_with(typed, "--version", found[1]) + hint[found.end() :]
 
 
 def _changes(arguments: Sequence[str]) -> bool:

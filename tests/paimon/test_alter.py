@@ -11,7 +11,7 @@ import pytest
 
 import deltacli
 from deltacli.cli.app import run
-from deltacli.cli.errors import INSTEAD
+from deltacli.cli.instead_for_paimon import INSTEAD
 from deltacli.errors import Refused, UsageError
 from deltacli.hints import Spelling, spelled
 from deltacli.paimon.rules.fields import why_bad_default
