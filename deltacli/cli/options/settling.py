@@ -172,6 +172,7 @@ def make_run(
     if directory is not None:
         output, chosen = None, _format_of_directory(chosen, options.output_format, directory)
     if output is not None:
+        _require_no_format(output, formats, given)
         require_target(output, "--output")
         require_directory(output)
         chosen = (_format_of_name(output, formats, given) if names_choose else None) or chosen
@@ -199,6 +200,21 @@ def make_run(
     if names_choose and given is None and chosen is TABLE and len(formats) > 1:
         _note_unknown_ending(run, formats)
     return run
+
+
+def _require_no_format(output: str, formats: type[StrEnum], given: str | None) -> None:
+    """Raise UsageError for `--output json`, which in other programs is what `--format json` is here."""
+    if given is not None or len(formats) == 1 or output not in (*FORMATS, "yaml"):
+        return
+    from deltacli.cli.terminal.shell import again_with, without_option
+
+    meant = output if output in list(formats) else JSON.name
+    raise UsageError(
+        f"--output {output}: this is the name of a format, and --output takes the name of a file",
+        code="usage.output",
+        facts={"formats": ", ".join(formats), "for a file of this name": f"--output {output} --format {TABLE.name}"},
+        hint=again_with(without_option(invocation.arguments, "--output"), "--format", meant),
+    )
 
 
 def _note_unknown_ending(run: Run, formats: type[StrEnum]) -> None:
