@@ -73,10 +73,36 @@ Examples:
 
 
 class _Command(TyperCommand):
+    def parse_args(self, ctx: Click, args: list[str]) -> list[str]:
+        if not ctx.resilient_parsing:
+            _require_values(self.params, args)
+        return super().parse_args(ctx, args)
+
     def get_help(self, ctx: Click) -> str:
         from deltacli.cli.help_page import command_page, fold
 
         return fold(command_page(self, ctx))
+
+
+def _require_values(options: Sequence[Click], arguments: Sequence[str]) -> None:
+    """Raise UsageError for an option without its value, also where the parser would take the next option for it."""
+    valued = {name: option for option in options if _takes_value(option) for name in option.opts}
+    words = iter(arguments)
+    for word in words:
+        if word == "--":
+            return
+        following = next(words, None) if word in valued else "VALUE"
+        is_option = (
+            following is not None and following[:1] == "-" and (following[1:2] == "-" or following[1:].isalpha())
+        )
+        if following is None or is_option:
+            from deltacli.cli.usage import value_missing
+
+            raise value_missing(valued[word], word, following)
+
+
+def _takes_value(option: Click) -> bool:
+    return option.param_type_name == "option" and not (option.is_flag or option.count)
 
 
 class _Group(TyperGroup):
@@ -280,5 +306,4 @@ def _valued_options(path: Path) -> set[str]:
     command: Click = typer.main.get_command(build_app(path))
     for word in path:
         command = command.commands[word]
-    options = [option for option in command.params if option.param_type_name == "option"]
-    return {name for option in options if not (option.is_flag or option.count) for name in option.opts}
+    return {name for option in command.params if _takes_value(option) for name in option.opts}

@@ -11,74 +11,19 @@ from typing import NamedTuple
 
 from deltacli.cli.command_tree import COMMANDS, GROUPS, is_command, leads_on, path_in, path_of
 from deltacli.cli.errors import say_document, wants_json
+from deltacli.cli.invocation import invocation
+from deltacli.cli.other_names import OF_A_TABLE, OF_OTHER_FORMATS, OF_OTHER_OPTIONS, OF_OTHERS
 from deltacli.cli.terminal.shell import again, again_with, before_consent, quoted, without_value
 from deltacli.cli.terminal.term import say, visible
 from deltacli.errors import UsageError
-from deltacli.hints import nearest_name
+from deltacli.hints import PLACEHOLDERS, nearest_name
 from deltacli.typing import Click
-
-OF_OTHERS = {
-    "cat": "read",
-    "check": "validate",
-    "clean": "vacuum",
-    "commits": "history",
-    "compact": "optimize",
-    "compaction": "optimize",
-    "compare": "diff",
-    "describe": "snapshot",
-    "detail": "snapshot",
-    "files": "snapshot --files",
-    "fsck": "validate",
-    "gc": "vacuum",
-    "head": "read",
-    "info": "snapshot",
-    "ls": "snapshot --files",
-    "purge": "vacuum",
-    "recover": "undelete",
-    "rollback": "restore",
-    "select": "read",
-    "show": "snapshot",
-    "stats": "snapshot",
-    "table": "snapshot",
-    "undo": "restore",
-    "undrop": "undelete",
-    "verify": "validate",
-    "zorder": "optimize",
-}
-"""Name of a command of other programs -> the command that does it here."""
-
-OF_A_TABLE = {
-    "doctor": "doctor table",
-    "fleet": "fleet init",
-    "log": "history",
-    "schema": "schema show",
-    "share": "share serve",
-}
-"""Group -> its command for a table, or a directory of tables, that is named where a command was expected."""
-
-_OF_OTHER_OPTIONS = {
-    "--as-of": "--timestamp",
-    "--at": "--timestamp",
-    "--cols": "--columns",
-    "--dry": "--dry-run",
-    "--end": "--to",
-    "--filter": "--where",
-    "--keep": "--retention",
-    "--older-than": "--retention",
-    "--query": "--where",
-    "--retain": "--retention",
-    "--select": "--columns",
-    "--since": "--from",
-    "--start": "--from",
-    "--to": "--timestamp",
-    "--until": "--to",
-}
-"""Option of other programs -> the one that does it here, in commands that have it."""
 
 _ROWS = frozenset({"-n", "--head", "--last", "--lines", "--max-rows", "--number", "--rows"})
 _BEHIND_TABLE: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("history", "read", "snapshot", "validate"), ()),
-    **dict.fromkeys(("optimize", "undelete", "vacuum"), ("--dry-run",)),
+    **dict.fromkeys(("optimize", "repair", "undelete", "vacuum"), ("--dry-run",)),
+    "changes": ("--from", "0"),
     "restore": ("--version", "VERSION", "--dry-run"),
 }
 """Command -> what follows its table in a hint."""
@@ -118,6 +63,23 @@ def report_usage(error: Exception, arguments: Sequence[str]) -> None:
         say(visible(f"hint: {hint}"))
 
 
+def value_missing(option: Click, name: str, following: str | None) -> UsageError:
+    """Return the error for an option without a value, which is the last word or is followed by another option."""
+    message, facts = f"{name} needs a value", dict[str, str]()
+    if following is not None:
+        message += f", but an option follows: {following}"
+    if choices := getattr(option.type, "choices", ()):
+        facts["expected"] = ", ".join(str(getattr(choice, "value", choice)) for choice in choices)
+        return UsageError(message, facts=facts)
+    if following not in (None, "--") and option.type.name == "str":
+        facts["for such a value"] = f"{max(option.opts, key=len)}={quoted(following)}"
+    words, place = invocation.arguments, re.split(r"[^A-Z]", option.metavar or "")[0]
+    place = {"DIR": "DIRECTORY"}.get(place, place if place in PLACEHOLDERS else "VALUE")
+    pairs = pairwise([*words, None])
+    at = next(at for at, pair in enumerate(pairs, 1) if pair == (name, following))
+    return UsageError(message, facts=facts, hint=again([*words[:at], place, *words[at:]]))
+
+
 def _in_our_words(message: str) -> str:
     """Return a message of the command-line parser on one line, in the words of ours."""
     message = " ".join(message.replace(". Choose from:\n", ": ").replace(",\n", ", ").split())
@@ -130,6 +92,7 @@ def _in_our_words(message: str) -> str:
             r"invalid value for '--format': ('\w*') is not one of 'table'$",
             r"\1: this command has one format and takes no --format",
         ),
+        (r"^got unexpected extra argument\(s\) \((.*)\)$", r"unexpected argument: \1"),
         (r"\. Did you mean '.*'\?$| \(Possible options: .*\)$", ""),
         (
             r"invalid value for '(?:CHANGE|\[(?:\w+\|?)+\])': ('.*') is not one of (.*)",
@@ -148,10 +111,10 @@ def _meant(error: Exception, message: str, arguments: Sequence[str]) -> Meant | 
     options = _options_of(error)
     if path == ("schema", "diff") and len(rest) == 3 and "".join(rest[1:]).isdecimal():
         return Meant("'diff'", again(["diff", *rest]))
-    if message == "got unexpected extra argument(s) ()":
+    if message == "unexpected argument: ":
         said = "an argument is empty: a variable of the script may be unset"
         return Meant(None, again([word for word in arguments if word]), instead=said)
-    if extra := re.fullmatch(r"got unexpected extra argument\(s\) \((\S+)\)", message):
+    if extra := re.fullmatch(r"unexpected argument: (\S+)", message):
         return _for_extra(extra[1], options, arguments)
     if missing := re.fullmatch(r"missing (?:argument|option) (.+)", message):
         return _for_missing(missing[1], path, rest)
@@ -219,7 +182,9 @@ def _value_for(message: str, arguments: Sequence[str]) -> Meant | None:
         tables = [word for word in arguments[len(path_of(arguments)) :] if not word.startswith("-") and word != given]
         is_version = option in ("--version", "VERSION") and len(tables) == 1
         return Meant(None, f"deltacli history {quoted(tables[0])}") if is_version else None
-    near = nearest_name(given, re.findall(r"'([^']+)'", choices), alike=_ALIKE)
+    known = re.findall(r"'([^']+)'", choices)
+    other = OF_OTHER_FORMATS.get(given.lower(), "") if option == "--format" else ""
+    near = other if other in known else nearest_name(given, known, ignores_case=True, alike=_ALIKE)
     if near is None:
         return None
     words = zip(arguments, ["", *arguments], strict=False)
@@ -335,7 +300,10 @@ def _options_of(error: Exception) -> list[str]:
 
 def _option_for(name: str, options: Sequence[str], arguments: Sequence[str]) -> Meant | None:
     """Return the option that was meant by an unknown one, or the command that has it."""
-    if (found := _behind_command(name, arguments) or _command_instead(name, arguments)) is not None:
+    found = (
+        _behind_command(name, arguments) or _command_instead(name, arguments) or _as_consent(name, options, arguments)
+    )
+    if found is not None:
         return found
     path = " ".join(path_of(arguments))
     if name[2:] in _ACTIONS.get(path, ()) and list(arguments[2:3]) == [name]:  # properties TABLE --set K=V
@@ -354,7 +322,7 @@ def _option_for(name: str, options: Sequence[str], arguments: Sequence[str]) -> 
     if name == "--upgrade-protocol" and arguments[0] == "features":  # features add does it
         return Meant(None, again([word for word in arguments if word != name]))
     united = re.fullmatch(r"(--.+)-(weeks|days|hours|minutes|seconds)", name)
-    if united and (option := _OF_OTHER_OPTIONS.get(united[1], united[1])) in options:
+    if united and (option := OF_OTHER_OPTIONS.get(united[1], united[1])) in options:
         return Meant(option, again(_with_unit(option, united[2][0], name, arguments)))
     if name == "-n" and not re.search(r"\0-n\0\d", "\0".join(arguments)):  # a dry run of make, rsync and others
         near: str | None = "--dry-run" if "--dry-run" in options else None
@@ -370,7 +338,7 @@ def _option_for(name: str, options: Sequence[str], arguments: Sequence[str]) -> 
     if near is None:
         return _of_another_command(name, arguments) if name.startswith("--") and name not in _CONSENT else None
     words = _with_option(name, near, arguments)
-    for other in {word.partition("=")[0] for word in words} & {*_OF_OTHER_OPTIONS} - {*options}:
+    for other in {word.partition("=")[0] for word in words} & {*OF_OTHER_OPTIONS} - {*options}:
         words = _with_option(other, _known_here(other, options, words) or other, words)
     return Meant(near, again(words))
 
@@ -402,6 +370,13 @@ def _command_instead(name: str, arguments: Sequence[str]) -> Meant | None:
     return Meant(None, again([command, arguments[1], *options]), fact)
 
 
+def _as_consent(name: str, options: Sequence[str], arguments: Sequence[str]) -> Meant | None:
+    """Return the command line with --yes for what other programs call it; None for another option."""
+    if name not in ("-y", "--force") or "--yes" not in options or "--yes" in arguments:
+        return None
+    return Meant("--yes", again(["--yes" if word == name else word for word in arguments]))
+
+
 def _behind_command(name: str, arguments: Sequence[str]) -> Meant | None:
     """Return the command line whose option is before its command with the option behind it."""
     from deltacli.cli.help_page import commands_with
@@ -420,7 +395,7 @@ def _known_here(name: str, options: Sequence[str], arguments: Sequence[str]) -> 
     """Return the option for one of other programs: of a time, or of a version where its value is a number. The --from
     of a command without --to is a source.
     """
-    known = _OF_OTHER_OPTIONS.get(name)
+    known = OF_OTHER_OPTIONS.get(name)
     is_number = re.search(rf"\0{re.escape(name)}[=\0]\d+(?=\0|\Z)", "\0" + "\0".join(arguments))
     known = "--version" if known == "--timestamp" and is_number else known
     return known if known in options and ("--to" in options or known != "--from") else None

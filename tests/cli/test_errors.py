@@ -427,7 +427,7 @@ def test_a_hint_is_the_command_that_was_typed_corrected(line: str, hint: str, ta
         ("alter trips add tip decmal(8,2)", "decmal(8,2) is not a type of new columns; did you mean decimal(8,2)?"),
         (
             "vacuum trips trips/day=2026-01-01",
-            "unexpected extra argument(s) (trips/day=2026-01-01); vacuum works on one",
+            "unexpected argument: trips/day=2026-01-01; vacuum works on one",
         ),
         ("optimize trips --min-files 0", "error: invalid value for '--min-files': 0 is less than 2"),
         ("--level data validate trips", "error: --level is an option of validate: it must follow the command"),
@@ -736,6 +736,11 @@ def test_a_next_command_names_the_files_of_the_command_line(line: str, advice: s
         ),
         ("alter trips add tip", "deltacli alter trips add tip TYPE"),
         ("alter trips rename trip", "deltacli alter trips rename trip NAME"),
+        ("alter trips add tip varchar", "deltacli alter trips add tip 'varchar(255)'"),
+        ("alter trips add tip array<char>", "deltacli alter trips add tip 'array<char(255)>'"),
+        ("alter trips add tip varchar2", "deltacli alter trips add tip 'varchar(255)'"),
+        ("alter trips add tip text", "deltacli alter trips add tip string"),
+        ("alter trips add tip datetime", "deltacli alter trips add tip timestamp"),
         ("alter trips constraint add pos tripp>0 --yes", "deltacli alter trips constraint add pos 'trip>0'"),
         (
             "validate trips --select data.file-mising",
@@ -759,6 +764,11 @@ def test_a_hint_is_the_same_command_corrected(line: str, hint: str, sample: Path
         ("features trips remove x", "'remove' is not an action of this command: 'add', 'drop'; did you mean 'drop'?"),
         ("schema convert trips", "missing option --to: delta, paimon, arrow, ddl"),
         ("checkpoint", "missing argument TABLE"),
+        (
+            "alter trips add tip varchar",
+            "the type 'varchar' cannot be used: varchar needs a length, such as varchar(255), or use string",
+        ),
+        ("vacuum trips a b", "unexpected argument: a b"),
         ("optimize trips --target-size 5", "--target-size: 5 bytes cannot be the size of a data file"),
         ("read trips --limit x", "invalid value for '--limit': 'x' is not a whole number"),
         ("schema diff trips --from schema:0", "schema:N is a point of a Paimon table"),
@@ -868,7 +878,8 @@ def test_a_readable_version_is_no_hint_for_a_command_that_changes_the_table(tabl
 
     read, vacuum = deltacli("read", table, "--json").error, deltacli("vacuum", table, "--dry-run", "--json").error
 
-    assert f"deltacli snapshot {table} --version 13" == read["command"]
+    assert f"deltacli read {table} --json --version 13" == read["command"]
+    assert f"deltacli repair {table} --dry-run" == read["facts"]["toRepairIt"]
     assert f"deltacli validate {table}" == vacuum["command"]
 
 
