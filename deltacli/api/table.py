@@ -14,8 +14,7 @@ from deltacli.api.undo import Undo
 from deltacli.clock import Clock, system_clock
 from deltacli.delta.log.commit_metadata import NO_METADATA, require_free
 from deltacli.errors import UsageError
-from deltacli.operations.table.api_arguments import name_table, named
-from deltacli.operations.table.argument_kinds import wrong_kind
+from deltacli.operations.table.api_arguments import name_table, named, wrong_kind
 from deltacli.operations.table.version import Snapshot
 from deltacli.progress import SILENT, Progress
 from deltacli.request_fields import Lazy, takes

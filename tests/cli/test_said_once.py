@@ -40,7 +40,9 @@ def test_a_guard_is_named_once(trips: Path) -> None:
 def test_an_unreadable_file_is_explained_once(damaged: Path, tmp_path: Path) -> None:
     table = make_sample(tmp_path / "t", damaged=True)
 
-    assert 1 == seen_on_terminal("optimize", table, "--yes").count("magic bytes not found")
+    seen = " ".join(seen_on_terminal("optimize", table, "--yes").split())
+
+    assert 1 == seen.count("magic bytes not found")
 
 
 def test_permissions_have_one_word(trips: Path) -> None:
