@@ -71,5 +71,14 @@ OF_OTHER_OPTIONS = {
 }
 """Option of other programs -> the one that does it here, in commands that have it."""
 
+WHAT_FLAGS_ARE = {
+    "--all": ("--limit", "0"),
+    "--force": ("--yes",),
+    "--no-color": ("--color", "never"),
+    "--no-colour": ("--color", "never"),
+    "-y": ("--yes",),
+}
+"""Flag of other programs -> what it is here, in commands that have this option."""
+
 OF_OTHER_FORMATS = {"jsonl": "ndjson", "jsonlines": "ndjson", "md": "markdown", "text": "table", "txt": "table"}
 """Other names of formats -> those of here."""

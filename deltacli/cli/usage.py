@@ -12,7 +12,7 @@ from typing import NamedTuple
 from deltacli.cli.command_tree import COMMANDS, GROUPS, is_command, leads_on, path_in, path_of
 from deltacli.cli.errors import say_document, wants_json
 from deltacli.cli.invocation import invocation
-from deltacli.cli.other_names import OF_A_TABLE, OF_OTHER_FORMATS, OF_OTHER_OPTIONS, OF_OTHERS
+from deltacli.cli.other_names import OF_A_TABLE, OF_OTHER_FORMATS, OF_OTHER_OPTIONS, OF_OTHERS, WHAT_FLAGS_ARE
 from deltacli.cli.terminal.shell import again, again_with, before_consent, quoted, without_value
 from deltacli.cli.terminal.term import say, visible
 from deltacli.errors import UsageError
@@ -135,6 +135,8 @@ def _for_missing(what: str, path: Sequence[str], rest: Sequence[str]) -> Meant |
     """Return the command line with what is missing, or the command that shows what it can be."""
     if path == ("diff",) and what == "V1|OTHER" and len(rest) == 1:
         return Meant(None, again(["history", *rest]))
+    if path == ("diff",) and what == "V1|OTHER" and (ends := re.findall(r"--(?:from|to)[ =](\d+)", " ".join(rest))):
+        return Meant(None, again(["diff", rest[0], *ends]))
     if path == ("changes",) and what == "--from" and rest:
         return Meant(None, again_with([*path, *rest], "--from", "0"))
     if path == ("share", "ls") and what == "SHARES" and (profiles := sorted(glob("*.share"))):
@@ -179,6 +181,8 @@ def _value_for(message: str, arguments: Sequence[str]) -> Meant | None:
         is_newest = option == "--version" and given in _NEWEST
         if is_newest:
             return Meant(None, again(without_value(arguments, option, given)))
+        if option == "--version" and re.fullmatch(r"v\d+", given):
+            return Meant(None, again_with(arguments, option, given[1:]))
         tables = [word for word in arguments[len(path_of(arguments)) :] if not word.startswith("-") and word != given]
         is_version = option in ("--version", "VERSION") and len(tables) == 1
         return Meant(None, f"deltacli history {quoted(tables[0])}") if is_version else None
@@ -278,9 +282,11 @@ def _alike_command(group: str, word: str, rest: Sequence[str]) -> Meant | None:
     """Return the command of a group with exactly this name, else the nearest one."""
     inner = [name for name in (*COMMANDS, *GROUPS) if not group and name.split()[1:] == [word]]
     near = nearest_name(word, _commands_of(group), alike=_ALIKE_COMMANDS)
-    found = inner or ([near] if near else [])
+    found = inner or ([near] if near and near != f"un{word}" else [])
     if not found:
         return None
+    if inner and rest and os.path.isdir(rest[0]):  # a table; these are commands for a policy file, or a share
+        return Meant(" or ".join(map(repr, found)), f"deltacli {found[0]} --help")
     path = [*group.split(), *found[0].split()]
     is_whole = not group and found[0] in GROUPS and not (rest and leads_on((*path, rest[0])))
     hint = f"deltacli {found[0]} --help" if is_whole else again([*path, *rest])
@@ -300,9 +306,8 @@ def _options_of(error: Exception) -> list[str]:
 
 def _option_for(name: str, options: Sequence[str], arguments: Sequence[str]) -> Meant | None:
     """Return the option that was meant by an unknown one, or the command that has it."""
-    found = (
-        _behind_command(name, arguments) or _command_instead(name, arguments) or _as_consent(name, options, arguments)
-    )
+    found = _behind_command(name, arguments) or _command_instead(name, arguments)
+    found = found or _in_our_options(name, options, arguments)
     if found is not None:
         return found
     path = " ".join(path_of(arguments))
@@ -321,7 +326,8 @@ def _option_for(name: str, options: Sequence[str], arguments: Sequence[str]) -> 
         return Meant(None, again(["fleet", "plan", *(word for word in arguments[2:] if word not in (name, "--yes"))]))
     if name == "--upgrade-protocol" and arguments[0] == "features":  # features add does it
         return Meant(None, again([word for word in arguments if word != name]))
-    united = re.fullmatch(r"(--.+)-(weeks|days|hours|minutes|seconds)", name)
+    spelled = "--retain-hours" if name == "--retain" else name  # as in SQL
+    united = re.fullmatch(r"(--.+)-(weeks|days|hours|minutes|seconds)", spelled)
     if united and (option := OF_OTHER_OPTIONS.get(united[1], united[1])) in options:
         return Meant(option, again(_with_unit(option, united[2][0], name, arguments)))
     if name == "-n" and not re.search(r"\0-n\0\d", "\0".join(arguments)):  # a dry run of make, rsync and others
@@ -370,11 +376,13 @@ def _command_instead(name: str, arguments: Sequence[str]) -> Meant | None:
     return Meant(None, again([command, arguments[1], *options]), fact)
 
 
-def _as_consent(name: str, options: Sequence[str], arguments: Sequence[str]) -> Meant | None:
-    """Return the command line with --yes for what other programs call it; None for another option."""
-    if name not in ("-y", "--force") or "--yes" not in options or "--yes" in arguments:
+def _in_our_options(name: str, options: Sequence[str], arguments: Sequence[str]) -> Meant | None:
+    """Return the command line with what a flag of other programs is here; None for another option."""
+    ours = WHAT_FLAGS_ARE.get(name, ("",))
+    if ours[0] not in options or ours[0] in arguments:
         return None
-    return Meant("--yes", again(["--yes" if word == name else word for word in arguments]))
+    meant = again([one for word in arguments for one in (ours if word == name else (word,))])
+    return Meant(" ".join(ours), meant)
 
 
 def _behind_command(name: str, arguments: Sequence[str]) -> Meant | None:
