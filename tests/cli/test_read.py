@@ -292,7 +292,7 @@ def test_explain_names_what_has_no_room_once_below_the_table(sample: Path) -> No
 
         assert 1 == seen.count("no room for")
         below = as_pasted(seen[seen.index("no room for") :]).split()
-        assert "show all: deltacli read" in " ".join(below)
+        assert "to show them: deltacli read" in " ".join(below)
         assert ["--format", "csv"] == below[-2:]
 
 

@@ -179,6 +179,7 @@ class _Kind(NamedTuple):
     is_met: Callable[[object], bool]
     expected: str
     of_elements: str | None = None
+    code: str = UsageError.code
 
 
 def wrong_kind(value: object, name: str, expected: str, *, code: str = UsageError.code) -> UsageError:
@@ -215,7 +216,7 @@ def _is_pair(value: object) -> bool:
     return isinstance(value, tuple | list) and len(value) == 2 and all(map(_is_text, value))
 
 
-_CHANGES = _Kind(_is_list, "a list of changes")
+_CHANGES = _Kind(_is_list, "a list of changes", code="usage.change")
 _KINDS: Mapping[str, _Kind] = {
     "bool": _Kind(_is_flag, "True or False"),
     "float": _Kind(_is_number, "a number"),
@@ -263,7 +264,7 @@ def _require(value: object, name: str, annotation: object) -> None:
     if kind is None or (value is None and annotation != wanted):
         return
     if not kind.is_met(value):
-        raise wrong_kind(value, name, kind.expected)
+        raise wrong_kind(value, name, kind.expected, code=kind.code)
     if kind.of_elements is None:
         return
     if isinstance(value, Mapping):

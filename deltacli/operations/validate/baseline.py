@@ -92,7 +92,7 @@ def is_baseline(data: bytes) -> bool:
 
 
 def name_beside(name: str) -> str:
-    """Return a name for a baseline beside a file that is none: `README.baseline.json` for `README.md`."""
+    """Return a name for a baseline beside a file that is none: its own, with `.baseline.json` for its ending."""
     return f"{os.path.splitext(name)[0]}.baseline.json"
 
 
