@@ -80,6 +80,7 @@ class Screen:
         self._held_rows = 0
         self._heading = 0
         self._process: subprocess.Popen[bytes] | None = None
+        self._is_waiting = False
 
     def __enter__(self) -> Screen:
         return self
@@ -133,7 +134,7 @@ class Screen:
             self._release()
             return
         process = self._process
-        self._in_front = pager_in_front(lambda: process.poll() is None)
+        self._in_front = pager_in_front(lambda: self._is_waiting or process.poll() is None)
         self._in_front.__enter__()
         held, self._held = self._held, []
         self._feed(b"".join(held))
@@ -157,6 +158,7 @@ class Screen:
         try:
             if at_once:
                 self._process.terminate()
+            self._is_waiting = not at_once  # a Ctrl-C meant for the pager may be seen here when it has ended
             with contextlib.suppress(BrokenPipeError):  # the user left it before it had read everything
                 self._process.stdin.close()
             wait_for_end(self._process)
