@@ -35,9 +35,9 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
-from tools.memory_disk import files_prefix, memory_disk
-from tools.soaks import SOAKS, Soak
-from tools.spark_java import java_options
+from tools.suites.memory_disk import files_prefix, memory_disk
+from tools.suites.soaks import SOAKS, Soak
+from tools.suites.spark_java import java_options
 
 ROOT = Path(__file__).resolve().parent
 BIN = "Scripts" if os.name == "nt" else "bin"
