@@ -94,6 +94,7 @@ WRONG: list[Callable[[Table], object]] = [
     lambda table: table.snapshot(timestamp=datetime(2026, 1, 3)),
     lambda table: table.snapshot(timestamp="2026-01-03"),  # type: ignore[arg-type]
     lambda table: table.history(limit=-3),
+    lambda table: table.history(from_version=5, to_version=3),
     lambda table: table.history(limit="3"),  # type: ignore[arg-type]
     lambda table: table.changes(from_version="3"),  # type: ignore[arg-type]
     lambda table: table.changes(from_version=3, to_version="4"),  # type: ignore[arg-type]

@@ -49,6 +49,8 @@ class HistoryRequest(VersionEnds):
     counts: bool = False
 
     def __post_init__(self) -> None:
-        """Raise UsageError also for a limit that is not a number of commits."""
+        """Raise UsageError also for versions in the wrong order, and a limit that is not a number of commits."""
         super().__post_init__()
+        if self.from_version is not None and self.to_version is not None and self.to_version < self.from_version:
+            raise UsageError(f"to_version {self.to_version} is before from_version {self.from_version}")
         object.__setattr__(self, "limit", count_number(self.limit, "limit"))

@@ -92,7 +92,7 @@ def is_baseline(data: bytes) -> bool:
 
 
 def name_beside(name: str) -> str:
-    """Return a name for a baseline beside a file that is none: its own, with `.baseline.json` for its ending."""
+    """Return a name for a baseline beside another file: that of the file, but with the ending `.baseline.json`."""
     return f"{os.path.splitext(name)[0]}.baseline.json"
 
 

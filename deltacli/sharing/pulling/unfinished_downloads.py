@@ -229,7 +229,7 @@ def _locked(directory: str) -> int:
 
 
 def read_unfinished(directory: str) -> Unfinished | None:
-    """Return what an unfinished pull of a target was pulling; None where there is none."""
+    """Return what an unfinished pull of a target was pulling; None without one."""
     try:
         with open(f"{directory}/{WORKSPACE}/{_MARKER}", "rb") as file:
             found: dict[str, Json] = json.loads(file.read(_MOST_MARKER_BYTES))
