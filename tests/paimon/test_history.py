@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -144,7 +144,12 @@ def test_without_fastavro_only_manifests_are_out_of_reach(
     found = document(capsys, "history", table.root, "--no-refs")
     without = document(capsys, "history", table.root)
     noted = ask(capsys, "history", table.root)
-    checked = json.loads(ask(capsys, "validate", table.root, "--json")[1])
+    other = shutil.copytree(table.root, f"{table.root}-2")
+    _, _, said = ask(capsys, "validate", table.root, other)
+    many = [shutil.copytree(table.root, f"{table.root}-{number}") for number in (3, 4, 5)]
+    _, _, cut = ask(capsys, "validate", table.root, other, *many)
+    refused, _, lacking = ask(capsys, "validate", table.root)
+    checked, _, _ = ask(capsys, "validate", table.root, "--no-refs")
 
     assert err.startswith(f"error: {table.root}: the manifests of this table are Avro files")
     assert f"\n  works without it  deltacli snapshot {table.root}\n" in err
@@ -153,7 +158,12 @@ def test_without_fastavro_only_manifests_are_out_of_reach(
     assert (True, False) == (found["complete"], without["complete"])
     assert found["schemas"] == without["schemas"]
     assert (0, True) == (noted[0], "were not read: the manifests of this table are Avro files" in noted[2])
-    assert checked["tables"][0]["notChecked"][0].startswith("the schemas that manifests and data files name: the ")
+    assert cut.endswith(f"note: not checked for lack of the package: {table.root}, {other}, {many[0]} and 2 more\n")
+    assert 1 == said.count("need the package fastavro")
+    assert f"note: not checked for lack of the package: {table.root}, {other}\n" in said
+    assert (2, True) == (refused, checked in (0, 1))
+    assert f"\n  works without it  deltacli validate {table.root} --no-refs\n" in lacking
+    assert "hint: pip install 'deltacli[paimon]'\n" in lacking
 
 
 def test_the_format_is_detected_or_given(tmp_path: Path, table: PaimonBuilder, capsys: Capture) -> None:

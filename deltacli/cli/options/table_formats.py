@@ -7,7 +7,6 @@ A command that Paimon tables lack opens its table by `Run.open_table`; `cli/erro
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
@@ -48,8 +47,6 @@ if TYPE_CHECKING:
     """The end of a range of versions."""
     Shown: TypeAlias = tuple[Result, str | None]
     """What a command writes, and the command that it names next."""
-
-Found = TypeVar("Found")
 
 Answer = TypeVar("Answer")
 
@@ -216,10 +213,16 @@ class PaimonHandle(_Handle):
             raise UsageError("--columns is not available for JSON of a Paimon table", hint="omit --columns")
         chosen = choose(paimon_history_columns(self.run.clock()), columns)
         table = self.at(branch)
-        found, lacks = _with_refs(lambda with_refs: table.history(limit=limit, with_manifests=with_refs), refs=refs)
-        if lacks is not None:
-            self.run.note(f"note: the manifests, which name the users of each schema, were not read: {lacks}")
-        return PaimonHistoryResult(found, chosen, is_chosen=bool(columns), lacks_users=lacks is not None)
+        lacks_users = False
+        try:
+            found = table.history(limit=limit, with_manifests=refs)
+        except UsageError as lacking:
+            if lacking.code != "usage.missing-extra":
+                raise
+            found, lacks_users = table.history(limit=limit, with_manifests=False), True
+            why = f"{lacking.message}: {lacking.hint}"
+            self.run.note(f"note: the manifests, which name the users of each schema, were not read: {why}")
+        return PaimonHistoryResult(found, chosen, is_chosen=bool(columns), lacks_users=lacks_users)
 
     def snapshot(
         self, *, schema_id: int | None, snapshot_id: int | None, tag: str | None, branch: str | None, **_: object
@@ -305,17 +308,7 @@ class PaimonHandle(_Handle):
         if profile == PROFILE_OF_DELTA:
             raise only_for(OF_DELTA, f"--profile {profile}", {"expected": ", ".join(Profile)})
         reader = Profile(profile or Profile.JAVA)
-
-        table = self.at(None)
-        found, lacks = _with_refs(
-            lambda with_refs: validate_paimon_table(
-                table, request, profile=reader, with_manifests=with_refs, on_finding=on_finding
-            ),
-            refs=refs,
-        )
-        if lacks is None:
-            return found
-        return replace(found, not_checked=(f"the schemas that manifests and data files name: {lacks}",))
+        return validate_paimon_table(self.at(None), request, profile=reader, with_manifests=refs, on_finding=on_finding)
 
     def explain(self, request: ExplainRequest) -> Explanation:
         """Return which clients read and write the table. Raises UsageError for supposed changes."""
@@ -331,16 +324,6 @@ class PaimonHandle(_Handle):
 
 
 Handle: TypeAlias = DeltaHandle | PaimonHandle
-
-
-def _with_refs(ask: Callable[[bool], Found], *, refs: bool) -> tuple[Found, str | None]:
-    """Return what is found with the manifests, else without them, and the package that they need with its command."""
-    try:
-        return ask(refs), None
-    except UsageError as fault:
-        if fault.code != "usage.missing-extra" or not refs:
-            raise
-        return ask(False), f"{fault.message}: {fault.hint}"
 
 
 def handle_of(run: Run, target: Target) -> Handle:
