@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ import pytest
 from deltacli.sharing.tables.snapshots import SharedSnapshots
 from tests.sharing.served import DELTA, Served, shared
 from tests.support.builder import TableBuilder
-from tests.support.effort import InTurn
 
 PAGED = f"{DELTA};includeEndStreamAction=true"
 
@@ -100,14 +98,15 @@ def test_a_refresh_token_reads_its_version_again(served: Served, tmp_path: Path)
     assert (200, "9") == (again.status, again.headers["delta-table-version"])
 
 
-def test_a_token_with_any_bit_changed_is_refused(served: Served, in_turn: InTurn) -> None:
+def test_a_token_with_any_bit_changed_is_refused(served: Served) -> None:
     end = served.query(_body(maxFiles=2, includeRefreshToken=True)).lines[-1]["endStreamAction"]
     cases = [("pageToken", end["nextPageToken"]), ("refreshToken", end["refreshToken"])]
     statuses = set()
     for name, token in cases:
-        for place, bit in in_turn(list(product(range(len(token)), range(7)))):
-            forged = token[:place] + chr(ord(token[place]) ^ 1 << bit) + token[place + 1 :]
-            statuses.add(served.query(_body(**{name: forged})).status)
+        for place in range(len(token)):
+            for bit in range(7):
+                forged = token[:place] + chr(ord(token[place]) ^ 1 << bit) + token[place + 1 :]
+                statuses.add(served.query(_body(**{name: forged})).status)
 
     assert {400} == statuses
 
