@@ -226,6 +226,13 @@ def test_clustering_columns_have_statistics_whatever_the_properties_say(tmp_path
     assert [{"s": {"y": 1}}] == [json.loads(one)["maxValues"] for one in _stats(table)]
 
 
+def test_files_of_an_append_have_the_size_of_the_property_as_optimize_reads_it(tmp_path: Path) -> None:
+    builder = table_of("a bigint", properties={"delta.targetFileSize": "128mb"})
+    spec = plan_append(open_table(builder.write(tmp_path / "table")).snapshot(), pa.schema([("a", pa.int64())]))
+
+    assert 128 << 20 == spec.rewrite.target_bytes
+
+
 def _stats(table: Table) -> list[str]:
     return sorted(text for batch in table.snapshot().files() for text in batch.column("stats").to_pylist())
 

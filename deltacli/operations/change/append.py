@@ -20,12 +20,12 @@ from deltacli.delta.schema.types import PrimitiveType, StructField, holds
 from deltacli.delta.sql.nodes import Form
 from deltacli.delta.sql.parser import parse_expression
 from deltacli.delta.sql.stored import DEFAULT_KEY, GENERATION_KEY
-from deltacli.errors import ConflictLost, Refused, UsageError
+from deltacli.errors import ConflictLost, Refused
 from deltacli.hints import command
 from deltacli.operations.change.commit import Committed, NothingToDo, commit, require_possible
+from deltacli.operations.optimize.request import target_of
 from deltacli.operations.table.demands import DemandCheck, demands_of
 from deltacli.typing import ArrowScalar, ArrowType, RecordBatch
-from deltacli.units import parse_size
 from deltacli.work.rewrite.append import AppendedFile, AppendSpec, Source
 from deltacli.work.rewrite.pieces import RewriteSpec
 
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.table.version import Snapshot
 
-_TARGET_BYTES = 128 << 20
 _IDENTITY = "delta.identity."
 _CHARACTERS = "__CHAR_VARCHAR_TYPE_STRING"
 _NUMBER = re.compile(r"-?\d{1,18}(\.\d{1,18})?", re.ASCII)
@@ -80,12 +79,7 @@ def plan_append(snapshot: Snapshot, rows: pyarrow.Schema) -> AppendSpec:
 
 def _rewrite_spec(config: TableConfiguration) -> RewriteSpec:
     """Return how the files are written; the rows are new, so that none has an id of its own."""
-    text = str(config.properties.get("delta.targetFileSize") or "")
-    try:
-        target = parse_size(text) if text else _TARGET_BYTES
-    except UsageError:
-        target = _TARGET_BYTES
-    made = RewriteSpec.make(config, target_bytes=target)
+    made = RewriteSpec.make(config, target_bytes=target_of(config.properties))
     if made.row_columns is None:
         return made
     columns = stored_columns(config)

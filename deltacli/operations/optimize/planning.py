@@ -22,13 +22,12 @@ from deltacli.delta.schema.type_changes import require_readable_rows
 from deltacli.operations.change.commit import require_possible
 from deltacli.operations.optimize.live_files import LiveFiles, live_files
 from deltacli.operations.optimize.plan import OptimizePlan
-from deltacli.operations.optimize.request import OptimizeRequest
+from deltacli.operations.optimize.request import OptimizeRequest, target_of
 from deltacli.operations.optimize.row_order import RowOrder, row_order
 from deltacli.operations.optimize.select import Bin, Rules, Selection, select, select_ordered
 from deltacli.operations.table.keyed_files import Mask, PartitionCondition, chosen_actions
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.typing import JsonObject, RecordBatch
-from deltacli.units import parse_size
 from deltacli.work.rewrite.exactness import SPEC
 from deltacli.work.rewrite.outdated_columns import CONFIG, find_dropped_columns
 from deltacli.work.rewrite.pieces import RefusedFile, RewritePiece, SourceFile
@@ -40,8 +39,6 @@ if TYPE_CHECKING:
     from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.table.version import Snapshot
 
-TARGET_SIZE = "delta.targetFileSize"
-_DEFAULT_TARGET = 128 << 20
 _FIRST, _GROWTH = 2, 4
 """Files that are opened first, and how many times more each time that all were refused: each time, the log is replayed
 and the bins are chosen again.
@@ -117,7 +114,7 @@ def _chosen(rules: Rules, order: RowOrder | None, live: LiveFiles) -> Selection:
 
 def rules_of(request: OptimizeRequest, properties: Mapping[str, str]) -> Rules:
     """Return the sizes and shares of a request, else those of the table's properties."""
-    target = _bytes(request.target_size) or _target_of(properties) or _DEFAULT_TARGET
+    target = _bytes(request.target_size) or target_of(properties)
     return Rules(
         target_bytes=target,
         min_bytes=_bytes(request.min_size) or -(-target // 2),
@@ -131,18 +128,6 @@ def rules_of(request: OptimizeRequest, properties: Mapping[str, str]) -> Rules:
 def _bytes(size: str | int | None) -> int | None:
     assert not isinstance(size, str)  # requests settle them
     return size
-
-
-def _target_of(properties: Mapping[str, str]) -> int | None:
-    """Return the property, which is bytes or has a binary unit as in `128mb`; None where it is absent or invalid."""
-    from deltacli.delta.protocol.known_properties import SIZE
-
-    text = str(properties.get(TARGET_SIZE) or "").strip()
-    if not SIZE.fullmatch(text):
-        return None
-    digits = text.rstrip("bBkKmMgGtTpPiI ")
-    unit = text[len(digits) :].strip().lower().removesuffix("b").removesuffix("i")
-    return parse_size(f"{digits}{unit}iB" if unit else digits) or None
 
 
 def without_inexact(plan: OptimizePlan, choose: Callable[[LiveFiles], Selection]) -> OptimizePlan:

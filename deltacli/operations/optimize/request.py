@@ -10,7 +10,7 @@ from deltacli.errors import UsageError
 from deltacli.hints import command, parameter
 from deltacli.operations.table.api_arguments import count_number
 from deltacli.request_fields import COMMIT_METADATA, Kind, option, shared
-from deltacli.units import parse_size, plural
+from deltacli.units import format_limit, parse_size, plural
 
 _WITHOUT_ORDER = ("purge", "min_size", "min_files", "purge_ratio")
 """What chooses files one by one; files that are sorted together are chosen for their order."""
@@ -19,6 +19,8 @@ _LEAST_TARGET = 1024
 """The smallest size of new files. An empty Parquet file takes half of it, so that less means a forgotten unit."""
 COMMIT_BYTES, COMMIT_BINS = 1 << 30, 64
 """A commit has the bins of so many bytes, or so many bins."""
+TARGET_SIZE, DEFAULT_TARGET_BYTES = "delta.targetFileSize", 128 << 20
+_DEFAULT = f"{TARGET_SIZE}, else {format_limit(DEFAULT_TARGET_BYTES).replace(' ', '')}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,10 +33,10 @@ class OptimizeRequest:
 
     where: str | None = option("Optimize only partitions that match: \"date >= '2026-01-01'\".", "CONDITION", Kind.TEXT)
     target_size: str | int | None = option(
-        "Size of new files.  [default: delta.targetFileSize, else 128MiB]",
+        f"Size of new files.  [default: {_DEFAULT}]",
         "SIZE",
         Kind.SIZE,
-        policy="Size of new files, by default that of the property delta.targetFileSize, else 128MiB.",
+        policy=f"Size of new files, by default that of the property {_DEFAULT}.",
     )
     min_files: int = option("Fewest files that are written as one; at least 2.  [default: 2]", "N", least=2, default=2)
     min_size: str | int | None = option(
@@ -98,6 +100,18 @@ class OptimizeRequest:
         for name in _WITHOUT_ORDER:
             if getattr(self, name) != defaults[name]:
                 raise _together(name, "cannot be used with", order)
+
+
+def target_of(properties: Mapping[str, str]) -> int:
+    """Return the property, which is bytes or has a binary unit as in `128mb`, else the default."""
+    from deltacli.delta.protocol.known_properties import SIZE
+
+    text = str(properties.get(TARGET_SIZE) or "").strip()
+    if not SIZE.fullmatch(text):
+        return DEFAULT_TARGET_BYTES
+    digits = text.rstrip("bBkKmMgGtTpPiI ")
+    unit = text[len(digits) :].strip().lower().removesuffix("b").removesuffix("i")
+    return parse_size(f"{digits}{unit}iB" if unit else digits) or DEFAULT_TARGET_BYTES
 
 
 def _require_plausible(target: object) -> None:
