@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.protocol.feature_changes import ShownFeature
-from deltacli.delta.protocol.property_values import deleted_file_retention_ms, log_retention_ms, parse_integer
+from deltacli.delta.protocol.property_values import (
+    DEFAULT_CHECKPOINT_INTERVAL,
+    deleted_file_retention_ms,
+    log_retention_ms,
+    parse_integer,
+)
 from deltacli.operations.doctor.table.advice import Advice
 from deltacli.operations.doctor.table.commits import Timeline
 from deltacli.operations.doctor.table.live_state import LiveState, StatisticsState
@@ -26,9 +31,6 @@ if TYPE_CHECKING:
     from deltacli.operations.vacuum.plan import VacuumPlan
     from deltacli.operations.validate.inspect_storage import WholeLog
     from deltacli.operations.validate.validate import Validation
-
-DEFAULT_INTERVAL = 10
-"""Commits between two checkpoints where the table does not say; that of Delta-Spark."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +114,7 @@ class Examined:
     @property
     def interval(self) -> int:
         """The commits between two checkpoints, by the property of the table."""
-        return parse_integer(self.snapshot.properties, "delta.checkpointInterval") or DEFAULT_INTERVAL
+        return parse_integer(self.snapshot.properties, "delta.checkpointInterval") or DEFAULT_CHECKPOINT_INTERVAL
 
     @cached_property
     def saved_by_partition(self) -> list[int]:
