@@ -29,6 +29,14 @@ def test_parameters_are_shown_first_and_the_columns_are_the_same_whatever_the_li
     assert ("changes" in whole[0]) == (width >= 100)
 
 
+def test_a_long_history_leaves_out_the_same_columns_first(trips: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("deltacli.cli.render.history.DRAWN_ROWS", 0)
+    monkeypatch.setattr("deltacli.cli.render.text_form.DRAWN_ROWS", 0)
+    heading = screen_of(monkeypatch, "history", trips, width=80).splitlines()[0].split()
+
+    assert (True, False) == ("parameters" in heading, "user" in heading)
+
+
 def test_what_has_no_room_is_named_with_the_command_that_shows_it(trips: Path) -> None:
     with Session("history", trips, "--no-pager", size=(60, 40)) as session:
         _, seen = session.finish()

@@ -168,14 +168,8 @@ _SPARKS = 60
 _OPERATION_CELLS = 18
 _OPERATION_FROM = 50
 """Cells of a screen from which other columns are left out before an operation is cut."""
-_PARAMETER_CELLS = 12
 _NUMBER_CELLS = {"files": (6, 8, 9), "rows": (11, 14, 21)}
 """Cells that are kept for numbers on screens that are narrow, usual and wide."""
-_LOOKS: Mapping[str, Mapping[str, Any]] = {  # Any: fields of Column
-    "age": {"priority": 6, "style": lambda _: Style.TIME},
-    "operationParameters": {"priority": 3, "least": _PARAMETER_CELLS, "text": parameters_in_words},
-    "userName": {"priority": 6},
-}
 _METRICS = "operationMetrics"
 
 Parts = Sequence[tuple[int, str, Style]]
@@ -261,12 +255,12 @@ def _drawn_columns(
             case "operation":
                 least = _OPERATION_CELLS if canvas.width >= _OPERATION_FROM else column.least
                 drawn.append(replace(column, least=least))
+            case "operationParameters":
+                drawn.append(replace(column, text=parameters_in_words))
             case "operationMetrics":
                 drawn += _change_columns(canvas, changes, with_files=not has_counts)
-            case "addedFiles" | "removedFiles":
-                drawn.append(replace(column, priority=2, least=len(column.heading())))
-            case name:
-                drawn.append(replace(column, **_LOOKS.get(name, {})))
+            case _:
+                drawn.append(column)
     return drawn
 
 

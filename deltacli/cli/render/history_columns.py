@@ -1,4 +1,6 @@
-"""The columns of `history`: what each shows, and which are shown where nobody chose columns."""
+"""The columns of `history`: what each shows, and which come first where the screen is narrow. `_drawn_columns` in
+`history.py` replaces the texts of some on a terminal.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ _NEARLY_THE_SAME = 0.81
 
 _PROVENANCE: Mapping[str, Mapping[str, Any]] = {  # Any: fields of Column
     "engineInfo": {"priority": 7, "least": 12, "title": "engine"},
-    "userName": {"priority": 2, "least": 8, "title": "user"},
+    "userName": {"priority": 6, "least": 8, "title": "user"},
     "userMetadata": {"priority": 7, "least": 12, "title": "message"},
 }
 
@@ -54,8 +56,8 @@ def history_columns(now_ms: int, *, counts: bool) -> list[Column[HistoryLine]]:
             "age",
             lambda _: None,
             text=lambda line: format_age(line.item.time.timestamp_ms, now_ms) if line.item else "",
-            style=lambda _: Style.QUIET,
-            priority=4,
+            style=lambda _: Style.TIME,
+            priority=6,
             least=13,
             in_pipe=False,
         ),
@@ -64,7 +66,7 @@ def history_columns(now_ms: int, *, counts: bool) -> list[Column[HistoryLine]]:
         column("commitInfoTimestampMs", **hidden),
         column("inCommitTimestampMs", **hidden),
         column("operation", text=_operation, style=_operation_style, priority=1, least=10),
-        column("operationParameters", text=_parameters, priority=6, least=20, title="parameters"),
+        column("operationParameters", text=_parameters, priority=3, least=12, title="parameters"),
         column("operationMetrics", text=_changes, priority=3, least=16, title="changes"),
     ]
     found += [
@@ -78,8 +80,8 @@ def history_columns(now_ms: int, *, counts: bool) -> list[Column[HistoryLine]]:
             *(
                 column(name, text=_number(name, write), right=True, priority=priority, least=least, title=title)
                 for name, write, priority, least, title in (
-                    ("addedFiles", format_count, 3, 5, "files +"),
-                    ("removedFiles", format_count, 3, 5, "files -"),
+                    ("addedFiles", format_count, 2, 7, "files +"),
+                    ("removedFiles", format_count, 2, 7, "files -"),
                     ("addedBytes", format_size, 4, 9, "bytes +"),
                     ("removedBytes", format_size, 4, 9, "bytes -"),
                 )
