@@ -50,7 +50,7 @@ _OF_VECTORS = "dv."
 _DIRECTORY = r"/?[^/]*$"
 _VERSION = b"\x01"
 _MOST_BYTES = 256 << 20
-STRANGERS = (ORPHAN.id, ORPHAN_YOUNG.id, ORPHAN_VECTOR.id)
+ORPHANS = (ORPHAN.id, ORPHAN_YOUNG.id, ORPHAN_VECTOR.id)
 """The rules about files that no log names."""
 _MOST_COMPARED = 20
 """Files without a name that are compared with one that is missing."""
@@ -137,7 +137,7 @@ def look_at(
     named: Named,
     now: Snapshot,
     findings: Sequence[Finding],
-    strangers: Sequence[str],
+    orphans: Sequence[str],
 ) -> Looked:
     """Look at the named files, and for those that cannot be used in the sources."""
     import pyarrow as pa
@@ -159,7 +159,7 @@ def look_at(
     is_lost = pa.array([problems[key] not in (None, INTACT) for key in keys], pa.bool_())
     is_gone = pa.array([problems[key] == Problem.MISSING.value for key in keys], pa.bool_())
     found = {key: problem for key, problem in problems.items() if problem is not None}
-    looked = Looked(found, reasons, renamed=find_renamed(table, needed.where(is_gone), strangers), sizes=seen)
+    looked = Looked(found, reasons, renamed=find_renamed(table, needed.where(is_gone), orphans), sizes=seen)
     if not request.sources or not pc.any(is_lost).as_py():
         return looked
     present = list_whole_log(table.storage) or {}
@@ -344,15 +344,15 @@ class _Pair(NamedTuple):
     path: str
 
 
-def find_renamed(table: TableHandle, missing: NeededFiles, strangers: Sequence[str]) -> Mapping[bytes, str]:
-    """Return the key of each missing file that is there under another name, with that name. `strangers` are the paths
+def find_renamed(table: TableHandle, missing: NeededFiles, orphans: Sequence[str]) -> Mapping[bytes, str]:
+    """Return the key of each missing file that is there under another name, with that name. `orphans` are the paths
     of files that no log names. Raises StorageFailed.
     """
     import pyarrow as pa
 
-    if not strangers or not missing.files.num_rows:
+    if not orphans or not missing.files.num_rows:
         return {}
-    paths = pa.array([as_in_log(path) for path in strangers], pa.string())
+    paths = pa.array([as_in_log(path) for path in orphans], pa.string())
     nothing = pa.nulls(len(paths), pa.int64())
     found, sizes = look_for(
         table.storage, needed_files((table.storage.uri,), paths, nothing, nothing), table.engine, table.progress

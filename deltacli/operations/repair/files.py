@@ -139,9 +139,9 @@ def plan_files(
     findings: Sequence[Finding],
     now: Snapshot,
     obstacle: str | None,
-    strangers: Sequence[str],
+    orphans: Sequence[str],
 ) -> FilesPlan:
-    """Return the steps for findings about data files and vectors of the newest version. `strangers` are the files that
+    """Return the steps for findings about data files and vectors of the newest version. `orphans` are the files that
     no log names.
 
     Raises Refused for the source of another table, and StorageFailed.
@@ -151,7 +151,7 @@ def plan_files(
     named = named_files(table, now, {one.place.key for one in findings if one.place.key is not None})
     if named is None:
         return FilesPlan(Planned(unrepaired=[_past(one) for one in findings]))
-    looked = look_at(table, request, named, now, findings, strangers)
+    looked = look_at(table, request, named, now, findings, orphans)
     looked = looked._replace(descriptors=dict(right_descriptors(table, named, now, looked, findings)))
     return _Steps(request, named, looked, obstacle).plan(findings)
 

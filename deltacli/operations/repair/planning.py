@@ -22,7 +22,7 @@ from deltacli.operations.recover.open_sources import open_sources
 from deltacli.operations.recover.plan import Refusal
 from deltacli.operations.repair.bring_log import NEWER, has_log, last_version, plan_log_files
 from deltacli.operations.repair.corrected_adds import plan_statistics
-from deltacli.operations.repair.file_search import STRANGERS
+from deltacli.operations.repair.file_search import ORPHANS
 from deltacli.operations.repair.files import FilesPlan, plan_files
 from deltacli.operations.repair.log_caches import (
     CHECKPOINTS,
@@ -95,7 +95,7 @@ def _planned(
     choice = RuleChoice(request.level, request.select)
     findings = () if validation is None else validation.findings
     by_family, others = _sorted(findings, choice)
-    strangers = tuple(one.place.path for one in others if one.rule.id in STRANGERS)
+    orphans = tuple(one.place.path for one in others if one.rule.id in ORPHANS)
     files = list_whole_log(table.storage) or {}
     now = _snapshot(table) if validation is not None and validation.is_readable else None
     obstacle = _obstacle(now, findings)
@@ -114,7 +114,7 @@ def _planned(
     elif now is None:
         parts = [log, checkpoints, plan_hint(by_family[Family.HINT], files, obstacle)]
     else:
-        data = plan_files(table, asked, by_family[Family.FILES], now, obstacle, strangers)
+        data = plan_files(table, asked, by_family[Family.FILES], now, obstacle, orphans)
         listing = versioned(files.values())
         parts = [
             log,
@@ -190,8 +190,8 @@ def _validated(table: TableHandle, request: RepairRequest) -> Validation | None:
     """Return the validation, None where there is nothing at the path. Findings that raise doubts are among those of
     each selection.
     """
-    strangers = () if request.level == LevelChoice.LOG else STRANGERS
-    select = (*request.select, *NEWER, *DOUBTS, *strangers) if request.select else ()
+    orphans = () if request.level == LevelChoice.LOG else ORPHANS
+    select = (*request.select, *NEWER, *DOUBTS, *orphans) if request.select else ()
     asked = ValidateRequest(level=request.level, select=select, max_findings=0)
     try:
         return validate_table(table, asked)
