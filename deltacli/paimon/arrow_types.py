@@ -145,8 +145,9 @@ def _atomic(root: Root, arguments: tuple[int | str, ...], lose: Any) -> pyarrow.
         case Root.VARIANT, _:
             parts = [pa.field("metadata", pa.binary(), nullable=False), pa.field("value", pa.binary(), nullable=False)]
             return lose(pa.struct(parts), "a variant is a struct of binary values")
-        case _:
+        case ((Root.GEOMETRY | Root.GEOGRAPHY), _):
             return lose(pa.binary(), "Arrow has no geometries")
+    raise AssertionError(f"{root} has no type of Arrow")
 
 
 def _moment(root: Root, precision: int, lose: Any) -> pyarrow.DataType:  # Any: `lose` above
