@@ -9,6 +9,8 @@ from deltacli.errors import UsageError
 from deltacli.hints import parameter
 from deltacli.request_fields import Kind, option
 
+DEFAULT_JOBS = 4
+
 
 @dataclass(frozen=True, kw_only=True)
 class FleetChoice:
@@ -27,7 +29,9 @@ class FleetRunRequest(FleetChoice):
     steps run where their policy has consent.
     """
 
-    jobs: int | None = option("Tables to work on at once.  [default: jobs of the policy file, else 4]", "N")
+    jobs: int | None = option(
+        f"Tables to work on at once.  [default: jobs of the policy file, else {DEFAULT_JOBS}]", "N"
+    )
     time_budget_ms: int | None = option(
         "Start no step after this time, nor one that is expected to end later.", "DURATION", Kind.DURATION
     )

@@ -11,7 +11,7 @@ from deltacli.request_fields import Option
 
 FLEET_FILE = "fleet.toml"
 
-FleetFileArgument = Annotated[str, argument("Policy file.  [default: fleet.toml]", "FILE")]
+FleetFileArgument = Annotated[str, argument(f"Policy file.  [default: {FLEET_FILE}]", "FILE")]
 DetailsOption = Annotated[bool, Option("Plan destructive steps exactly, as vacuum and log expire do with --dry-run.")]
 SavePlansOption = Annotated[str | None, Option("Also save these plans in a directory, for vacuum --apply.", "DIR")]
 FleetLimitOption = Annotated[

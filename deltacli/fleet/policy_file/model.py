@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from deltacli.delta.rules.framework.base import Severity
+from deltacli.fleet.request import DEFAULT_JOBS
 from deltacli.operations.optimize.request import OptimizeRequest
 from deltacli.operations.vacuum.request import VacuumRequest
 from deltacli.operations.validate.request import ValidateRequest
@@ -183,7 +184,7 @@ class RunSettings:
         kind=Kind.DURATION,
         default=UNITS_MS["hour"],
     )
-    jobs: int = option("Tables that are worked on at once.", kind=Kind.COUNT, default=4)
+    jobs: int = option("Tables that are worked on at once.", kind=Kind.COUNT, default=DEFAULT_JOBS)
     calls_per_second: int | None = option("Maximum rate of requests to each remote store.", kind=Kind.COUNT)
 
 

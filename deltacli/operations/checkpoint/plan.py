@@ -64,7 +64,9 @@ class CheckpointRequest:
         choices=LayoutChoice,
     )
     parts: int | None = option("Number of files of a multi-part checkpoint.", "N")
-    rows_per_file: int | None = option("Actions per sidecar or part.  [default: 200000 per sidecar]", "N")
+    rows_per_file: int | None = option(
+        f"Actions per sidecar or part.  [default: {DEFAULT_ROWS_A_SIDECAR} per sidecar]", "N"
+    )
     v2_top: str = option(
         "Format of the main file of a V2 checkpoint.  [default: json]",
         "json|parquet",

@@ -17,7 +17,9 @@ from deltacli.delta.log.log_path import HINT_NAME, LOG_DIRECTORY, SIDECAR_DIRECT
 from deltacli.delta.log.segment import CheckpointInstance, LogFile, LogListing, read_listing
 from deltacli.delta.protocol.property_values import (
     CHECKPOINT_PROTECTION,
+    DEFAULT_LOG_RETENTION_MS,
     LOG_CLEANUP,
+    LOG_RETENTION,
     is_false,
     log_retention_ms,
     parse_integer,
@@ -76,7 +78,8 @@ class ExpiryRequest:
     """
 
     retention_ms: int | None = option(
-        "Age up to which commits are kept, such as 60d.  [default: delta.logRetentionDuration, else 30d]",
+        "Age up to which commits are kept, such as 60d.  "
+        f"[default: {LOG_RETENTION}, else {format_duration(DEFAULT_LOG_RETENTION_MS)}]",
         "DURATION",
         Kind.DURATION,
     )

@@ -10,12 +10,13 @@ from typing import NamedTuple
 
 from deltacli.delta.log.commit_metadata import NO_METADATA
 from deltacli.delta.log.log_path import LOG_DIRECTORY
+from deltacli.delta.protocol.property_values import DEFAULT_DELETED_FILE_RETENTION_MS, DELETED_FILE_RETENTION
 from deltacli.errors import UsageError
 from deltacli.hints import command, parameter
 from deltacli.operations.table.api_arguments import version_number
 from deltacli.patterns import pattern
 from deltacli.request_fields import COMMIT_METADATA, Kind, option, shared
-from deltacli.units import parse_size
+from deltacli.units import format_duration, parse_size
 
 EXECUTING = frozenset({"log_entries", "threads", "rate", "commit_metadata", "quarantine"})
 """The fields that say how a plan is executed; the others say what is planned."""
@@ -64,7 +65,8 @@ class VacuumRequest:
     """
 
     retention_ms: int | None = option(
-        "Age up to which files are kept, such as 14d.  [default: delta.deletedFileRetentionDuration, else 7d]",
+        "Age up to which files are kept, such as 14d.  "
+        f"[default: {DELETED_FILE_RETENTION}, else {format_duration(DEFAULT_DELETED_FILE_RETENTION_MS)}]",
         "DURATION",
         Kind.DURATION,
         policy="Age up to which files are kept; without it the table's own property.",
