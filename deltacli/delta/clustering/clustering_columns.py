@@ -12,6 +12,7 @@ from deltacli.delta.schema.types import DataType, PrimitiveType, StructField, St
 
 FEATURE = "clustering"
 DOMAIN = "delta.clustering"
+MOST_CLUSTERING_COLUMNS = 4
 
 _NOT_SKIPPABLE = frozenset({"binary", "boolean", "void", "null", "geometry", "geography"})
 "Primitive types for which engines do not keep minimum and maximum. Variant and intervals are recognized by their "

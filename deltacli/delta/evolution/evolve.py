@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from deltacli.delta.clustering.clustering_columns import FEATURE, find_column
+from deltacli.delta.clustering.clustering_columns import FEATURE, MOST_CLUSTERING_COLUMNS, find_column
 from deltacli.delta.clustering.order_columns import order_columns
 from deltacli.delta.evolution.column_types import change_type
 from deltacli.delta.evolution.columns import (
@@ -59,7 +59,6 @@ from deltacli.delta.stats.schema import INDEXED_COLUMNS, STATS_COLUMNS, indexed_
 from deltacli.errors import Refused, UsageError
 from deltacli.hints import command, parameter
 
-MOST_CLUSTERING_COLUMNS = 4
 UPGRADE_NEEDED = "alter.protocol-upgrade-needed"
 """Code of the refusal of features that the protocol lacks, which an option overrides."""
 _SHOWN_NAMES = 20

@@ -21,17 +21,22 @@ from deltacli.delta.predicate.possible import Bounds, constant
 from deltacli.delta.schema.kinds import Kind
 from deltacli.delta.stats.columns import read_in_pieces, safe_lines, with_numbers
 from deltacli.delta.stats.schema import BOUNDS, NULL_COUNT, PER_COLUMN
-from deltacli.delta.stats.values import INFINITE, dig, exact_decimal, fits, is_long, read_json
+from deltacli.delta.stats.values import (
+    CUT_MICROSECONDS,
+    EXACT_DIGITS,
+    INFINITE,
+    dig,
+    exact_decimal,
+    fits,
+    is_long,
+    read_json,
+)
 from deltacli.typing import ArrowArray, ArrowSchema
 
 _BLOCK = 65_536
-_CUT_MICROSECONDS = 999
-"What writers drop when they keep milliseconds."
 _LEAST, _GREATEST = -(1 << 63), (1 << 63) - 1
 _FLOAT_ULP, _FLOAT_LEAST = 2.0**-22, 2.0**-148
 """Two units in the last place of a float, relative to its value, and the two smallest floats."""
-_EXACT_DIGITS = 15
-"Number of digits that a double preserves of every decimal."
 _FIRST_DAY = -25_566
 """1900-01-02. Writers with the hybrid calendar (Databricks 7.3) count days before 1582-10-15 by the Julian calendar,
 and times before 1900 in the local mean time of their zone, which is less than a day from UTC. The log does not name the
@@ -297,7 +302,7 @@ def _widened(column: Column, low: Any, high: Any) -> tuple[Any, Any]:
 
     match column.kind:
         case Kind.TIMESTAMP | Kind.NTZ:
-            nothing, cut = pa.scalar(None, pa.int64()), _CUT_MICROSECONDS
+            nothing, cut = pa.scalar(None, pa.int64()), CUT_MICROSECONDS
             low = pc.if_else(pc.less(low, _LEAST + cut), nothing, low)
             high = pc.if_else(pc.greater(high, _GREATEST - cut), nothing, high)
             return pc.subtract(low, cut), pc.add(high, cut)
@@ -315,9 +320,9 @@ def _wider_decimals(bound: Any, scale: int, apart: Any) -> Any:
     """Decimals of more than 15 digits, moved by one part in 10^15."""
     import pyarrow as pa
 
-    part = pa.scalar(Decimal((0, (1,), -_EXACT_DIGITS)), pa.decimal256(16, _EXACT_DIGITS))
+    part = pa.scalar(Decimal((0, (1,), -EXACT_DIGITS)), pa.decimal256(16, EXACT_DIGITS))
     slack = pc.multiply(pc.abs(bound), part)
-    limit = pa.scalar(Decimal((0, (1,), _EXACT_DIGITS - scale)), bound.type)
+    limit = pa.scalar(Decimal((0, (1,), EXACT_DIGITS - scale)), bound.type)
     is_exact = pc.less(pc.abs(bound), limit)
     nothing = pa.scalar(Decimal(0), slack.type)
     return apart(bound, pc.if_else(is_exact, nothing, slack))

@@ -129,7 +129,8 @@ TYPE_WIDENING_ENABLED = "delta.enableTypeWidening"
 
 LOG_CLEANUP = "delta.enableExpiredLogCleanup"
 CHECKPOINT_PROTECTION = "delta.requireCheckpointProtectionBeforeVersion"
-
+STATS_AS_JSON = "delta.checkpoint.writeStatsAsJson"
+STATS_AS_STRUCT = "delta.checkpoint.writeStatsAsStruct"
 DEFAULT_CHECKPOINT_INTERVAL = 10
 
 

@@ -19,6 +19,11 @@ INFINITE = 1.7976931348623155e308
 SPELLED_FLOATS = {"NaN": NOT_A_NUMBER, "Infinity": INFINITE, "-Infinity": -INFINITE}
 "Replacements for the floats that JSON writes as strings, in the reference implementation's order: NaN is greatest."
 
+CUT_MICROSECONDS = 999
+"What writers drop when they keep milliseconds."
+EXACT_DIGITS = 15
+"Number of digits that a double preserves of every decimal."
+
 Z85 = r"^([0-9a-zA-Z.:+=^!/*?&<>()\[\]{}@%$#-]{5})*$"
 _Z85 = pattern(Z85[:-1] + r"\Z")
 

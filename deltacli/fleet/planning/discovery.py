@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.errors import DeltacliError, FileMissing, NotATable
 from deltacli.fleet.policy_file.model import Entry, Group
+from deltacli.operations.table.discover import DEEPEST
 from deltacli.operations.table.find_log import is_paimon_directory, table_directories
 from deltacli.progress import SILENT, Progress
 from deltacli.storage import LocalStorage
@@ -81,8 +82,6 @@ def _part(part: str) -> str:
 Opener = Callable[[str], "Storage"]
 
 _OF_S3 = re.compile(r"s3[an]://")
-_DEEPEST = 64
-"""Maximum depth of directories. Local ones are also recognized by their targets, because links may form cycles."""
 
 
 class FoundTable(NamedTuple):
@@ -219,8 +218,8 @@ class _Search:
         elif LOG_DIRECTORY in look.names:
             if not place.segments and not self._is_excluded_place(place):
                 self._found[place.group.name].append(FoundTable(place.name, place.group, place.store, place.at))
-        elif place.depth == _DEEPEST and look.names:
-            self._fail(place, NotATable(f"tables are not looked for more than {_DEEPEST} directories below"))
+        elif place.depth == DEEPEST and look.names:
+            self._fail(place, NotATable(f"tables are not looked for more than {DEEPEST} directories below"))
         else:
             self._level += [below for below in _below(place, look.names) if self._is_new(below)]
 

@@ -14,7 +14,7 @@ from deltacli.delta.checkpoint.layout import READERS_THAT_FAIL, SEVERAL_FORMS, L
 from deltacli.delta.checkpoint.parsed_columns import partition_type, stats_type
 from deltacli.delta.log.segment import CheckpointInstance, LogListing
 from deltacli.delta.log.state import TableConfiguration
-from deltacli.delta.protocol.property_values import is_true
+from deltacli.delta.protocol.property_values import STATS_AS_JSON, STATS_AS_STRUCT, is_true
 from deltacli.delta.protocol.protocol_action import require_writable
 from deltacli.errors import DeltacliError, Refused, Unreadable, UsageError
 from deltacli.hints import command, parameter
@@ -27,8 +27,6 @@ from deltacli.request_fields import Kind, option
 from deltacli.short_repr import short_repr
 from deltacli.work.checkpoints.writing import CODEC, DEFAULT_CODEC, Encoding, unwritable_codec
 
-STATS_AS_JSON = "delta.checkpoint.writeStatsAsJson"
-STATS_AS_STRUCT = "delta.checkpoint.writeStatsAsStruct"
 DEFAULT_ROWS_A_SIDECAR = 200_000
 
 

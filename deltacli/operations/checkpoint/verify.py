@@ -10,10 +10,9 @@ from typing import Any
 
 from deltacli.delta.checkpoint.content import live_transactions
 from deltacli.delta.log.segment import CheckpointInstance, LogListing, choose_segment
-from deltacli.delta.protocol.property_values import TRANSACTION_RETENTION, is_true
+from deltacli.delta.protocol.property_values import STATS_AS_JSON, STATS_AS_STRUCT, TRANSACTION_RETENTION, is_true
 from deltacli.errors import Unreadable, VersionAbsent
 from deltacli.hints import command
-from deltacli.operations.checkpoint.plan import STATS_AS_JSON, STATS_AS_STRUCT
 from deltacli.operations.read.snapshot import SnapshotSummary, summarize_with_digests
 from deltacli.operations.table.find_log import Log, list_log
 from deltacli.operations.table.handle import TableHandle

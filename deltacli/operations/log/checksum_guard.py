@@ -10,7 +10,7 @@ from deltacli.errors import FileMissing, Refused
 from deltacli.hints import command
 from deltacli.operations.table.version import Snapshot
 
-_MAX_BYTES = 256 << 20
+MAX_BYTES = 256 << 20
 
 
 class Contradiction(NamedTuple):
@@ -37,7 +37,7 @@ def contradiction(snapshot: Snapshot, files: int, size_bytes: int) -> Contradict
     """
     path = f"{LOG_DIRECTORY}/{snapshot.version:020d}.crc"
     try:
-        found = json.loads(snapshot.table.storage.read_range(path, 0, _MAX_BYTES))
+        found = json.loads(snapshot.table.storage.read_range(path, 0, MAX_BYTES))
     except (FileMissing, ValueError, RecursionError):
         return None
     if not isinstance(found, dict):

@@ -23,6 +23,7 @@ from deltacli.delta.protocol.protocol_action import require_writable
 from deltacli.delta.rules.log.configuration_differences import metadata_differences, protocol_differences
 from deltacli.errors import CommitCorrupt, FileMissing, Refused, StorageFailed, Unreadable
 from deltacli.hints import command
+from deltacli.operations.log.checksum_guard import MAX_BYTES
 from deltacli.operations.table.find_log import Log, list_log
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot, rebuild
@@ -117,9 +118,6 @@ def _cut(value: object) -> str:
     return str(value)[:80]
 
 
-_MAX_BYTES = 256 << 20
-
-
 class ChecksumStatus(StrEnum):
     """The outcome for the checksum file of a version."""
 
@@ -173,7 +171,7 @@ def check_or_write_checksum(table: TableHandle, version: int | None, *, dry_run:
     computed = compute_checksum(snapshot)
     fields = tuple(sorted(computed))
     try:
-        return _compared(version, path, fields, table.storage.read_range(path, 0, _MAX_BYTES), computed)
+        return _compared(version, path, fields, table.storage.read_range(path, 0, MAX_BYTES), computed)
     except FileMissing:
         pass
     require_writable(snapshot.protocol, version)
@@ -193,10 +191,10 @@ def check_or_write_checksum(table: TableHandle, version: int | None, *, dry_run:
         case Existed():  # another writer was faster: compare its file
             pass
         case Unknown(cause):
-            if table.storage.read_range(path, 0, _MAX_BYTES) != data:
+            if table.storage.read_range(path, 0, MAX_BYTES) != data:
                 raise StorageFailed(f"{path} may not have been written", facts={"why": cause})
             return ChecksumReport(version, path, ChecksumStatus.WRITTEN, fields)
-    return _compared(version, path, fields, table.storage.read_range(path, 0, _MAX_BYTES), computed)
+    return _compared(version, path, fields, table.storage.read_range(path, 0, MAX_BYTES), computed)
 
 
 def proven_checksum(table: TableHandle, version: int) -> bytes:

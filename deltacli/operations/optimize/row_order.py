@@ -25,6 +25,7 @@ from deltacli.delta.clustering.chosen_files import (
 from deltacli.delta.clustering.clustering_columns import (
     DOMAIN,
     FEATURE,
+    MOST_CLUSTERING_COLUMNS,
     ClusteringColumn,
     clustering_paths,
     find_column,
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
     from deltacli.operations.optimize.request import OptimizeRequest
     from deltacli.operations.table.version import Snapshot
 
-_MOST_CLUSTERING_COLUMNS = 4
 NOT_CLUSTERED, CLUSTERED = "optimize.not-clustered", "optimize.clustered"
 
 
@@ -136,8 +136,8 @@ def _clustering_columns(snapshot: Snapshot) -> tuple[OrderColumn, ...]:
             code=NOT_CLUSTERED,
             hint=command("alter", "cluster", "COLUMN"),
         )
-    if len(found) > _MOST_CLUSTERING_COLUMNS:
-        raise _refused(f"the table has {len(found)} clustering columns, more than {_MOST_CLUSTERING_COLUMNS}")
+    if len(found) > MOST_CLUSTERING_COLUMNS:
+        raise _refused(f"the table has {len(found)} clustering columns, more than {MOST_CLUSTERING_COLUMNS}")
     try:
         paths = clustering_paths(config, snapshot.domains)
         return order_columns(config, [text_of(column) for column in found], paths)

@@ -31,7 +31,7 @@ from deltacli.delta.protocol.property_values import (
     parse_interval,
 )
 from deltacli.delta.protocol.upgrade import upgraded
-from deltacli.delta.schema.names import PHYSICAL_NAME, recorded_name
+from deltacli.delta.schema.names import MAX_COLUMN_ID, PHYSICAL_NAME, recorded_name
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, StructField, StructType
 from deltacli.delta.schema.widened_schema import read_exactly, write_exactly
 from deltacli.hints import command
@@ -40,7 +40,6 @@ from deltacli.units import format_duration
 
 VECTORS_ENABLED = "delta.enableDeletionVectors"
 CLUSTERING = "delta.clustering"
-_MAX_COLUMN_ID = "delta.columnMapping.maxColumnId"
 _COLUMN_ID = "delta.columnMapping.id"
 _MARK, _STEP = "delta.identity.highWaterMark", "delta.identity.step"
 
@@ -178,11 +177,11 @@ class _Settlement:
         """Keep the highest column id that was ever given, and the larger boundary of protected checkpoints."""
         now = self._now.config.properties
         both = (now, self._target.config.properties)
-        ids = [one for properties in both if (one := parse_integer(properties, _MAX_COLUMN_ID)) is not None]
+        ids = [one for properties in both if (one := parse_integer(properties, MAX_COLUMN_ID)) is not None]
         if ids or self._target.config.mapping_mode != "none":
             ids += _ids_in(self._target.config.schema)
             if ids:
-                found[_MAX_COLUMN_ID] = str(max(ids))
+                found[MAX_COLUMN_ID] = str(max(ids))
         limits = [one for properties in both if (one := parse_integer(properties, CHECKPOINT_PROTECTION)) is not None]
         if limits:
             found[CHECKPOINT_PROTECTION] = str(max(limits))

@@ -18,7 +18,7 @@ from deltacli.progress import SILENT, Progress, Step
 from deltacli.storage import LocalStorage, PathKind, Storage
 
 _MAGIC = pattern(r"[*?\[]")
-_DEEPEST = 64
+DEEPEST = 64
 """Maximum depth of directories. Local paths are also recognized by their targets, because links may form cycles."""
 
 Opener = Callable[[str], Storage]
@@ -155,7 +155,7 @@ class _Search:
         names = self._directories(storage, at, at or storage.uri)
         if first == "**":
             yield from self._matching(storage, at, rest, depth)
-            if LOG_DIRECTORY in names or depth >= _DEEPEST:
+            if LOG_DIRECTORY in names or depth >= DEEPEST:
                 return
         for name in names:
             if name == LOG_DIRECTORY or (name.startswith(".") and not first.startswith(".")):
@@ -180,7 +180,7 @@ class _Search:
     def _search(self, target: Target, at: str, depth: int) -> Iterator[tuple[str, bool]]:
         """Yield the paths of the tables at and below a directory, and whether they are Paimon tables."""
         place = _identity(target.storage, at)
-        if place in self._seen or depth > _DEEPEST:
+        if place in self._seen or depth > DEEPEST:
             return
         names = self._directories(target.storage, at, _join(target.name, at))
         if LOG_DIRECTORY in names:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from deltacli.operations.vacuum.plan_context import PlanContext
 
-_MISSING_SHARE = 0.1
+MISSING_SHARE = 0.1
 _NAMED = 3
 
 
@@ -123,7 +123,7 @@ def listing_refusals(listed: int, expected: Amount, actual: Amount) -> Iterator[
             f"the listing is empty, but the log has {plural(expected.files, 'live file')}",
             hint=command("validate", level="storage"),
         )
-    elif missing.files > _MISSING_SHARE * expected.files or missing.size_bytes > _MISSING_SHARE * expected.size_bytes:
+    elif missing.files > MISSING_SHARE * expected.files or missing.size_bytes > MISSING_SHARE * expected.size_bytes:
         yield Refusal(
             "vacuum.live-files-missing",
             f"{missing.files:,} of {plural(expected.files, 'live file')} ({format_size(missing.size_bytes)} of "

@@ -26,7 +26,7 @@ from deltacli.operations.vacuum.assemble_plan import (
     reach_of,
 )
 from deltacli.operations.vacuum.candidates import outside_of
-from deltacli.operations.vacuum.guards import doubts, limit_refusals, nested_refusals, shared_refusals
+from deltacli.operations.vacuum.guards import MISSING_SHARE, doubts, limit_refusals, nested_refusals, shared_refusals
 from deltacli.operations.vacuum.last_vacuum_info import INFO_PATH, read_last_vacuum
 from deltacli.operations.vacuum.log_fault_notes import lost_notes
 from deltacli.operations.vacuum.other_tables import tables_above
@@ -39,8 +39,6 @@ from deltacli.units import format_ranges
 if TYPE_CHECKING:
     from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.vacuum.request import VacuumRequest
-
-_MISSING_SHARE = 0.1
 
 
 def plan_lite(table: TableHandle, request: VacuumRequest) -> VacuumPlan:
@@ -221,7 +219,7 @@ def _place_refusals(setting: PlanContext) -> tuple[Refusal, ...]:
         return ()
     by_key, by_writing = (setting.table.storage.stat_many(paths)[0] for paths in zip(*spellings, strict=True))
     missing = [path for (path, _), *sizes in zip(spellings, by_key, by_writing, strict=True) if max(sizes) < 0]
-    if len(missing) <= _MISSING_SHARE * len(spellings):
+    if len(missing) <= MISSING_SHARE * len(spellings):
         return ()
     message = f"{len(missing)} of {len(spellings)} checked live files are missing, such as {missing[0]}"
     return (Refusal("vacuum.live-files-missing", message, hint=command("validate", level="storage")),)

@@ -44,7 +44,7 @@ from deltacli.sharing.client.guards import (
     require_reach,
 )
 from deltacli.storage.fsspec_faults import is_unreachable
-from deltacli.storage.retry import PASSING_STATUS, Retry, tried
+from deltacli.storage.retry import BODY_ATTEMPTS, PASSING_STATUS, Retry, tried
 from deltacli.typing import Json, JsonObject
 
 if TYPE_CHECKING:
@@ -58,7 +58,6 @@ PARALLEL_DOWNLOADS = 16
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _BLOCK_BYTES = 256 << 10
 _LONGEST_ASKED_S = 3_600.0
-_BODY_ATTEMPTS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -375,7 +374,7 @@ class Transport:
                 return fault.cause
             if isinstance(fault, AnswerBroken):
                 broken.append(fault)
-                return "the connection broke" if len(broken) < _BODY_ATTEMPTS else None
+                return "the connection broke" if len(broken) < BODY_ATTEMPTS else None
             if isinstance(fault, urllib3.exceptions.SSLError | urllib3.exceptions.LocationValueError):
                 return None
             if host not in self._answered and is_unreachable(fault):

@@ -10,7 +10,7 @@ from itertools import islice
 from deltacli.delta.checkpoint.layout import READERS_THAT_FAIL, SEVERAL_FORMS
 from deltacli.delta.log.log_path import LogFileKind
 from deltacli.delta.log.segment import CheckpointInstance, LogFile
-from deltacli.delta.protocol.property_values import parse_integer
+from deltacli.delta.protocol.property_values import CHECKPOINT_PROTECTION, parse_integer
 from deltacli.delta.rules.checkpoints import v2 as checkpoint_v2
 from deltacli.delta.rules.checkpoints.contents import (
     is_in_force,
@@ -22,7 +22,6 @@ from deltacli.units import format_ranges, named_ranges, plural
 AREA = Area("checkpoints", spec="Checkpoints")
 
 
-PROTECTED_BEFORE = "delta.requireCheckpointProtectionBeforeVersion"
 _CHECKPOINTS = (LogFileKind.CLASSIC_CHECKPOINT, LogFileKind.MULTI_PART_CHECKPOINT, LogFileKind.UUID_CHECKPOINT)
 _MOST_PARTS_NAMED = 5
 
@@ -283,7 +282,7 @@ def protected_checkpoints_remain(view: ListingView) -> Iterator[Finding]:
     """Check that checkpoints which hide commits of a dropped feature are kept as long as those commits. Spec: RFC."""
     if "checkpointProtection" not in view.config.features:
         return
-    boundary = parse_integer(view.config.properties, PROTECTED_BEFORE)
+    boundary = parse_integer(view.config.properties, CHECKPOINT_PROTECTION)
     oldest = min(view.listing.commits, default=None)
     if boundary is None or oldest is None or not oldest < boundary <= view.newest_commit:
         return

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from deltacli.delta.log.action_fields import FIELDS, PARTS, FieldType
 from deltacli.delta.log.state import TableConfiguration
+from deltacli.delta.protocol.property_values import STATS_AS_JSON, STATS_AS_STRUCT
 from deltacli.delta.rules.checkpoints.contents import is_sidecar
 from deltacli.delta.rules.framework.base import Area, Finding
 from deltacli.delta.rules.framework.views import CheckpointView
@@ -17,8 +18,6 @@ from deltacli.typing import ArrowType
 
 AREA = Area("checkpoints", spec="Checkpoint Schema")
 
-STATS_AS_JSON = "delta.checkpoint.writeStatsAsJson"
-STATS_AS_STRUCT = "delta.checkpoint.writeStatsAsStruct"
 
 SCHEMA_TYPE = AREA.error(
     "checkpoint.schema-type",

@@ -14,7 +14,7 @@ from deltacli.delta.footers.schema import FileNode, FileSchema
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.property_values import parse_integer
 from deltacli.delta.schema.file_columns import count_leaves, is_list, is_struct
-from deltacli.delta.schema.names import NameIndex
+from deltacli.delta.schema.names import MAX_COLUMN_ID, NESTED_IDS, NameIndex
 from deltacli.delta.schema.types import (
     ArrayType,
     DataType,
@@ -27,8 +27,6 @@ from deltacli.delta.schema.types import (
 from deltacli.typing import ArrowField, ArrowType
 
 COLUMN_ID = "delta.columnMapping.id"
-NESTED_IDS = "delta.columnMapping.nested.ids"
-MAX_COLUMN_ID = "delta.columnMapping.maxColumnId"
 _FIELD_ID = b"PARQUET:field_id"
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from deltacli.delta.rules.files.data_types import match_of
-from deltacli.delta.rules.files.file_match import NESTED_IDS, MatchedPart, OtherId, id_of
+from deltacli.delta.rules.files.file_match import MatchedPart, OtherId, id_of
 from deltacli.delta.rules.framework.base import Area, Finding, Level
 from deltacli.delta.rules.framework.data_file_views import FileSchemaView
+from deltacli.delta.schema.names import NESTED_IDS
 
 AREA = Area("mapping", Level.FOOTERS)
 

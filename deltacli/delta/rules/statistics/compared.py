@@ -33,6 +33,8 @@ from deltacli.delta.stats.column_facts import ColumnFacts
 from deltacli.delta.stats.columns import Leaf, StatsBlock, StatsColumns, parse_stats
 from deltacli.delta.stats.schema import BOUNDS, NULL_COUNT, ColumnPath, StatColumn, StatKind
 from deltacli.delta.stats.values import (
+    CUT_MICROSECONDS,
+    EXACT_DIGITS,
     INFINITE,
     NOT_A_NUMBER,
     SPELLED_FLOATS,
@@ -44,10 +46,6 @@ from deltacli.delta.stats.values import (
 )
 from deltacli.typing import ArrowArray
 
-CUT_MICROSECONDS = 999
-"What writers drop when they keep milliseconds."
-_EXACT_DIGITS = 15
-"Number of digits that a double preserves of every decimal."
 _LAST_CHARACTER = r"[\x00-\x7f\xc0-\xff][\x80-\xbf]*\z"
 "In bytes of text: writers that truncate append one character of up to four bytes to the rest."
 
@@ -219,7 +217,7 @@ class _OneColumn:
                 is_finite = pc.less(pc.abs(claimed), INFINITE)
                 return pc.and_(is_finite, pc.greater(pc.subtract(inner, outer), slack))
             case StatKind.DECIMAL:
-                limit_of_doubles = pa.scalar(Decimal(10) ** (_EXACT_DIGITS - claimed.type.scale), claimed.type)
+                limit_of_doubles = pa.scalar(Decimal(10) ** (EXACT_DIGITS - claimed.type.scale), claimed.type)
                 return pc.and_(apart, pc.less(pc.abs(claimed), limit_of_doubles))
         return apart
 
@@ -314,7 +312,7 @@ def _is_beyond(claimed: float, value: float, *, is_high: bool) -> bool:
 def _is_rounded(claimed: Decimal, value: Decimal) -> bool:
     """Return True if a decimal equals the other after rounding to a double."""
     digits = len(value.as_tuple().digits)
-    return digits > _EXACT_DIGITS and abs(value - claimed) <= abs(value) * _DOUBLE_SLACK
+    return digits > EXACT_DIGITS and abs(value - claimed) <= abs(value) * _DOUBLE_SLACK
 
 
 def _is_disordered(column: StatColumn, low: Any, high: Any) -> bool:
