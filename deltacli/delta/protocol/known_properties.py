@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from deltacli.delta.protocol.features import FEATURES
 from deltacli.delta.protocol.property_values import (
+    DEFAULT_CHECKPOINT_INTERVAL,
     DEFAULT_RETENTIONS,
     DELETED_FILE_RETENTION,
     IN_COMMIT_KEYS,
@@ -131,7 +132,7 @@ MEANINGS: Mapping[str, tuple[str, str | None]] = {
     "delta.autoOptimize.optimizeWrite": ("writers shuffle rows to write fewer files", None),
     "delta.checkpoint.writeStatsAsJson": ("checkpoints have statistics as JSON", "true"),
     "delta.checkpoint.writeStatsAsStruct": ("checkpoints have statistics as columns", None),
-    "delta.checkpointInterval": ("number of commits between two checkpoints", "10"),
+    "delta.checkpointInterval": ("number of commits between two checkpoints", str(DEFAULT_CHECKPOINT_INTERVAL)),
     "delta.checkpointPolicy": ("the form of checkpoints", "classic"),
     "delta.columnMapping.maxColumnId": ("highest column id assigned so far", None),
     "delta.columnMapping.mode": ("how columns are found in files", "none"),

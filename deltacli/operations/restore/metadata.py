@@ -31,7 +31,7 @@ from deltacli.delta.protocol.property_values import (
     parse_interval,
 )
 from deltacli.delta.protocol.upgrade import upgraded
-from deltacli.delta.schema.names import MAX_COLUMN_ID, PHYSICAL_NAME, recorded_name
+from deltacli.delta.schema.names import ID, MAX_COLUMN_ID, PHYSICAL_NAME, recorded_name
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, StructField, StructType
 from deltacli.delta.schema.widened_schema import read_exactly, write_exactly
 from deltacli.hints import command
@@ -40,7 +40,6 @@ from deltacli.units import format_duration
 
 VECTORS_ENABLED = "delta.enableDeletionVectors"
 CLUSTERING = "delta.clustering"
-_COLUMN_ID = "delta.columnMapping.id"
 _MARK, _STEP = "delta.identity.highWaterMark", "delta.identity.step"
 
 
@@ -343,7 +342,7 @@ def _ids_in(data_type: DataType | None) -> Iterator[int]:
     match data_type:
         case StructType(fields):
             for field in fields:
-                number = field.metadata.get(_COLUMN_ID)
+                number = field.metadata.get(ID)
                 if isinstance(number, int):
                     yield number
                 yield from _ids_in(field.data_type)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from deltacli.delta.schema import types as delta
 from deltacli.delta.schema.kinds import decimal_parts
+from deltacli.delta.schema.names import ID, PHYSICAL_NAME
 from deltacli.delta.schema.widening_guards import CHAR_VARCHAR_KEY
 from deltacli.delta.sql.stored import DEFAULT_KEY
 from deltacli.hints import sql_name
@@ -26,9 +27,8 @@ from deltacli.paimon.types import (
 )
 from deltacli.typing import Json
 
-ID_KEY = "delta.columnMapping.id"
 _COMMENT_KEY = "comment"
-_CARRIED = (_COMMENT_KEY, ID_KEY, "delta.columnMapping.physicalName", CHAR_VARCHAR_KEY, DEFAULT_KEY)
+_CARRIED = (_COMMENT_KEY, ID, PHYSICAL_NAME, CHAR_VARCHAR_KEY, DEFAULT_KEY)
 _CHANGES_KEY = "delta.typeChanges"
 _LENGTH = re.compile(r"(char|varchar)\((\d{1,10})\)")
 _TEXT_LITERAL = re.compile(r"'((?:[^'\\]|''|\\\\)*)'")
@@ -73,7 +73,7 @@ def fields_of_delta(columns: Sequence[delta.StructField], report: Report) -> tup
 
 def _field_of(column: delta.StructField, path: str, report: Report) -> DataField:
     here = _below(path, column.name)
-    number = column.metadata.get(ID_KEY)
+    number = column.metadata.get(ID)
     comment = column.metadata.get(_COMMENT_KEY)
     found = with_nullability(_type_of_column(column, here, report), column.nullable)
     for key, value in column.metadata.items():

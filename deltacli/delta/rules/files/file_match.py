@@ -14,7 +14,7 @@ from deltacli.delta.footers.schema import FileNode, FileSchema
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.property_values import parse_integer
 from deltacli.delta.schema.file_columns import count_leaves, is_list, is_struct
-from deltacli.delta.schema.names import MAX_COLUMN_ID, NESTED_IDS, NameIndex
+from deltacli.delta.schema.names import ID, MAX_COLUMN_ID, NESTED_IDS, NameIndex
 from deltacli.delta.schema.types import (
     ArrayType,
     DataType,
@@ -26,7 +26,6 @@ from deltacli.delta.schema.types import (
 )
 from deltacli.typing import ArrowField, ArrowType
 
-COLUMN_ID = "delta.columnMapping.id"
 _FIELD_ID = b"PARQUET:field_id"
 
 
@@ -121,7 +120,7 @@ def match_file(schema: FileSchema, config: TableConfiguration) -> FileMatch:
 
 def id_of(column: StructField) -> int | None:
     """The id of a field under column mapping."""
-    number = column.metadata.get(COLUMN_ID)
+    number = column.metadata.get(ID)
     return number if isinstance(number, int) and not isinstance(number, bool) else None
 
 
