@@ -1,5 +1,5 @@
-"""What clients understand: the header `delta-sharing-capabilities`, what it says of an answer, and what a client must
-support to read the files of a table, which decides on the format of answers.
+"""What a server reads from the header `delta-sharing-capabilities`, which `client/table_requests.py` makes, and what a
+client must support to read the files of a table, which decides on the format of answers.
 
 Keys and values of the header are case-insensitive, unrecognized ones are ignored. Features that concern only the log or
 writers are of no concern to recipients: they see neither. A feature that a table supports but does not use does not
