@@ -12,7 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltacli.delta.schema.types import parse_schema
+from deltacli.paimon.arrow_types import arrow_schema
+from deltacli.paimon.losses import ConversionLoss
 from deltacli.paimon.schema import read_schema
+from deltacli.paimon.types import AtomicType, DataField, Root
 from tests.paimon.answers import SCHEMAS, Capture, ask
 from tests.support.actions import metadata, protocol
 from tests.support.builder import TableBuilder
@@ -206,3 +209,13 @@ def test_files_without_a_schema_are_errors(content: bytes, tmp_path: Path, capsy
     code, out, err = ask(capsys, "schema", "convert", tmp_path / "f", "--to", "ddl")
 
     assert (3, "", True) == (code, out, err.startswith("error: "))
+
+
+def test_a_type_without_a_row_in_the_conversion_to_arrow_is_not_taken_for_a_geometry() -> None:
+    losses: list[ConversionLoss] = []
+
+    arrow_schema([DataField(0, "a", AtomicType(Root.GEOMETRY, ("OGC:CRS84",)))], losses.append)
+    with pytest.raises(AssertionError, match="ROW has no type of Arrow"):
+        arrow_schema([DataField(0, "a", AtomicType(Root.ROW))], losses.append)
+
+    assert ["Arrow has no geometries"] == [loss.reason for loss in losses]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import string
 from dataclasses import replace
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -184,13 +183,3 @@ def without_texts(data_type: DataType) -> DataType:
 
 def _bare(column: DataField) -> DataField:
     return DataField(column.id, column.name, without_texts(column.type))
-
-
-def test_a_type_without_a_row_in_the_conversion_to_arrow_is_not_taken_for_a_geometry() -> None:
-    losses: list[ConversionLoss] = []
-
-    arrow_schema([DataField(0, "a", AtomicType(Root.GEOMETRY, ("OGC:CRS84",)))], losses.append)
-    with pytest.raises(AssertionError, match="ROW has no type of Arrow"):
-        arrow_schema([DataField(0, "a", AtomicType(Root.ROW))], losses.append)
-
-    assert ["Arrow has no geometries"] == [loss.reason for loss in losses]
