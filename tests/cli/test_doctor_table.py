@@ -14,6 +14,7 @@ import pytest
 from deltacli import open_table
 from deltacli.cli.terminal.term import cells
 from deltacli.hints import Spelling, spelled
+from deltacli.operations.doctor.table.advice import saves
 from tests.cli.support import Result, deltacli
 from tests.docs.test_schemas import faults, line_faults
 from tests.support import corpus
@@ -236,6 +237,26 @@ def test_the_page_of_a_table_with_a_gap_has_the_gap_in_its_title(tmp_path: Path)
 
     expected = r'<h1 class="bad">./tbl: version \d cannot be rebuilt: commit 2 is missing</h1>'
     assert re.search(expected, (tmp_path / "page.html").read_text())
+
+
+def test_what_is_negative_is_a_cost_and_what_rounds_to_0_is_left_out() -> None:
+    found: dict[str, float | None] = {"files": 0, "bytes": 437, "requests": -1, "seconds": -0.01, "dollars": None}
+
+    assert "saves 437 B; costs 1 request more per read" == saves(found)
+    found |= {"bytes": 0, "requests": 0, "dollars": -1.5}
+    assert "costs about $1.50 more per month" == saves(found)
+
+
+@pytest.mark.skipif(not corpus.tables(), reason=corpus.absence())
+def test_every_form_has_the_costs_of_an_advice(tmp_path: Path) -> None:
+    table = next(one for one in corpus.tables() if one.id == "derived/dv-inline-a")
+    shutil.copytree(table.path(corpus.unpacked()), tmp_path / "tbl")
+    doctor(tmp_path, "--html", "page.html")
+
+    gain = "437 B; costs 1 request more per read"
+    assert f"\n   saves {gain}\n" in doctor(tmp_path).out
+    assert f" | {gain} | " in doctor(tmp_path, "--format", "markdown").out
+    assert f"<dt>saves</dt><dd>{gain}</dd>" in (tmp_path / "page.html").read_text().replace("\xa0", " ")
 
 
 @pytest.mark.skipif(not corpus.tables(), reason=corpus.absence())

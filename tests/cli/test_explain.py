@@ -139,6 +139,20 @@ def test_a_feature_that_nobody_knows_is_unknown_and_readers_of_it_too(tmp_path: 
     assert all("futureFeature" in one["unknown"] for one in found["clients"])
 
 
+@pytest.mark.parametrize("reader", [1, 3])
+def test_an_unknown_feature_that_is_for_writers_only_stops_no_reader(tmp_path: Path, reader: int) -> None:
+    lists: dict[str, list[str]] = {"writer_features": ["futureFeature"]}
+    lists |= {"reader_features": []} if reader == 3 else {}
+    TableBuilder().commit(protocol(reader, 7, **lists), metadata(), add("a")).write(tmp_path / "tbl")
+
+    found = document(tmp_path)
+
+    assert found["unknownFeatures"] == ["futureFeature"]
+    assert {one["reads"] for one in found["clients"]} == {True}
+    writers = [one for one in found["clients"] if one["name"] != "delta-sharing"]
+    assert {(one["writes"], *one["unknown"]) for one in writers} == {(None, "futureFeature")}
+
+
 @pytest.mark.parametrize(("reader", "writer", "wrong"), [(99, 7, "reader version 99"), (1, 99, "writer version 99")])
 def test_no_client_is_said_to_support_a_version_that_no_specification_has(
     reader: int, writer: int, wrong: str, tmp_path: Path

@@ -37,6 +37,15 @@ def test_a_long_history_leaves_out_the_same_columns_first(trips: Path, monkeypat
     assert (True, False) == ("parameters" in heading, "user" in heading)
 
 
+@pytest.mark.parametrize("width", [40, 60, 80, 120])
+def test_the_code_of_a_problem_is_never_cut(tmp_path: Path, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = make_sample(tmp_path / "broken")
+    (broken / f"_delta_log/{2:020d}.json").write_text('{"commitInfo":{"operation":"CREATE OR REPLACE TABLE"')
+    screen = screen_of(monkeypatch, "history", broken, width=width)
+
+    assert "commit.bad-json" in screen.split()
+
+
 def test_what_has_no_room_is_named_with_the_command_that_shows_it(trips: Path) -> None:
     with Session("history", trips, "--no-pager", size=(60, 40)) as session:
         _, seen = session.finish()

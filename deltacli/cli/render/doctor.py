@@ -191,7 +191,7 @@ def _advice_columns() -> list[Column[JsonObject]]:
         Column("message", lambda one: one["message"], folds=True),
         Column("now", lambda one: dict(one["now"]), lambda one: numbers(one["now"])),
         Column("after", lambda one: dict(one["after"]), lambda one: numbers(one["after"])),
-        Column("saves", lambda one: dict(one["saves"]), lambda one: saves(one["saves"])),
+        Column("saves", lambda one: dict(one["saves"]), lambda one: saves(one["saves"]).removeprefix("saves ")),
         Column("command", lambda one: one["command"]),
     ]
     return columns
@@ -206,7 +206,7 @@ def _advice_sections(items: Sequence[JsonObject], *, is_complete: bool) -> Itera
         yield Section(f"{number}", [f"{one['code']} ({one['severity']})"], _STYLES.get(one["severity"], Style.PLAIN))
         lines = [one["message"], f"now {numbers(one['now'])}; afterwards {numbers(one['after'])}"]
         if gain := saves(one["saves"]):
-            lines.append(f"saves {gain}")
+            lines.append(gain)
         yield Section("", [*lines, *([one["command"]] if one["command"] else [])])
 
 

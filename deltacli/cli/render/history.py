@@ -248,13 +248,17 @@ def _drawn_columns(
     changes = {line.item.version: changes_of(line.item.commit_info) for line in rows if line.item is not None}
     drawn: list[Column[HistoryLine]] = []
     has_counts = any(column.name == "addedFiles" for column in columns)
+    problem_cells = max((len(line.item.problem or "") for line in rows if line.item is not None), default=0)
     for column in columns:
         match column.name:
             case "timestamp" if canvas.width < _NARROW and not canvas.never_cuts:
                 drawn.append(replace(column, text=_to_the_minute, least=16))
             case "operation":
-                least = _OPERATION_CELLS if canvas.width >= _OPERATION_FROM else column.least
+                is_whole = canvas.width >= _OPERATION_FROM and not problem_cells
+                least = _OPERATION_CELLS if is_whole else column.least
                 drawn.append(replace(column, least=least))
+            case "problem":  # a code is never cut
+                drawn.append(replace(column, least=max(column.least, problem_cells)))
             case "operationParameters":
                 drawn.append(replace(column, text=parameters_in_words))
             case "operationMetrics":

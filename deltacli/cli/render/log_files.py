@@ -196,7 +196,7 @@ def _expired_item(file: ExpiredFile) -> JsonObject:
 
 def expiry_sections(plan: ExpiryPlan, outcome: ExpiryOutcome | None) -> list[Section]:
     """Return the sections of a plan with its outcome, without those that are empty."""
-    cutoff = f"{format_moment(plan.cutoff_ms)} UTC, {format_duration(plan.retention_ms)} ago, at midnight"
+    cutoff = f"{format_moment(plan.cutoff_ms)} UTC, {format_duration(plan.retention_ms)} ago, rounded down to midnight"
     return [
         Section("table", [plan.table]),
         Section("cutoff", [cutoff]),

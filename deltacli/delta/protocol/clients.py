@@ -205,7 +205,7 @@ def _of_trait(
     if is_other:
         return None, None, None
     if fact is None:
-        is_needless = not needs_readers(trait) and not client.is_measured
+        is_needless = trait.endswith(WRITER_ONLY) or (not needs_readers(trait) and not client.is_measured)
         return (True if is_needless else None), None, None
     return _does(fact.reads, version), _does(fact.writes, version), fact
 
@@ -259,6 +259,8 @@ def numbers(version: str) -> tuple[int, ...]:
 
 
 USED = ".used"
+WRITER_ONLY = ".writer-only"
+"""Follows the name of an unknown feature that is not a reader feature: the protocol lets every reader ignore it."""
 OTHERS: Mapping[str, str] = {
     "features.reader": "the protocol lists reader features",
     "features.writer": "the protocol lists writer features",
@@ -293,7 +295,7 @@ def traits_of(config: TableConfiguration, domains: Collection[str] = ()) -> froz
 def feature_of(trait: str) -> str:
     """Return the feature that a trait is about, or the trait itself where it is about none."""
     feature = trait.partition(".")[0]
-    return feature if feature in FEATURES or trait == feature + USED else trait
+    return feature if feature in FEATURES or trait in (feature + USED, feature + WRITER_ONLY) else trait
 
 
 def needs_readers(trait: str) -> bool:
@@ -313,8 +315,10 @@ def traits_without(traits: Collection[str], before: TableConfiguration, after: T
 
 
 def _traits(config: TableConfiguration, domains: Collection[str]) -> Iterator[str]:
-    yield from config.features
     protocol = config.protocol
+    for feature in config.features:
+        is_for_readers = feature in FEATURES or protocol is None or feature in (protocol.reader_features or ())
+        yield feature if is_for_readers else feature + WRITER_ONLY
     if protocol is not None:
         yield from _of_versions(protocol)
     uses = {use.feature for use in (*property_uses(config.properties), *constraint_uses(config.properties))}

@@ -123,7 +123,7 @@ def _way_back(report: TableReport, where: str) -> str:
 
 
 def _one_advice(one: JsonObject) -> str:
-    gain = saves(one["saves"])
+    gain = saves(one["saves"]).removeprefix("saves ")
     advised = one["command"]
     severity = text(one["severity"])
     return (

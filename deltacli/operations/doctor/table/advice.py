@@ -135,14 +135,26 @@ def _number(name: str, value: int) -> str:
 
 
 def saves(found: Mapping[str, float | None]) -> str:
-    """Return what an advice saves for people; estimates are marked."""
-    counts = {name: int(found[name] or 0) for name in ("files", "bytes", "requests") if found[name]}
-    said = [_number(name, value) + (" per read" if name == "requests" else "") for name, value in counts.items()]
-    if found["seconds"] is not None:
-        said.append(f"about {found['seconds']:,.1f} s per read")
-    if found["dollars"] is not None:
-        said.append(f"about {dollars(found['dollars'])} per month")
-    return ", ".join(said)
+    """Return what an advice saves for people, `saves 437 B; costs 1 request more per read`; estimates are marked."""
+    gains, costs = _amounts(found, 1, ""), _amounts(found, -1, " more")
+    parts = ("saves " + ", ".join(gains) if gains else "", "costs " + ", ".join(costs) if costs else "")
+    return "; ".join(filter(None, parts))
+
+
+def _amounts(found: Mapping[str, float | None], sign: int, more: str) -> list[str]:
+    """Return the amounts with a sign, without it, and without those that people would read as 0."""
+    values = {name: sign * (value or 0) for name, value in found.items()}
+    counts = {name: int(values[name]) for name in ("files", "bytes", "requests") if values[name] > 0}
+    said = [_number(name, value) + more + (" per read" if name == "requests" else "") for name, value in counts.items()]
+    if values["seconds"] >= _LEAST_SECONDS:
+        said.append(f"about {values['seconds']:,.1f} s{more} per read")
+    if values["dollars"] > 0:
+        said.append(f"about {dollars(values['dollars'])}{more} per month")
+    return said
+
+
+_LEAST_SECONDS = 0.05
+"""Seconds that are not rounded to 0.0."""
 
 
 def dollars(value: float) -> str:
