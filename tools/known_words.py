@@ -69,13 +69,14 @@ def _split(command: Command) -> tuple[Argument, ...]:
 
 def with_known_words(root: Command, topics: tuple[str, ...]) -> Command:
     """Return the command tree as the shells complete it: with these words, with profiles as files where a shared table
-    is named, and with `help`, which explains commands, rules and topics.
+    is named, and with `help`, which explains commands, rules, topics and options.
     """
     names = tuple(command.name for command in root.walk() if len(command.path) == 1)
     words = tuple(dict.fromkeys((*names, *_RULES, *_SHARE_RULES, *topics)))
     topic = Argument(Value("COMMAND|WORD", Kind.CHOICE, words), "", required=False)
     text = "Show the help of a command, or explain a rule, a code, a property, a feature or a topic."
-    helped = Command(("help",), text, text, "", arguments=(topic,))
+    explained = {one.spellings: replace(one, value=None) for command in root.walk() for one in command.options}
+    helped = Command(("help",), text, text, "", options=tuple(explained.values()), arguments=(topic,))
     known = _with_words(root)
     return replace(known, children=(*known.children, helped))
 
