@@ -4,13 +4,16 @@ parameters of the Python API and the keys of fleet policies are made from them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import field
 from enum import Enum, StrEnum
 from functools import wraps
 from importlib import import_module
 from inspect import Signature, signature
 from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
+
+from deltacli.errors import UsageError
+from deltacli.hints import nearest_name
 
 Fields = ParamSpec("Fields")
 Request = TypeVar("Request")
@@ -139,3 +142,12 @@ def spellings_of(name: str, option: Option) -> list[str]:
         return option.spelled.split()
     word = name.removesuffix("s") if option.kind is Kind.VERSIONS else name.removesuffix("_ms")
     return [f"--{'no-' if option.kind is Kind.OPPOSITE else ''}{word.replace('_', '-')}"]
+
+
+def require_word(value: object, name: str, words: Iterable[str]) -> None:
+    """Raise UsageError for a value that is none of the words, with the one that was probably meant."""
+    known = [*words]
+    if value not in known:
+        near, expected = nearest_name(str(value), known), ", ".join(known)
+        meant = f"; did you mean {near}?" if near else ""
+        raise UsageError(f"{name} is {value!r}, expected {expected}{meant}", facts={"expected": expected})

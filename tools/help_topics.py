@@ -133,9 +133,9 @@ def render_help_topics(pages: Mapping[str, str]) -> str:
 
 
 def _variables(blocks: Iterable[Any]) -> Iterator[tuple[str, list[str]]]:
-    """Yield the variables of this program in the blocks of the environment, each with its row."""
+    """Yield the variables in the blocks of the environment, each with its row."""
     for row in chain.from_iterable(block for block in blocks if isinstance(block, list)):
-        for name in re.findall(r"DELTACLI_[A-Z_]+", row[0]):
+        for name in re.findall(r"[A-Z][A-Z_]+(?:[A-Z](?!\w|…)|…)", row[0]):
             yield name, row
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from itertools import islice, pairwise
 from types import MappingProxyType
@@ -98,7 +99,9 @@ def _as_asked(advice: str, error: DeltacliError, arguments: Sequence[str]) -> st
     path = path_of(line.split()[1:]) if is_command(line) else ()
     if not path or path != path_of(arguments) or " --help" in line or error.code == "usage.output":
         return advice
-    wanted = [flag for flag in ("--dry-run", "--json") if flag in arguments and flag not in error.message]
+    shows = path[0] in ("features", "properties") and len(shlex.split(line)) == len(("deltacli", *path, "TABLE"))
+    possible = ("--json",) if shows else ("--dry-run", "--json")
+    wanted = [flag for flag in possible if flag in arguments and flag not in error.message]
     flags = [flag for flag in wanted if not re.search(rf" {flag}(?= |\Z)", line)]
     return CommandLine(" ".join([line, *flags]) + comment + remark) if flags else advice
 
@@ -262,6 +265,9 @@ def _of_code(error: DeltacliError, arguments: Sequence[str], table: str | None) 
     if isinstance(error, NotATable) and table and os.path.exists(table):
         return f"ls {quoted_table(table if os.path.isdir(table) else os.path.dirname(table) or '.')}"
     path, area = path_of(arguments), error.code.partition(".")[0]
+    if error.code == "recover.source-is-table":
+        copied = again_with(without_option(arguments, "--from"), "--from", "COPY")
+        return copied if {"--dry-run", "--yes"} & {*arguments} else f"{copied} --dry-run"
     if error.code == "recover.source-missing":
         return _near_path(arguments, error.message.removeprefix("there is no directory "))
     if error.code in _OF_PROFILES and path != ("share", "profile", "check") and (profile := _profile_in(arguments)):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections import Counter
 from collections.abc import Callable, Collection, Container, Sequence
 from typing import TYPE_CHECKING
@@ -37,6 +36,8 @@ def require_known(run: Run, command: str, known: Collection[str], select: Sequen
     """Raise UsageError for a selected rule that is not known; an ignored one may belong to another version."""
     from fnmatch import fnmatchcase
 
+    from deltacli.cli.help_topics import explained
+
     for option, patterns in (("--select", select), ("--ignore", ignore)):
         for pattern in patterns:
             if any(fnmatchcase(rule_id, pattern) for rule_id in known):
@@ -44,7 +45,7 @@ def require_known(run: Run, command: str, known: Collection[str], select: Sequen
             if option == "--select":
                 is_area = any(rule_id.startswith(f"{pattern}.") for rule_id in known)
                 nearest = f"{pattern}.*" if is_area else nearest_name(pattern, known, alike=_ALIKE)
-                is_code = nearest is None and re.fullmatch(r"[a-z]+\.[a-z-]+", pattern)  # of an error, perhaps
+                is_code = nearest is None and pattern in explained()
                 raise UsageError(
                     f"no rule matches {pattern!r}" + (f"; did you mean {nearest!r}?" if nearest else ""),
                     code="usage.rule",

@@ -282,7 +282,7 @@ def _defined(name: str, text: str, column: int, width: int, before: str = "  ") 
     lines = _wrapped(text, width, indent, indent)
     name = before + name
     if not lines or len(name) + 2 > column:
-        return [name, *lines]
+        return [*_wrapped(name.lstrip(), width, before, before), *lines]
     return [name.ljust(column) + lines[0].lstrip(), *lines[1:]]
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from difflib import get_close_matches
@@ -29,7 +30,9 @@ def explain(words: Sequence[str], run: Callable[[Sequence[str]], int]) -> int:
     asked = words[1:2] if words[0] == "help" and words[1:] else [word for word in words if not word.startswith("-")]
     name = "-".join(asked)
     option = name if name.startswith("-") else f"--{name}"
-    rules, topics, meanings = _rules_called(name), _topics(), _meanings_of(option)
+    rules, topics, meanings = _rules_called(name), explained(), _meanings_of(option)
+    if name not in topics and (begun := re.sub(r"(?<=[A-Z]_)[A-Z_]+\Z", "…", name)) in topics:
+        name = begun  # of environment variables
     if not rules and not meanings and name not in topics:
         if family := _family(_AREAS.get(name, name.removesuffix(".*")), topics):
             sys.stdout.write(fold_topic(*family) + "\n")
@@ -67,7 +70,8 @@ def listed(commands: Sequence[str]) -> str:
     return ", ".join(commands)
 
 
-def _topics() -> dict[str, Json]:
+def explained() -> dict[str, Json]:
+    """Return the generated explanations by word: codes, properties, features and topics."""
     try:
         with open(GENERATED, encoding="utf-8") as file:
             topics: dict[str, Any] = json.load(file)
@@ -136,7 +140,7 @@ def _explain_unknown(word: str, name: str, topics: Collection[str], run: Callabl
     begun = [one for one in having if one.startswith(tuple(asked))]
     near = [words[one] for one in dict.fromkeys([*begun, *alike, *having])][:_MOST]
     meant = f"; did you mean {', '.join(map(repr, near))}?".replace(", ", " or ") if near else ""
-    message = f"{word!r} is not a command, an option, a rule, a code, a property, a feature or a topic{meant}"
+    message = f"{word!r} is no command, option, rule, code, property, feature, variable or topic{meant}"
     raise UsageError(message, hint=f"deltacli help {near[0] if near else 'topics'}")
 
 

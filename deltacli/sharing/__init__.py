@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 __all__ = ["Client", "ClientTable", "PullResult", "TableMetadata"]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 def __getattr__(name: str) -> object:
     """Import a public name at its first use."""
     if name not in __all__:

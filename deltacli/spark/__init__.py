@@ -50,6 +50,10 @@ _HOMES = {
 }
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 def __getattr__(name: str) -> object:
     """Import a public name at its first use. Executors import modules of this package, but not its driver's side."""
     home = next((home for home, names in _HOMES.items() if name in names), None)

@@ -399,6 +399,8 @@ def test_a_wrong_command_line_is_exit_2_and_shows_the_usage(
         ("diff trips other --from=2026-1-2", "diff trips other --from=2026-01-02"),
         ("checkpoint trips --parts 3", "checkpoint trips --parts 3 --layout multi-part"),
         ("undelete trips --from trips", "undelete trips --from COPY --dry-run"),
+        ("undelete trips --yes --from trips", "undelete trips --dry-run --from COPY"),
+        ("validate trips --select foo.bar", "validate --list-rules"),
         ("repair trips --apply nope", "repair trips --save-plan nope"),
         ("alter trips add tip itn", "alter trips add tip int"),
         (

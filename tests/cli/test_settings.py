@@ -174,6 +174,7 @@ def test_nothing_changes_without_consent_and_the_plan_is_shown(arguments: str, w
         ("properties tbl set delta.enableDeletionVectors=true --dry-run", 4, "requires the feature"),
         ("features tbl add", 2, "missing argument FEATURE"),
         ("features tbl --dry-run", 2, "require add"),
+        ("features tbl drop none --dry-run", 2, "hint: deltacli features tbl\n"),
         ("features tbl add deletionvectors --yes", 2, "did you mean deletionVectors?"),
         ("features tbl add clustering --yes", 4, "set the clustering columns with alter"),
         ("features nowhere", 3, "no such file or directory"),

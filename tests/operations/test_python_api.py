@@ -320,6 +320,8 @@ WRONG_KINDS: list[tuple[Callable[[Table], object], str]] = [
     (lambda table: table.vacuum(dry_run="no"), "dry_run is 'no', expected True or False"),  # type: ignore[arg-type]
     (lambda table: table.diff(from_version=3, other="./t"), "other is './t', expected a table of `open_table`"),  # type: ignore[arg-type]
     (lambda table: table.validate(sample="10%"), "sample is '10%', expected a number"),  # type: ignore[arg-type]
+    (lambda table: table.validate(level="stroage"), "level is 'stroage', expected log, storage, footers, data; did"),
+    (lambda table: table.vacuum(mode="ful", dry_run=True), "mode is 'ful', expected full, lite; did you mean full?"),
     (lambda table: table.snapshot(version="3"), "version is '3', expected an integer"),  # type: ignore[arg-type]
     (lambda table: table.snapshot(timestamp="2026-01-01"), "timestamp is '2026-01-01', expected a datetime"),  # type: ignore[arg-type]
 ]  # fmt: skip
@@ -346,6 +348,17 @@ def test_wrong_calls_are_shown_as_calls_of_the_table(table: Table, path: Path) -
         table.restore(version=99, dry_run=True)
 
     assert f"open_table({str(path)!r}).restore(version=14, dry_run=True)" == absent.value.hint
+
+
+def test_a_call_that_only_plans_is_answered_with_one_that_only_plans(table: Table, path: Path) -> None:
+    with spelled(Spelling()), pytest.raises(DeltacliError) as wrong:
+        table.set_properties({"delta.appendOnyl": "true"}, dry_run=True)
+    with spelled(Spelling()), pytest.raises(DeltacliError) as refused:
+        table.checkpoint(layout="v2", dry_run=True)
+
+    opened = f"open_table({str(path)!r})"
+    assert f"{opened}.set_properties({{'delta.appendOnly': 'true'}}, dry_run=True)" == wrong.value.hint
+    assert f"{opened}.checkpoint(layout='classic', dry_run=True)" == refused.value.hint
 
 
 def test_widening_can_be_planned(table: Table) -> None:

@@ -43,7 +43,8 @@ def history(
     \b
     Reads the provenance of each commit only, so it works across gaps, on damaged
     tables and on tables with unknown features. Of a Paimon table it shows the
-    versions of the schema, what changed in each, and who still uses it.
+    snapshots, and the versions of the schema with what changed in each and who
+    still uses it.
 
     \b
     Examples:

@@ -22,7 +22,7 @@ from deltacli.cli.options.moments import note_findings, parse_moment_of
 from deltacli.cli.options.rows import ColumnsOption, LimitOption, require_file, settle_limit, write_directory
 from deltacli.cli.options.run import Run
 from deltacli.cli.options.table_formats import Handle, ask, require_one_point
-from deltacli.cli.terminal.shell import again_with, again_without_limit, quoted_table
+from deltacli.cli.terminal.shell import again_with_flags, again_without_limit, quoted_table
 from deltacli.errors import UsageError
 from deltacli.request_fields import OF_DELTA, option
 
@@ -121,10 +121,11 @@ def _refuse_row_formats(run: Run) -> None:
     """Raise UsageError for a format or an output directory that only rows can be written to."""
     if run.format is PARQUET or run.directory is not None:
         what = "--format parquet" if run.directory is None else "--output DIR"
+        output = ["--output", "files.parquet"] if run.directory is None else []
         raise UsageError(
             f"{what} requires --files or --tombstones",
             code="usage.output",
-            hint=again_with(invocation.arguments, "--files"),
+            hint=again_with_flags(invocation.arguments, ["--files", *output]),
         )
 
 

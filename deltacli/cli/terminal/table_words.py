@@ -148,11 +148,15 @@ def _types(table: str, column: str) -> Iterator[str]:
 
 
 def _features(table: str, drops: bool) -> Iterator[str]:
+    from deltacli.delta.protocol.feature_drops import removable
     from deltacli.delta.protocol.features import FEATURES
 
     newest = _newest(table)
-    own = newest.protocol.supported_features if newest else frozenset()
-    yield from sorted(own if drops and newest else FEATURES.keys() - own)
+    if drops and newest:
+        yield from removable(newest.config)
+    else:
+        own = newest.protocol.supported_features if newest else frozenset()
+        yield from sorted(name for name, feature in FEATURES.items() if not feature.obstacle and name not in own)
 
 
 def _properties(table: str, action: str) -> Iterator[str]:

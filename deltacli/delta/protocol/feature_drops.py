@@ -91,11 +91,10 @@ def require_droppable(config: TableConfiguration, name: str) -> Removal:
         )
     removal = REMOVALS.get(name)
     if removal is None:
-        removable = sorted(one for one in config.features & REMOVALS.keys() if not _kept_by(config, one))
         raise Refused(
             f"the feature {name} cannot be dropped: {_why_kept(name)}",
             code="features.not-removable",
-            facts={"removable": ", ".join(removable) or "none of this table"},
+            facts={"removable": ", ".join(removable(config)) or "none of this table"},
             hint=command("features"),
         )
     if kept := _kept_by(config, name):
@@ -115,6 +114,11 @@ def require_droppable(config: TableConfiguration, name: str) -> Removal:
 def _users_of(config: TableConfiguration, name: str) -> list[str]:
     """Return the features of a table that require one."""
     return sorted(user for user in config.features if user in FEATURES and stable_name(name) in FEATURES[user].requires)
+
+
+def removable(config: TableConfiguration) -> list[str]:
+    """Return the features of a table that can be dropped, one after the other."""
+    return sorted(one for one in config.features & REMOVALS.keys() if not _kept_by(config, one))
 
 
 def _kept_by(config: TableConfiguration, name: str) -> list[str]:

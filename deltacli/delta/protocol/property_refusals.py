@@ -196,7 +196,7 @@ def _require_order(after: TableConfiguration) -> None:
             "the log would be kept for a shorter time than deleted files, which would then be unreadable",
             code="property.retention-order",
             facts=shown,
-            hint=command("properties set", {LOG_RETENTION: ..., DELETED_FILE_RETENTION: ...}),
+            hint=command("properties set", dict.fromkeys(DEFAULT_RETENTIONS, retentions[1])),
         )
 
 

@@ -23,7 +23,7 @@ from deltacli.operations.table.find_log import Log, list_log
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot, rebuild
 from deltacli.operations.table.version import Snapshot
-from deltacli.request_fields import Kind, option
+from deltacli.request_fields import Kind, option, require_word
 from deltacli.short_repr import short_repr
 from deltacli.work.checkpoints.writing import CODEC, DEFAULT_CODEC, Encoding, unwritable_codec
 
@@ -87,9 +87,8 @@ class CheckpointRequest:
         """Raise UsageError for a version that is no number, and for an unknown word."""
         object.__setattr__(self, "version", optional_version(self.version, "version"))
         for words, name in ((Layout, "layout"), (TopFile, "v2_top"), (StatsForm, "stats")):
-            text = getattr(self, name)
-            if text not in [*words, *([None] if words is Layout else [])]:
-                raise UsageError(f"{name} is {text!r}, expected {', '.join(words)}")
+            if getattr(self, name) is not None or words is not Layout:
+                require_word(getattr(self, name), name, words)
 
 
 @short_repr("version=snapshot.version", "behind", "is_due", "notes")

@@ -14,7 +14,7 @@ from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.delta.paths import text_of
 from deltacli.engine.base import Engine
 from deltacli.errors import FileMissing, StorageFailed, Unreadable, UsageError
-from deltacli.hints import command, parameter
+from deltacli.hints import parameter
 from deltacli.operations.quarantine.layout import NotedChecksums
 from deltacli.operations.recover.copies import compare_digests, copy_file
 from deltacli.operations.recover.needed import NeededFiles, look_for, whole
@@ -106,11 +106,7 @@ def open_copy(name: str, storage: Storage, table: Storage) -> CopySource:
     Unreadable for nothing there.
     """
     if is_inside(storage, table) and is_inside(table, storage):
-        raise UsageError(
-            "the source of the files is the table itself",
-            code="recover.source-is-table",
-            hint=command("undelete", sources=..., dry_run=True),
-        )
+        raise UsageError("the source of the files is the table itself", code="recover.source-is-table")
     if storage.uri.rstrip("/").endswith(f"/{LOG_DIRECTORY}"):
         raise UsageError(
             f"{name} is the log of a table, not a copy of the table",

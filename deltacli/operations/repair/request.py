@@ -9,7 +9,7 @@ from deltacli.delta.log.commit_metadata import NO_METADATA
 from deltacli.errors import UsageError
 from deltacli.hints import parameter
 from deltacli.operations.validate.request import LevelChoice
-from deltacli.request_fields import COMMIT_METADATA, Kind, option, shared
+from deltacli.request_fields import COMMIT_METADATA, Kind, option, require_word, shared
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,9 +59,7 @@ class RepairRequest:
 
     def __post_init__(self) -> None:
         """Bring the values to one form. Raises UsageError."""
-        if self.level not in set(LevelChoice):
-            expected = ", ".join(LevelChoice)
-            raise UsageError(f"invalid {parameter('repair.level')} {self.level}", facts={"expected": expected})
+        require_word(self.level, "level", LevelChoice)
         object.__setattr__(self, "level", LevelChoice(self.level))
         for name in ("select", "sources"):
             value = getattr(self, name)

@@ -5,6 +5,7 @@ the command line would insert it.
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -15,7 +16,7 @@ from reprlib import Repr
 from typing import Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar
 
 from deltacli.errors import DeltacliError, UsageError, VersionAbsent
-from deltacli.hints import TABLE, spelling
+from deltacli.hints import TABLE, CommandLine, spelling
 from deltacli.units import EPOCH
 
 Arguments = ParamSpec("Arguments")
@@ -128,7 +129,9 @@ Self = TypeVar("Self", bound=Named)
 def named(
     method: Callable[Concatenate[Self, Arguments], Result],
 ) -> Callable[Concatenate[Self, Arguments], Result]:
-    """Return the method with errors whose hints name the table, also for arguments of a wrong kind."""
+    """Return the method with errors whose hints name the table, also for arguments of a wrong kind, and only plan where
+    the call did.
+    """
 
     @wraps(method)
     def call(self: Self, /, *arguments: Arguments.args, **options: Arguments.kwargs) -> Result:
@@ -139,9 +142,21 @@ def named(
             if isinstance(fault, VersionAbsent) and hasattr(type(self), method.__name__):
                 _name_nearest(fault, method.__name__, self.name, options)
             name_table(fault, self.name)
+            if fault.hint and (opener := getattr(self, "opener", None)):
+                fault.hint = CommandLine(fault.hint.replace("open_table(", f"{opener}("))
+            if options.get("dry_run") is True and fault.hint:
+                fault.hint = _as_plan(fault.hint, type(self))
             raise
 
     return call
+
+
+def _as_plan(hint: str, handle: type) -> str:
+    """Return a hint with `dry_run=True`, where it calls a method of the handle that has it."""
+    called = re.fullmatch(r"(open_\w+\(.+?\)\.(\w+)\()(.*)\)", hint)
+    if called is None or "dry_run" not in signature(getattr(handle, called[2], len)).parameters or "dry_run=" in hint:
+        return hint
+    return CommandLine(f"{called[1]}{called[3]}{called[3] and ', '}dry_run=True)")
 
 
 def _name_nearest(fault: VersionAbsent, method: str, name: str | None, options: Mapping[str, object]) -> None:

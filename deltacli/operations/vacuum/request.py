@@ -15,7 +15,7 @@ from deltacli.errors import UsageError
 from deltacli.hints import command, parameter
 from deltacli.operations.table.api_arguments import version_number
 from deltacli.patterns import pattern
-from deltacli.request_fields import COMMIT_METADATA, Kind, option, shared
+from deltacli.request_fields import COMMIT_METADATA, Kind, option, require_word, shared
 from deltacli.units import format_duration, parse_size
 
 EXECUTING = frozenset({"log_entries", "threads", "rate", "commit_metadata", "quarantine"})
@@ -125,8 +125,7 @@ class VacuumRequest:
 
     def __post_init__(self) -> None:
         """Bring the texts to one form. Raises UsageError, also for fields that exclude each other."""
-        if self.mode not in set(Mode):
-            raise UsageError(f"invalid {parameter('vacuum.mode')} {self.mode}", facts={"expected": " or ".join(Mode)})
+        require_word(self.mode, "mode", Mode)
         if self.quarantine is not None and not self.quarantine.strip():
             raise UsageError(f"{parameter('vacuum.quarantine')} is empty")
         if self.prefix is not None and self.where is not None:

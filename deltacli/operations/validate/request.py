@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from deltacli.errors import UsageError
 from deltacli.hints import parameter
-from deltacli.request_fields import Kind, Option, option, shared
+from deltacli.request_fields import Kind, Option, option, require_word, shared
 
 DEFAULT_MOST = 100
 
@@ -67,9 +67,7 @@ class ValidateRequest:
 
     def __post_init__(self) -> None:
         """Raise UsageError for invalid values and combinations."""
-        if self.level not in set(LevelChoice):
-            expected = ", ".join(LevelChoice)
-            raise UsageError(f"invalid {parameter('validate.level')} {self.level}", facts={"expected": expected})
+        require_word(self.level, "level", LevelChoice)
         require_limit(self.max_findings)
         object.__setattr__(self, "level", LevelChoice(self.level))
         self.require_files()
