@@ -186,7 +186,9 @@ def _subject(error: DeltacliError, arguments: Sequence[str], table: str | None) 
     place = error.facts.get("path", error.table) if isinstance(error, NotATable | PaimonTable) else error.table
     if not place or table is None or _is_at(table, place):
         return table
-    words = [word.partition("=")[2] if word.startswith("--") else word for word in arguments]
+    from deltacli.storage.secrets import without_secrets
+
+    words = [without_secrets(word.partition("=")[2] if word.startswith("--") else word) for word in arguments]
     return next((word for word in words if word and _is_at(word, place)), table)
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from deltacli import open_table
 from deltacli.cli.terminal.term import cells
-from deltacli.errors import UsageError
+from deltacli.errors import DeltacliError, UsageError
 from deltacli.operations.diff import files
 from tests.cli.support import Result, deltacli
 from tests.cli.test_terminal import ESCAPE, on_terminal
@@ -177,6 +177,29 @@ def test_bad_input_is_named(home: Path, words: tuple[str, ...], code: int, said:
 
     assert code == done.code, done.err
     assert said in done.err
+
+
+@pytest.mark.parametrize(
+    ("lost", "rows", "hint"),
+    [
+        ("_delta_log/*0.*", (), "undelete other --from COPY"),
+        ("day=*/*.parquet", ("--rows", "--key", "trip"), "validate other --level storage"),
+    ],
+)
+def test_errors_name_the_table_that_lacks_files(home: Path, lost: str, rows: tuple[str, ...], hint: str) -> None:
+    other = home / "other"
+    shutil.copytree(home / "tbl", other)
+    for file in other.glob(lost):
+        file.unlink()
+
+    lines = diff(home, "tbl", "other", *rows).err.splitlines()
+    document = json.loads(diff(home, "tbl", "other", *rows, "--json").err)
+    with pytest.raises(DeltacliError) as fault:
+        open_table(home / "tbl").diff(other=open_table(other), rows=bool(rows), key=rows[2:]).as_json()
+
+    assert ("error: other: ", f"hint: deltacli {hint}") == (lines[0][:14], lines[-1])
+    assert ("other", f"deltacli {hint}") == (document["table"], document["hint"])
+    assert (str(other), True) == (fault.value.table, str(other) in str(fault.value.hint))
 
 
 def test_a_clone_has_the_files_of_its_origin(home: Path) -> None:

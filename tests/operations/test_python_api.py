@@ -366,3 +366,13 @@ def test_widening_can_be_planned(table: Table) -> None:
 
     assert outcome.refusals
     assert 14 == table.snapshot().version
+
+
+def test_the_hint_of_a_damaged_protected_table_is_a_call_of_that_table(table: Table, path: Path) -> None:
+    other = Path(shutil.copytree(path, path.parent / "other"))
+    (other / "_delta_log" / "00000000000000000014.json").write_text("{")
+
+    with spelled(Spelling()), pytest.raises(DeltacliError) as fault:
+        table.vacuum(dry_run=True, protect_from=[str(other)])
+
+    assert f"open_table('file://{other}').snapshot(" in str(fault.value.hint)

@@ -211,6 +211,14 @@ def test_files_without_a_schema_are_errors(content: bytes, tmp_path: Path, capsy
     assert (3, "", True) == (code, out, err.startswith("error: "))
 
 
+def test_the_second_file_is_named_where_it_has_no_schema(table: PaimonBuilder, tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "notes.md").write_text("no schema")
+
+    code, _, err = ask(capsys, "schema", "diff", table.root, tmp_path / "notes.md")
+
+    assert (3, True) == (code, err.startswith(f"error: {tmp_path / 'notes.md'}: the file has no schema")), err
+
+
 def test_a_type_without_a_row_in_the_conversion_to_arrow_is_not_taken_for_a_geometry() -> None:
     losses: list[ConversionLoss] = []
 

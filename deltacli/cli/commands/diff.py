@@ -18,7 +18,9 @@ from deltacli.cli.terminal.shell import again, again_with, again_with_flags
 from deltacli.errors import EXIT_FINDINGS, PaimonTable, UsageError
 from deltacli.hints import command, quoted_table
 from deltacli.operations.diff.request import DiffRequest
+from deltacli.operations.table.api_arguments import errors_about
 from deltacli.request_fields import Option
+from deltacli.storage.secrets import without_secrets
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
@@ -80,7 +82,7 @@ def diff(
     points, other = _chosen(first, second, begin, end)
     opened = run.open_table(table)
     _require_key(opened, asked.values)
-    compared = _of_points(points) | {"other": None if other is None else run.open_table(other)}
+    compared = _of_points(points) | {"other": None if other is None else _opened_other(run, other)}
     try:
         found = diff_tables(opened, Asked(DiffRequest, {**asked.values, **compared}).request())
     except PaimonTable as fault:
@@ -94,6 +96,13 @@ def diff(
         if (following := _next(found, table, is_of_two=other is not None)) is not None:
             run.say_next(following)
         raise typer.Exit(EXIT_FINDINGS)
+
+
+def _opened_other(run: Run, other: str) -> Table:
+    """Open the second table, which errors about it name."""
+    name = without_secrets(other)
+    with errors_about(name):
+        return run.table_of(run.open(other), name)
 
 
 def _of_points(points: tuple[Point, Point]) -> dict[str, Any]:  # Any: values of options

@@ -27,7 +27,9 @@ from deltacli.cli.options.run import Run
 from deltacli.cli.options.table_formats import Answer, Handle, ask, require_one_point
 from deltacli.cli.terminal.shell import again_with, quoted_table
 from deltacli.errors import EXIT_FINDINGS, NotATable, UsageError
+from deltacli.operations.table.api_arguments import errors_about
 from deltacli.request_fields import OF_DELTA, OF_PAIMON, Option
+from deltacli.storage.secrets import without_secrets
 from deltacli.units import plural
 
 if TYPE_CHECKING:
@@ -94,7 +96,10 @@ def diff(run: Run, table: TableArgument, other: Other = None, *, first: From = N
     begin, end = parse_point(first, "--from"), parse_point(last, "--to")
     if other is None and begin == end:
         raise UsageError("the schema is compared with itself", facts={"expected": "OTHER, --from POINT or --to POINT"})
-    found = diff_schemas(begin.describe(run, table), end.describe(run, other or table))
+    before = begin.describe(run, table)
+    with errors_about(other and without_secrets(other)):
+        after = end.describe(run, other or table)
+    found = diff_schemas(before, after)
     run.write(diff_result(found))
     if found.changes:
         raise typer.Exit(EXIT_FINDINGS)

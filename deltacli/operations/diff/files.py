@@ -15,6 +15,7 @@ from deltacli.arrow import compute as pc
 from deltacli.delta.log.file_actions import FileBatch
 from deltacli.errors import Unreadable
 from deltacli.operations.restore.difference import Amount, Difference, LiveFiles, amount_of, difference_of, joined_files
+from deltacli.operations.table.api_arguments import errors_about
 from deltacli.operations.table.find_log import Log, list_log
 from deltacli.operations.table.keyed_files import Spelling, narrow_keys
 from deltacli.operations.table.rebuild import rebuild
@@ -129,8 +130,9 @@ def compare_files(before: Snapshot, after: Snapshot, spelling: Spelling | None) 
 
 def _all_of(side: Snapshot) -> Batches:
     def batches() -> Iterator[RecordBatch]:
-        yield from _of_tail(side)
-        yield from side.file_actions.map_narrow_adds(lambda adds: adds)
+        with errors_about(side.table.name):
+            yield from _of_tail(side)
+            yield from side.file_actions.map_narrow_adds(lambda adds: adds)
 
     return batches
 

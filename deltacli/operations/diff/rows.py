@@ -16,7 +16,7 @@ from deltacli.delta.schema.types import PrimitiveType, StructField, StructType
 from deltacli.engine.base import Reading
 from deltacli.errors import DeltacliError, UsageError
 from deltacli.hints import nearest_name, parameter
-from deltacli.operations.table.api_arguments import name_table
+from deltacli.operations.table.api_arguments import errors_about, name_table, named_items
 from deltacli.progress import Step
 from deltacli.typing import Json, RecordBatch
 from deltacli.work.outputs.rows import RowsPiece, plan_pieces
@@ -95,7 +95,7 @@ class RowDiff:
                     if rows is not None:
                         yield rows
         except DeltacliError as fault:
-            name_table(fault, fault.table or table.name)
+            name_table(fault, table.name)
             raise
         self._counts = counts
 
@@ -109,9 +109,11 @@ class RowDiff:
         """Return how both versions are read."""
         found = []
         for side in self._sides:
-            scan = side.scan(columns=[*self.key, *self.columns.others])
-            pieces = plan_pieces(scan.data_files())
-            task = KeepRows(self.columns, side.table.name)
+            name = side.table.name
+            with errors_about(name):
+                scan = side.scan(columns=[*self.key, *self.columns.others])
+            pieces = named_items(plan_pieces(scan.data_files()), name)
+            task = KeepRows(self.columns, name)
             noted = pieces if step is None else _noted(pieces, step)
             found.append(Reading(task, noted, side.table.stores, {SPEC: scan.wanted}))
         return found

@@ -16,6 +16,7 @@ from deltacli.arrow import compute as pc
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, StructType
 from deltacli.hints import sql_name
 from deltacli.operations.diff.files import FileDiff, compare_files
+from deltacli.operations.table.api_arguments import errors_about
 from deltacli.operations.table.keyed_files import Spelling
 from deltacli.operations.table.rebuild import read_newest_readable
 from deltacli.operations.table.time_travel import find_snapshot
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from deltacli.errors import LogIncomplete
     from deltacli.operations.diff.request import DiffRequest
     from deltacli.operations.diff.rows import RowDiff
-    from deltacli.operations.schemas.described import SchemaDiff
+    from deltacli.operations.schemas.described import DescribedSchema, SchemaDiff
     from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.table.version import Snapshot
     from deltacli.paimon.schema_changes import Change
@@ -194,12 +195,12 @@ def diff_tables(table: TableHandle, request: DiffRequest) -> TableDiff:
 
     Raises what `find_snapshot` raises for both; Unreadable for a schema that cannot be parsed.
     """
-    from deltacli.operations.schemas.described import describe_delta, diff_schemas
+    from deltacli.operations.schemas.described import diff_schemas
 
     other = table if request.other is None else request.other
     before, begin_gap = _found(table, *request.begin)
     after, end_gap = _found(other, *request.end)
-    schemas = (replace(describe_delta(side), properties={}) for side in (before, after))
+    schemas = (_described(side) for side in (before, after))
     spelling = None if other.uri == table.uri else _below_either_root(table, other)
     rows = None
     if request.rows:
@@ -211,9 +212,20 @@ def diff_tables(table: TableHandle, request: DiffRequest) -> TableDiff:
 
 
 def _found(table: TableHandle, version: int | None, timestamp_ms: int | None) -> tuple[Snapshot, LogIncomplete | None]:
-    if version is None and timestamp_ms is None and not isinstance(table.storage, StoreOfVersions):
-        return read_newest_readable(table)
-    return find_snapshot(table, version=version, timestamp_ms=timestamp_ms), None
+    with errors_about(table.name):
+        if version is None and timestamp_ms is None and not isinstance(table.storage, StoreOfVersions):
+            found, gap = read_newest_readable(table)
+            if gap is not None:
+                gap.table = table.name
+            return found, gap
+        return find_snapshot(table, version=version, timestamp_ms=timestamp_ms), None
+
+
+def _described(side: Snapshot) -> DescribedSchema:
+    from deltacli.operations.schemas.described import describe_delta
+
+    with errors_about(side.table.name):
+        return replace(describe_delta(side), properties={})
 
 
 def _below_either_root(first: TableHandle, second: TableHandle) -> Spelling:

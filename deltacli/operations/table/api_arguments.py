@@ -7,6 +7,7 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import cache, wraps
@@ -176,16 +177,26 @@ def named_items(items: Iterator[Item], name: str | None) -> Iterator[Item]:
         raise
 
 
+@contextmanager
+def errors_about(name: str | None) -> Iterator[None]:
+    """Make errors be about a table other than the one the command or method is called on; None: about that one."""
+    try:
+        yield
+    except DeltacliError as fault:
+        fault.table = fault.table or name
+        raise
+
+
 def name_table(fault: DeltacliError, name: str | None) -> None:
-    """Insert the table into the hint of an error, and set the error's table where it has none."""
+    """Insert the table that an error is about into its hint; `name` where the error has none yet."""
     if name is None:
         return
     fault.table = fault.table or name
     if fault.hint is not None:
-        fault.hint = spelling().fill(fault.hint, name)
+        fault.hint = spelling().fill(fault.hint, fault.table)
     for key, value in fault.facts.items():
         if TABLE in value:  # a command
-            fault.facts[key] = spelling().fill(value, name)
+            fault.facts[key] = spelling().fill(value, fault.table)
 
 
 class _Kind(NamedTuple):

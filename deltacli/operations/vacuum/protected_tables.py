@@ -4,7 +4,6 @@ Remove File.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -14,6 +13,7 @@ from deltacli.delta.paths import canonical
 from deltacli.delta.protocol.protocol_action import require_committable
 from deltacli.errors import DeltacliError, Refused
 from deltacli.hints import command
+from deltacli.operations.table.api_arguments import name_table
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.vacuum.plan import ProtectedTable
@@ -68,10 +68,9 @@ def of_protected(uri: str) -> Iterator[None]:
     try:
         yield
     except DeltacliError as fault:
-        fault.table = fault.table or uri
         fault.facts.setdefault("protected table", uri)
-        if fault.hint and not fault.code.startswith("vacuum."):
-            fault.hint = fault.hint.replace("{table}", shlex.quote(uri))
+        if not fault.code.startswith("vacuum."):  # which are about the plan
+            name_table(fault, uri)
         raise
 
 
