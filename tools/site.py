@@ -1,18 +1,23 @@
 """Hooks of the documentation site, which mkdocs calls while it builds (`mkdocs.yml`).
 
-They prepare code blocks for its parser. After the build they check that pages load nothing from other hosts and that
-the search finds every rule by its id.
+They prepare code blocks for its parser. After the build they check that pages load nothing from other hosts, that every
+block of code is one, that links lead to a place, and that the search finds every rule by its id.
 """
 
 from __future__ import annotations
 
 import json
+import posixpath
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
-RUN = re.compile(r"^```(sh|python) run$", re.MULTILINE)
-"""The first line of a code block that the tests run."""
+MARKED = re.compile(r"^( *```\w+) [^`\n]+$", re.MULTILINE)
+"""The first line of a code block with a word for the tests behind its language, such as `run` or `spark`. GitHub
+ignores the word, and the parser of the site does not take such a line for the beginning of a block.
+"""
 
 LOADED = re.compile(r"""<(?:script|img|iframe|source)\b[^>]*\bsrc=["']?(https?:[^"'\s>]+)""")
 LINKED = re.compile(
@@ -23,6 +28,9 @@ RULE = re.compile(r"^### `([a-z0-9.-]+)`$", re.MULTILINE)
 
 CODE = re.compile(r"(`+)(?!`).*?(?<!`)\1(?!`)")
 """A code span."""
+
+LINK = re.compile(r"""<a\b[^>]*\bhref=["']?(?![a-z]+:|/)([^"'\s>]+)""")
+ID_OF_ELEMENT = re.compile(r"""\bid=["']?([^"'\s>]+)""")
 
 BOOSTS = {"decisions/": 0.1, "rules.md": 0.3, "paimon-rules.md": 0.3}
 """The weight in the search, if it is not 1, of pages whose path begins so: long lists of what few readers look for."""
@@ -35,7 +43,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:  # Any: objects
     for begin, boost in BOOSTS.items():
         if page.file.src_uri.startswith(begin):
             page.meta["search"] = {"boost": boost}
-    rows = (bars_unescaped(line) if line.startswith("|") else line for line in RUN.sub(r"```\1", markdown).split("\n"))
+    rows = (bars_unescaped(line) if line.startswith("|") else line for line in MARKED.sub(r"\1", markdown).split("\n"))
     return "\n".join(rows)
 
 
@@ -45,12 +53,18 @@ def bars_unescaped(row: str) -> str:
 
 
 def on_post_build(config: Any, **_: Any) -> None:  # Any: objects of mkdocs
-    """Complete the search index. Raise an error if a page loads anything from another host or a rule is not found."""
+    """Complete the search index. Raise an error if a page loads anything from another host, has a block of code that
+    was not recognized or a link to a place that does not exist, or if a rule is not found.
+    """
     site, docs = Path(config["site_dir"]), Path(config["docs_dir"])
     add_parts_of_ids(site / "search" / "search_index.json")
-    faults = [*requests_to_other_hosts(site), *rules_not_indexed(site, docs)]
+    pages = {
+        page.relative_to(site).as_posix(): page.read_text(encoding="utf-8") for page in sorted(site.rglob("*.html"))
+    }
+    faults = [*requests_to_other_hosts(pages), *open_blocks(pages), *dead_links(pages), *rules_not_indexed(site, docs)]
     if faults:
         raise SystemExit("error: the documentation site is not complete:\n" + "\n".join(faults))
+    print("The search needs a server, such as: python3 -m http.server -d site")  # noqa: T201
 
 
 def add_parts_of_ids(index: Path) -> None:
@@ -63,14 +77,32 @@ def add_parts_of_ids(index: Path) -> None:
     index.write_text(json.dumps(content, ensure_ascii=False, separators=(",", ":")), encoding="utf-8")
 
 
-def requests_to_other_hosts(site: Path) -> list[str]:
+def requests_to_other_hosts(pages: Mapping[str, str]) -> list[str]:
     """Return a line for each script, style, font or image that a page loads from another host."""
     return [
-        f"{page.relative_to(site)}: loads {url}"
-        for page in sorted(site.rglob("*.html"))
+        f"{name}: loads {url}"
+        for name, page in pages.items()
         for pattern in (LOADED, LINKED)
-        for url in pattern.findall(page.read_text(encoding="utf-8"))
+        for url in pattern.findall(page)
     ]
+
+
+def open_blocks(pages: Mapping[str, str]) -> list[str]:
+    """Return a line for each page that shows the fence of a block of code, which was not recognized."""
+    return [f"{name}: a block of code was not recognized" for name, page in pages.items() if "```" in page]
+
+
+def dead_links(pages: Mapping[str, str]) -> list[str]:
+    """Return a line for each link to a page, or to a place in a page, that does not exist."""
+    places = {name: {*ID_OF_ELEMENT.findall(page), ""} for name, page in pages.items()}
+    faults = []
+    for name, page in pages.items():
+        for link in sorted(set(LINK.findall(page))):
+            path, _, place = link.partition("#")
+            target = posixpath.normpath(posixpath.join(posixpath.dirname(name), path)) if path else name
+            if target.endswith(".html") and unquote(place) not in places.get(target, ()):
+                faults.append(f"{name}: no such place: {link}")
+    return faults
 
 
 def rules_not_indexed(site: Path, docs: Path) -> list[str]:

@@ -10,7 +10,14 @@ from types import SimpleNamespace
 from deltacli.cli.command_tree import COMMANDS
 from tools.help_topics import DOCS
 from tools.screens import WIDTH, to_svg
-from tools.site import add_parts_of_ids, on_page_markdown, requests_to_other_hosts, rules_not_indexed
+from tools.site import (
+    add_parts_of_ids,
+    dead_links,
+    on_page_markdown,
+    open_blocks,
+    requests_to_other_hosts,
+    rules_not_indexed,
+)
 
 
 def test_a_screen_keeps_colours_breaks_long_lines_and_loads_nothing() -> None:
@@ -23,15 +30,21 @@ def test_a_screen_keeps_colours_breaks_long_lines_and_loads_nothing() -> None:
     assert ["http://www.w3.org/2000/svg"] == re.findall(r"https?://[^\s\"')]+", svg)
 
 
-def test_a_page_that_loads_a_font_or_a_script_from_another_host_is_reported(tmp_path: Path) -> None:
-    (tmp_path / "a.html").write_text(
-        '<link href="https://fonts.example/x.css" rel="stylesheet"><a href="https://x/">x</a>'
-    )
-    (tmp_path / "b.html").write_text('<script async src="https://cdn.example/x.js"></script><img src="img/x.svg">')
+def test_a_page_that_loads_a_font_or_a_script_from_another_host_is_reported() -> None:
+    font = '<link href="https://fonts.example/x.css" rel="stylesheet"><a href="https://x/">x</a>'
+    script = '<script async src="https://cdn.example/x.js"></script><img src="img/x.svg">'
 
-    faults = requests_to_other_hosts(tmp_path)
+    faults = requests_to_other_hosts({"a.html": font, "b.html": script})
 
     assert ["a.html: loads https://fonts.example/x.css", "b.html: loads https://cdn.example/x.js"] == faults
+
+
+def test_a_block_of_code_that_is_text_and_a_link_to_no_place_are_reported() -> None:
+    links = '<a class="x" href="../b.html#there">x</a><a href="#gone">x</a><a href=../c.html>x</a><a href="https://x#y">x</a>'
+    pages = {"a/a.html": links, "b.html": '<p>```python spark</p><h2 id="there">x</h2>'}
+
+    assert ["b.html: a block of code was not recognized"] == open_blocks(pages)
+    assert ["a/a.html: no such place: #gone", "a/a.html: no such place: ../c.html"] == sorted(dead_links(pages))
 
 
 def test_a_rule_that_the_search_does_not_find_is_reported(tmp_path: Path) -> None:
@@ -63,12 +76,12 @@ def test_bars_in_the_code_of_tables_are_not_escaped_for_the_parser_of_the_site()
     assert "| `--mode full|lite` | a \\| b `` c|` `` |\n`x\\|y`" == shown
 
 
-def test_code_blocks_that_tests_run_are_highlighted_and_decisions_come_last_in_the_search() -> None:
+def test_code_blocks_with_a_word_for_the_tests_are_highlighted_and_decisions_come_last_in_the_search() -> None:
     page = SimpleNamespace(file=SimpleNamespace(src_uri="decisions/0001-x.md"), meta={})
 
-    markdown = on_page_markdown("```sh run\nls\n```", page=page)
+    markdown = on_page_markdown("```sh run\nls\n```\n```python spark\n1\n```\n```toml fleet.toml\n```", page=page)
 
-    assert "```sh\nls\n```" == markdown
+    assert "```sh\nls\n```\n```python\n1\n```\n```toml\n```" == markdown
     assert page.meta["search"]["boost"] < 1
 
 
