@@ -12,6 +12,7 @@ from typing import NamedTuple
 from deltacli.cli.command_tree import COMMANDS, GROUPS, is_command, leads_on, path_in, path_of
 from deltacli.cli.errors import say_document, wants_json
 from deltacli.cli.invocation import invocation
+from deltacli.cli.options.global_options import TAKES_VALUE
 from deltacli.cli.other_names import OF_A_TABLE, OF_OTHER_FORMATS, OF_OTHER_OPTIONS, OF_OTHERS, WHAT_FLAGS_ARE
 from deltacli.cli.terminal.shell import again, again_with, before_consent, quoted, without_value
 from deltacli.cli.terminal.term import say, visible
@@ -137,6 +138,9 @@ def _for_missing(what: str, path: Sequence[str], rest: Sequence[str]) -> Meant |
         return Meant(None, again(["history", *rest]))
     if path == ("diff",) and what == "V1|OTHER" and (ends := re.findall(r"--(?:from|to)[ =](\d+)", " ".join(rest))):
         return Meant(None, again(["diff", rest[0], *ends]))
+    if path == ("changes",) and (paimon := next(filter(_is_paimon, rest), None)):
+        said = "this is a Paimon table, and this command works on Delta tables only"
+        return Meant(None, again(["snapshot", paimon]), instead=said)
     if path == ("changes",) and what == "--from" and rest:
         return Meant(None, again_with([*path, *rest], "--from", "0"))
     if path == ("share", "ls") and what == "SHARES" and (profiles := sorted(glob("*.share"))):
@@ -145,6 +149,14 @@ def _for_missing(what: str, path: Sequence[str], rest: Sequence[str]) -> Meant |
         return None
     is_first = all(word.startswith("-") for word in rest)
     return Meant(None, again([*path, what, *rest] if is_first else [*path, *rest, *what.split()]))
+
+
+def _is_paimon(word: str) -> bool:
+    """Return True for a local Paimon table."""
+    from deltacli.operations.paimon.table_files import is_paimon
+    from deltacli.storage import open_storage
+
+    return os.path.isdir(word) and not os.path.lexists(f"{word}/_delta_log") and is_paimon(open_storage(word))
 
 
 def _for_extra(word: str, options: Sequence[str], arguments: Sequence[str]) -> Meant | None:
@@ -300,8 +312,11 @@ def _commands_of(group: str) -> Iterable[str]:
 
 
 def _options_of(error: Exception) -> list[str]:
+    """Return the options of the command; before it, and of a group, also the shared ones."""
     command: Click = getattr(getattr(error, "ctx", None), "command", None)
-    return [name for one in getattr(command, "params", ()) for name in one.opts if name.startswith("--")]
+    own = [name for one in getattr(command, "params", ()) for name in one.opts]
+    shared = TAKES_VALUE if hasattr(command, "commands") else ()
+    return [name for name in (*own, *shared) if name.startswith("--")]
 
 
 def _option_for(name: str, options: Sequence[str], arguments: Sequence[str]) -> Meant | None:

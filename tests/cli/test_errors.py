@@ -414,11 +414,19 @@ def test_a_wrong_command_line_is_exit_2_and_shows_the_usage(
         ("alter trips cluster trip,,fare --dry-run", "alter trips cluster trip,fare --dry-run"),
         ("diff trips 0 1 --rows --key trip,,fare", "diff trips 0 1 --rows --key trip,fare"),
         ("alter trips add tip map<int,array<strng>>", "alter trips add tip 'map<int,array<string>>'"),
+        ("--formt json history trips", "--format json history trips"),
+        ("share --colr=never ls acme.share", "share --color=never ls acme.share"),
+        ("share head a.b.c --limit 3", "share head 'acme.share#a.b.c' --limit 3"),
+        ("share head trips", "share head --help"),
+        ("changes wide --columns id", "snapshot wide"),
+        ("changes trips --columns id", "changes trips --columns id --from 0"),
     ],
 )
 def test_a_hint_is_the_command_that_was_typed_corrected(line: str, hint: str, table: Path) -> None:
     (table.parent / "acme.share").touch()
     (table / "day=2026-01-01").mkdir(exist_ok=True)
+    (table.parent / "wide/schema").mkdir(parents=True, exist_ok=True)  # of Paimon
+    (table.parent / "wide/schema/schema-0").touch()
     policy = '[policies.p]\ncheckpoint = { commits = 1 }\n[groups.lake]\npolicy = "p"\ntables = ["trips"]\n'
     (table.parent / "fleet.toml").write_text(policy)
 

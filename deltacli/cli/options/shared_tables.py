@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from glob import glob
 from typing import TYPE_CHECKING, Annotated
 
+from deltacli.cli.command_tree import path_in
+from deltacli.cli.invocation import invocation
 from deltacli.cli.options.common_options import argument
+from deltacli.cli.terminal.shell import again
 from deltacli.errors import UsageError
 
 if TYPE_CHECKING:
@@ -23,8 +28,20 @@ def require_address(table: str) -> ShareAddress:
 
     address = parse_address(table)
     if address is None:
-        raise UsageError(f"{table} is not the address of a shared table", code=CODE, facts={"expected": FORM})
+        raise UsageError(
+            f"{table} is not the address of a shared table", code=CODE, facts={"expected": FORM}, hint=_hint_for(table)
+        )
     return address
+
+
+def _hint_for(table: str) -> str:
+    """Return the command line with the profile file of this directory before the three names of a table; for anything
+    else, or without such a file, the help of the command.
+    """
+    profiles, words = sorted(glob("*.share")), invocation.arguments
+    if len(profiles) == 1 and re.fullmatch(r"[^#/]+\.[^#/.]+\.[^#/.]+", table):
+        return again([f"{profiles[0]}#{table}" if word == table else word for word in words])
+    return " ".join(["deltacli", *path_in(words), "--help"])
 
 
 def open_shared(run: Run, table: str) -> ShareStorage:
