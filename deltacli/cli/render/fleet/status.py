@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -90,8 +91,9 @@ def status_result(
     moving = any(len(total.values) > 1 for total in totals)
 
     def said(terminal: Terminal) -> list[Section]:
-        shows_causes = not terminal.is_drawn or 0 < most < status.rows
-        shown = [cause.sentence_by(short_name(cause.tables[0], file)) for cause in causes] if shows_causes else []
+        least = 1 if 0 < most < status.rows else sys.maxsize if terminal.is_drawn else 2  # a row has what is its own
+        common = [cause for cause in causes if len(cause.tables) >= least]
+        shown = [cause.sentence_by(short_name(cause.tables[0], file)) for cause in common]
         written = [] if terminal.is_drawn and moving else totals
         return _sections(status, written, shown, _advice(causes, file), now_ms, run_command, is_whole=most == 0)
 
