@@ -18,6 +18,7 @@ from deltacli.storage.retry import ThrottledRetry
 from tests.cli.test_documents import validate
 from tests.fleet.lake import DAMAGED, HEALTHY, data_files, live_digest, tree_of, with_files, write_lake
 from tests.fleet.sessions import session_of
+from tests.rules.corruptions_commit_times import TimedTable
 from tests.support import damage
 from tests.support.builder import TableBuilder
 from tests.support.faulty import Fault
@@ -308,3 +309,20 @@ def test_a_step_that_was_done_again_has_one_row(
 
 
 KEPT = ("state", "liveFiles", "smallFiles")
+
+
+def test_the_finding_that_makes_a_table_unreadable_is_the_first(fleet: Command, tmp_path: Path) -> None:
+    """A finding about an earlier commit, which does not, comes after it."""
+    table = TimedTable()
+    table.action(1, "commitInfo")["inCommitTimestamp"] = table.action(0, "commitInfo")["inCommitTimestamp"]
+    place = table.write(tmp_path / "lake" / "late")
+    last = max((place / "_delta_log").glob("*.json"))
+    last.write_bytes(last.read_bytes()[:-9])
+    (tmp_path / "fleet.toml").write_text(
+        '[policies.p]\nvalidate = {}\n[groups.g]\npolicy = "p"\ntables = ["lake/late"]\n'
+    )
+
+    _, document = fleet("run", "--yes")
+
+    (step,) = document["tables"][0]["steps"]
+    assert ("commit.bad-json", True) == (step.get("code"), "ict.not-monotone" in step["message"]), step

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.delta.rules.framework.base import Severity
-from deltacli.delta.rules.framework.risks import LOST
+from deltacli.delta.rules.framework.risks import LOST, UNREADABLE
 from deltacli.errors import EXIT_BUG, EXIT_FINDINGS, EXIT_OK, DeltacliError, PartlyDone, Refused, UsageError
 from deltacli.fleet.alerts import LOSING
 from deltacli.fleet.names import table_file_name
@@ -250,8 +250,9 @@ def _failing(findings: list[Finding], fail_on: str) -> list[Finding]:
     return [one for one in findings if worst_first.index(one.severity) <= worst_first.index(Severity(fail_on))]
 
 
-def _worst_first(one: Finding) -> tuple[bool, bool, bool]:
-    return one.severity is not Severity.ERROR, one.rule.id not in LOSING, one.rule.id not in LOST
+def _worst_first(one: Finding) -> tuple[bool, bool, bool, bool]:
+    rule = one.rule.id
+    return one.severity is not Severity.ERROR, rule not in LOSING, rule not in UNREADABLE, rule not in LOST
 
 
 def _counts(findings: list[Finding], accepted: int, more: Mapping[str, int]) -> Details:
