@@ -31,7 +31,7 @@ def test_a_torn_line_is_skipped_and_ended_by_the_next_writer(tmp_path: Path) -> 
 
     assert torn is not None
     assert not torn.is_complete
-    assert {"vacuum": (2, False, False), "validate": (4, True, False)} == journal.past_of("t")
+    assert {"vacuum": LastRun(2), "validate": LastRun(4, True)} == journal.past_of("t")
     assert {("t", "vacuum"): "done", ("t", "validate"): "findings"} == torn.steps
     assert [2, 1] == [path.read_bytes().count(b'"step-finished","run"'), path.read_bytes().count(b'"st\n')]
 

@@ -17,6 +17,8 @@ from deltacli.fleet.planning.due import LastRun
 from deltacli.fleet.planning.plan import FleetPlan, plan_fleet
 from deltacli.fleet.policy_file.model import Group
 from deltacli.fleet.policy_file.reading import require_fleet_file
+from deltacli.fleet.running.journal import Journal, JournalWriter
+from deltacli.fleet.running.session import summarize
 from deltacli.storage import open_storage
 from deltacli.units import DAY_MS
 from tests.cli.test_documents import validate
@@ -100,6 +102,37 @@ def test_a_schedule_starts_over_where_the_clock_was_ahead(tmp_path: Path, plan: 
         "validate": ("done 3 days ago (every 1d)", 3.0),
         "vacuum": ("the last time is in the future (every 7d)", 1.0),
     } == reasons
+
+
+def test_a_try_that_failed_since_is_said_until_the_step_is_done(tmp_path: Path, plan: Plan) -> None:
+    TableBuilder().commits(1).write(tmp_path / "t")
+    table, minute = "t", 60_000
+    group = '[groups.all]\npolicy = "base"\ntables = ["t"]\n'
+    events = [("vacuum", "done", 8 * DAY_MS), ("vacuum", "refused", 3 * minute), ("validate", "failed", 2 * minute)]
+    writer = JournalWriter(tmp_path / "state", "r1")
+    writer.write("run-started", NOW_MS - 9 * DAY_MS)
+    for kind, state, age in events:
+        writer.write("step-finished", NOW_MS - age, table=table, step=kind, state=state)
+
+    def reasons() -> dict[str, str]:
+        journal = Journal(tmp_path / "state", lambda: NOW_MS)
+        journal.refresh()
+        found = plan(group, past_of=lambda _: journal.past_of(table))
+        return {step.kind: step.reason for step in found.tables[0].steps}
+
+    expected = {
+        "validate": "never done, failed 2 minutes ago (every 1d)",
+        "vacuum": "done 8 days ago, refused 3 minutes ago (every 7d)",
+    }
+    assert expected == reasons()
+    writer.write("run-finished", NOW_MS, exit=5, left=0)
+    writer.close()
+    JournalWriter(tmp_path / "state", "r2").write("run-started", NOW_MS)
+    summarize(tmp_path / "state", lambda: NOW_MS, most_bytes=0)
+    assert expected == reasons()
+    again = JournalWriter(tmp_path / "state", "r3")
+    again.write("step-finished", NOW_MS - minute, table=table, step="validate", state="done")
+    assert {"vacuum": expected["vacuum"]} == reasons()
 
 
 GROUPS = """\

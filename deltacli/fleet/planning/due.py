@@ -184,14 +184,19 @@ ORDER = ("validate", "optimize", "checkpoint", "log-expire", "vacuum")
 """The order of the steps of a table: what checks comes first, what deletes last."""
 
 
+NEVER_MS = -1
+"""The time of a step that was tried and never done."""
+
+
 class LastRun(NamedTuple):
     """When a step of a table was last done; `has_findings`: a validation that failed, `has_lost`: because of rows or
-    files that are lost or damaged.
+    files that are lost or damaged. `tried`: when a later try ended without doing it, and in which state.
     """
 
     timestamp_ms: int
     has_findings: bool = False
     has_lost: bool = False
+    tried: tuple[int, str] | None = None
 
     @classmethod
     def of(cls, timestamp_ms: int, state: str, code: str | None) -> LastRun:
@@ -285,15 +290,21 @@ def _scheduled(settings: Any, _: TableFacts, last: LastRun | None, now_ms: int) 
     every = format_duration(settings.every)
     if last is None:
         return Due(f"never done (every {every})", 1.0)
+    tried = ""
+    if last.tried is not None:
+        tried_ms, state = last.tried
+        tried = f", {'partly done' if state == 'partly' else state} {format_age(tried_ms, now_ms)}"
+    if last.timestamp_ms == NEVER_MS:
+        return Due(f"never done{tried} (every {every})", 1.0)
     if last.has_findings:
-        return Due(f"findings {format_age(last.timestamp_ms, now_ms)}", 1.0)
+        return Due(f"findings {format_age(last.timestamp_ms, now_ms)}{tried}", 1.0)
     elapsed = now_ms - last.timestamp_ms
     if elapsed < 0:
         return Due(f"the last time is in the future (every {every})", 1.0)
     if elapsed < settings.every:
         return None
     urgency = elapsed / settings.every if settings.every else 1.0
-    return Due(f"done {format_age(last.timestamp_ms, now_ms)} (every {every})", urgency)
+    return Due(f"done {format_age(last.timestamp_ms, now_ms)}{tried} (every {every})", urgency)
 
 
 def _optimize(settings: OptimizePolicy, facts: TableFacts, last: LastRun | None, now_ms: int) -> Due | None:

@@ -27,7 +27,7 @@ from zlib import error as compression_error
 from deltacli.clock import Clock, system_clock
 from deltacli.documents import dumps, loads
 from deltacli.errors import UsageError
-from deltacli.fleet.planning.due import LastRun, Past
+from deltacli.fleet.planning.due import NEVER_MS, LastRun, Past
 from deltacli.fleet.running.leases import process_is_alive
 from deltacli.storage.replacement import replacement, unwritable
 from deltacli.typing import Json, JsonObject
@@ -175,6 +175,7 @@ class Journal:
         summary = read_summary(state) if summary is None else summary
         self._files, self._clock = JournalFiles(state, summary), clock
         self._past: dict[str, dict[str, LastRun]] = {}
+        self._tried: dict[str, dict[str, tuple[int, str]]] = {}
         self._runs: dict[str, RunRecord] = {}
         self._facts: dict[str, tuple[str, Facts]] = {}
         self._lock = Lock()
@@ -184,6 +185,8 @@ class Journal:
         for state, _ in summary.tables:
             name = state["table"]
             self._past[name] = {step: LastRun(*last) for step, last in state.get("past", {}).items()}
+            if "tried" in state:
+                self._tried[name] = {step: (last[0], last[1]) for step, last in state["tried"].items()}
             if "facts" in state:
                 group, facts = state["facts"]
                 self._facts[name] = group, tuple(facts)
@@ -192,7 +195,9 @@ class Journal:
 
     def kept(self, table: str) -> Record:
         """Return what a summary keeps of a table."""
-        found: dict[str, object] = {"past": {step: list(last) for step, last in self._past.get(table, {}).items()}}
+        found: dict[str, object] = {"past": {step: list(last[:3]) for step, last in self._past.get(table, {}).items()}}
+        if table in self._tried:
+            found["tried"] = self._tried[table]
         if table in self._facts:
             found["facts"] = self._facts[table]
         return found
@@ -200,7 +205,7 @@ class Journal:
     @property
     def tables(self) -> Collection[str]:
         """Return the tables of which something is known."""
-        return self._past.keys() | self._facts.keys()
+        return self._past.keys() | self._tried.keys() | self._facts.keys()
 
     def refresh(self) -> None:
         """Read the lines that were added since the last time. Raises UsageError where the journal is not readable."""
@@ -209,8 +214,13 @@ class Journal:
                 self.take(run, record)
 
     def past_of(self, table: str) -> Past:
-        """Return the last successful run of each step of a table."""
-        return dict(self._past.get(table, {}))
+        """Return the last successful run of each step of a table, with a later try that was not."""
+        past, now_ms = dict(self._past.get(table, {})), self._clock()
+        for step, tried in self._tried.get(table, {}).items():
+            last = past.get(step, LastRun(NEVER_MS))
+            if last.timestamp_ms < tried[0] <= now_ms:
+                past[step] = last._replace(tried=tried)
+        return past
 
     def has_facts(self, table: str, facts: JsonObject) -> bool:
         """Return True if these are the facts that were last recorded of a table."""
@@ -248,6 +258,9 @@ class Journal:
                     past = self._past.setdefault(table, {})
                     if step not in past or self._is_later(last, past[step]):
                         past[step] = last
+                elif state in NOT_DONE:
+                    tried = self._tried.setdefault(table, {})
+                    tried[step] = max((record["timestampMs"], state), tried.get(step, (NEVER_MS, "")))
 
     def _is_later(self, one: LastRun, other: LastRun) -> bool:
         now_ms = self._clock()
