@@ -68,13 +68,17 @@ def on_post_build(config: Any, **_: Any) -> None:  # Any: objects of mkdocs
 
 
 def add_parts_of_ids(index: Path) -> None:
-    """Add the parts of rule ids to the search index, so that `gap` finds `log.gap` as well."""
+    """Add the parts of rule ids to the search index, so that `gap` finds `log.gap` as well. Pages opened from a disk
+    load the index as a script. The search then does nothing, because browsers allow it no worker, and shows no error.
+    """
     content = json.loads(index.read_text(encoding="utf-8"))
     for entry in content["docs"]:
         title = re.sub(r"<[^>]+>", "", entry["title"])
         if ID.fullmatch(title):
             entry["text"] += f" {' '.join(re.split('[.-]', title))} {title.partition('.')[2]}"
-    index.write_text(json.dumps(content, ensure_ascii=False, separators=(",", ":")), encoding="utf-8")
+    text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+    index.write_text(text, encoding="utf-8")
+    index.with_suffix(".js").write_text(f"var __index = {text}", encoding="utf-8")
 
 
 def requests_to_other_hosts(pages: Mapping[str, str]) -> list[str]:

@@ -65,6 +65,7 @@ def test_the_search_finds_a_rule_by_a_part_of_its_id(tmp_path: Path) -> None:
 
     add_parts_of_ids(index)
 
+    assert f"var __index = {index.read_text()}" == (tmp_path / "search_index.js").read_text()
     assert ["<p>x</p> log gap gap", "<p>y</p>"] == [entry["text"] for entry in json.loads(index.read_text())["docs"]]
 
 
