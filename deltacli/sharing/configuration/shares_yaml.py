@@ -9,6 +9,7 @@ import glob
 import os
 import re
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -70,6 +71,7 @@ def read_settings(top: Fields) -> Settings:
         top.source.note(
             top.line_of("adminHost"), f"metrics on {admin_host} are readable by other machines without a token"
         )
+    whole = partial(top.whole, least=1)
     return Settings(
         host=_host(top, "host", Settings.host),
         port=top.whole("port", Settings.port, most=65_535),
@@ -79,18 +81,18 @@ def read_settings(top: Fields) -> Settings:
         admin_host=admin_host,
         admin_port=top.whole("adminPort", 0, least=1, most=65_535) if "adminPort" in top else None,
         tls=_tls(top),
-        url_lifetime_seconds=top.whole("preSignedUrlTimeoutSeconds", 3_600, least=1, most=7 * 86_400),
-        page_size=top.whole("queryTablePageSizeLimit", 10_000, least=1, most=10_000_000),
-        page_token_lifetime_seconds=_seconds(top, "queryTablePageTokenTtlMs", 3 * 86_400),
-        refresh_token_lifetime_seconds=_seconds(top, "refreshTokenTtlMs", 3_600),
-        evaluate_sql_hints=top.flag("evaluatePredicateHints", default=True),
-        evaluate_json_hints=top.flag("evaluateJsonPredicateHints", default=True),
+        url_lifetime_seconds=whole("preSignedUrlTimeoutSeconds", Settings.url_lifetime_seconds, most=7 * 86_400),
+        page_size=whole("queryTablePageSizeLimit", Settings.page_size, most=10_000_000),
+        page_token_lifetime_seconds=_seconds(top, "queryTablePageTokenTtlMs", Settings.page_token_lifetime_seconds),
+        refresh_token_lifetime_seconds=_seconds(top, "refreshTokenTtlMs", Settings.refresh_token_lifetime_seconds),
+        evaluate_sql_hints=top.flag("evaluatePredicateHints", default=Settings.evaluate_sql_hints),
+        evaluate_json_hints=top.flag("evaluateJsonPredicateHints", default=Settings.evaluate_json_hints),
         proxy_files=_proxy(top),
         cache_bytes=top.whole("cacheBytes", Settings.cache_bytes, most=2**45),
         limits=_limits(top),
         audit=_audit(top),
         key_file=top.path("keyFile"),
-        wildcard_refresh_seconds=top.whole("wildcardRefreshSeconds", 300, least=1, most=86_400),
+        wildcard_refresh_seconds=whole("wildcardRefreshSeconds", Settings.wildcard_refresh_seconds, most=86_400),
     )
 
 
