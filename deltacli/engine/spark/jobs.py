@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from deltacli.engine.base import never
 from deltacli.engine.spark.cluster import TaskWatch
-from deltacli.engine.spark.tasks import TASKS_PER_SLOT, group, spread_frame
+from deltacli.engine.spark.tasks import group, spread_frame
 from deltacli.errors import ClusterFailed
 from deltacli.progress import SILENT, Progress
 from deltacli.storage.location import StoreLocation
@@ -26,8 +26,6 @@ PROBLEM = "problem"
 """Status of a row that tells why an executor could not even begin."""
 _INLINE_BYTES = 256 << 10
 """Bytes of pieces up to which every task gets all of them."""
-_SHORT_SECONDS = 1.0
-"""Seconds of work per slot up to which a second task costs more than it can save: starting one takes 0.1 to 0.4 s."""
 
 
 def run_job(
@@ -45,7 +43,7 @@ def run_job(
     """
     from deltacli.engine.spark.worker import Row
 
-    parts = group(weights, slots, tasks_per_slot=_tasks_per_slot(job.task, sum(weights), slots))
+    parts = group(weights, slots, unit_seconds=getattr(job.task, "unit_seconds", None))
     tasks = max(parts) + 1
     with progress.step("on the cluster", unit="tasks", total=tasks) as step:
         watch = None if progress is SILENT else TaskWatch(tasks, step.advance)
@@ -66,16 +64,6 @@ def _description(job: Job, pieces: int) -> str:
     words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).replace("_", " ").lower()
     place = without_secrets(job.location.uri) if isinstance(job.location, StoreLocation) else ""
     return f"deltacli {place}: {words}, {plural(pieces, 'piece')}"
-
-
-def _tasks_per_slot(task: object, weight: int, slots: int) -> int:
-    """Return how many Spark tasks each slot should get: one where all pieces together are expected to take less than it
-    costs to start several.
-    """
-    unit_seconds: float | None = getattr(task, "unit_seconds", None)
-    if unit_seconds is not None and weight * unit_seconds <= _SHORT_SECONDS * max(1, slots):
-        return 1
-    return TASKS_PER_SLOT
 
 
 def _action(cluster: Cluster, job: bytes, pieces: Sequence[bytes], parts: Sequence[int]) -> Callable[[], ArrowTable]:

@@ -8,15 +8,19 @@ from typing import Any
 
 TASKS_PER_SLOT = 3
 """More than one, so that a slow executor leaves tasks to the others."""
+_SHORT_SECONDS = 1.0
+"""Seconds of work per slot up to which a second task costs more than it can save: starting one takes 0.1 to 0.4 s."""
 
 
-def group(weights: Sequence[int], slots: int, *, tasks_per_slot: int = TASKS_PER_SLOT) -> list[int]:
-    """Return the task of each piece, so that the tasks are about equally heavy.
+def group(weights: Sequence[int], slots: int, *, unit_seconds: float | None = None) -> list[int]:
+    """Return the task of each piece, numbered from 0, so that the tasks are about equally heavy and none is empty.
 
-    The heaviest pieces are placed first, each in the task that is lightest so far. There are at most `tasks_per_slot`
-    tasks for each of the `slots`, numbered from 0, and none is empty.
+    The heaviest pieces are placed first, each in the task that is lightest so far. Each of the `slots` gets
+    `TASKS_PER_SLOT` tasks at most, or one where the work is short, since a unit of weight takes about `unit_seconds`.
     """
-    tasks = min(len(weights), max(1, slots) * tasks_per_slot)
+    slots = max(1, slots)
+    is_short = unit_seconds is not None and sum(weights) * unit_seconds <= _SHORT_SECONDS * slots
+    tasks = min(len(weights), slots if is_short else slots * TASKS_PER_SLOT)
     loads = [(0, task) for task in range(tasks)]
     heapify(loads)
     chosen = [0] * len(weights)
