@@ -4,7 +4,7 @@ LITE run begins, and the plan itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from deltacli.operations.vacuum.guards import (
     checksum_refusals,
     clock_refusals,
     doubts,
+    limit_refusals,
     log_refusals,
     outer_refusals,
     property_refusals,
@@ -26,7 +27,7 @@ from deltacli.operations.vacuum.guards import (
     retention_refusals,
 )
 from deltacli.operations.vacuum.other_tables import tables_around
-from deltacli.operations.vacuum.plan import Refusal, TimeTravelRange, VacuumPlan
+from deltacli.operations.vacuum.plan import Amount, Refusal, TimeTravelRange, VacuumPlan
 from deltacli.operations.vacuum.plan_context import PlanContext
 from deltacli.operations.vacuum.request import Mode
 from deltacli.typing import ArrowArray, ArrowTable
@@ -91,9 +92,12 @@ def _protected(setting: PlanContext) -> set[str]:
     return {uri for storage in stores for uri in (storage.uri, *storage.aliases)}
 
 
-def make_plan(setting: PlanContext, rows: Any, **parts: Any) -> VacuumPlan:  # Any: an Arrow table; parts of the plan
-    """Return the plan of a setting and its candidates."""
+def make_plan(
+    setting: PlanContext, rows: ArrowTable, live: Amount, refusals: Iterable[Refusal], **parts: Any
+) -> VacuumPlan:  # Any: parts of the plan
+    """Return the plan of a setting and its candidates, with `refusals` and that of the limit."""
     request = setting.request
+    amount = Amount(rows.num_rows, pc.sum(rows.column("sizeBytes")).as_py() or 0)
     return VacuumPlan(
         table=setting.table.uri,
         table_id=setting.snapshot.metadata.id,
@@ -104,6 +108,7 @@ def make_plan(setting: PlanContext, rows: Any, **parts: Any) -> VacuumPlan:  # A
         own_retention_ms=setting.own_ms,
         cutoff_ms=setting.cutoff_ms,
         candidates=rows,
+        refusals=(*refusals, *limit_refusals(request, amount, live)),
         selection=request.where or request.prefix,
         allows_below=allows_below(request, setting.own_ms),
         protected=setting.protected,

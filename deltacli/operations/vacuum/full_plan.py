@@ -36,7 +36,7 @@ from deltacli.operations.vacuum.candidates import (
     kept_files,
     rows_at_once,
 )
-from deltacli.operations.vacuum.guards import limit_refusals, listing_refusals, nested_refusals, shared_refusals
+from deltacli.operations.vacuum.guards import listing_refusals, nested_refusals, shared_refusals
 from deltacli.operations.vacuum.log_fault_notes import lost_notes, missing_notes, unread_note
 from deltacli.operations.vacuum.other_tables import tables_above
 from deltacli.operations.vacuum.plan import Amount, Refusal, VacuumPlan
@@ -167,14 +167,12 @@ def _plan(
     request = setting.request
     own = own_formats(setting)
     expected, live = judge.live_found
-    amount = Amount(found.rows.num_rows, pc.sum(found.rows.column("sizeBytes")).as_py() or 0)
     refusals: list[Refusal] = [
         *common_refusals(setting),
         *listing_refusals(judge.listed, expected, live),
         *contradiction_refusals(setting, found.rows),
         *shared_refusals({*judge.tables.items(), *tables.items()}, own),
         *nested_refusals(request, _below(tables), found.in_nested),
-        *limit_refusals(request, amount, live),
     ]
     lost = Amount(expected.files - live.files, expected.size_bytes - live.size_bytes)
     if request.inventory is not None:  # it may be older than these files
@@ -183,9 +181,10 @@ def _plan(
     return make_plan(
         setting,
         found.rows,
+        live,
+        refusals,
         missing_live=lost,
         kept=kept_files(judge, found, walk, _below(tables)),
-        refusals=tuple(refusals),
         notes=(*notes, *missing_notes(setting, lost)),
         directories=() if request.where else _removable(judge, walk, _below(tables)),
         reach=reach._replace(first_version=None, first_ms=None) if lost.files else reach,

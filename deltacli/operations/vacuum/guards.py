@@ -133,7 +133,9 @@ def listing_refusals(listed: int, expected: Amount, actual: Amount) -> Iterator[
 
 
 def limit_refusals(request: VacuumRequest, candidates: Amount, live: Amount) -> Iterator[Refusal]:
-    """Yield a refusal if more would be deleted than the limit."""
+    """Yield a refusal if more would be deleted than the limit. `candidates` are of every kind, change data and vectors
+    too; `live` are data files, without files of vectors: those found by the listing, in LITE mode all that the log has.
+    """
     limit = DeletionLimit.parse(request.max_delete)
     what = f"{plural(candidates.files, 'file')} ({format_size(candidates.size_bytes)})"
     shares = (

@@ -26,7 +26,7 @@ from deltacli.operations.vacuum.assemble_plan import (
     reach_of,
 )
 from deltacli.operations.vacuum.candidates import outside_of
-from deltacli.operations.vacuum.guards import MISSING_SHARE, doubts, limit_refusals, nested_refusals, shared_refusals
+from deltacli.operations.vacuum.guards import MISSING_SHARE, doubts, nested_refusals, shared_refusals
 from deltacli.operations.vacuum.last_vacuum_info import INFO_PATH, read_last_vacuum
 from deltacli.operations.vacuum.log_fault_notes import lost_notes
 from deltacli.operations.vacuum.other_tables import tables_above
@@ -106,7 +106,6 @@ def _plan(
     references = setting.references
     end = references.window.last_before
     live = Amount(len(references.live), pc.sum(references.live_sizes).as_py() or 0)
-    amount = Amount(rows.num_rows, pc.sum(rows.column("sizeBytes")).as_py() or 0)
     newest = pc.max(rows.column("removedAtVersion")).as_py()
     paths = _flat(rows.column("path"))
     candidates = rows.drop_columns(["hash"]).append_column("partition", partition_of(paths))
@@ -114,13 +113,9 @@ def _plan(
     return make_plan(
         setting,
         candidates,
+        live,
+        (*common_refusals(setting), *_place_refusals(setting), *refusals),
         kept=kept,
-        refusals=(
-            *common_refusals(setting),
-            *_place_refusals(setting),
-            *refusals,
-            *limit_refusals(setting.request, amount, live),
-        ),
         notes=(*notes, *log_notes(setting)),
         reach=reach_of(setting, _lost_before(setting), newest, _flat(rows.column("hash"))),
         horizon=None if horizon is None or horizon < 0 else horizon,
