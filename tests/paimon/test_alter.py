@@ -12,7 +12,7 @@ import pytest
 import deltacli
 from deltacli.cli.app import run
 from deltacli.cli.instead_for_paimon import INSTEAD
-from deltacli.errors import Refused, UsageError
+from deltacli.errors import Refused, UsageError, VersionAbsent
 from deltacli.hints import Spelling, spelled
 from deltacli.paimon.rules.fields import why_bad_default
 from deltacli.paimon.sql_types import parse_sql_type
@@ -340,7 +340,10 @@ def test_commands_for_delta_tables_name_what_does_their_work(root: Path, tmp_pat
 def test_python_hints_at_the_function_that_opens_paimon_tables(root: Path) -> None:
     with spelled(Spelling()), pytest.raises(UsageError) as raised:
         deltacli.open_table(root).history()
+    with spelled(Spelling()), pytest.raises(VersionAbsent) as absent:
+        deltacli.open_paimon(root).snapshot(tag="x")
 
+    assert f"open_paimon({str(root)!r}).history()" == absent.value.hint
     assert f"open_paimon({str(root)!r}).snapshot()" == raised.value.hint
     assert ["path"] == list(raised.value.facts)
 

@@ -130,6 +130,7 @@ def test_a_point_that_does_not_exist_is_an_error(
     answer = ask(capsys, "snapshot", table.root, *options)
 
     assert (code, "", True) == (answer[0], answer[1], message in answer[2].splitlines()[0])
+    assert "{" not in answer[2]
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"id": 2}'])

@@ -143,7 +143,7 @@ def named(
             if isinstance(fault, VersionAbsent) and hasattr(type(self), method.__name__):
                 _name_nearest(fault, method.__name__, self.name, options)
             name_table(fault, self.name)
-            if fault.hint and (opener := getattr(self, "opener", None)):
+            if fault.hint and fault.hint.startswith("open_table(") and (opener := getattr(self, "opener", None)):
                 fault.hint = CommandLine(fault.hint.replace("open_table(", f"{opener}("))
             if options.get("dry_run") is True and fault.hint:
                 fault.hint = _as_plan(fault.hint, type(self))
