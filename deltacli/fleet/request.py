@@ -10,6 +10,7 @@ from deltacli.hints import parameter
 from deltacli.request_fields import Kind, option
 
 DEFAULT_JOBS = 4
+DEFAULT_STATE = "fleet-state"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,7 +19,7 @@ class FleetChoice:
 
     only: Sequence[str] = option("Only the tables of this group. Repeatable.", "GROUP", Kind.TEXTS, default=())
     state: str | None = option(
-        "Directory of the journal and the leases.  [default: state of the policy file, else fleet-state]", "DIR"
+        f"Directory of the journal and the leases.  [default: state of the policy file, else {DEFAULT_STATE}]", "DIR"
     )
 
 

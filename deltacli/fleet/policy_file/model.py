@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from deltacli.delta.rules.framework.base import Severity
-from deltacli.fleet.request import DEFAULT_JOBS
+from deltacli.fleet.request import DEFAULT_JOBS, DEFAULT_STATE
 from deltacli.operations.optimize.request import OptimizeRequest
 from deltacli.operations.vacuum.request import VacuumRequest
 from deltacli.operations.validate.request import ValidateRequest
@@ -177,7 +177,7 @@ class Webhook:
 class RunSettings:
     """How the tables of a file are worked on. `leases` None: below `state`."""
 
-    state: str = option("Directory of the journal and the leases.", default="fleet-state")
+    state: str = option("Directory of the journal and the leases.", default=DEFAULT_STATE)
     leases: str | None = option("Directory of the leases, a path or URI, where several machines share tables.")
     lease: int = option(
         "Time after which the lease of a run that stopped renewing it expires.",
