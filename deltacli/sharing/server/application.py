@@ -75,7 +75,7 @@ class Application:
     tables: TableAnswers
     ranges: ChangeAnswers
     files: FileAnswers
-    prefix: str = "/delta-sharing"
+    prefix: str
     streams: _LineStream = field(default_factory=_LineStream)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
