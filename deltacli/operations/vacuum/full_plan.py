@@ -51,10 +51,8 @@ from deltacli.work.files.listing import ListedFiles
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.table.version import Snapshot
     from deltacli.storage import Storage
-    from deltacli.work.files.listing import ListedFiles
 
 
 _BATCHES_AHEAD = 4
@@ -165,13 +163,12 @@ def _plan(
     notes: Sequence[str],
 ) -> VacuumPlan:
     request = setting.request
-    own = own_formats(setting)
     expected, live = judge.live_found
     refusals: list[Refusal] = [
         *common_refusals(setting),
         *listing_refusals(judge.listed, expected, live),
         *contradiction_refusals(setting, found.rows),
-        *shared_refusals({*judge.tables.items(), *tables.items()}, own),
+        *shared_refusals({*judge.tables.items(), *tables.items()}, own_formats(setting)),
         *nested_refusals(request, _below(tables), found.in_nested),
     ]
     lost = Amount(expected.files - live.files, expected.size_bytes - live.size_bytes)
