@@ -15,6 +15,7 @@ from deltacli.operations.table.handle import TableHandle
 from deltacli.paimon.table_paths import MAIN_BRANCH
 from deltacli.progress import SILENT, Progress
 from deltacli.storage import Storage, open_storage
+from deltacli.storage.base import RETRY_BUDGET
 from deltacli.storage.secrets import without_secrets
 from deltacli.typing import JsonObject
 
@@ -33,7 +34,7 @@ def open_paimon(
     *,
     branch: str = MAIN_BRANCH,
     storage_options: Mapping[str, str] | None = None,
-    retry_budget: timedelta = timedelta(minutes=1),
+    retry_budget: timedelta = RETRY_BUDGET,
     engine: Engine | None = None,
     clock: Clock = system_clock,
     progress: Progress = SILENT,

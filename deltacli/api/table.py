@@ -19,6 +19,7 @@ from deltacli.operations.table.version import Snapshot
 from deltacli.progress import SILENT, Progress
 from deltacli.request_fields import Lazy, takes
 from deltacli.storage import NOTHING, Allowed, open_storage
+from deltacli.storage.base import RETRY_BUDGET
 from deltacli.storage.secrets import without_secrets
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def open_table(
     uri: str | os.PathLike[str],
     *,
     storage_options: Mapping[str, str] | None = None,
-    retry_budget: timedelta = timedelta(minutes=1),
+    retry_budget: timedelta = RETRY_BUDGET,
     allow_external: Sequence[str] = (),
     engine: Engine | None = None,
     clock: Clock = system_clock,
@@ -80,7 +81,7 @@ def open_table(
     except UsageError as fault:
         name_table(fault, shown)
         raise
-    seconds = None if retry_budget == timedelta(minutes=1) else retry_budget.total_seconds()
+    seconds = None if retry_budget == RETRY_BUDGET else retry_budget.total_seconds()
     return Table(
         storage,
         engine=engine,
@@ -138,7 +139,7 @@ def retry_of(uri: str, budget: timedelta) -> Retry | None:
         return None
     from deltacli.storage.retry import Retry
 
-    return Retry(budget.total_seconds(), is_explicit=budget != timedelta(minutes=1))
+    return Retry(budget.total_seconds(), is_explicit=budget != RETRY_BUDGET)
 
 
 class Table(BeforeChange, LogCare, Undo):

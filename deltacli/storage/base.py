@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, runtime_checkable
 
@@ -18,6 +19,8 @@ _LEVELS = 2
 
 PARALLEL_READS = 16
 """Concurrent reads on a remote store: more than processors because reads wait, but limited by file descriptors."""
+RETRY_BUDGET = timedelta(minutes=1)
+"""How long a request is repeated by default, from its first failure; the help of the option repeats it."""
 CONNECT_SECONDS = 10
 """Seconds after which connecting to a remote store is given up."""
 

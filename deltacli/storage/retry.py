@@ -15,13 +15,13 @@ from threading import Event, Lock, Thread, local
 from typing import Any, NamedTuple, TypeVar
 
 from deltacli.hints import parameter
+from deltacli.storage.base import RETRY_BUDGET
 from deltacli.storage.tally import Tally
 
 Answer = TypeVar("Answer")
 
 PASSING_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
 """Statuses of answers after which a request that may be repeated is: of stores, sharing servers and webhooks."""
-DEFAULT_BUDGET_SECONDS = 60.0
 BODY_ATTEMPTS = 3
 """Requests for a file whose content breaks off, before the fault counts as one of the call."""
 CREATE_FIRST_WAIT = 0.1
@@ -143,7 +143,7 @@ class Retry:
 
     def __init__(
         self,
-        budget_seconds: float = DEFAULT_BUDGET_SECONDS,
+        budget_seconds: float = RETRY_BUDGET.total_seconds(),
         *,
         is_explicit: bool = False,
         note: Callable[[str], None] | None = None,

@@ -21,6 +21,7 @@ from deltacli.delta.evolution.sql_types import POSSIBLE
 from deltacli.delta.rules.framework.catalogue import CATALOGUE
 from deltacli.delta.schema.widened_schema import POSSIBLE as WIDER_TYPES
 from deltacli.paimon.rules.catalogue import PAIMON_CATALOGUE
+from deltacli.storage.base import RETRY_BUDGET
 from tests.cli.pty_session import Session
 from tests.cli.support import ROOT, deltacli
 from tests.completions.shells import FILES
@@ -161,6 +162,7 @@ def test_the_root_help_explains_the_global_options_that_commands_only_list() -> 
     assert "--retry-budget DURATION" in root
     assert "--retry-budget DURATION" in command
     assert ("retries of a request" in root, "retries of a request" in command) == (True, False)
+    assert f"[default: {RETRY_BUDGET.total_seconds():.0f}s]" in root
 
 
 def test_every_command_has_one_heading_in_the_help_of_the_program() -> None:

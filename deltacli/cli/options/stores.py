@@ -91,11 +91,12 @@ class Stores:
     def policy(self) -> Retry:
         """Return the retry policy that all stores of the run share."""
         from deltacli.cli.terminal.interrupts import is_interrupted
-        from deltacli.storage.retry import DEFAULT_BUDGET_SECONDS, Retry
+        from deltacli.storage.base import RETRY_BUDGET
+        from deltacli.storage.retry import Retry, ThrottledRetry
 
         if self._policy is None:
             given = self._retry_budget_ms
-            seconds = DEFAULT_BUDGET_SECONDS if given is None else given / 1_000
+            seconds = RETRY_BUDGET.total_seconds() if given is None else given / 1_000
             chosen: dict[str, Any] = {  # Any: options of a policy
                 "is_explicit": given is not None,
                 "note": self._note,
@@ -104,8 +105,6 @@ class Stores:
             if self._calls_per_second is None:
                 self._policy = Retry(seconds, **chosen)
             else:
-                from deltacli.storage.retry import ThrottledRetry
-
                 self._policy = ThrottledRetry(seconds, self._calls_per_second, **chosen)
         return self._policy
 

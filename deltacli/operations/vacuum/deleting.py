@@ -20,7 +20,7 @@ from deltacli.clock import Clock, system_clock
 from deltacli.errors import DeltacliError, Refused
 from deltacli.operations.vacuum.groups import Batch, Begun, DeleteUnlessEnding, Group
 from deltacli.operations.vacuum.plan import VacuumOutcome, VacuumPlan
-from deltacli.storage.retry import DEFAULT_BUDGET_SECONDS
+from deltacli.storage.base import RETRY_BUDGET
 from deltacli.typing import ArrowArray
 from deltacli.work.files.deleting import (
     MOST_AT_ONCE,
@@ -295,7 +295,7 @@ def valid_ms(table: TableHandle) -> int:
     """Return how long a batch may be sent after a check of the log, including the retries of a request."""
     location = table.stores.location
     retry_seconds = None if location is None else location.retry_seconds
-    return _VALID_MS + int(1_000 * (DEFAULT_BUDGET_SECONDS if retry_seconds is None else retry_seconds))
+    return _VALID_MS + int(1_000 * (RETRY_BUDGET.total_seconds() if retry_seconds is None else retry_seconds))
 
 
 def require_progress(fruitless: int) -> None:

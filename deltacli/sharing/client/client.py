@@ -27,6 +27,7 @@ from deltacli.sharing.client.listing import (
 from deltacli.sharing.client.table_requests import TableRequests
 from deltacli.sharing.client.tables.share_storage import ShareStorage, open_profile
 from deltacli.sharing.protocol.parameters import Point
+from deltacli.storage.base import RETRY_BUDGET
 from deltacli.storage.retry import Retry
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class Client:
         self,
         profile: str | os.PathLike[str],
         *,
-        retry_budget: timedelta = timedelta(minutes=1),
+        retry_budget: timedelta = RETRY_BUDGET,
         clock: Clock = system_clock,
     ) -> None:
         self.profile = os.fspath(profile)
