@@ -333,8 +333,42 @@ def install_command(extra: str) -> str:
     by_tool = {"uv-receipt.toml": "uv tool install", "pipx_metadata.json": "pipx install --force"}
     for receipt, install in by_tool.items():
         if os.path.exists(os.path.join(sys.prefix, receipt)):
-            return f"{install} {shlex.quote(f'{_installed_from()}[{extra}]')}"
+            apart = _SPARKS - {extra} if extra in _SPARKS else set()
+            extras = ",".join(sorted({extra} | _present_extras() - apart))  # uv removes packages of others
+            return f"{install} {shlex.quote(f'{_installed_from()}[{extras}]')}"
     return f"pip install 'deltacli[{extra}]'"
+
+
+_SPARKS = {"spark", "spark-local"}
+"""Extras of which one environment can have one only."""
+
+
+def _present_extras() -> set[str]:
+    """Return the extras of deltacli whose packages are installed."""
+    from importlib.metadata import PackageNotFoundError, requires
+
+    try:
+        extras = set(re.findall(r"extra == ['\"]([\w-]+)", "\n".join(requires("deltacli") or [])))
+    except PackageNotFoundError:
+        return set()
+    return {extra for extra in extras if _has_extra("deltacli", extra)}
+
+
+def _has_extra(package: str, extra: str) -> bool:
+    """Return whether a package is installed, with all that one of its extras ("": none) needs on every system."""
+    from importlib.metadata import PackageNotFoundError, requires
+
+    try:
+        lines = requires(package) or []
+    except PackageNotFoundError:
+        return False
+    needed = [re.fullmatch(r"([\w.-]+)(?:\[(.*)\])?[^;]*; extra == ['\"](.+)['\"]", line) for line in lines]
+    return all(
+        _has_extra(one[1], nested)
+        for one in needed
+        if one is not None and one[3] == extra
+        for nested in (one[2] or "").split(",")
+    )
 
 
 def _installed_from() -> str:

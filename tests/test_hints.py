@@ -7,6 +7,7 @@ import inspect
 import re
 from collections.abc import Iterator
 from functools import cache, partial
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any
 
@@ -232,5 +233,37 @@ def test_an_extra_is_installed_as_deltacli_was(
     (tmp_path / receipt).touch()
     monkeypatch.setattr("sys.prefix", str(tmp_path))
     monkeypatch.setattr("deltacli.hints._installed_from", lambda: "/src/deltacli")
+    monkeypatch.setattr("importlib.metadata.requires", lambda _: None)
 
     assert command == install_command("s3")
+
+
+@pytest.mark.parametrize(
+    ("extra", "named"),
+    [("paimon", "paimon,share,spark"), ("share", "share,spark"), ("spark-local", "share,spark-local")],
+)
+def test_an_extra_of_a_tool_is_installed_with_those_that_are_there(
+    extra: str, named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours = [
+        "orjson>=3.10",
+        "botocore>=1.36; extra == 's3'",
+        "fastavro[zstandard]>=1.9; extra == 'paimon'",
+        "starlette>=0.46; extra == 'share'",
+        "uvloop>=0.21; (sys_platform != 'win32') and extra == 'share'",
+        "pyspark-client<5,>=4.0; extra == 'spark'",
+    ]
+    installed = {"deltacli": ours, "starlette": [], "pyspark-client": None, "orjson": None}
+    installed["fastavro"] = ['zstandard; extra == "zstandard"']  # which is not there
+
+    def requires(package: str) -> list[str] | None:
+        if package not in installed:
+            raise PackageNotFoundError(package)
+        return installed[package]
+
+    (tmp_path / "uv-receipt.toml").touch()
+    monkeypatch.setattr("sys.prefix", str(tmp_path))
+    monkeypatch.setattr("deltacli.hints._installed_from", lambda: "/src")
+    monkeypatch.setattr("importlib.metadata.requires", requires)
+
+    assert f"uv tool install '/src[{named}]'" == install_command(extra)

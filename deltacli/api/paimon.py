@@ -71,9 +71,8 @@ class Paimon(TableHandle):
 
     @named
     def history(self, *, limit: int = 0, with_manifests: bool = True) -> PaimonHistory:
-        """Return the newest `limit` schemas and snapshots (0: all), newest first.
-
-        Raises NotATable, and UsageError where manifests are Avro and fastavro is missing.
+        """Return the newest `limit` schemas and snapshots (0: all), newest first. The manifests name the users of
+        schemas; where they are Avro and fastavro is missing, the result has a note and no users. Raises NotATable.
         """
         from deltacli.operations.paimon.history import read_paimon_history
 

@@ -1,11 +1,13 @@
 """Delta tables as DataFrames of PySpark, without a jar: `read_table`, `plan_table`, `read_changes`, and `read_share`
-for shared tables; `diff` for rows that differ; `register` for `readStream`; facts of many tables, such as `history`;
-and their maintenance by `DeltaTable` and `maintain`.
+for shared tables; `diff` for rows that differ; `register` for `readStream` and for appending rows by
+`frame.write.format("deltacli")`; facts of many tables, such as `history`; and their maintenance by `DeltaTable` and
+`maintain`.
 
 >>> from deltacli.spark import read_table                                        # doctest: +SKIP
 >>> read_table(spark, "s3a://lake/events", where="day >= '2026-01-01'").show()   # doctest: +SKIP
 
-Rows are read, never written. Spec: Data Files; Deletion Vectors; Column Mapping; Type Widening; Change Data Files.
+Rows are read and appended, never overwritten. Spec: Data Files; Deletion Vectors; Column Mapping; Type Widening; Change
+Data Files.
 """
 
 from __future__ import annotations

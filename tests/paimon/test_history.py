@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 
+import deltacli
+from deltacli.errors import UsageError
+from deltacli.hints import Spelling, spelled
 from deltacli.operations.paimon.history import read_paimon_history
 from deltacli.operations.table.handle import TableHandle
 from tests.cli.screen import screen_of
@@ -151,6 +154,18 @@ def test_without_fastavro_only_manifests_are_out_of_reach(
     refused, _, lacking = ask(capsys, "validate", table.root)
     checked, _, _ = ask(capsys, "validate", table.root, "--no-refs")
 
+    opened = deltacli.open_paimon(table.root)
+    in_python = opened.history()
+    with spelled(Spelling()), pytest.raises(UsageError) as unchecked:
+        opened.validate()
+    with spelled(Spelling()), pytest.raises(UsageError) as undecided:
+        opened.vacuum(dry_run=True)
+
+    assert (False, [4, 0]) == (in_python.is_complete, [len(in_python.schemas), len(in_python.missing)])
+    assert in_python.notes[0].startswith("the manifests, which name the users of each schema, were not read: ")
+    opening = f"open_paimon({str(table.root)!r})"
+    assert {"works without it": f"{opening}.validate(with_manifests=False)"} == unchecked.value.facts
+    assert {"works without it": f"{opening}.snapshot()"} == undecided.value.facts
     assert err.startswith(f"error: {table.root}: the manifests of this table are Avro files")
     assert f"\n  works without it  deltacli snapshot {table.root}\n" in err
     assert (2, True) == (code, "pip install 'deltacli[paimon]'" in err)

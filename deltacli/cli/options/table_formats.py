@@ -212,17 +212,10 @@ class PaimonHandle(_Handle):
         if columns is not None and self.run.format.errors_are_json:
             raise UsageError("--columns is not available for JSON of a Paimon table", hint="omit --columns")
         chosen = choose(paimon_history_columns(self.run.clock()), columns)
-        table = self.at(branch)
-        lacks_users = False
-        try:
-            found = table.history(limit=limit, with_manifests=refs)
-        except UsageError as lacking:
-            if lacking.code != "usage.missing-extra":
-                raise
-            found, lacks_users = table.history(limit=limit, with_manifests=False), True
-            why = f"{lacking.message}: {lacking.hint}"
-            self.run.note(f"note: the manifests, which name the users of each schema, were not read: {why}")
-        return PaimonHistoryResult(found, chosen, is_chosen=bool(columns), lacks_users=lacks_users)
+        found = self.at(branch).history(limit=limit, with_manifests=refs)
+        for note in found.notes:
+            self.run.note(f"note: {note}")
+        return PaimonHistoryResult(found, chosen, is_chosen=bool(columns))
 
     def snapshot(
         self, *, schema_id: int | None, snapshot_id: int | None, tag: str | None, branch: str | None, **_: object

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from deltacli.engine.base import Engine
-from deltacli.errors import Unreadable
+from deltacli.errors import Unreadable, UsageError
 from deltacli.operations.paimon.references import BrokenFile, SchemaReferences, Usage, collect_references, read_branch
 from deltacli.operations.paimon.table_files import (
     NO_PERMISSION,
@@ -126,12 +126,12 @@ class SnapshotVersion:
 Event = SchemaVersion | SnapshotVersion
 
 
-@short_repr("table", "branch", "events", "total", "gaps", "missing", "broken")
+@short_repr("table", "branch", "events", "total", "gaps", "missing", "broken", "notes")
 @dataclass(frozen=True, slots=True)
 class PaimonHistory:
     """The events of a branch, newest first; `total` is their number, more than the events if a limit cut the list.
 
-    `missing` are schemas that are in use and have no file.
+    `missing` are schemas that are in use and have no file; `notes` are about what could not be read.
     """
 
     table: str
@@ -143,10 +143,11 @@ class PaimonHistory:
     missing: tuple[int, ...]
     strays: tuple[str, ...]
     broken: tuple[BrokenFile, ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def is_complete(self) -> bool:
-        return len(self.events) == self.total
+        return len(self.events) == self.total and not self.notes
 
     @property
     def schemas(self) -> list[SchemaVersion]:
@@ -166,9 +167,8 @@ class PaimonHistory:
 def read_paimon_history(
     table: TableHandle, branch: str = MAIN_BRANCH, *, limit: int = 0, with_manifests: bool = True
 ) -> PaimonHistory:
-    """Return the newest `limit` events of a branch (0: all). Schemas and snapshots that cannot be read have a problem.
-
-    Raises NotATable, and UsageError where manifests are Avro and fastavro is missing.
+    """Return the newest `limit` events of a branch (0: all). Schemas and snapshots that cannot be read have a problem;
+    without the package that reads manifests, users of schemas are missing, with a note. Raises NotATable.
     """
     storage, engine, progress = table.storage, table.engine, table.progress
     require_paimon(storage)
@@ -176,7 +176,13 @@ def read_paimon_history(
     listing = list_schemas(storage, branch)
     schemas = read_schemas(storage, engine, listing.ids, branch, progress=progress)
     files = read_branch(storage, engine, branch)
-    references = collect_references(storage, engine, files, with_manifests=with_manifests, progress=progress)
+    notes: tuple[str, ...] = ()
+    try:
+        references = collect_references(storage, engine, files, with_manifests=with_manifests, progress=progress)
+    except UsageError as lacking:  # a package
+        references, with_manifests = collect_references(storage, engine, files, with_manifests=False), False
+        why = f"{lacking.message}: {lacking.hint}"
+        notes = (f"the manifests, which name the users of each schema, were not read: {why}",)
     branches = list_branches(storage)
     if branch == MAIN_BRANCH:
         _add_branches(storage, engine, branches[1:], references, schemas)
@@ -192,6 +198,7 @@ def read_paimon_history(
         references.missing_among(listing.ids),
         listing.strays,
         references.broken,
+        notes,
     )
 
 

@@ -143,13 +143,22 @@ def named(
             if isinstance(fault, VersionAbsent) and hasattr(type(self), method.__name__):
                 _name_nearest(fault, method.__name__, self.name, options)
             name_table(fault, self.name)
-            if fault.hint and fault.hint.startswith("open_table(") and (opener := getattr(self, "opener", None)):
-                fault.hint = CommandLine(fault.hint.replace("open_table(", f"{opener}("))
+            if opener := getattr(self, "opener", None):
+                _open_by(opener, fault)
             if options.get("dry_run") is True and fault.hint:
                 fault.hint = _as_plan(fault.hint, type(self))
             raise
 
     return call
+
+
+def _open_by(opener: str, fault: DeltacliError) -> None:
+    """Let the commands of an error open the table by another function than `open_table`."""
+    if fault.hint and fault.hint.startswith("open_table("):
+        fault.hint = CommandLine(fault.hint.replace("open_table(", f"{opener}("))
+    for key, value in fault.facts.items():
+        if value.startswith("open_table("):
+            fault.facts[key] = value.replace("open_table(", f"{opener}(")
 
 
 def _as_plan(hint: str, handle: type) -> str:

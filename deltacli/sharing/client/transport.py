@@ -5,6 +5,7 @@ Connections of files have no credentials, and go only to addresses that the endp
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -463,7 +464,9 @@ def fault_of_status(status: int, code: str, message: str, who: str) -> DeltacliE
         case _ if status in PASSING_STATUS:
             return ServerUnavailable(f"{who} is too busy{said}", facts=facts)
     refused = RequestRefused(f"{who} refused the request{said}", facts=facts)
-    if "change data feed" in message:
+    if re.search(r"\bhistory\b.* not (?:shared|enabled)\b", message):  # also that of the reference server
+        refused.hint = "ask the provider of the share to share the history of the table"
+    elif "change data feed" in message:
         refused.hint = "ask the provider of the share to enable the change data feed of the table"
     refused.status, refused.error_code = status, code
     return refused

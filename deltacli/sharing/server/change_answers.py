@@ -108,7 +108,7 @@ class ChangeAnswers:
 
     def files_since(self, access: Access, table: SharedTable, request: QueryRequest, wishes: Wishes) -> Answer:
         """Return the added and removed files of a query with `startingVersion`, or a page of them."""
-        require_history(table, "startingVersion")
+        require_history(table, "listing versions")
         tokens = self._tokens(access, table, replace(request, max_files=None, page_token=None), wishes)
         newest = self.tables.snapshots.newest_version(table)
         first = request.starting_version or 0

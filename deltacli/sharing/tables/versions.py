@@ -49,7 +49,7 @@ def first_version_since(snapshots: SharedSnapshots, table: SharedTable, timestam
     """Return the first version committed at or after a time. Raises WireError where there is none, where it is before
     the shared ones, and where its commit is missing: a later version would hide changes.
     """
-    require_history(table, "startingTimestamp")
+    require_history(table, "finding a version by time")
 
     def find(log: WholeLog) -> tuple[int, bool]:
         first = find_range(snapshots.handle(table), VersionTime(timestamp_ms), None, log.listing).first

@@ -93,11 +93,19 @@ def test_snapshot_does_not_miss_a_log_that_is_not_shared(proxy: Proxy, command: 
 def test_history_tells_versions_and_times(proxy: Proxy, command: Run) -> None:
     found = command("history", proxy.address(), "--json", "--counts", "--limit", "2")
     refused = command("history", proxy.address("newest"), "--json")
+    asked = [command("changes", proxy.address("newest"), "--from", "1"), command("history", proxy.address("newest"))]
 
     items = json.loads(found.out)["items"]
     assert [(2, 1), (1, 1)] == [(item["version"], item["addedFiles"]) for item in items]
     assert 3 == refused.code
     assert "share.request" in refused.err
+    assert ["a change data feed", "listing versions"] == [
+        said.err.partition("request: ")[2].partition(" needs the history of the table Sales.Main.newest")[0]
+        for said in asked
+    ]
+    assert all(
+        said.err.endswith("hint: ask the provider of the share to share the history of the table\n") for said in asked
+    )
 
 
 @pytest.mark.parametrize(

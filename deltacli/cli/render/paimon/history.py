@@ -45,19 +45,16 @@ def paimon_history_columns(now_ms: int) -> list[Column[Event]]:
 
 @dataclass
 class PaimonHistoryResult(Result):
-    """Schemas and snapshots of a branch; `is_chosen`: the user named the columns; `lacks_users`: the manifests, which
-    name the users of schemas, could not be read.
-    """
+    """Schemas and snapshots of a branch; `is_chosen`: the user named the columns."""
 
     found: PaimonHistory
     columns: Sequence[Column[Event]]
     is_chosen: bool
-    lacks_users: bool = False
     lists: bool = True
 
     def document(self) -> Document:
         found = self.found
-        fields = envelope("deltacli.history", found.table, complete=self._is_complete, table_format="paimon")
+        fields = envelope("deltacli.history", found.table, complete=found.is_complete, table_format="paimon")
         fields |= {"branch": found.branch, "branches": list(found.branches), "gaps": [list(gap) for gap in found.gaps]}
         if found.missing:
             fields["missing"] = list(found.missing)
@@ -70,11 +67,7 @@ class PaimonHistoryResult(Result):
     def lines(self, emit: Emit) -> bool:
         emit_lines(emit, self._schemas(), "schema-version")
         emit_lines(emit, self._snapshots(), "paimon-snapshot")
-        return self._is_complete
-
-    @property
-    def _is_complete(self) -> bool:
-        return self.found.is_complete and not self.lacks_users
+        return self.found.is_complete
 
     def grid(self) -> Grid:
         return RowGrid(self.columns, self.found.events, self.is_chosen)
