@@ -30,8 +30,8 @@ class ParquetReader:
 
     `metadata` avoids a second read of the footer. Column chunks are read through a buffer of `buffer_size` bytes (0:
     whole chunks). `pre_buffer` combines reads into few requests. `verify_pages` verifies the checksums of pages.
-    `keeps_memory`, for readers of very many rows, takes memory from the C library, which keeps it for the next batch;
-    Arrow's own allocator returns it to the system, and taking it anew is a tenth of the time.
+    `keeps_memory`, for readers of very many rows, takes memory from an allocator that keeps it for the next batch; the
+    default one returns it to the system, and taking it anew is a tenth of the time.
     """
 
     def __init__(
@@ -98,13 +98,23 @@ class ParquetReader:
         return leaves
 
 
-def _open(source: Any, settings: dict[str, Any], *, keeps_memory: bool) -> Any:
+def _keeping_pool() -> Any:
+    """Return jemalloc, which makes the memory of a column smaller where it is. Elsewhere, and where `choose_allocator`
+    chose it for a limited address space, that of the C library, which copies the column.
+    """
     import pyarrow as pa
+
+    is_limited = pa.default_memory_pool().backend_name == "system"
+    has_it = "jemalloc" in pa.supported_memory_backends()
+    return pa.jemalloc_memory_pool() if has_it and not is_limited else pa.system_memory_pool()
+
+
+def _open(source: Any, settings: dict[str, Any], *, keeps_memory: bool) -> Any:
 
     try:
         from pyarrow._parquet import ParquetReader as Reader
 
-        reader = Reader(pa.system_memory_pool() if keeps_memory else None)
+        reader = Reader(_keeping_pool() if keeps_memory else None)
         reader.open(source, arrow_extensions_enabled=True, **settings)
     except (ImportError, TypeError):
         import pyarrow.parquet

@@ -18,6 +18,7 @@ import pytest
 from deltacli import open_table
 from deltacli.api.table import Table
 from deltacli.errors import Unreadable
+from deltacli.work.rewrite.new_files import rows_at_once
 from tests.support.actions import Line, add, metadata, protocol
 from tests.support.builder import TableBuilder
 from tests.support.optimizing import live_paths
@@ -333,3 +334,13 @@ def test_a_type_that_is_not_known_is_refused_before_anything_is_written(tmp_path
 
     assert caught.value.code.startswith("schema.")
     assert 2 == len(list(path.glob("*.parquet")))
+
+
+def test_a_page_of_the_widest_column_is_encoded_at_once() -> None:
+    rows = 1_000
+    narrow, texts = pa.array(range(rows)), pa.array(["x" * 60] * rows)
+
+    assert 1 << 17 == rows_at_once(pa.record_batch([narrow], ["a"]))
+    assert (1 << 20) // 64 == rows_at_once(pa.record_batch([narrow, texts], ["a", "b"]))
+    assert 1 << 10 == rows_at_once(pa.record_batch([narrow, pa.array(["x" * 60_000] * rows)], ["a", "b"]))
+    assert 1 << 17 == rows_at_once(pa.record_batch([narrow.slice(0, 0)], ["a"]))
