@@ -154,11 +154,11 @@ def render_schemas() -> dict[str, str]:
         "verification": _part_line(documents["deltacli.checkpoint-verification"], "verification", ()),
         "row": _row_line(documents["deltacli.read"], "row", "a row of a table"),
         "change": _row_line(documents["deltacli.changes"], "change", "a changed row of a table"),
-        "schema-version": _paimon_line(documents["deltacli.history.paimon"], "schema-version"),
-        "paimon-snapshot": _paimon_line(documents["deltacli.history.paimon"], "paimon-snapshot"),
-        "paimon-field": _paimon_line(documents["deltacli.schema.paimon"], "paimon-field"),
+        "schema-version": _part_line(documents["deltacli.history.paimon"], "schema-version", ()),
+        "paimon-snapshot": _part_line(documents["deltacli.history.paimon"], "paimon-snapshot", ()),
+        "paimon-field": _part_line(documents["deltacli.schema.paimon"], "paimon-field", ()),
         "schema-change": _part_line(documents["deltacli.schema-diff"], "schema-change", ()),
-        "schema-file": _paimon_line(documents["deltacli.vacuum.paimon"], "schema-file"),
+        "schema-file": _part_line(documents["deltacli.vacuum.paimon"], "schema-file", ()),
         "repair-step": _part_line(documents["deltacli.repair"], "repair-step", ()),
         "repair": _last_line(documents["deltacli.repair"], "repair", "steps", "a repair, after its steps"),
         **_sharing_lines(documents),
@@ -255,19 +255,12 @@ def _doctor_lines(documents: Mapping[str, Schema]) -> dict[str, Schema]:
     table = documents["deltacli.doctor-table"]
     return {
         "doctor-command": _part_line(access, "doctor-command", ()),
-        "doctor-access": _doctor_line(access, "doctor-access", "commands", "the access to a table, after its commands"),
+        "doctor-access": _last_line(access, "doctor-access", "commands", "the access to a table, after its commands"),
         "doctor-probe": _part_line(storage, "doctor-probe", ()),
-        "doctor-storage": _doctor_line(
-            storage, "doctor-storage", "probes", "what a store guarantees, after its probes"
-        ),
+        "doctor-storage": _last_line(storage, "doctor-storage", "probes", "what a store guarantees, after its probes"),
         "advice": _part_line(table, "advice", ()),
-        "doctor-table": _doctor_line(table, "doctor-table", "advice", "the state of a table, after the advice"),
+        "doctor-table": _last_line(table, "doctor-table", "advice", "the state of a table, after the advice"),
     }
-
-
-def _doctor_line(document: Schema, kind: str, items: str, title: str) -> Schema:
-    line = _last_line(document, kind, items, title)
-    return line | {"$defs": _parts_in(line["properties"], document["$defs"])}
 
 
 def _suite_line(document: Schema) -> Schema:
@@ -284,9 +277,7 @@ def _last_line(document: Schema, kind: str, items: str, title: str) -> Schema:
     left_out = (*_ENVELOPE, items)
     properties = {_renamed(name): schema for name, schema in document["properties"].items() if name not in left_out}
     required = [_renamed(name) for name in document["required"] if name not in left_out]
-    parts = _parts_in(properties, document.get("$defs", {}))
-    line = _line(kind, title, properties, required, additionalProperties=False)
-    return line | ({"$defs": parts} if parts else {})
+    return _with_parts(_line(kind, title, properties, required, additionalProperties=False), document)
 
 
 def _renamed(name: str) -> str:
@@ -323,13 +314,8 @@ def _part_line(document: Schema, kind: str, of_table: tuple[str, ...]) -> Schema
     part, table = document["$defs"][kind], document["$defs"].get("table", {"properties": {}})
     properties = {name: table["properties"][name] for name in of_table} | part["properties"]
     rules = {"additionalProperties": part["additionalProperties"]}
-    return _line(kind, part["description"], properties, [*of_table, *part["required"]], **rules)
-
-
-def _paimon_line(document: Schema, kind: str) -> Schema:
-    """Return the line for a part of a document that refers to other parts."""
-    line, parts = _part_line(document, kind, ()), _parts_in(document["$defs"][kind], document["$defs"])
-    return line | ({"$defs": parts} if parts else {})
+    required = [*of_table, *part["required"]]
+    return _with_parts(_line(kind, part["description"], properties, required, **rules), document)
 
 
 def _summary_line(document: Schema) -> Schema:
@@ -353,8 +339,12 @@ def _whole_line(document: Schema, kind: str, title: str) -> Schema:
     left_out = (*_ENVELOPE, "items")
     properties = {name: schema for name, schema in document["properties"].items() if name not in left_out}
     required = [name for name in document["required"] if name not in left_out]
-    parts = _parts_in(properties, document.get("$defs", {}))
-    line = _line(kind, title, properties, required, additionalProperties=False)
+    return _with_parts(_line(kind, title, properties, required, additionalProperties=False), document)
+
+
+def _with_parts(line: Schema, document: Schema) -> Schema:
+    """Return a line with the definitions of its document that it refers to."""
+    parts = _parts_in(line, document.get("$defs", {}))
     return line | ({"$defs": parts} if parts else {})
 
 
@@ -375,7 +365,7 @@ def _change_line(document: Schema, kind: str, title: str) -> Schema:
     required = next(one["required"] for one in document["oneOf"] if "changes" in one["required"])
     names = ("table", "version", *(name for name in document["properties"] if name in required))
     properties = {name: document["properties"][name] for name in names}
-    return _line(kind, title, properties, list(names), additionalProperties=False)
+    return _with_parts(_line(kind, title, properties, list(names), additionalProperties=False), document)
 
 
 def _drop_line(document: Schema) -> Schema:
@@ -383,7 +373,8 @@ def _drop_line(document: Schema) -> Schema:
     required = next(one["required"] for one in document["oneOf"] if "dropped" in one["required"])
     names = ("table", "version", *required)
     properties = {name: document["properties"][name] for name in names}
-    return _line("feature-drop", "a feature that is dropped", properties, list(names), additionalProperties=False)
+    title = "a feature that is dropped"
+    return _with_parts(_line("feature-drop", title, properties, list(names), additionalProperties=False), document)
 
 
 def _row_line(document: Schema, kind: str, title: str) -> Schema:

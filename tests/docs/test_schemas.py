@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -127,6 +128,10 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("name", sorted(SCHEMAS))
 def test_every_schema_is_indexed_and_closed_and_describes_its_fields(name: str) -> None:
     Draft202012Validator.check_schema(SCHEMAS[name])
+    root = SCHEMAS[name]
+    for schema in root["oneOf"] if "$id" in root.get("oneOf", [{}])[0] else [root]:
+        named = set(re.findall(r'"\$ref": "#/\$defs/([^"]*)"', json.dumps(schema)))
+        assert named <= schema.get("$defs", {}).keys()
 
     assert SCHEMAS[name]["title"]
     assert f"[{name}]({name}.json)" in (HOME / "README.md").read_text(encoding="utf-8")
