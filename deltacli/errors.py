@@ -30,6 +30,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from deltacli.hints import command
+from deltacli.typing import Json
 
 EXIT_OK = 0
 EXIT_FINDINGS = 1
@@ -153,6 +154,8 @@ class ProtocolUnsupported(Unreadable):
     version: int = 0
     needs: str = ""
     """The message without the version."""
+    actions: Sequence[tuple[str, dict[str, Json]]] = ()
+    """The protocol, metadata and domains of the version, each with its kind, where a version was rebuilt."""
 
 
 class Reason(Protocol):

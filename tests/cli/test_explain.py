@@ -13,7 +13,7 @@ from deltacli import open_table
 from deltacli.operations.explain.explain import beginnings, states
 from tests.cli.support import Result, deltacli
 from tests.docs.test_schemas import faults, line_faults
-from tests.support.actions import add, metadata, protocol
+from tests.support.actions import add, domain, metadata, protocol
 from tests.support.builder import TableBuilder
 
 Json = dict[str, Any]  # Any: JSON values
@@ -137,6 +137,19 @@ def test_a_feature_that_nobody_knows_is_unknown_and_readers_of_it_too(tmp_path: 
     assert found["unknownFeatures"] == ["futureFeature"]
     assert {one["reads"] for one in found["clients"]} == {None}
     assert all("futureFeature" in one["unknown"] for one in found["clients"])
+
+
+def test_a_feature_that_nobody_knows_is_found_where_the_log_begins_later(tmp_path: Path) -> None:
+    new = protocol(3, 7, reader_features=["futureFeature"], writer_features=["futureFeature"])
+    builder = TableBuilder().commit(new, metadata(), domain("a.b")).commit(add("a"))
+    builder.checkpoint()
+    del builder.files[f"_delta_log/{0:020d}.json"]
+    builder.write(tmp_path / "tbl")
+
+    found = document(tmp_path)
+
+    assert (1, ["futureFeature"]) == (found["version"], found["unknownFeatures"])
+    assert {one["reads"] for one in found["clients"]} == {None}
 
 
 @pytest.mark.parametrize("reader", [1, 3])

@@ -6,7 +6,7 @@ Spec: Actions; Action Reconciliation; Table Features; Column Mapping.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -120,6 +120,14 @@ class StateBuilder:
     def live_domains(self) -> tuple[DomainMetadata, ...]:
         """Return domains that are not removed, by name."""
         return tuple(domain for _, domain in sorted(self.domains.items()) if domain is not None)
+
+    def described(self) -> Iterator[tuple[str, Action]]:
+        """Yield the protocol, the metadata and the live domains as actions that `take` accepts."""
+        for kind, action in (("protocol", self.raw_protocol), ("metaData", self.raw_metadata)):
+            if action is not None:
+                yield kind, plain_action(action)
+        for one in self.live_domains:
+            yield "domainMetadata", {"domain": one.domain, "configuration": one.configuration, "removed": False}
 
     @property
     def live_transactions(self) -> tuple[SetTransaction, ...]:

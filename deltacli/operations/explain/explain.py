@@ -258,7 +258,7 @@ def states(table: TableHandle) -> Iterator[State]:
     """Yield the state of the first version from which the log is whole, and of each later one that changes it,
     ascending.
 
-    Raises NotATable, StorageFailed, and what `read_snapshot` raises for the first version.
+    Raises NotATable, StorageFailed, and what `read_snapshot` raises for the first version, except ProtocolUnsupported.
     """
     listing = list_log(table.storage, progress=table.progress)
     first = _first(listing)
@@ -266,10 +266,14 @@ def states(table: TableHandle) -> Iterator[State]:
         return
     state = StateBuilder()
     if first > 0 or 0 not in listing.commits:
-        snapshot = read_snapshot(table, version=first)
-        state.protocol, state.metadata = snapshot.protocol, snapshot.metadata
-        state.raw_protocol, state.raw_metadata = snapshot.raw_protocol, snapshot.raw_metadata
-        state.domains = {one.domain: one for one in snapshot.domains}
+        try:
+            snapshot = read_snapshot(table, version=first)
+        except ProtocolUnsupported as fault:
+            state.take(fault.actions, f"version {first}")
+        else:
+            state.protocol, state.metadata = snapshot.protocol, snapshot.metadata
+            state.raw_protocol, state.raw_metadata = snapshot.raw_protocol, snapshot.raw_metadata
+            state.domains = {one.domain: one for one in snapshot.domains}
         yield _state(first, state, is_first_known=True)
         first += 1
     has_hole = False

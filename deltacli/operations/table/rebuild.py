@@ -12,7 +12,15 @@ from deltacli.delta.log.replay import Survivors, decided_keys, reconcile_commit
 from deltacli.delta.log.segment import CheckpointInstance, LogSegment, choose_segment, hint_readable
 from deltacli.delta.log.state import StateBuilder, plain_action
 from deltacli.delta.protocol.protocol_action import require_readable
-from deltacli.errors import CheckpointUnreadable, CommitCorrupt, FileMissing, LogIncomplete, Unreadable, VersionAbsent
+from deltacli.errors import (
+    CheckpointUnreadable,
+    CommitCorrupt,
+    FileMissing,
+    LogIncomplete,
+    ProtocolUnsupported,
+    Unreadable,
+    VersionAbsent,
+)
 from deltacli.hints import command
 from deltacli.operations.table.api_arguments import named
 from deltacli.operations.table.find_log import Log, find_log, list_log
@@ -133,7 +141,11 @@ def _read_state(
             raise CheckpointUnreadable(fault.message, code=fault.code, facts=fault.facts) from fault
     if state.protocol is None:
         raise _nothing_says(segment, "protocol", "protocol.missing")
-    require_readable(state.protocol, segment.version)
+    try:
+        require_readable(state.protocol, segment.version)
+    except ProtocolUnsupported as fault:
+        fault.actions = list(state.described())
+        raise
     if state.metadata is None:
         raise _nothing_says(segment, "metaData", "metadata.missing")
     sidecars = contents.sidecars if contents else ()
