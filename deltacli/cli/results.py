@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from deltacli.cli.render.columns import Column
     from deltacli.cli.render.sections import Section
     from deltacli.cli.render.terminal.console import Canvas
+    from deltacli.cli.render.validate.report import ValidationReport
     from deltacli.cli.terminal.term import Terminal
 
 Row = TypeVar("Row")
@@ -115,6 +116,14 @@ def grid_of(names: Sequence[str], batches: Iterable[pyarrow.RecordBatch], *, nul
     from deltacli.delta.encoding.arrow_json import pieces
 
     return BatchGrid(names, lambda form: (form.block(piece.columns, piece.num_rows, null) for piece in pieces(batches)))
+
+
+class ReportedResult(Protocol):
+    """A result that formats of findings can write."""
+
+    @property
+    def report(self) -> ValidationReport:
+        """What was found."""
 
 
 class Result:

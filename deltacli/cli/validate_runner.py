@@ -156,9 +156,7 @@ class Checker:
             return self._report()
         self._check_all(targets)
         report = self._report()
-        self._run.write(
-            FindingsResult(report, self._wanted.brief, self._wanted.group is GroupChoice.PATH, self._read_line)
-        )
+        self._run.write(FindingsResult(report, self._wanted.brief, self._read_line))
         return report
 
     def _read_line(self, table: CheckedTable, place: Place) -> bytes | None:
@@ -328,6 +326,7 @@ class Checker:
             tuple(self._failures),
             self._checked_rules,
             stale,
+            by_path=self._wanted.group is GroupChoice.PATH,
         )
 
     def _checked_rules(self) -> tuple[Rule, ...]:

@@ -393,7 +393,7 @@ def test_a_report_too_long_to_draw_has_one_line_per_finding_errors_first(*, by_p
     many = report._replace(tables=(table._replace(findings=(note,) * 1_000 + (error,)),))
     sink = io.BytesIO()
 
-    FindingsResult(many, brief=True, by_path=by_path).draw(sink, Terminal(True, 80, False))
+    FindingsResult(many._replace(by_path=by_path), brief=True).draw(sink, Terminal(True, 80, False))
 
     lines = [line for line in sink.getvalue().decode().splitlines() if f"[{note.rule.id}]" in line]
     assert 1_001 == len(lines)

@@ -12,18 +12,18 @@ from deltacli.cli.terminal.term import for_screen, visible
 from deltacli.delta.rules.framework.base import Finding, Severity
 
 if TYPE_CHECKING:
-    from deltacli.cli.render.validate.result import FindingsResult
+    from deltacli.cli.results import ReportedResult
     from deltacli.cli.terminal.term import Terminal
 
 _LINE_END = re.compile("([\r\n])")
 _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
 
 
-def write_github(sink: BinaryIO, result: FindingsResult, _terminal: Terminal) -> None:
+def write_github(sink: BinaryIO, result: ReportedResult, _terminal: Terminal) -> None:
     """Write an annotation per finding, errors first, and one for each omission. GitHub shows the first ten."""
     report = result.report
     for table in report.tables:
-        for finding in result.ordered(table):
+        for finding in report.ordered(table):
             sink.write(_annotation(table, finding))
         for rule, count in table.suppressed.items():
             sink.write(_command("notice", {"title": rule}, [f"{table.name}: {count} more are not shown"]))

@@ -15,13 +15,13 @@ from deltacli.delta.rules.framework.base import Finding, Rule, Severity
 from deltacli.errors import DeltacliError
 
 if TYPE_CHECKING:
-    from deltacli.cli.render.validate.result import FindingsResult
+    from deltacli.cli.results import ReportedResult
     from deltacli.cli.terminal.term import Terminal
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def write_junit(sink: BinaryIO, result: FindingsResult, _terminal: Terminal) -> None:
+def write_junit(sink: BinaryIO, result: ReportedResult, _terminal: Terminal) -> None:
     """Write a suite per table. A case fails where its rule has findings that reach `--fail-on`; others are its output.
 
     A path that could not be checked is a suite with one case in error.

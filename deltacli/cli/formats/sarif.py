@@ -15,7 +15,7 @@ from deltacli.operations.validate.baseline import fingerprint
 from deltacli.typing import Json
 
 if TYPE_CHECKING:
-    from deltacli.cli.render.validate.result import FindingsResult
+    from deltacli.cli.results import ReportedResult
     from deltacli.cli.terminal.term import Terminal
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -23,7 +23,7 @@ SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sar
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
 
 
-def write_sarif(sink: BinaryIO, result: FindingsResult, terminal: Terminal) -> None:
+def write_sarif(sink: BinaryIO, result: ReportedResult, terminal: Terminal) -> None:
     """Write one run: every rule that was checked, a result per finding, and a notification per unchecked item."""
     report = result.report
     places = {rule.id: index for index, rule in enumerate(report.rules())}

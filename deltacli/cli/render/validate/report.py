@@ -76,10 +76,16 @@ class ValidationReport(NamedTuple):
     """The command whose report it is."""
     left_out: tuple[str, ...] = ()
     """What the run left out as a whole, and why."""
+    by_path: bool = False
+    """The findings of a table are written in the order of the files, not errors first."""
 
     @property
     def counts(self) -> Counts:
         return Counts.of(finding for table in self.tables for finding in table.findings)
+
+    def ordered(self, table: CheckedTable) -> Sequence[Finding]:
+        """Return the findings of a table in the order in which they are written."""
+        return table.findings if self.by_path else errors_first(table)
 
     @property
     def subjects(self) -> str:

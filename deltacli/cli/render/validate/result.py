@@ -11,7 +11,7 @@ from deltacli.cli.render.columns import DRAWN_ROWS, Column
 from deltacli.cli.render.sections import Section
 from deltacli.cli.render.text_form import write_sections
 from deltacli.cli.render.validate.findings import judge, omissions, table_lines, write_summary, write_text
-from deltacli.cli.render.validate.report import CheckedTable, ValidationReport, errors_first, place_name, worst_first
+from deltacli.cli.render.validate.report import CheckedTable, ValidationReport, place_name, worst_first
 from deltacli.cli.results import Document, Emit, EncodedItems, Grid, Result, RowGrid, line_of
 from deltacli.cli.terminal.term import Terminal, encoded
 from deltacli.delta.rules.framework.base import Finding
@@ -27,12 +27,11 @@ if TYPE_CHECKING:
 @dataclass
 class FindingsResult(Result):
     """What was found. `brief`: a line per finding, without what was seen and expected. On a terminal findings are
-    grouped by rule, or `by_path`, with lines of the log that `read_line` gives.
+    grouped by rule, or by path, with lines of the log that `read_line` gives.
     """
 
     report: ValidationReport
     brief: bool
-    by_path: bool = False
     read_line: ReadLine | None = None
 
     @property
@@ -61,11 +60,7 @@ class FindingsResult(Result):
         return Document(document)
 
     def grid(self) -> Grid:
-        return RowGrid(_COLUMNS, ((table, one) for table in self.report.tables for one in self.ordered(table)))
-
-    def ordered(self, table: CheckedTable) -> Sequence[Finding]:
-        """Return the findings of a table as they are written: errors first, or in the order of the files."""
-        return table.findings if self.by_path else errors_first(table)
+        return RowGrid(_COLUMNS, ((table, one) for table in self.report.tables for one in self.report.ordered(table)))
 
     def sections(self, _terminal: Terminal) -> Sequence[Section]:
         tables = [Section(table.name, [judge(table).sentence, *omissions(table)]) for table in self.report.tables]
@@ -76,12 +71,12 @@ class FindingsResult(Result):
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
         if not terminal.is_drawn:
-            tables = tuple(table._replace(findings=tuple(self.ordered(table))) for table in self.report.tables)
+            tables = tuple(table._replace(findings=tuple(self.report.ordered(table))) for table in self.report.tables)
             write_text(sink, terminal, self.report._replace(tables=tables), brief=self.brief)
             return
         from deltacli.cli.render.terminal.findings import FindingsView
 
-        _draw(sink, terminal, self.report, FindingsView(self.brief, self.by_path, self.read_line))
+        _draw(sink, terminal, self.report, FindingsView(self.brief, self.report.by_path, self.read_line))
 
 
 def _draw(sink: BinaryIO, terminal: Terminal, report: ValidationReport, view: FindingsView) -> None:
