@@ -19,6 +19,7 @@ from tempfile import TemporaryDirectory
 from threading import Lock
 from typing import Any
 
+from deltacli.hints import TABLE
 from tests.support.forked_commands import Order, exit_code, program_text, send
 from tests.support.waiting import in_time
 
@@ -49,7 +50,12 @@ def deltacli(*arguments: str | Path, cwd: Path | None = None, **environment: str
     busy or variables that concern the start of Python are others.
     """
     settings = _inherited() | {"PYTHONPATH": str(ROOT), **environment}
-    words = [str(argument) for argument in arguments]
+    result = _ran([str(argument) for argument in arguments], cwd, settings)
+    assert TABLE not in result.out + result.err, f"a hint without the name of its table: {result.err}"
+    return result
+
+
+def _ran(words: Sequence[str], cwd: Path | None, settings: Mapping[str, str]) -> Result:
     if not sys.platform.startswith("linux") or not _forking.acquire(blocking=False):
         return _started(words, cwd, settings)
     try:

@@ -204,6 +204,8 @@ vacuum ./tbl --mode x
 vacuum ./tbl --apply nope.parquet
 vacuum ./tbl --save-plan plan.parquet
 vacuum ./paimon_tbl
+snapshot ./paimon_tbl --schema-id 99
+schema diff ./tbl ./paimon_tbl --to schema:99
 validate
 validate ./tbl --baseline nope.json
 validate ./tbl --select typo.*
