@@ -238,15 +238,15 @@ class FleetStatus:
 def read_status(
     state: Path, only: Iterable[str], file: FleetFile, now_ms: int, *, run_command: str | None = None
 ) -> FleetStatus:
-    """Return the status of the tables of these groups, of all groups for none. The thresholds are those that the policy
-    file has now; `run_command` is what advice names as the next run. Raises UsageError.
+    """Return the status of the tables of these groups, of all groups that the policy file has now for none. The
+    thresholds are its, too; `run_command` is what advice names as the next run. Raises UsageError.
     """
     summary = read_summary(state)
     reader = StatusReader(summary)
     for run, record in JournalFiles(state, summary).added():
         reader.take(run, record)
-    status = reader.result(frozenset(only))
     policies = {group.name: group.policy for group in file.groups}
+    status = reader.result(frozenset(only) or frozenset(policies))
     for table in status.tables:
         table.run_command = run_command or table.run_command
         policy = policies.get(table.group)

@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 
 from tests.cli.support import ROOT, Result, deltacli
 from tests.support import damage
-from tests.support.actions import birth, commit_info
+from tests.support.actions import add, birth, commit_info, remove
 from tests.support.builder import TableBuilder
 
 SCHEMAS = {path.stem: json.loads(path.read_text()) for path in (ROOT / "docs" / "schemas").glob("*.json")}
@@ -116,6 +116,16 @@ def test_history_reports_missing_commits(tmp_path: Path) -> None:
     assert f"{text}: deltacli validate {table}" == missing["message"]
     assert limit["message"].startswith("showing 1 of 3 versions")
     validate(missing, "note")
+
+
+def test_history_does_not_count_bytes_that_no_remove_tells(tmp_path: Path) -> None:
+    tbl = TableBuilder().commit(*birth(), add("a", size=3), add("b")).commit(remove("a"))
+    tbl.commit(remove("b", size=5)).commit(add("c")).write(tmp_path)
+
+    done = deltacli("history", tmp_path, "--counts", "--json")
+
+    validate(done.document, "deltacli.history")
+    assert [0, 5, None, 0] == [item["removedBytes"] for item in done.document["items"]]
 
 
 def test_columns_choose_and_order(sample: Path) -> None:

@@ -21,7 +21,7 @@ from deltacli.operations.validate.findings import COULD_NOT_BE_READ
 from deltacli.operations.validate.validate import Validation
 from tests.cli.conftest import Run
 from tests.cli.pty_session import Session
-from tests.cli.support import ROOT
+from tests.cli.support import ROOT, deltacli
 
 LOG = frozenset(CATALOGUE.rules)
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
@@ -91,6 +91,23 @@ def test_the_verdict_leaves_out_skipped_unjudged_and_accepted_rules() -> None:
         judge(table(warned, accepted=1)).is_readable,
         judge(table((), is_rebuilt=False)).is_readable,
     ]
+
+
+def test_a_damaged_checkpoint_without_the_commits_before_it_leads_to_a_copy(sample: Path, tmp_path: Path) -> None:
+    """With them deltacli rebuilds the versions, and other engines may fail."""
+    worked_around = judge(table(found("checkpoint.unreadable"))).sentence
+    root = Path(shutil.copytree(sample, tmp_path / "t"))
+    log = root / "_delta_log"
+    for version in range(6):
+        (log / f"{version:020d}.json").unlink()
+    (log / f"{10:020d}.checkpoint.parquet").write_bytes(b"damaged")
+
+    checked, repaired = deltacli("validate", root), deltacli("repair", root, "--yes")
+
+    assert "some engines can fail or refuse it (checkpoint.unreadable)" == worked_around
+    assert f"{root}: it cannot be read (checkpoint.unreadable)" in checked.out.splitlines()[-1]
+    assert f"    fix       deltacli repair {root} --from COPY" in checked.out.splitlines()
+    assert (1, f"next: deltacli repair {root} --yes --from COPY") == (repaired.code, repaired.err.splitlines()[-1])
 
 
 def test_a_shared_table_that_could_not_be_read_is_not_one_without_problems() -> None:

@@ -325,6 +325,14 @@ def test_a_table_that_is_gone_has_no_alerts(status: Status) -> None:
     assert (0, []) == (code, document["tables"])
 
 
+def test_a_group_that_the_policy_file_no_longer_has_is_left_out(status: Status) -> None:
+    write_run(1, step(TABLE, "vacuum", "failed", message="x"))
+    assert 1 == len(status()[1]["tables"])
+    Path("fleet.toml").write_text(POLICY.replace("[groups.g]", "[groups.other]"))
+
+    assert (0, []) == (status()[0], status()[1]["tables"])
+
+
 def test_the_formats_of_ci_systems_have_the_alerts_of_all_tables(
     status: Status, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:

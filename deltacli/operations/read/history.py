@@ -54,15 +54,16 @@ _TAKEN = frozenset({*ITEM_FIELDS, "type"})
 
 @dataclass(frozen=True, slots=True)
 class ActionCounts:
-    """The content of a commit: numbers of actions by kind, and the files and bytes it adds and removes (a remove may
-    have no size).
+    """The content of a commit: numbers of actions by kind, and the files and bytes it adds and removes.
+
+    A remove may have no size: `removed_bytes` is that of the others, None where none of them has one.
     """
 
     actions: Mapping[str, int]
     added_files: int
     removed_files: int
     added_bytes: int
-    removed_bytes: int
+    removed_bytes: int | None
 
 
 @short_repr("version", "time=time.moment", "operation", "problem")
@@ -258,11 +259,12 @@ def _count(storage: Storage, file: LogFile) -> tuple[ActionCounts | None, str | 
     try:
         for kind, action in stream_commit(storage, file):
             actions[kind] += 1
-            if kind in ("add", "remove"):
-                size = action.get("size")
-                sizes[kind] += size if type(size) is int else 0
+            size = action.get("size")
+            if kind in ("add", "remove") and type(size) is int:
+                sizes[kind] += size
     except CommitCorrupt as corrupt:
         return None, corrupt.code
+    removed_bytes = sizes["remove"] if "remove" in sizes or not actions["remove"] else None
     return ActionCounts(
-        dict(sorted(actions.items())), actions["add"], actions["remove"], sizes["add"], sizes["remove"]
+        dict(sorted(actions.items())), actions["add"], actions["remove"], sizes["add"], removed_bytes
     ), None

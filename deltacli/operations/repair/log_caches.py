@@ -30,7 +30,7 @@ from deltacli.operations.checkpoint.plan import CheckpointRequest, plan_checkpoi
 from deltacli.operations.log.log_copy import list_whole_log, log_location, versioned
 from deltacli.operations.log.version_checksum import checksum_path, proven_checksum
 from deltacli.operations.repair.corrected_adds import is_true, true_statistics
-from deltacli.operations.repair.plan import Planned, Step, Unrepaired, left
+from deltacli.operations.repair.plan import UNDETERMINED, Planned, Step, Unrepaired, left
 from deltacli.operations.table.find_log import Log
 from deltacli.operations.table.rebuild import rebuild
 
@@ -214,7 +214,7 @@ def _why_not(
         snapshot = rebuild(table, Log(listing), version)
         return contradicted_map(snapshot, findings) if is_own else why_doubted(table, snapshot, findings, others)
     except (Unreadable, CommitCorrupt) as fault:
-        return f"the rest of the log does not determine version {version}: {fault.message}"
+        return f"{UNDETERMINED} version {version}: {fault.message}"
 
 
 def _damaged_files(version: int, findings: Sequence[Finding], files: Mapping[str, StoredFile]) -> tuple[str, ...]:

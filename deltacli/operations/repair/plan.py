@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from deltacli.operations.table.handle import TableHandle
 
 NO_SOURCE = "no source was named"
+UNDETERMINED = "the rest of the log does not determine"
 """How the reason begins why a finding is left that only a source can repair."""
 
 
@@ -163,7 +164,8 @@ class RepairPlan:
     @property
     def lacks_source(self) -> bool:
         """Whether errors remain for lack of a source."""
-        return any(one.reason.startswith(NO_SOURCE) for one in self.errors)
+        lacking = NO_SOURCE if self.request.sources else (NO_SOURCE, UNDETERMINED)
+        return any(one.reason.startswith(lacking) for one in self.errors)
 
     @property
     def loss(self) -> Loss:

@@ -41,6 +41,9 @@ def repair_command(rule: Rule, table: str, *, is_readable: bool = True, **option
     steps = row_of(rule.id).steps
     if not steps:
         return _REPAIRS[rule.id](table=table, **options) if is_readable and rule.id in _REPAIRS else ""
+    if steps[0] is not StepKind.RECOVER and not is_readable and StepKind.RECOVER in steps:  # nothing to rebuild it from
+        sources = ["versions" if may_keep(table) else "COPY"]
+        return command("repair", table=table, sources=sources, **_level(rule), **options)
     if steps[0] is not StepKind.RECOVER:
         return command("repair", table=table, **_level(rule), **options)
     return command("repair", table=table, sources=["versions"], **_level(rule), **options) if may_keep(table) else ""

@@ -44,7 +44,7 @@ RULES: Mapping[Risk, str] = {
         protocol.missing protocol.version-out-of-range
         metadata.format-not-parquet metadata.partition-column-unknown
         schema.bad-json schema.field-missing-key schema.unknown-type schema.decimal-bounds
-        action.path-empty sidecar.missing catalog.publish-order typewidening.change-not-allowed
+        action.path-empty checkpoint.unreadable sidecar.missing catalog.publish-order typewidening.change-not-allowed
         data.not-parquet dv.bad-descriptor dv.bad-z85 dv.file-too-short dv.size-mismatch dv.crc-mismatch dv.magic
         dv.bitmap-corrupt
         """,
@@ -154,7 +154,7 @@ UNREADABLE_FILES = frozenset(
 LOST = UNREADABLE_FILES | {"dv.file-missing", *RULES[Risk.ROWS_LOST].split()}
 """Rules whose errors mean that rows, or files that have them, are lost or damaged."""
 
-REPLACED_WHERE_REBUILT = frozenset({"sidecar.missing"})
+REPLACED_WHERE_REBUILT = frozenset({"checkpoint.unreadable", "sidecar.missing"})
 """Those of `UNREADABLE` that deltacli works around where older files of the log suffice."""
 
 
