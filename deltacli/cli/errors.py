@@ -92,15 +92,17 @@ def report_error(error: DeltacliError, arguments: Sequence[str], table: str | No
 
 
 def _as_asked(advice: str, error: DeltacliError, arguments: Sequence[str]) -> str:
-    """Return a command that is the current one with other words: with `--dry-run` and `--json` where that has them and
-    the error is not about them.
+    """Return a command that is the current one with other words: with `--dry-run`, `--json` and `--upgrade-protocol`
+    where that has them and the error is not about them.
     """
     line, comment, remark = advice.partition("   #")
     path = path_of(line.split()[1:]) if is_command(line) else ()
     if not path or path != path_of(arguments) or " --help" in line or error.code == "usage.output":
         return advice
     shows = path[0] in ("features", "properties") and len(shlex.split(line)) == len(("deltacli", *path, "TABLE"))
-    possible = ("--json",) if shows else ("--dry-run", "--json")
+    possible = ["--json"] if shows else ["--dry-run", "--json"]
+    if path == ("alter",) and {*line.split()[3:4], "--upgrade-protocol"} <= {*arguments}:  # the same change
+        possible.append("--upgrade-protocol")
     wanted = [flag for flag in possible if flag in arguments and flag not in error.message]
     flags = [flag for flag in wanted if not re.search(rf" {flag}(?= |\Z)", line)]
     return CommandLine(" ".join([line, *flags]) + comment + remark) if flags else advice

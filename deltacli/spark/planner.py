@@ -17,7 +17,7 @@ from deltacli.delta.schema.type_changes import changed_fields, require_readable_
 from deltacli.delta.schema.types import ArrayType, MapType, PrimitiveType, StructField, StructType, holds
 from deltacli.errors import UsageError
 from deltacli.operations.read.scan import Selection
-from deltacli.operations.table.api_arguments import named, named_items
+from deltacli.operations.table.api_arguments import named, named_call, named_items
 from deltacli.operations.table.version import Snapshot
 from deltacli.spark.conditions import spark_condition
 from deltacli.spark.live_files import Locations, SparkFile, find_live_files, odd_name, repeated_places
@@ -37,6 +37,7 @@ MOST_FOOTERS = 1_000
 """Files whose footers are read even where the log does not call for it. It takes about 0.2 s on a local disk."""
 
 
+@named_call
 def read_table(
     spark: SparkSession,
     uri: str | os.PathLike[str],
@@ -65,6 +66,7 @@ def read_table(
     ).dataframe()
 
 
+@named_call
 def plan_table(
     spark: SparkSession,
     uri: str | os.PathLike[str],
@@ -280,6 +282,7 @@ def _grouped(files: Any) -> tuple[FileGroup, ...]:  # Any: pairs of a file and i
     return tuple(FileGroup(shape, tuple(members)) for (shape, _), members in found.items())
 
 
+@named_call
 def read_changes(
     spark: SparkSession,
     uri: str | os.PathLike[str],

@@ -391,6 +391,10 @@ def test_a_wrong_command_line_is_exit_2_and_shows_the_usage(
         ("fleet plan fleet.toml --group demo", "fleet plan --help"),
         ("validate trips --baseline flet.toml", "validate trips --baseline fleet.toml"),
         ("alter trips constraint add c tripp>0 --dry-run", "alter trips constraint add c 'trip>0' --dry-run"),
+        (
+            "alter trips constraint add c tripp>0 --upgrade-protocol",
+            "alter trips constraint add c 'trip>0' --upgrade-protocol",
+        ),
         ("alter trips drop trip --dry-run", "alter trips mapping name --upgrade-protocol --dry-run"),
         ("trips", "snapshot trips"),
         ("s3://bucket/tbl", "snapshot s3://bucket/tbl"),

@@ -9,6 +9,7 @@ import pytest
 from deltacli.cli.terminal.table_words import table_words
 from tests.cli.support import deltacli
 from tests.support.altering import table_of
+from tests.support.paimon_builder import ID, NAME, PRICE, PaimonBuilder
 
 
 @pytest.fixture
@@ -46,6 +47,18 @@ def test_points_and_names_of_a_paimon_table(tmp_path: Path) -> None:
 
     assert ["schema:0", "schema:1", "tag:v1", "branch:dev"] == table_words("points", str(tmp_path))
     assert (["0", "1"], ["v1"]) == (table_words("schema", str(tmp_path)), table_words("tag", str(tmp_path)))
+
+
+def test_types_of_a_paimon_table_are_those_that_keep_every_value(tmp_path: Path) -> None:
+    PaimonBuilder(tmp_path / "t").schema(ID, NAME, PRICE)
+    table = str(tmp_path / "t")
+
+    price = table_words("widenings", table, "price")
+    assert ["decimal(12,2)", "decimal(18,2)", "decimal(20,2)", "decimal(28,2)", "decimal(38,2)"] == price
+    assert price == table_words("altered", table, "type", "price")
+    assert [] == table_words("widenings", table, "name") + table_words("widenings", table, "nowhere")
+    assert {"string", "timestamp"} <= set(added := table_words("altered", table, "add", "x"))
+    assert "timestamp_ntz" not in added
 
 
 def test_known_words_are_offered_for_a_table_that_cannot_be_read() -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import deltacli
+import deltacli.spark
 from deltacli.api.table import Table
 from deltacli.errors import DataUnreadable, DeltacliError, UsageError
 from deltacli.hints import Spelling, spelled
@@ -376,3 +377,58 @@ def test_the_hint_of_a_damaged_protected_table_is_a_call_of_that_table(table: Ta
         table.vacuum(dry_run=True, protect_from=[str(other)])
 
     assert f"open_table('file://{other}').snapshot(" in str(fault.value.hint)
+
+
+def test_a_misspelled_column_is_answered_with_the_call_that_was_meant(table: Table, path: Path) -> None:
+    opened = f"open_table({str(path)!r})"
+    for call, meant in (
+        (lambda: table.snapshot().scan(columns=["trp"], limit=2), "snapshot().scan(columns=['trip'], limit=2)"),
+        (lambda: table.snapshot(version=3).scan(columns=["trp"]), "snapshot(version=3).scan(columns=['trip'])"),
+        (lambda: table.changes(from_version=9, columns=["trp"]), "changes(from_version=9, columns=['trip'])"),
+        (lambda: table.diff(from_version=3, rows=True, key=["trp"]), "diff(from_version=3, rows=True, key=['trip'])"),
+    ):
+        with spelled(Spelling()), pytest.raises(UsageError) as wrong:
+            call()
+        assert f"{opened}.{meant}" == wrong.value.hint
+
+
+class Session:
+    """What `deltacli.spark` asks of a session before it reads: its version, and that it makes frames."""
+
+    version = "4.0.1"
+    createDataFrame = None  # noqa: N815
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "options", "hint"),
+    [
+        ("read_table", (), {"columns": ["trp"]}, "columns=['trip']"),
+        ("read_table", (), {"version": 99}, "version=14"),
+        ("plan_table", (), {"columns": ["trp"], "storage_options": {}}, "columns=['trip'], storage_options=..."),
+        ("read_changes", (99,), {}, "from_version=14"),
+        ("diff", (3, 8), {"key": ["trp"]}, "from_version=3, to_version=8, key=['trip']"),
+    ],
+)
+def test_spark_is_answered_with_the_function_that_was_called(
+    path: Path, function: str, arguments: tuple[int, ...], options: dict[str, Any], hint: str
+) -> None:
+    with spelled(Spelling()), pytest.raises(DeltacliError) as wrong:
+        getattr(deltacli.spark, function)(Session(), str(path), *arguments, **options)
+
+    assert f"{function}(spark, {str(path)!r}, {hint})" == wrong.value.hint
+
+
+def test_arguments_of_spark_functions_are_of_their_kind_and_hints_name_the_table(path: Path) -> None:
+    for function, options, message in (
+        ("read_table", {"columns": "trip"}, "columns is 'trip', expected a list of strings"),
+        ("read_changes", {"from_version": 3, "columns": "trip"}, "columns is 'trip', expected a list of strings"),
+        ("diff", {"key": "trip"}, "key is 'trip', expected a list of strings"),
+        ("findings", {"select": "log.*"}, "select is 'log.*', expected a list of strings"),
+        ("read_share", {"columns": "trip"}, "columns is 'trip', expected a list of strings"),
+    ):
+        with pytest.raises(UsageError) as wrong:
+            getattr(deltacli.spark, function)(Session(), str(path), **options)
+        assert wrong.value.message.startswith(message)
+    with spelled(Spelling()), pytest.raises(UsageError) as unknown:
+        deltacli.spark.read_table(Session(), str(path), columns=["zzzzzzz"])
+    assert f"open_table({str(path)!r}).snapshot()" == unknown.value.hint

@@ -99,10 +99,12 @@ def alter(
     Columns of a Delta table are renamed and dropped after `mapping name`. What
     depends on a column refuses its change: constraints, generated columns,
     partitions, clustering. A default is SQL there: 0, "'unknown'".
-    A Paimon table gets one new version of its schema. What Paimon refuses, and
-    what loses data, is refused. --apply takes a JSON array, which becomes one
-    version: [{"change": "add", "column": "a", "type": "int"}], or on a Paimon
-    table SchemaChange objects of its REST API.
+    A Paimon table gets one new version of its schema. What Paimon refuses is
+    refused. A type that changes stored values, and not-null, need --allow-lossy;
+    drop does not, though values of the column can no longer be read. --apply
+    takes a JSON array, which becomes one version: [{"change": "add", "column":
+    "a", "type": "int"}], or on a Paimon table SchemaChange objects of its REST
+    API.
 
     \b
     Examples:

@@ -82,7 +82,7 @@ def _altered(table: str, words: Sequence[str]) -> Iterator[str]:
         case ["type", column]:
             yield from _types(table, column)
         case ["add", _]:
-            yield from _ADDED
+            yield from (word for word in _ADDED if word != "timestamp_ntz" or not _is_paimon(table))
         case [verb] | [("drop" | "nullable" | "not-null") as verb, *_] if verb not in _WITHOUT_COLUMN:
             yield from _columns(table, nested=True)
 
@@ -117,12 +117,16 @@ def _newest(table: str) -> Snapshot | None:
     return None
 
 
+def _is_paimon(table: str) -> bool:
+    return os.path.isdir(os.path.join(table, "schema"))
+
+
 def _columns(table: str, *, nested: bool) -> Iterator[str]:
     from deltacli import DeltacliError, open_paimon
     from deltacli.delta.schema.column_path import places
 
     with suppress(DeltacliError, OSError, ValueError):
-        if os.path.isdir(os.path.join(table, "schema")):
+        if _is_paimon(table):
             yield from (field.name for field in open_paimon(table).snapshot().schema.fields)
         elif (newest := _newest(table)) is not None:
             schema = newest.schema
@@ -131,6 +135,9 @@ def _columns(table: str, *, nested: bool) -> Iterator[str]:
 
 def _types(table: str, column: str) -> Iterator[str]:
     """Yield types to which a column can be widened; those without digits where the column is not found."""
+    if _is_paimon(table):
+        yield from _types_of_paimon(table, column)
+        return
     from deltacli.delta.evolution.sql_types import sql_text
     from deltacli.delta.schema.column_path import places
     from deltacli.delta.schema.type_changes import INTEGER_DIGITS, WIDER, decimal_of
@@ -145,6 +152,24 @@ def _types(table: str, column: str) -> Iterator[str]:
             yield from sorted(sql_text(PrimitiveType(wider)) for wider in WIDER.get(name, ()))
             digits, scale = decimal_of(name) or (INTEGER_DIGITS.get(name, 99) - 1, 0)
             yield from (f"decimal({precision},{scale})" for precision in _PRECISIONS if precision > digits)
+
+
+def _types_of_paimon(table: str, column: str) -> Iterator[str]:
+    """Yield other types that keep every value of a column; none where the column is not found."""
+    from deltacli import DeltacliError, open_paimon
+    from deltacli.paimon.casts import Loss, judge_change
+    from deltacli.paimon.sql_types import parse_sql_type
+    from deltacli.paimon.types import AtomicType, with_nullability
+
+    with suppress(DeltacliError, OSError, ValueError, StopIteration):
+        schema = open_paimon(table).snapshot().schema
+        before = next(with_nullability(field.type, True) for field in schema.fields if field.name == column)
+        scale = before.arguments[-1] if isinstance(before, AtomicType) and len(before.arguments) == 2 else 0
+        decimals = [f"decimal({precision},{scale})" for precision in _PRECISIONS]
+        for word in (*(word for word in _ADDED if word[-1] not in ")z"), *decimals):
+            after = parse_sql_type(word)
+            if after != before and judge_change(before, after, schema.options).loss is Loss.LOSSLESS:
+                yield word
 
 
 def _features(table: str, drops: bool) -> Iterator[str]:

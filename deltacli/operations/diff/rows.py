@@ -155,9 +155,10 @@ def _named(name: str, *schemas: StructType) -> str:
             names = [column.name for column in schema.fields]
             near = nearest_name(name, names)
             facts = {"did you mean": near} if near else {"columns": ", ".join(names)}
-            raise UsageError(
-                f"{parameter('diff.key', name)}: a version has no such column", code="usage.column", facts=facts
-            )
+            what = f"{parameter('diff.key', name)}: a version has no such column"
+            absent = UsageError(what, code="usage.column", facts=facts)
+            absent.written = name
+            raise absent
         found = schema.fields[places[0]].name
     return found
 

@@ -5,6 +5,7 @@ the command line would insert it.
 from __future__ import annotations
 
 import operator
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -18,10 +19,12 @@ from typing import Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar
 
 from deltacli.errors import DeltacliError, UsageError, VersionAbsent
 from deltacli.hints import TABLE, CommandLine, spelling
+from deltacli.storage.secrets import without_secrets
 from deltacli.units import EPOCH
 
 Arguments = ParamSpec("Arguments")
 Item = TypeVar("Item")
+Key = TypeVar("Key")
 Result = TypeVar("Result")
 
 _shortened = Repr()
@@ -140,8 +143,7 @@ def named(
             require_kinds(method, arguments, options)
             return method(self, *arguments, **options)
         except DeltacliError as fault:
-            if isinstance(fault, VersionAbsent) and hasattr(type(self), method.__name__):
-                _name_nearest(fault, method.__name__, self.name, options)
+            _name_meant(fault, method.__name__, self, arguments, options)
             name_table(fault, self.name)
             if opener := getattr(self, "opener", None):
                 _open_by(opener, fault)
@@ -169,12 +171,70 @@ def _as_plan(hint: str, handle: type) -> str:
     return CommandLine(f"{called[1]}{called[3]}{called[3] and ', '}dry_run=True)")
 
 
-def _name_nearest(fault: VersionAbsent, method: str, name: str | None, options: Mapping[str, object]) -> None:
-    """Make the hint of an absent version the call that was made, with the nearest version instead."""
-    wrong = [key for key, value in options.items() if is_integer(value) and value == fault.wanted]
-    if name is not None and fault.nearest is not None and len(wrong) == 1:
-        meant = {**options, wrong[0]: fault.nearest}
-        fault.hint = spelling().command(method, name, (), meant) or fault.hint
+def _name_meant(
+    fault: DeltacliError, method: str, handle: Named, arguments: tuple[object, ...], options: Mapping[str, object]
+) -> None:
+    """Make the hint of a misspelled name or an absent version the call that was made, with the nearest one instead."""
+    meant = _meant(fault, {**dict(enumerate(arguments)), **options})
+    if handle.name is None or meant is None or not hasattr(type(handle), method):
+        return
+    words = tuple(value for key, value in meant.items() if isinstance(key, int))
+    given = {key: value for key, value in meant.items() if isinstance(key, str)}
+    if method == "scan":  # of a version
+        method, version = "read", getattr(handle, "version", None)
+        given |= {} if version == getattr(handle, "newest_version", None) else {"version": version}
+    fault.hint = spelling().command(method, handle.name, words, given) or fault.hint
+
+
+def _meant(fault: DeltacliError, given: Mapping[Key, object]) -> dict[Key, object] | None:
+    """Return the arguments of a call with what an error suggests in the one that is wrong; None without one."""
+    wrong: object
+    near: object
+    if isinstance(fault, VersionAbsent):
+        wrong, near = fault.wanted, fault.nearest
+    else:
+        asked = re.search(r"; did you mean (.+)\?\Z", fault.message)
+        wrong, near = getattr(fault, "written", None), fault.facts.get("did you mean", asked[1] if asked else None)
+
+    def as_meant(value: object) -> object:
+        if isinstance(value, list):
+            return [*map(as_meant, value)]
+        if isinstance(value, tuple):
+            return tuple(map(as_meant, value))
+        return near if (isinstance(value, str) or is_integer(value)) and value == wrong else value
+
+    if wrong is None or near is None:
+        return None
+    meant = {key: as_meant(value) for key, value in given.items()}
+    return meant if sum(meant[key] != given[key] for key in given) == 1 else None
+
+
+def named_call(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """Return a function of a session and a table with the errors of a method: about arguments of a wrong kind, and with
+    hints that name the table, or are the call that was meant.
+    """
+    shape = signature(function)
+
+    @wraps(function)
+    def call(*arguments: Arguments.args, **options: Arguments.kwargs) -> Result:
+        try:
+            given = shape.bind(*arguments, **options).arguments
+        except TypeError:
+            return function(*arguments, **options)  # raises it with its name
+        (_, _), (_, table), *rest = given.items()
+        name = without_secrets(os.fspath(table)) if isinstance(table, str | os.PathLike) else None
+        try:
+            require_kinds(function, (), options=dict(rest))
+            return function(*arguments, **options)
+        except DeltacliError as fault:
+            name_table(fault, name)
+            if name is not None and (meant := _meant(fault, dict(rest))) is not None:
+                shown = {**meant, **({"storage_options": ...} if "storage_options" in meant else {})}
+                words = ["spark", repr(name), *(f"{key}={value!r}" for key, value in shown.items())]
+                fault.hint = CommandLine(f"{function.__name__}({', '.join(words)})".replace("Ellipsis", "..."))
+            raise
+
+    return call
 
 
 def named_items(items: Iterator[Item], name: str | None) -> Iterator[Item]:

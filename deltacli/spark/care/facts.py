@@ -26,7 +26,7 @@ from deltacli.engine.spark.tasks import group, spread_frame
 from deltacli.errors import DeltacliError, UsageError
 from deltacli.operations.diff.request import DiffRequest
 from deltacli.operations.diff.rows import FIXED, RowDiff
-from deltacli.operations.table.api_arguments import count_number, moment_ms, optional_version
+from deltacli.operations.table.api_arguments import count_number, moment_ms, named_call, optional_version
 from deltacli.operations.table.discover import find_tables
 from deltacli.patterns import pattern
 from deltacli.spark.care.fact_columns import TABLE
@@ -51,6 +51,7 @@ _KINDS = ("string", "long", "long", "string")
 """The types of `FIXED`."""
 
 
+@named_call
 def history(
     spark: SparkSession,
     paths: Any,
@@ -71,6 +72,7 @@ def history(
     return _facts(spark, paths, "history", arguments, unreadable=unreadable, storage_options=storage_options)
 
 
+@named_call
 def files(
     spark: SparkSession,
     paths: Any,
@@ -88,6 +90,7 @@ def files(
     return _facts(spark, paths, "files", arguments, unreadable=unreadable, storage_options=storage_options)
 
 
+@named_call
 def tombstones(
     spark: SparkSession,
     paths: Any,
@@ -108,6 +111,7 @@ def tombstones(
     )
 
 
+@named_call
 def detail(
     spark: SparkSession,
     paths: Any,
@@ -123,6 +127,7 @@ def detail(
     return _facts(spark, paths, "detail", {}, now=now, storage_options=storage_options)
 
 
+@named_call
 def findings(
     spark: SparkSession,
     paths: Any,
@@ -146,6 +151,7 @@ def findings(
     return _facts(spark, paths, "findings", arguments, now=now, storage_options=storage_options)
 
 
+@named_call
 def vacuum_plan(
     spark: SparkSession,
     paths: Any,
@@ -373,6 +379,7 @@ def _spark_schema(name: str) -> SparkSchema:
     )
 
 
+@named_call
 def diff(
     spark: SparkSession,
     uri: str | os.PathLike[str],

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from deltacli.engine.spark.tasks import spread_frame
 from deltacli.errors import UsageError
-from deltacli.operations.table.api_arguments import moment_ms
+from deltacli.operations.table.api_arguments import moment_ms, named_call
 from deltacli.sharing.client.addresses import CODE, FORM, parse_address
 from deltacli.sharing.client.tables.share_storage import open_address
 from deltacli.spark.carried_modules import carried_package
@@ -26,6 +26,7 @@ _ROWS = "deltacli.spark.executor_rows"
 _MOST_TASKS = 10_000
 
 
+@named_call
 def read_share(
     spark: SparkSession,
     address: str | os.PathLike[str],

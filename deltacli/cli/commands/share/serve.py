@@ -40,8 +40,10 @@ DirectoriesArgument = Annotated[
     argument("Local tables, or directories of tables, to try it out.", "DIRECTORY..."),
 ]
 ConfigOption = Annotated[str | None, Option(f"Configuration; {SHARES} by default.", "FILE", spelled="-c --config")]
-HostOption = Annotated[str | None, Option("Address to listen on.", "HOST")]
-PortOption = Annotated[int | None, Option("Port to listen on; 0: any free one.", "N")]
+HostOption = Annotated[str | None, Option("Address to listen on.  [default: that of FILE]", "HOST")]
+PortOption = Annotated[
+    int | None, Option("Port to listen on; 0: any free one.  [default: that of FILE, with DIRECTORY 0]", "N")
+]
 AdminPortOption = Annotated[int | None, Option("Port of /metrics, /healthz, /readyz.", "N")]
 WorkersOption = Annotated[int, Option("Number of processes that answer requests.", "N", shows_default=True)]
 BehindProxyOption = Annotated[bool, Option("Accept plain HTTP from a reverse proxy, which has the certificate.")]
