@@ -93,18 +93,22 @@ def format_age(timestamp_ms: int, now_ms: int) -> str:
     return "now"
 
 
+_WEEK_HOURS, _MONTH_HOURS = 168, 720
 LONGEST_MS = 365_000 * DAY_MS
 """What is subtracted from a time is one afterwards."""
 
 
-def parse_duration(text: str, where: str, unit: str = "d") -> int:
+def parse_duration(text: str, where: str, unit: str | None = None) -> int:
     """Return the milliseconds of a duration: `30d`, `168h`, `90m`, `2w`, `1500ms`.
 
-    Raises UsageError, which names the option or key in `where`, and suggests `unit` for a number without one.
+    Raises UsageError, which names the option or key in `where`, and suggests `unit` for a number without one; None:
+    days, or hours for whole weeks or months of them.
     """
     match = re.fullmatch(rf"\s*([0-9]{{1,15}})\s*({'|'.join(DURATIONS_MS)})\s*", text.lower())
     if match is None:
         is_number = re.fullmatch(r"[1-9][0-9]{0,14}", text) is not None
+        if is_number and unit is None:
+            unit = "h" if int(text) % _WEEK_HOURS == 0 or int(text) % _MONTH_HOURS == 0 else "d"
         unknown = UsageError(
             f"{where}: {text!r} is not a duration" + (f": add a unit, such as {text}{unit}" if is_number else ""),
             code="usage.duration",

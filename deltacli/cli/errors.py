@@ -248,7 +248,8 @@ def _hint(error: DeltacliError, arguments: Sequence[str], table: str | None) -> 
     is_misnamed = error.code in (PaimonTable.code, "usage.table-format")
     hint = with_files(hint, without_option(arguments, "--table-format") if is_misnamed else arguments)
     is_repeated = hint.replace(" --config ", " -c ") == again(arguments).replace(" --config ", " -c ")
-    return None if is_repeated and error.exit_code == UsageError.exit_code else hint
+    other = f"deltacli help {error.code}" if error.code == "share.config" else None
+    return other if is_repeated and error.exit_code == UsageError.exit_code else hint
 
 
 def _of_external(error: DeltacliError, prefix: str, arguments: Sequence[str], table: str | None) -> str:
@@ -282,9 +283,10 @@ def _of_code(error: DeltacliError, arguments: Sequence[str], table: str | None) 
         return None
     if area == "checkpoint" and not _changes(arguments):  # no older start was found
         return with_files(f"deltacli reach {quoted_table(table)}", arguments)
-    return with_files(
-        f"deltacli validate {quoted_table(table)}" + (" --level data" if area in _OF_DATA else ""), arguments
-    )
+    from deltacli.cli.instead_for_paimon import without_avro
+
+    options = " --level data" if area in _OF_DATA else without_avro(area)
+    return with_files(f"deltacli validate {quoted_table(table)}{options}", arguments)
 
 
 def _of_damage(hint: str, arguments: Sequence[str], table: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib.util import find_spec
 
 _BY_ROLLBACK = {"instead": "an engine returns to a snapshot or tag: sys.rollback_to"}
 
@@ -32,3 +33,8 @@ INSTEAD: Mapping[str, Mapping[str, str]] = {
     "undelete": _BY_ROLLBACK,
 }
 """Commands that work on Delta tables only -> what does their work on a Paimon table: prose, or commands to paste."""
+
+
+def without_avro(area: str) -> str:
+    """Return the option by which `validate` does without a package that is missing here, for codes of an area."""
+    return " --no-refs" if area == "paimon" and find_spec("fastavro") is None else ""

@@ -120,7 +120,7 @@ def _meant(error: Exception, message: str, arguments: Sequence[str]) -> Meant | 
     if missing := re.fullmatch(r"missing (?:argument|option) (.+)", message):
         return _for_missing(missing[1], path, rest)
     if message.startswith("no such option: "):
-        return _option_for(message.removeprefix("no such option: "), options, arguments)
+        return _option_for(error, message.removeprefix("no such option: "), options, arguments)
     if found := re.fullmatch(r"'(\w+)': this command has one format .*", message):
         return Meant(None, again(_without_format(arguments, found[1])))
     if found := re.fullmatch(r"'(.*)' is not an action of this command: (.*)", message):
@@ -319,7 +319,16 @@ def _options_of(error: Exception) -> list[str]:
     return [name for name in (*own, *shared) if name.startswith("--")]
 
 
-def _option_for(name: str, options: Sequence[str], arguments: Sequence[str]) -> Meant | None:
+def _has_other_choices(error: Exception, option: str, name: str, arguments: Sequence[str]) -> bool:
+    """Return whether the value that was given to an unknown option is none of the choices of this one."""
+    command: Click = getattr(getattr(error, "ctx", None), "command", None)
+    kinds = [one.type for one in getattr(command, "params", ()) if option in one.opts]
+    choices = [str(getattr(one, "value", one)) for kind in kinds for one in getattr(kind, "choices", ())]
+    given = re.search(rf"\0{re.escape(name)}[=\0]([^\0]*)", "\0" + "\0".join(arguments))
+    return bool(choices) and given is not None and given[1] not in choices
+
+
+def _option_for(error: Exception, name: str, options: Sequence[str], arguments: Sequence[str]) -> Meant | None:
     """Return the option that was meant by an unknown one, or the command that has it."""
     found = _behind_command(name, arguments) or _command_instead(name, arguments)
     found = found or _in_our_options(name, options, arguments)
@@ -356,6 +365,7 @@ def _option_for(name: str, options: Sequence[str], arguments: Sequence[str]) -> 
         begun = [one for one in options if one.startswith(name) and name[3:]]
         near = plain.get(nearest_name(name.lstrip("-"), plain, alike=_ALIKE) or "")
         near = begun[0] if len(begun) == 1 else near
+        near = None if near is not None and _has_other_choices(error, near, name, arguments) else near
     if near is None:
         return _of_another_command(name, arguments) if name.startswith("--") and name not in _CONSENT else None
     words = _with_option(name, near, arguments)

@@ -55,6 +55,14 @@ def test_a_plan_is_refused_without_consent_and_names_the_option(home: Path) -> N
     assert (None, None, True) == (found["committedVersion"], found["schemaAfter"], found["dryRun"])
 
 
+def test_a_question_quotes_the_texts_that_it_names(home: Path) -> None:
+    alter(home, "comment", "trip", "counted from 1", "--yes")
+
+    asked = alter(home, "comment", "trip", "hi")
+
+    assert "comment trip: from 'counted from 1' to 'hi'" in asked.err
+
+
 def test_a_rename_offers_the_mapping_first(home: Path) -> None:
     refused = alter(home, "rename", "trip", "id", "--yes")
     enabled = alter(home, "mapping", "name", "--upgrade-protocol", "--yes", "--commit-metadata", "ticket=7")

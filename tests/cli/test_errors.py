@@ -881,13 +881,17 @@ def test_a_missing_directory_is_answered_with_the_command_that_creates_it(line: 
     assert "hint: mkdir -p no/dir" == deltacli(*line.split(), cwd=sample.parent).err.splitlines()[-1]
 
 
-def test_damage_without_a_hint_of_its_own_is_answered_with_validate() -> None:
+def test_damage_without_a_hint_of_its_own_is_answered_with_validate(monkeypatch: pytest.MonkeyPatch) -> None:
     of_data = DataUnreadable("", code="data.type-mismatch")
     of_log = CheckpointUnreadable("", code="checkpoint.unreadable")
 
     assert "deltacli validate t --level data" == _hint(of_data, ["read", "t"], "t")
     assert "deltacli validate t" == _hint(of_log, ["optimize", "t"], "t")
     assert "deltacli reach t" == _hint(of_log, ["read", "t"], "t")
+    of_paimon = Unreadable("", code="paimon.schema-missing")
+    assert "deltacli validate t" == _hint(of_paimon, ["snapshot", "t"], "t")
+    monkeypatch.setitem(sys.modules, "fastavro", None)
+    assert "deltacli validate t --no-refs" == _hint(of_paimon, ["snapshot", "t"], "t")
     assert _hint(of_log, ["validate", "t"], "t") is None
     assert _hint(Refused("", code="consent.denied"), ["vacuum", "t"], "t") is None
 
@@ -967,11 +971,20 @@ def test_a_hint_keeps_the_other_values_of_a_repeatable_option() -> None:
         ("properties t set delta.apendOnly=true --dry-run", "properties t set delta.appendOnly=true --dry-run"),
         ("alter t move trip after ride", "alter t move trip after:ride"),
         ("repair t --select hnt.*", "validate --list-rules"),
+        ("doctor access t --for nosuch", "doctor access --help"),
+        ("doctor access t --forma json", "doctor access t --format json"),
+        ("vacuum t --retention 168", "vacuum t --retention 168h"),
+        ("vacuum t --retention 30", "vacuum t --retention 30d"),
+        ("optimize t --time-budget 5", "optimize t --time-budget 5m"),
+        ("log backup t notes.txt", "log backup --help"),
+        ("share check --config notes.txt", "help share.config"),
+        ("history t/_delta_log/00000000000000000003.json", "history t"),
     ],
 )
 def test_the_hint_is_what_was_meant(typed: str, meant: str, tmp_path: Path) -> None:
     """Another table than the one that was named is not changed without a question."""
     make_sample(tmp_path / "t")
+    (tmp_path / "notes.txt").write_text("notes")
 
     result = deltacli(*typed.split(), cwd=tmp_path)
 

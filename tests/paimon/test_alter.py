@@ -153,6 +153,10 @@ def test_the_name_of_a_key_is_written_as_the_command_line_takes_it(tmp_path: Pat
     ] == messages
 
 
+def test_an_option_without_a_value_is_answered_with_its_form(say: Any, root: Path) -> None:
+    assert f"deltacli alter {root} set foo=VALUE" == say("alter", "set", "foo").error["hint"]
+
+
 def test_a_field_without_its_column_is_answered_with_the_whole_path(say: Any, root: Path) -> None:
     assert f"deltacli alter {root} drop r.a" in say("alter", "drop", "a", "--yes").error["hint"]
 

@@ -198,7 +198,7 @@ def _read_commit_metadata(texts: Sequence[str], _option: str) -> Mapping[str, st
 _READERS: Mapping[Kind, Callable[[Any, str], object]] = {  # Any: values parsed by typer
     Kind.TEXT: _read_text,
     Kind.TEXTS: _read_texts,
-    Kind.DURATION: parse_duration,
+    Kind.DURATION: lambda text, option: parse_duration(text, option, "m" if option == "--time-budget" else None),
     Kind.VERSIONS: lambda texts, option: parse_versions(",".join(texts), option),
     Kind.PATTERNS: _read_names,
     Kind.COLUMNS: _read_names,

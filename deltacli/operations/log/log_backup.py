@@ -37,8 +37,9 @@ from deltacli.operations.log.log_copy import (
 from deltacli.operations.table.find_log import list_log
 from deltacli.progress import SILENT, Progress, reported, weighed
 from deltacli.short_repr import short_repr
-from deltacli.storage import Existed, Storage, is_inside
+from deltacli.storage import Existed, PathKind, Storage, is_inside
 from deltacli.storage.base import require_writable
+from deltacli.storage.secrets import without_secrets
 from deltacli.units import format_ranges, format_timestamp
 
 _NAMED = 5
@@ -142,6 +143,8 @@ def plan_backup(
     """
     _require_apart(storage, destination)
     require_writable(destination)
+    if destination.kind_of("") is PathKind.FILE:
+        raise UsageError(f"{without_secrets(destination.uri)} is a file, not a directory", code="usage.output")
     hint = _read_hint(storage)
     files = list_whole_log(storage, progress=progress)
     if not files:

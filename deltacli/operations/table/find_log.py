@@ -141,11 +141,12 @@ def missing_log(storage: Storage) -> DeltacliError:
         case PathKind.MISSING:
             return NotATable("no such file or directory", code="table.path-missing", facts={"path": storage.uri})
         case PathKind.FILE:
+            around = table_around(storage)
             return NotATable(
                 "this is a file; a table is a directory that contains _delta_log",
                 code="table.path-is-file",
-                facts={"path": storage.uri},
-                hint=_hint_table_around(storage),
+                facts={"path": storage.uri, **({"inside the table": around} if around else {})},
+                hint=None if around is None else command("snapshot", table=around),
             )
     directories = set(storage.list_directories(""))
     if storage.uri.rstrip("/").endswith(f"/{LOG_DIRECTORY}"):

@@ -385,7 +385,8 @@ def _set(words: Sequence[str], _: Details) -> tuple[SchemaChange, ...]:
     for word in words:
         key, equals, value = word.partition("=")
         if not equals or not key:
-            raise UsageError(f"{word!r} is not KEY=VALUE", hint=command("alter", "set", "bucket=4"))
+            meant = f"{key or 'KEY'}={value or 'VALUE'}"
+            raise UsageError(f"{word!r} is not KEY=VALUE", hint=command("alter", "set", meant))
         found.append(SetOption(key, value))
     return tuple(found)
 

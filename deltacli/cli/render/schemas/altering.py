@@ -104,7 +104,12 @@ def _asked(effect: Effect) -> str:
     what = f"{_kind(effect)} {effect.subject}"
     if effect.after is None:
         return what
-    return f"{what}: {effect.after}" if effect.before is None else f"{what}: {effect.before} to {effect.after}"
+    before, after = (f"'{one}'" if _kind(effect) in _OF_TEXTS else one for one in (effect.before, effect.after))
+    return f"{what}: {after}" if effect.before is None else f"{what}: from {before} to {after}"
+
+
+_OF_TEXTS = frozenset({"comment", "name", "table-comment"})
+"""Changes of what is words of people."""
 
 
 def _sentence(effect: Effect) -> str:
