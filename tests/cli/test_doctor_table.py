@@ -273,6 +273,16 @@ def test_a_lost_deletion_vector_is_a_lost_file(tmp_path: Path) -> None:
     assert vector.name in advice[0]["message"]
 
 
+def test_a_file_of_several_lost_vectors_is_named_once(tmp_path: Path) -> None:
+    table = next(one for one in corpus.tables() if one.id == "spark/partitioned-table-with-dv-large")
+    shutil.copytree(table.path(corpus.unpacked()), tmp_path / "tbl")
+
+    message = document(tmp_path)["advice"][0]["message"]
+
+    named = re.findall(r"deletion_vector_[-0-9a-f]+.bin", message)
+    assert len(named) == len(set(named))
+
+
 def test_a_page_of_a_log_with_a_gap_names_it_and_the_command_for_it(sample: Path, tmp_path: Path) -> None:
     shutil.copytree(sample, table := tmp_path / "tbl")
     newest = open_table(table).snapshot().version

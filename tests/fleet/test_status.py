@@ -91,6 +91,14 @@ def test_the_exit_code_tells_alerts_from_unfinished_runs(status: Status) -> None
     assert [] == status("--only", "h")[1]["tables"]
 
 
+def test_the_total_of_one_is_no_plural(status: Status, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    write_run(1, step(TABLE, "vacuum", "done", details={"sizeBytes": 7, "liveFiles": 1}))
+
+    run(["fleet", "status"])
+
+    assert "totals      1 data file\n" in capfdbinary.readouterr()[0].decode()
+
+
 def test_trends_and_metrics_have_the_numbers_of_the_runs(status: Status) -> None:
     for number in range(1, 41):
         facts = {"logBytes": 100 * number, "logFiles": number, "commitsBehind": 2}

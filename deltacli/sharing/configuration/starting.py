@@ -22,7 +22,8 @@ from deltacli.storage import LocalStorage, PathKind
 SHARE, DEFAULT_SCHEMA = "local", "default"
 _LOG = "_delta_log"
 _DEEPEST = 3
-_NOT_IN_NAMES = re.compile(r"[\s/\\.\x00-\x1f\x7f-\x9f]+")
+_NOT_IN_NAMES = re.compile(r"[\s/\\.#\x00-\x1f\x7f-\x9f]+")
+"""`#` because it ends the profile in the address of a table."""
 
 
 def catalog_of(directories: Sequence[str]) -> Catalog:

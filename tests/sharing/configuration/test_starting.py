@@ -42,6 +42,7 @@ def test_every_table_is_shared_under_one_name_of_its_own(
 
     assert {table.full_name: table.location for table in named} == found
     assert len(tables) == len(found)
+    assert not any("#" in name for name in found)
 
 
 def test_the_command_writes_what_the_server_reads(

@@ -121,6 +121,10 @@ def _totals(status: FleetStatus) -> list[Total]:
     ]
 
 
+def _counted(total: Total) -> str:
+    return f"{total.newest} {total.name.removesuffix('s') if total.newest == '1' else total.name}"
+
+
 def _columns(now_ms: int) -> list[Column[TableStatus]]:
     return [
         Column("table", lambda one: one.shown_name, priority=1, least=20, keep_end=True, folds=True),
@@ -212,7 +216,7 @@ def _sections(
         run = f"{newest.run}, started {format_age(newest.started_ms, now_ms)}: {newest.state}"
         if newest.left:
             run += f", {plural(newest.left, 'step')} not started; to continue: {run_command} --resume"
-    numbers = ", ".join(f"{total.newest} {total.name}" for total in totals)
+    numbers = ", ".join(_counted(total) for total in totals)
     sections = [
         Section("totals", [numbers] if numbers else []),
         Section("alerts", first(causes), Style.PROBLEM),

@@ -50,11 +50,13 @@ def lost_advice(facts: Examined) -> Iterator[Advice]:
         return
     messages = [one.message for one in facts.lost.findings]
     count = len(messages) + sum(facts.lost.suppressed.values())
-    more = f"; and {count - _EXAMPLES:,} more" if count > _EXAMPLES else ""
+    shown = list(dict.fromkeys(messages))[:_EXAMPLES]  # a file of deletion vectors has those of several
+    left = count - sum(one in shown for one in messages)
+    more = f"; and {left:,} more" if left else ""
     yield Advice(
         codes.LOST_FILES,
         Severity.ERROR,
-        f"rows of {plural(count, 'live file')} cannot be read: {'; '.join(messages[:_EXAMPLES])}{more}. Bring the "
+        f"rows of {plural(count, 'live file')} cannot be read: {'; '.join(shown)}{more}. Bring the "
         "files back before anything is rewritten or deleted",
         "live files that are missing or have another size than the log records",
         {"lostFiles": count},
