@@ -62,7 +62,7 @@ def test_the_first_commands_prepare_the_others() -> None:
 
     assert ["python3 dev.py demo", "source .venv-demo/bin/activate"] == first.strip().splitlines()
     named = {word for block in others for word in re.findall(r"(?<!\S)'?(\S*/\S+)", block)}
-    assert {"demo/trips", "demo/**'", "demo/junit.xml"} == named - {"Expiry"}
+    assert {"demo/trips", "demo/damaged", "demo/**'", "demo/junit.xml"} == named - {"Expiry"}
     assert "`python3 dev.py test`" in README
     assert "python3 dev.py test" in (ROOT / ".ci" / "run").read_text()
 
