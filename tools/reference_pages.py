@@ -94,11 +94,30 @@ def _page(command: Command, environment: Mapping[str, str]) -> list[str]:
 
 
 def _body(command: Command, environment: Mapping[str, str]) -> list[str]:
-    lines = ["```text", command.help, "```", ""]
+    lines = [line for block in command.help.split("\n\n") for line in (*_block(block), "")]
     for heading, options in command.sections.items():
         if heading != OptionHeading.GLOBAL:
             lines += _option_table(heading, options, environment)
     return [*lines, "```text", command.epilog, "```", ""]
+
+
+_CODE = re.compile(r"`[^`]+`|(?<![\w-])--?[a-z][a-z-]*(?![\w-])|[\w./]*_[\w./…-]*[\w…]|[\\*\[\]<]")
+"""What is code in a help text, and last the characters that Markdown would take for marks."""
+
+
+def _block(text: str) -> Iterator[str]:
+    """Yield a paragraph of a help text as prose, or as it is where lines are indented."""
+    if re.search("^ ", text, re.MULTILINE):
+        yield from ("```text", text, "```")
+    else:
+        yield _CODE.sub(_marked, text)
+
+
+def _marked(found: re.Match[str]) -> str:
+    text = found[0]
+    if text.startswith("`"):
+        return text
+    return f"`{text}`" if len(text) > 1 else {"<": "&lt;"}.get(text, f"\\{text}")
 
 
 def _option_table(heading: str, options: Sequence[Option], environment: Mapping[str, str]) -> list[str]:

@@ -29,6 +29,10 @@ RULE = re.compile(r"^### `([a-z0-9.-]+)`$", re.MULTILINE)
 CODE = re.compile(r"(`+)(?!`).*?(?<!`)\1(?!`)")
 """A code span."""
 
+OPTIONS = re.compile(r"<td><code>-[^<]*</code></td>")
+NAME = re.compile(r"(?<![\w-])--?[a-z][a-z-]*")
+"""The cell of an option in a table, and the names in it."""
+
 LINK = re.compile(r"""<a\b[^>]*\bhref=["']?(?![a-z]+:|/)([^"'\s>]+)""")
 ID_OF_ELEMENT = re.compile(r"""\bid=["']?([^"'\s>]+)""")
 
@@ -50,6 +54,11 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:  # Any: objects
 def bars_unescaped(row: str) -> str:
     """Return the row of a table without backslashes before the bars of its code."""
     return CODE.sub(lambda code: code[0].replace("\\|", "|"), row)
+
+
+def on_page_content(html: str, **_: Any) -> str:  # Any: objects of mkdocs
+    """Return the page with names of options in tables that a narrow screen does not break at their hyphens."""
+    return OPTIONS.sub(lambda cell: NAME.sub(r'<span style="white-space: nowrap">\g<0></span>', cell[0]), html)
 
 
 def on_post_build(config: Any, **_: Any) -> None:  # Any: objects of mkdocs

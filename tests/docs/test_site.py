@@ -13,6 +13,7 @@ from tools.screens import WIDTH, to_svg
 from tools.site import (
     add_parts_of_ids,
     dead_links,
+    on_page_content,
     on_page_markdown,
     open_blocks,
     requests_to_other_hosts,
@@ -45,6 +46,18 @@ def test_a_block_of_code_that_is_text_and_a_link_to_no_place_are_reported() -> N
 
     assert ["b.html: a block of code was not recognized"] == open_blocks(pages)
     assert ["a/a.html: no such place: #gone", "a/a.html: no such place: ../c.html"] == sorted(dead_links(pages))
+
+
+def test_names_of_options_are_not_broken_and_prose_of_help_is_no_block() -> None:
+    cell = "<td><code>-c, --max-delete LIMIT</code></td><td>with <code>--max-delete</code></td>"
+
+    pages = {path.stem: path.read_text() for path in (DOCS / "commands").glob("*.md")}
+
+    name = '<span style="white-space: nowrap">--max-delete</span> LIMIT</code></td><td>with <code>--max-delete</code>'
+    assert name in on_page_content(cell)
+    assert "\n\nA file is deleted if it is older than the retention and nothing" in pages["vacuum"]
+    assert "struct&lt;name: type, …>" in pages["alter"]
+    assert "the version (`_commit_version`)" in pages["changes"]
 
 
 def test_a_rule_that_the_search_does_not_find_is_reported(tmp_path: Path) -> None:
