@@ -323,8 +323,8 @@ def _table_near(error: NotATable, table: str) -> str | None:
 
 def _with_meant(error: DeltacliError, arguments: Sequence[str]) -> str | None:
     """Return the command line with the name that an error suggests; None where it has the other one not once."""
-    is_misspelled = error.exit_code == UsageError.exit_code or error.code == "properties.unknown-key"
-    if not is_misspelled or (error.hint or "").startswith("deltacli help "):
+    is_name = error.code in ("paimon.no-such-snapshot", "properties.unknown-key")
+    if not (is_name or error.exit_code == UsageError.exit_code) or (error.hint or "").startswith("deltacli help "):
         return None
     message, _, asked = error.message.partition("; did you mean ")
     if re.match(r"[^:]+:\d+: ", message):  # misspelled in a line of a file

@@ -153,6 +153,8 @@ def searchable(fault: DeltacliError) -> RuntimeError:
     """Return an error whose text begins with the code in brackets, because Spark shows it within a traceback."""
     facts = "".join(f"; {name}: {value}" for name, value in fault.facts.items())
     hint = fault.hint if fault.hint and "{" not in fault.hint else None
+    if "did you mean" in fault.facts:
+        hint = None  # a call of another function than the data source
     if isinstance(fault, PathExternal) and fault.prefix is not None:
         hint = f'allow_external=[{fault.prefix!r}], or .option("allowExternal", {fault.prefix!r}) of the data source'
     text = f"[{fault.code}] {fault.message}{facts}" + (f"; try: {hint}" if hint else "")

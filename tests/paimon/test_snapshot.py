@@ -133,6 +133,12 @@ def test_a_point_that_does_not_exist_is_an_error(
     assert "{" not in answer[2]
 
 
+def test_a_misspelled_tag_is_answered_with_the_command_that_was_meant(table: PaimonBuilder, capsys: Capture) -> None:
+    _, _, err = ask(capsys, "snapshot", table.root, "--tag", "odl")
+
+    assert err.endswith(f"hint: deltacli snapshot {table.root} --tag old\n")
+
+
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"id": 2}'])
 def test_a_schema_that_cannot_be_read_is_an_error_that_names_the_file(
     content: bytes, table: PaimonBuilder, capsys: Capture

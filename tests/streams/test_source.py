@@ -70,6 +70,15 @@ def test_files_without_matching_rows_are_not_sent_to_executors(tmp_path: Path) -
     assert expected.count() == plan.scan.count()
 
 
+def test_a_misspelled_column_of_the_data_source_is_answered_with_its_name_alone(tmp_path: Path) -> None:
+    path = str(make_sample(tmp_path / "tbl"))
+
+    with pytest.raises(RuntimeError) as wrong, searchable_faults(path):
+        BatchPlan(batch_options({"path": path, "columns": "trp"}))
+
+    assert "[usage.column] the table has no column trp; did you mean: trip" == str(wrong.value)
+
+
 def test_changes_of_a_range_are_planned_like_those_of_the_api(tmp_path: Path) -> None:
     path = str(make_sample(tmp_path / "tbl"))
     feed = {"path": path, "readChangeFeed": "true", "startingVersion": "9", "endingVersion": "9", "columns": '["trip"]'}

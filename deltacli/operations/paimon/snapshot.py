@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 from deltacli.engine.base import Engine
 from deltacli.errors import FileMissing, Unreadable, VersionAbsent
-from deltacli.hints import command
+from deltacli.hints import command, nearest_name
 from deltacli.operations.paimon.references import BrokenFile, Statistics, read_statistics
 from deltacli.operations.paimon.table_files import (
     MetadataFile,
@@ -163,10 +163,11 @@ def _snapshot_at(storage: Storage, engine: Engine, point: Point, tags: Sequence[
 def _named(files: Sequence[MetadataFile], name: str, what: str, known: Sequence[str]) -> MetadataFile:
     found = next((file for file in files if file.name == name), None)
     if found is None:
+        near = nearest_name(name, known) if what == "tag" else None
         raise VersionAbsent(
             f"{what} {name} does not exist",
             code="paimon.no-such-snapshot",
-            facts={f"{what}s": ", ".join(known[:_NAMED]) or "none"},
+            facts=({"did you mean": near} if near else {}) | {f"{what}s": ", ".join(known[:_NAMED]) or "none"},
             hint=command("history"),
         )
     return found

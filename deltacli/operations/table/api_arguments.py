@@ -179,7 +179,7 @@ def _name_meant(
     if handle.name is None or meant is None or not hasattr(type(handle), method):
         return
     words = tuple(value for key, value in meant.items() if isinstance(key, int))
-    given = {key: value for key, value in meant.items() if isinstance(key, str)}
+    given = {key: value for key, value in meant.items() if isinstance(key, str) and value is not None}
     if method == "scan":  # of a version
         method, version = "read", getattr(handle, "version", None)
         given |= {} if version == getattr(handle, "newest_version", None) else {"version": version}
