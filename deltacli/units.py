@@ -43,7 +43,7 @@ def format_size(size_bytes: int) -> str:
         if abs(value) < 1024 or unit == _SIZE_UNITS[-1]:
             break
         value /= 1024
-    return f"{size_bytes} B" if unit == "B" else f"{value:.1f} {unit}"
+    return f"{size_bytes:,} B" if unit == "B" else f"{value:.1f} {unit}"
 
 
 def format_limit(size_bytes: int) -> str:

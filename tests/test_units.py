@@ -138,7 +138,7 @@ def test_a_moment_beyond_every_calendar_is_written_as_a_number(timestamp_ms: int
 
 @pytest.mark.parametrize(
     ("size", "text"),
-    [(0, "0 B"), (1023, "1023 B"), (1024, "1.0 KiB"), (3_435_973_837, "3.2 GiB"), (2**70, "1024.0 EiB")],
+    [(0, "0 B"), (1023, "1,023 B"), (1024, "1.0 KiB"), (3_435_973_837, "3.2 GiB"), (2**70, "1024.0 EiB")],
 )
 def test_sizes_are_written_in_powers_of_1024(size: int, text: str) -> None:
     assert text == format_size(size)

@@ -90,10 +90,10 @@ def test_everything_that_differs_is_shown(changed: Path) -> None:
         "            - invariants",
         'domains     + app = {"x":1}',
         "metadata    + name = named",
-        "files       + 1 file added, 1000 B, unknown rows",
+        "files       + 1 file added, 1,000 B, unknown rows",
         "            - 1 file removed, 100 B, 7 rows",
         "            ~ 1 file with another deletion vector, 10 B, 5 rows",
-        "size        115 B -> 1015 B (+900 B)",
+        "size        115 B -> 1,015 B (+900 B)",
         "rows        unknown: files without a record count",
     ] == done.out.splitlines()[3:]
 
