@@ -417,14 +417,15 @@ def _profile_in(arguments: Sequence[str]) -> str | None:
 
 
 def _of_nearest_version(error: VersionAbsent, arguments: Sequence[str]) -> str | None:
-    """Return the command line with the nearest version where it names the absent one in one place, and no range of it
-    begins after that.
+    """Return the command line with the nearest version where it names the absent one in one place, and that ends its
+    range.
     """
     words = [re.sub(rf"(?:(?<==)|(?<=:)|\A){error.wanted}\Z", str(error.nearest), word) for word in arguments]
     if error.nearest is None or sum(map(str.__ne__, words, arguments)) != 1:
         return None
     begin = re.search(r"\0--from[\0=](\d+)(?=\0|\Z)", "\0".join(words))
-    return None if begin and int(begin[1]) > error.nearest else again(words)
+    least = error.nearest - (path_of(arguments) == ("log", "compact"))  # which needs two commits
+    return None if begin and int(begin[1]) > least else again(words)
 
 
 def _respelled(arguments: Sequence[str], table: str) -> str | None:

@@ -979,12 +979,16 @@ def test_a_hint_keeps_the_other_values_of_a_repeatable_option() -> None:
         ("log backup t notes.txt", "log backup --help"),
         ("share check --config notes.txt", "help share.config"),
         ("history t/_delta_log/00000000000000000003.json", "history t"),
+        ("log compact t --from 3 --to 99", "log compact t --from 3 --to 14"),
+        ("log compact t --from 14 --to 99", "history t"),
+        ("alter lake table-comment x --dry-run", "alter lake/a table-comment x --dry-run"),
     ],
 )
 def test_the_hint_is_what_was_meant(typed: str, meant: str, tmp_path: Path) -> None:
     """Another table than the one that was named is not changed without a question."""
     make_sample(tmp_path / "t")
     (tmp_path / "notes.txt").write_text("notes")
+    (tmp_path / "lake/a/_delta_log").mkdir(parents=True)
 
     result = deltacli(*typed.split(), cwd=tmp_path)
 

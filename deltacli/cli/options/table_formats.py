@@ -136,8 +136,9 @@ class DeltaHandle(_Handle):
         from deltacli.cli.render.schemas.altering import alteration
         from deltacli.delta.evolution.requests import changes_of, read_changes
         from deltacli.operations.change.alter import AlterationRequest
+        from deltacli.operations.table.find_log import list_log
 
-        self._require_delta()  # the words mean something else in the other format
+        list_log(self.storage)  # PaimonTable, or NotATable: the words mean something else in the other format
         if change in _OF_PROPERTIES:
             hint = command("properties", change, *(words or [_OF_PROPERTIES[change]]))
             facts = {"path": self.storage.uri, "instead": "deltacli properties"}
@@ -146,18 +147,6 @@ class DeltaHandle(_Handle):
         return alteration(
             self.table, self.name, Asked(AlterationRequest, {**asked.values, "changes": changes}).request()
         )
-
-    def _require_delta(self) -> None:
-        """Raise PaimonTable, or NotATable, for others."""
-        from deltacli.errors import NotATable
-        from deltacli.operations.paimon.table_files import require_paimon
-        from deltacli.operations.table.find_log import list_log
-
-        try:
-            list_log(self.storage)
-        except NotATable:
-            require_paimon(self.storage)
-            raise
 
     def widen_type(self, words: Sequence[str], asked: Asked[WidenRequest], **_: object) -> SchemaEdit[WideningOutcome]:
         """Return the change that gives columns wider types. Raises UsageError."""
