@@ -979,6 +979,8 @@ def test_a_hint_keeps_the_other_values_of_a_repeatable_option() -> None:
         ("log backup t notes.txt", "log backup --help"),
         ("share check --config notes.txt", "help share.config"),
         ("history t/_delta_log/00000000000000000003.json", "history t"),
+        ("schema show a.share#s.d.t", "share schema 'a.share#s.d.t'"),
+        ("explain a.share#s.d.t", "snapshot 'a.share#s.d.t'"),
         ("log compact t --from 3 --to 99", "log compact t --from 3 --to 14"),
         ("log compact t --from 14 --to 99", "history t"),
         ("alter lake table-comment x --dry-run", "alter lake/a table-comment x --dry-run"),

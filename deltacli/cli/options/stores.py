@@ -8,7 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from deltacli.hints import quoted_table
+
 if TYPE_CHECKING:
+    from deltacli.errors import UsageError
     from deltacli.storage import Allowed, Storage
     from deltacli.storage.retry import Retry
     from deltacli.storage.tally import HostTally
@@ -23,6 +26,17 @@ _READING = frozenset(
     }
 )
 """Commands that read shared tables, or say themselves why they cannot. Others write to them, or plan to."""
+
+
+def _only_reading(name: str, uri: str) -> UsageError | None:
+    """Return the error for a command that changes no table and yet does not work on shared ones; None for others."""
+    from deltacli.cli.help_page import commands_with
+    from deltacli.errors import UsageError
+
+    if name in commands_with("--dry-run"):
+        return None
+    hint = f"deltacli {'share schema' if name == 'schema show' else 'snapshot'} {quoted_table(uri)}"
+    return UsageError(f"{name} does not work on shared tables", code="share.read-only", hint=hint)
 
 
 class Stores:
@@ -78,8 +92,9 @@ class Stores:
         from deltacli.sharing.client.faults import read_only
         from deltacli.sharing.client.tables.share_storage import open_share
 
-        if writes or path_of(invocation.arguments) not in _READING:
-            raise read_only(uri)
+        path = path_of(invocation.arguments)
+        if writes or path not in _READING:
+            raise _only_reading(" ".join(path), uri) or read_only(uri)
         capture_logging()
         return open_share(uri, retry=self.policy(), note=self._note)
 
