@@ -138,7 +138,7 @@ def _for_missing(what: str, path: Sequence[str], rest: Sequence[str]) -> Meant |
         return Meant(None, again(["history", *rest]))
     if path == ("diff",) and what == "V1|OTHER" and (ends := re.findall(r"--(?:from|to)[ =](\d+)", " ".join(rest))):
         return Meant(None, again(["diff", rest[0], *ends]))
-    if path == ("changes",) and (paimon := next(filter(_is_paimon, rest), None)):
+    if path == ("changes",) and (paimon := next(filter(is_local_paimon, rest), None)):
         said = "this is a Paimon table, and this command works on Delta tables only"
         return Meant(None, again(["snapshot", paimon]), instead=said)
     if path == ("changes",) and what == "--from" and rest:
@@ -151,7 +151,7 @@ def _for_missing(what: str, path: Sequence[str], rest: Sequence[str]) -> Meant |
     return Meant(None, again([*path, what, *rest] if is_first else [*path, *rest, *what.split()]))
 
 
-def _is_paimon(word: str) -> bool:
+def is_local_paimon(word: str) -> bool:
     """Return True for a local Paimon table."""
     from deltacli.operations.paimon.table_files import is_paimon
     from deltacli.storage import open_storage

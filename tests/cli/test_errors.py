@@ -981,6 +981,11 @@ def test_a_hint_keeps_the_other_values_of_a_repeatable_option() -> None:
         ("history t/_delta_log/00000000000000000003.json", "history t"),
         ("schema show a.share#s.d.t", "share schema 'a.share#s.d.t'"),
         ("explain a.share#s.d.t", "snapshot 'a.share#s.d.t'"),
+        ("schema convert a.share#s.d.t --to ddl", "share schema 'a.share#s.d.t'"),
+        ("checkpoint a.share#s.d.t --verify", "snapshot 'a.share#s.d.t'"),
+        ("undelete t --from a.share#s.d.t", "undelete --help"),
+        ("log backup a.share#s.d.t b", "snapshot 'a.share#s.d.t'"),
+        ("schema diff paimon --from 3", "schema diff paimon --from schema:3"),
         ("log compact t --from 3 --to 99", "log compact t --from 3 --to 14"),
         ("log compact t --from 14 --to 99", "history t"),
         ("alter lake table-comment x --dry-run", "alter lake/a table-comment x --dry-run"),
@@ -991,6 +996,8 @@ def test_the_hint_is_what_was_meant(typed: str, meant: str, tmp_path: Path) -> N
     make_sample(tmp_path / "t")
     (tmp_path / "notes.txt").write_text("notes")
     (tmp_path / "lake/a/_delta_log").mkdir(parents=True)
+    (tmp_path / "paimon/schema").mkdir(parents=True)
+    (tmp_path / "paimon/schema/schema-0").write_text("{}")
 
     result = deltacli(*typed.split(), cwd=tmp_path)
 

@@ -93,7 +93,7 @@ def diff(run: Run, table: TableArgument, other: Other = None, *, first: From = N
     from deltacli.cli.render.schemas.conversion import diff_result
     from deltacli.operations.schemas.described import diff_schemas
 
-    begin, end = parse_point(first, "--from"), parse_point(last, "--to")
+    begin, end = parse_point(first, "--from", table), parse_point(last, "--to", other or table)
     if other is None and begin == end:
         raise UsageError("the schema is compared with itself", facts={"expected": "OTHER, --from POINT or --to POINT"})
     before = begin.describe(run, table)
@@ -208,7 +208,7 @@ class SchemaPoint:
         return describe_file(run.open_other((directory or slash) if slash else "."), name)
 
 
-def parse_point(text: str | None, option: str) -> SchemaPoint:
+def parse_point(text: str | None, option: str, table: str) -> SchemaPoint:
     """Return the point in `version:3`, `schema:3`, `snapshot:7`, `tag:T`, `branch:B`, or `branch:B,schema:3`.
 
     Raises UsageError.
@@ -219,9 +219,9 @@ def parse_point(text: str | None, option: str) -> SchemaPoint:
     for part in text.split(","):
         kind, colon, value = part.strip().partition(":")
         if kind not in _KINDS or not colon or not value or kind in found:
-            raise _no_point(option, text)
+            raise _no_point(option, text, table)
         found[kind] = value
-    numbers = {kind: _number(found[kind], option, text) for kind in _KINDS[:3] if kind in found}
+    numbers = {kind: _number(found[kind], option, text, table) for kind in _KINDS[:3] if kind in found}
     return SchemaPoint(
         numbers.get("version"),
         None,
@@ -233,16 +233,19 @@ def parse_point(text: str | None, option: str) -> SchemaPoint:
     )
 
 
-def _number(value: str, option: str, text: str) -> int:
+def _number(value: str, option: str, text: str, table: str) -> int:
     if not (value.isascii() and value.isdigit() and len(value) < 20 and int(value) < 1 << 63):
-        raise _no_point(option, text)
+        raise _no_point(option, text, table)
     return int(value)
 
 
-def _no_point(option: str, text: str) -> UsageError:
+def _no_point(option: str, text: str, table: str) -> UsageError:
+    from deltacli.cli.usage import is_local_paimon
+
+    kind = "schema" if text.isdecimal() and is_local_paimon(table) else "version"
     return UsageError(
         f"{option} {text!r} is not a point of a table",
         code="usage.point",
         facts={"expected": "version:N of a Delta table; schema:N, snapshot:N, tag:T or branch:B of a Paimon table"},
-        hint=again_with(invocation.arguments, option, f"version:{text}") if text.isdecimal() else None,
+        hint=again_with(invocation.arguments, option, f"{kind}:{text}") if text.isdecimal() else None,
     )

@@ -5,7 +5,8 @@ With `-v` their calls are a line on stderr per endpoint.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from deltacli.hints import quoted_table
@@ -28,14 +29,20 @@ _READING = frozenset(
 """Commands that read shared tables, or say themselves why they cannot. Others write to them, or plan to."""
 
 
-def _only_reading(name: str, uri: str) -> UsageError | None:
-    """Return the error for a command that changes no table and yet does not work on shared ones; None for others."""
+def _only_reading(name: str, words: Sequence[str], uri: str, *, writes: bool) -> UsageError | None:
+    """Return the error for a command that does not change the shared table and yet does not work on it; None for
+    others. `words`: how the command was typed.
+    """
     from deltacli.cli.help_page import commands_with
     from deltacli.errors import UsageError
 
-    if name in commands_with("--dry-run"):
+    hint = f"deltacli {'share schema' if name.startswith('schema ') else 'snapshot'} {quoted_table(uri)}"
+    if name in ("repair", "undelete") and (("--from", uri) in pairwise(words) or f"--from={uri}" in words):
+        name, hint = f"{name} --from", f"deltacli {name} --help"
+    elif name == "checkpoint" and "--verify" in words:
+        name = "checkpoint --verify"
+    elif writes or (name in commands_with("--dry-run") and name != "log backup"):
         return None
-    hint = f"deltacli {'share schema' if name == 'schema show' else 'snapshot'} {quoted_table(uri)}"
     return UsageError(f"{name} does not work on shared tables", code="share.read-only", hint=hint)
 
 
@@ -94,7 +101,8 @@ class Stores:
 
         path = path_of(invocation.arguments)
         if writes or path not in _READING:
-            raise _only_reading(" ".join(path), uri) or read_only(uri)
+            refused = _only_reading(" ".join(path), invocation.arguments, uri, writes=writes)
+            raise refused or read_only(uri)
         capture_logging()
         return open_share(uri, retry=self.policy(), note=self._note)
 
