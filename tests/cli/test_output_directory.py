@@ -78,7 +78,7 @@ def test_a_listing_of_files_is_also_one_parquet_file(sample: Path, tmp_path: Pat
         ("read TABLE --format ndjson --output DIR/", "usage.output", "--format parquet"),
         ("read TABLE --explain --output DIR/", "usage.output", None),
         ("snapshot TABLE --output DIR/", "usage.output", "--files"),
-        ("snapshot TABLE --format parquet", "usage.output", "--files"),
+        ("snapshot TABLE --format parquet", "usage.output", "--files --output files.parquet"),
         ("snapshot TABLE --files --format parquet", "usage.output", "--output rows.parquet"),
         ("read TABLE --output TABLE/", "usage.output", None),
         ("read TABLE --output TABLE/new/", "usage", None),

@@ -328,6 +328,7 @@ def test_files_are_read_on_request_and_a_file_of_another_type_is_named(home: Pat
     (refusal,) = document(dry)["refusals"]
     assert "widen.file-type" == refusal["code"]
     assert path in refusal["message"]
+    assert refusal["wayOut"].startswith(f"deltacli validate {(home / 'tbl').as_uri()} --level footers ")
     assert path in done.err
     assert "ride.fare" in refusal["message"]
 

@@ -283,7 +283,7 @@ def _file_refusals(snapshot: Snapshot, changes: Sequence[PlannedChange]) -> Iter
     of_batches = snapshot.file_actions.map_actions("add", _paths, fields=["path"])
     paths = (path for batch in of_batches for path in batch)
     pieces = iter(lambda: tuple(islice(paths, each)), ())
-    listed = command("validate", level="footers", select=["data.type-*"]) or "validate"
+    listed = command("validate", table=table.uri, level="footers", select=["data.type-*"]) or "validate"
     way_out = f"{listed} lists all such files: rewrite them with an engine, or restore the version before them"
     with table.progress.step("checking data files", unit="files") as step:
         for found in table.engine.spread(

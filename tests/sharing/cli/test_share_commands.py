@@ -468,7 +468,5 @@ def test_every_refusal_says_what_to_do(share: Run, home: Path) -> None:
 
     found = {words: share(*shlex.split(words.format(home=home))) for words in REFUSED}
 
-    says_more = {words: result.err for words, result in found.items() if "\nhint: " not in result.err}
-    assert {"check -c bad.yaml", "check -c empty.yaml"} == says_more.keys()  # the hint would be the command itself
-    assert all("\n  expected  " in error for error in says_more.values())
+    assert [] == [words for words, result in found.items() if "\nhint: " not in result.err]
     assert {2, 3} == {result.code for result in found.values()}
