@@ -16,12 +16,14 @@ from deltacli.paimon.types import AtomicType, DataType, Root, types_in
 
 UNREADABLE = "manifest.unreadable"
 UNREADABLE_SCHEMA = "schema.unreadable"
+KEY_MISSING = "schema.key-missing"
 WORDS = {
     "manifest.format=orc": "manifests are ORC files",
     "manifest.format=parquet": "manifests are Parquet files",
     "manifest.no-value-stats-cols": "manifests have no _VALUE_STATS_COLS, as in tables of Paimon 0.9",
     UNREADABLE: "a manifest cannot be read",
     UNREADABLE_SCHEMA: "an older schema file cannot be read",
+    KEY_MISSING: "a column of the primary key or the partition key does not exist",
 }
 """Traits whose names say too little, in words."""
 
@@ -77,6 +79,8 @@ def _of_options(schema: Schema) -> Iterator[str]:
     options = schema.options
     kind = "primary-key" if schema.primary_keys else "append"
     yield kind
+    if not {*schema.primary_keys, *schema.partition_keys} <= {field.name for field in schema.fields}:
+        yield KEY_MISSING
     bucket = _value(schema, "bucket", "-1")
     yield f"{kind}.bucket={'fixed' if bucket.isdecimal() and int(bucket) else bucket}"
     if schema.version != CURRENT_VERSION:

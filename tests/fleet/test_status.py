@@ -92,11 +92,11 @@ def test_the_exit_code_tells_alerts_from_unfinished_runs(status: Status) -> None
 
 
 def test_the_total_of_one_is_no_plural(status: Status, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
-    write_run(1, step(TABLE, "vacuum", "done", details={"sizeBytes": 7, "liveFiles": 1}))
+    write_run(1, step(TABLE, "validate", "done", details={"liveFiles": 1, "errors": 0, "warnings": 1}))
 
     run(["fleet", "status"])
 
-    assert "totals      1 data file\n" in capfdbinary.readouterr()[0].decode()
+    assert "totals      1 data file, 1 finding of any severity\n" in capfdbinary.readouterr()[0].decode()
 
 
 def test_trends_and_metrics_have_the_numbers_of_the_runs(status: Status) -> None:
@@ -344,7 +344,7 @@ def test_a_group_that_the_policy_file_no_longer_has_is_left_out(status: Status) 
 def test_the_formats_of_ci_systems_have_the_alerts_of_all_tables(
     status: Status, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
-    Path("fleet.toml").write_text(LIMITS)
+    Path("fleet.toml").write_text(LIMITS.replace("validate = {}", 'validate = { level = "storage" }'))
     finding = {"rule": "commit.bad-json", "severity": "error", "message": "not JSON", "path": "_delta_log/5", "line": 3}
     write_run(
         1,
@@ -370,6 +370,7 @@ def test_the_formats_of_ci_systems_have_the_alerts_of_all_tables(
         in document["runs"][0]["invocations"][0]["toolExecutionNotifications"][0]["message"]["text"]
     )
     assert ("3", "1") == (str(len(suites)), suites.get("errors"))
+    assert {"storage"} == {one.get("value") for one in suites.iterfind(".//property[@name='level']")}
     assert {"fleet.small-files", "fleet.tombstones", "fleet.failed-rules"} == {
         case.get("name") for case in suites[0].iterfind("testcase[skipped]")
     }

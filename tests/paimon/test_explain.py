@@ -75,6 +75,15 @@ def test_an_option_without_a_fact_makes_a_client_unknown(tmp_path: Path) -> None
     assert ("merge-engine=newest-of-all",) == found.access.unknown
 
 
+def test_a_key_without_its_column_makes_clients_unknown(tmp_path: Path, capsys: Capture) -> None:
+    Case("", {"bucket": "1"}, ((KEY,),), keys=("gone",)).write(tmp_path / "tbl")
+
+    (found,) = open_paimon(tmp_path / "tbl").explain().clients
+
+    assert (None, None, ("schema.key-missing",)) == (found.access.reads, found.access.writes, found.access.unknown)
+    assert "gone (no such column)" in ask(capsys, "snapshot", tmp_path / "tbl")[1]
+
+
 @pytest.mark.parametrize("directory", ["schema", "manifest"])
 def test_a_file_that_cannot_be_read_makes_clients_unknown(directory: str, corpus: Path, tmp_path: Path) -> None:
     shutil.copytree(corpus / "pypaimon/append_events", tmp_path / "tbl")

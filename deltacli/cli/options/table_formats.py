@@ -140,7 +140,8 @@ class DeltaHandle(_Handle):
 
         list_log(self.storage)  # PaimonTable, or NotATable: the words mean something else in the other format
         if change in _OF_PROPERTIES:
-            hint = command("properties", change, *(words or [_OF_PROPERTIES[change]]))
+            are_whole = bool(words) and (change == "unset" or all("=" in word for word in words))
+            hint = command("properties", change, *(words if are_whole else [_OF_PROPERTIES[change]]))
             facts = {"path": self.storage.uri, "instead": "deltacli properties"}
             raise only_for(OF_PAIMON, f"alter {change}", facts, hint)
         changes = read_changes(read()) if change is None else changes_of(change, words, details)

@@ -115,7 +115,9 @@ class PredicateColumns:
             reason = f"{name}{place} may be any of the columns {', '.join(one.name for one in alike)}"
         near = "" if alike else name
         nested = () if above else _nested(StructType(fields))
-        raise refuse_column(self._text, position, reason, (one.name for one in fields), near, nested)
+        compared = next(reversed(self.found.values()), None)
+        is_text = compared is not None and compared.kind is Kind.TEXT
+        raise refuse_column(self._text, position, reason, (one.name for one in fields), near, nested, is_text=is_text)
 
 
 def _nested(struct: StructType, above: ColumnPath = ()) -> Iterator[ColumnPath]:

@@ -83,10 +83,17 @@ def _meant(text: str | None) -> dict[str, str]:
 
 
 def refuse_column(
-    text: str, position: int, reason: str, names: Iterable[str], name: str = "", nested: Iterable[Sequence[str]] = ()
+    text: str,
+    position: int,
+    reason: str,
+    names: Iterable[str],
+    name: str = "",
+    nested: Iterable[Sequence[str]] = (),
+    *,
+    is_text: bool = False,
 ) -> UsageError:
     """Return the error for a name that is not a column, with the existing names and the nearest of them, or of the
-    nested paths.
+    nested paths. `is_text`: the column before it has texts, with which it may be compared.
     """
     known_names = list(names)
     listed = ", ".join(name if name.isidentifier() else in_backticks(name) for name in known_names[:_SHOWN_NAMES])
@@ -94,7 +101,7 @@ def refuse_column(
     written = None if near is None else ".".join(map(sql_name, near))
     meant = f"; did you mean {written}?" if near is not None else ""
     place = text.find(name, position)
-    if near is None and name and _IS_VALUE.search(text[: max(position, 0)]):  # col = Bern
+    if near is None and name and is_text and _IS_VALUE.search(text[: max(position, 0)]):  # col = Bern
         written = f"'{name}'"
         meant = f"; a text needs quotes: {written}"
     more = f" and {len(known_names) - _SHOWN_NAMES} more" if len(known_names) > _SHOWN_NAMES else ""

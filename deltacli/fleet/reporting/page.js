@@ -90,7 +90,7 @@
 
   const NUMBERS = [
     ["liveFiles", "files", count], ["liveBytes", "data", size], ["rows", "rows", count],
-    ["logBytes", "log", size], ["tombstones", "tombstones", count], ["findings", "findings", count],
+    ["logBytes", "log", size], ["tombstones", "tombstones", count], ["findings", "findings of any severity", count],
   ];
   const IN_ROW = ["liveFiles", "liveBytes", "logBytes"];
   const STEPS = ["validate", "optimize", "checkpoint", "log-expire", "vacuum"];

@@ -184,7 +184,7 @@ def find_reach(table: TableHandle, request: ReachRequest) -> TableReach:
     if isinstance(table.storage, StoreOfVersions):
         raise UsageError(
             "reach works on Delta tables only: the provider of a shared table decides what it shares",
-            hint=command("history"),
+            hint=command("snapshot"),
         )
     now_ms = table.clock()
     listing = list_log(table.storage, progress=table.progress)

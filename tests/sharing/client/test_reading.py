@@ -123,6 +123,7 @@ def test_reach_is_refused_because_a_share_has_no_log(proxy: Proxy, command: Run)
     found = command("reach", proxy.address())
 
     assert (2, True) == (found.code, "Delta tables only" in found.err), found
+    assert "hint: deltacli snapshot" in found.err  # the history may not be shared
 
 
 def test_ls_lists_tables_and_its_document_is_that_of_the_schema(proxy: Proxy, command: Run) -> None:

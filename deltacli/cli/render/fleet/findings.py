@@ -58,7 +58,8 @@ def _checked(table: TableStatus) -> CheckedTable:
     skipped = {PREFIX + one.threshold: one.message for one in table.judgements if one.state is State.UNKNOWN}
     rules = judged | {PREFIX + kind for kind in table.steps} | {finding.rule.id for finding in findings}
     uri = table.shown_name
-    validation = Validation(uri, None, "log", findings, {}, (), frozenset(rules), skipped=skipped)
+    level = str(getattr(table.policy.get("validate"), "level", "log"))
+    validation = Validation(uri, None, level, findings, {}, (), frozenset(rules), skipped=skipped)
     return CheckedTable(uri, validation, findings, {}, 0, bool(findings))
 
 

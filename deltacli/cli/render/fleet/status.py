@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -40,7 +41,7 @@ _TOTALS = {
     "rows": ("rows", "{:,}".format),
     "logBytes": ("log", format_size),
     "tombstones": ("tombstones", "{:,}".format),
-    "findings": ("findings", "{:,}".format),
+    "findings": ("findings of any severity", "{:,}".format),
 }
 
 
@@ -122,7 +123,8 @@ def _totals(status: FleetStatus) -> list[Total]:
 
 
 def _counted(total: Total) -> str:
-    return f"{total.newest} {total.name.removesuffix('s') if total.newest == '1' else total.name}"
+    one = re.sub(r"s\b", "", total.name, count=1)
+    return f"{total.newest} {one if total.newest == '1' else total.name}"
 
 
 def _columns(now_ms: int) -> list[Column[TableStatus]]:

@@ -56,8 +56,8 @@ class PaimonSnapshotResult(Result):
             *_snapshot_sections(found),
             *([Section("comment", [schema.comment])] if schema.comment else []),
             Section("columns", tree_lines(schema)),
-            *_optional("primary key", schema.primary_keys),
-            *_optional("partitioned by", schema.partition_keys),
+            *_keys("primary key", schema.primary_keys, schema),
+            *_keys("partitioned by", schema.partition_keys, schema),
         ]
         if schema.options:
             sections.append(Section("options", [_option(schema, *item) for item in schema.options.items()]))
@@ -208,8 +208,10 @@ def _snapshot_sections(found: PaimonSnapshot) -> Iterator[Section]:
         yield Section("statistics", [f"cannot be read: {broken.path}: {broken.reason}"], Style.PROBLEM)
 
 
-def _optional(label: str, names: Sequence[str]) -> list[Section]:
-    return [Section(label, [", ".join(map(sql_name, names))])] if names else []
+def _keys(label: str, names: Sequence[str], schema: Schema) -> list[Section]:
+    known = {field.name for field in schema.fields}
+    shown = [sql_name(name) + ("" if name in known else " (no such column)") for name in names]
+    return [Section(label, [", ".join(shown)])] if names else []
 
 
 def _option(schema: Schema, key: str, value: str) -> str:
