@@ -16,6 +16,7 @@ import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import islice
 
 _ALIKE, _ALIKE_TYPES, _ALIKE_PATHS = 0.6, 0.75, 0.8
 
@@ -72,6 +73,19 @@ def nearest_path(path: Sequence[str], known: Iterable[Sequence[str]]) -> Sequenc
     return None if near is None else paths[near]
 
 
+def nearest_directory(path: str) -> str | None:
+    """Return a missing local path with the last name of the directory that was probably meant; None without one."""
+    above, _, name = path.rstrip("/").rpartition("/")
+    try:
+        with os.scandir(above or ("/" if path.startswith("/") else ".")) as entries:
+            found = [entry.name for entry in islice(entries, _MOST_NEIGHBOURS) if entry.is_dir()]
+    except (OSError, ValueError):
+        return None
+    near = nearest_name(name, found)
+    return near and f"{path.rstrip('/').removesuffix(name)}{near}"
+
+
+_MOST_NEIGHBOURS = 1_000
 _UNPRINTABLE = r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 TABLE = "{table}"
 SHELL_ONLY = frozenset({"explain", "format", "master", "remote", "save_plan", "spark_conf", "verify", "write_baseline"})

@@ -75,9 +75,11 @@ OTHER_NAMES: Mapping[str, str] = {
     "141": "streams",
     "143": "signals",
     "azure": "credentials",
+    "commands": "tasks",
     "cdf": "delta.enableChangeDataFeed",
     "config": "configuration",
     "gcs": "credentials",
+    "errors": "exit-codes",
     "examples": "tasks",
     "help": "topics",
     "json": "documents",
@@ -88,8 +90,10 @@ OTHER_NAMES: Mapping[str, str] = {
     "start": "tasks",
     "time": "durations",
     "tombstone": "delta.deletedFileRetentionDuration",
+    "time-travel": "tasks",
     "times": "durations",
     "timestamps": "durations",
+    "timetravel": "tasks",
     "where": "conditions",
 }
 """Other names of topics."""

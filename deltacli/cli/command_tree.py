@@ -150,7 +150,7 @@ Examples:
   deltacli share serve ./tbl                          # try it on this machine
   deltacli share init ./lake                          # write shares.yaml
   deltacli share check                                # check shares.yaml
-  deltacli share recipient add acme --grant sales     # add a recipient
+  deltacli share recipient add acme --grant lake      # add a recipient
   deltacli share token create acme --profile a.share  # write a profile
   deltacli share test a.share                         # check any server
 """

@@ -6,7 +6,7 @@ import os
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from itertools import islice, pairwise
+from itertools import pairwise
 from types import MappingProxyType
 
 from deltacli.cli.command_tree import path_of
@@ -34,7 +34,7 @@ from deltacli.errors import (
     UsageError,
     VersionAbsent,
 )
-from deltacli.hints import TABLE, CommandLine, is_command, is_shared, is_whole, nearest_name
+from deltacli.hints import TABLE, CommandLine, is_command, is_shared, is_whole, nearest_directory, nearest_name
 
 
 def _instead_of(arguments: Sequence[str], table: str | None) -> Mapping[str, str]:
@@ -438,26 +438,16 @@ def _respelled(arguments: Sequence[str], table: str) -> str | None:
     return _with_table(arguments, table, meant)
 
 
-_MOST_NEIGHBOURS = 1_000
-
-
 def _near_path(arguments: Sequence[str], table: str) -> str | None:
     """Return the command with the directory that a missing local path looks like, else one that lists what is there."""
     if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:", table) or "#" in table or os.path.exists(table):
         return None  # no local path, or another one is missing
-    above, _, name = table.rstrip("/").rpartition("/")
-    above = above or ("/" if table.startswith("/") else ".")
-    try:
-        with os.scandir(above) as entries:
-            found = [entry.name for entry in islice(entries, _MOST_NEIGHBOURS) if entry.is_dir()]
-    except OSError:
-        while not os.path.isdir(above):
-            above = os.path.dirname(above) or ("/" if table.startswith("/") else ".")
-        return f"ls {quoted_table(above)}"
-    near = nearest_name(name, found)
-    if near is None:
-        return f"ls {quoted_table(above)}"
-    return _with_table(arguments, table, f"{table.rstrip('/').removesuffix(name)}{near}")
+    near, above = nearest_directory(table), table.rstrip("/")
+    if near is not None:
+        return _with_table(arguments, table, near)
+    while above == table.rstrip("/") or not os.path.isdir(above):
+        above = os.path.dirname(above) or ("/" if table.startswith("/") else ".")
+    return f"ls {quoted_table(above)}"
 
 
 def _with_table(arguments: Sequence[str], table: str, meant: str) -> str:

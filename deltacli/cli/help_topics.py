@@ -28,7 +28,7 @@ def explain(words: Sequence[str], run: Callable[[Sequence[str]], int]) -> int:
     Raises UsageError for a word that nothing has.
     """
     asked = words[1:2] if words[0] == "help" and words[1:] else [word for word in words if not word.startswith("-")]
-    name = "-".join(asked)
+    name = _OPTIONS.get("-".join(asked), "-".join(asked))
     option = name if name.startswith("-") else f"--{name}"
     rules, topics, meanings = _rules_called(name), explained(), _meanings_of(option)
     if name not in topics and (begun := re.sub(r"(?<=[A-Z]_)[A-Z_]+\Z", "…", name)) in topics:
@@ -121,6 +121,8 @@ def _family(area: str, topics: Mapping[str, Any]) -> tuple[str, list[Any]] | Non
 
 
 _AREAS = {"sharing": "share"}
+_OPTIONS = {"rules": "--list-rules"}
+"""Word -> the option that shows what it names."""
 _NOT_MEANT = ("exit code", "what to do", "in Spark")
 
 

@@ -26,6 +26,7 @@ OF_OTHERS = {
     "purge": "vacuum",
     "query": "read",
     "recover": "undelete",
+    "rename": "alter rename",
     "rollback": "restore",
     "select": "read",
     "show": "snapshot",

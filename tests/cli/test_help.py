@@ -112,7 +112,7 @@ def test_the_package_contains_the_completion_scripts() -> None:
 def test_completion_without_a_known_shell_names_the_known_ones() -> None:
     none, unknown = deltacli("completion"), deltacli("completion", "tcsh")
 
-    assert (2, "error: missing argument SHELL") == (none.code, none.err.splitlines()[0])
+    assert (2, "error: missing argument bash|zsh|fish") == (none.code, none.err.splitlines()[0])
     assert [
         "error: there is no completion for 'tcsh'",
         "  expected  bash, zsh, fish",
@@ -230,6 +230,10 @@ def test_help_explains_a_rule_of_a_table_or_of_a_server() -> None:
         (["commit.empty"], "commit.empty  error  log", "\n  exit code       3\n"),
         (["magic"], "dv.magic  error  footers", ""),
         (["topics"], "Help", "\n  exit-codes "),
+        (["rules"], "Option --list-rules", "\n  commands      validate\n"),
+        (["errors"], "Exit codes", "\n  3 "),
+        (["time", "travel"], "First commands", "\n    deltacli read ./tbl --version 8\n"),
+        (["commands"], "First commands", "\n    deltacli history ./tbl\n"),
         (["tasks"], "First commands", "\n    # How do I undo a mistake?\n    deltacli restore ./tbl --version 8\n"),
     ],
 )

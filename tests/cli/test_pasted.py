@@ -132,6 +132,9 @@ def prepare(page: str, place: Path) -> None:
     """Make what the examples of a page need to be there, or not to be there."""
     if page == "share test":
         run(place, "validate", "tbl", "--write-baseline", "known.json")
+    if page == "share":  # whose examples follow each other
+        (place / "shares.yaml").unlink()
+        run(place, "share", "init", "./lake")
     if page.startswith("share key"):
         ServerKeys.read_or_create(place / "keys.json", now_ms=0)
     if page.startswith(("share recipient", "share token")) and page != "share recipient add":

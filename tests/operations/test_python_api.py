@@ -223,7 +223,7 @@ def test_completion_in_a_shell_of_python_offers_the_public_names(sample: Path) -
 
     assert sorted([*deltacli.__all__, "errors", "sharing", "spark"]) == dir(deltacli)
     assert {"history", "snapshot", "uri", "vacuum", "validate"} <= set(dir(table))
-    assert not {"note_version", "newest_seen", "over", "stores", "allowed"} & set(dir(table))
+    assert not {"files", "note_version", "newest_seen", "over", "stores", "allowed"} & set(dir(table))
 
 
 def test_the_modules_of_the_api_are_imported_when_they_are_used() -> None:
@@ -383,6 +383,7 @@ def test_a_misspelled_column_is_answered_with_the_call_that_was_meant(table: Tab
     opened = f"open_table({str(path)!r})"
     for call, meant in (
         (lambda: table.snapshot().scan(columns=["trp"], limit=2), "snapshot().scan(columns=['trip'], limit=2)"),
+        (lambda: table.snapshot().scan(where="trp = 1"), "snapshot().scan(where='trip = 1')"),
         (lambda: table.snapshot(version=3).scan(columns=["trp"]), "snapshot(version=3).scan(columns=['trip'])"),
         (lambda: table.changes(from_version=9, columns=["trp"]), "changes(from_version=9, columns=['trip'])"),
         (lambda: table.diff(from_version=3, rows=True, key=["trp"]), "diff(from_version=3, rows=True, key=['trip'])"),
@@ -390,6 +391,14 @@ def test_a_misspelled_column_is_answered_with_the_call_that_was_meant(table: Tab
         with spelled(Spelling()), pytest.raises(UsageError) as wrong:
             call()
         assert f"{opened}.{meant}" == wrong.value.hint
+
+
+def test_a_missing_table_is_answered_with_the_one_beside_it(path: Path) -> None:
+    near = f"{path}x"
+    with spelled(Spelling()), pytest.raises(DeltacliError) as missing:
+        deltacli.open_table(near).snapshot(version=3)
+
+    assert f"open_table({str(path)!r}).snapshot(version=3)" == missing.value.hint
 
 
 class Session:

@@ -19,10 +19,10 @@ SCRIPTS: Mapping[str, str] = {"bash": "deltacli.bash", "zsh": "_deltacli", "fish
 """Shell -> its script in `completions/` of the repository, generated from the command tree."""
 
 
-ShellArgument = Annotated[str | None, argument("Shell that loads the script.", "bash|zsh|fish")]
+ShellArgument = Annotated[str, argument("Shell that loads the script.", "bash|zsh|fish")]
 
 
-def completion(run: Run, shell: ShellArgument = None) -> None:
+def completion(run: Run, shell: ShellArgument) -> None:
     """Print the completion script of a shell.
 
     \b
@@ -52,11 +52,13 @@ def _read(name: str) -> bytes:
     return script
 
 
-def _script_of(shell: str | None) -> str:
+def _script_of(shell: str) -> str:
     """Return the file of a shell's script. Raises UsageError for a shell without one."""
-    if shell is not None and (script := SCRIPTS.get(shell)):
+    if script := SCRIPTS.get(shell):
         return script
-    message = "missing argument SHELL" if shell is None else f"there is no completion for {shell!r}"
     raise UsageError(
-        message, code="usage.shell", facts={"expected": ", ".join(SCRIPTS)}, hint="deltacli completion bash"
+        f"there is no completion for {shell!r}",
+        code="usage.shell",
+        facts={"expected": ", ".join(SCRIPTS)},
+        hint="deltacli completion bash",
     )

@@ -20,7 +20,7 @@ from deltacli.cli.render.history_columns import (
 from deltacli.cli.render.sections import Section
 from deltacli.cli.render.text_form import write_table
 from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, emit_lines
-from deltacli.cli.terminal.shell import again_with, again_without_limit, quoted_table
+from deltacli.cli.terminal.shell import again_with, again_with_flags, again_without_limit, quoted_table
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.documents import envelope
 from deltacli.errors import UsageError
@@ -110,6 +110,13 @@ def shown_commits(read: Callable[[], History], columns: str | None, now_ms: int,
     chosen = choose([*available, *others], columns)
     found = read()
     absent = [column.name for column in others if _is_absent(column.name, found)]
+    counted = {column.name.lower() for column in history_columns(now_ms, counts=True)}
+    if uncounted := [name for name in absent if name.lower() in counted]:
+        raise UsageError(
+            f"{' and '.join(uncounted)} {'needs' if len(uncounted) == 1 else 'need'} --counts",
+            code="usage.column",
+            hint=again_with_flags(invocation.arguments, ["--counts"]),
+        )
     if columns and len(absent) == len(chosen):
         raise UsageError(
             f"no commit shown has the {'key' if len(absent) == 1 else 'keys'} {', '.join(absent)} in its commitInfo",

@@ -18,7 +18,7 @@ from reprlib import Repr
 from typing import Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar
 
 from deltacli.errors import DeltacliError, UsageError, VersionAbsent
-from deltacli.hints import TABLE, CommandLine, spelling
+from deltacli.hints import TABLE, CommandLine, nearest_directory, spelling
 from deltacli.storage.secrets import without_secrets
 from deltacli.units import EPOCH
 
@@ -175,8 +175,14 @@ def _name_meant(
     fault: DeltacliError, method: str, handle: Named, arguments: tuple[object, ...], options: Mapping[str, object]
 ) -> None:
     """Make the hint of a misspelled name or an absent version the call that was made, with the nearest one instead."""
+    if handle.name is None or not hasattr(type(handle), method):
+        return
+    if fault.code == "table.path-missing" and not fault.hint and not os.path.exists(handle.name):
+        if near := nearest_directory(handle.name):
+            fault.hint = spelling().command(method, near, arguments, options)
+        return
     meant = _meant(fault, {**dict(enumerate(arguments)), **options})
-    if handle.name is None or meant is None or not hasattr(type(handle), method):
+    if meant is None:
         return
     words = tuple(value for key, value in meant.items() if isinstance(key, int))
     given = {key: value for key, value in meant.items() if isinstance(key, str) and value is not None}
@@ -192,6 +198,8 @@ def _meant(fault: DeltacliError, given: Mapping[Key, object]) -> dict[Key, objec
     near: object
     if isinstance(fault, VersionAbsent):
         wrong, near = fault.wanted, fault.nearest
+    elif fault.code == "usage.where":
+        wrong, near = fault.facts.get("where"), fault.facts.get("meant")
     else:
         asked = re.search(r"; did you mean (.+)\?\Z", fault.message)
         wrong, near = getattr(fault, "written", None), fault.facts.get("did you mean", asked[1] if asked else None)

@@ -56,7 +56,7 @@ class TableHandle:
 
     def __dir__(self) -> list[str]:
         """Return the operations, and what identifies the table; operations alone use the rest of the handle."""
-        parts = {"allowed", "clock", "engine", "newest_seen", "note_version", "open_other", "over", "progress"}
+        parts = {"allowed", "clock", "engine", "files", "newest_seen", "note_version", "open_other", "over", "progress"}
         return sorted(set(super().__dir__()) - parts - {"require_writable", "storage", "stores"})
 
     @property

@@ -61,18 +61,27 @@ class Snapshot:
     """The state of a table at one version."""
 
     table: TableHandle
+    """The table, as it was opened."""
     version: int
+    """The version whose state this is."""
     protocol: Protocol
+    """The reader and writer versions, and the features."""
     metadata: Metadata
+    """The metadata: name, schema as JSON, partition columns, properties."""
     transactions: tuple[SetTransaction, ...]
+    """The newest version that each application has written."""
     domains: tuple[DomainMetadata, ...]
+    """The metadata of domains, such as that of clustering."""
     segment: LogSegment
+    """The checkpoint and the commits that this was rebuilt from."""
     checkpoint_layout: str | None
     """`classic`, `multi-part` or `v2` (by content), None without a checkpoint."""
     sidecars: int
+    """The number of sidecar files of the checkpoint."""
     raw_protocol: Action = field(repr=False)
+    """The protocol action as in the commit, with unrecognized fields, which changes preserve."""
     raw_metadata: Action = field(repr=False)
-    """The two actions as in the commits, with unrecognized fields, which changes preserve."""
+    """The metaData action as in the commit, with unrecognized fields, which changes preserve."""
     _log: Log = field(repr=False)
     _tail: LogTail = field(repr=False)
     _problems: frozenset[str] = field(repr=False)
