@@ -164,6 +164,15 @@ def test_a_disk_without_room_ends_with_7_and_leaves_nothing(tmp_path: Path) -> N
     assert before == {path: path.read_bytes() for path in place.rglob("*") if path.is_file()}
 
 
+def test_a_plan_leaves_out_a_file_that_is_cut_short(place: Path) -> None:
+    (place / "c").write_bytes((place / "c").read_bytes()[:-9])
+
+    plan, done = (document(optimize(place, how, "--json")) for how in ("--dry-run", "--yes"))
+
+    assert [("c", "data.not-parquet")] == [(one["path"], one["code"]) for one in plan["refused"]]
+    assert plan["files"] == done["files"]
+
+
 def test_a_plan_names_files_that_are_not_in_storage_and_the_repair(tmp_path: Path) -> None:
     ids = Ids().append("a", "b", "e", "f", "g").append("d", "h", deleted=(0,), p="1")
     in_a_file = {"storageType": "u", "pathOrInlineDv": f"ab{z85(bytes(16))}", "offset": 1}

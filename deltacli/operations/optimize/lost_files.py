@@ -1,5 +1,6 @@
-"""Leaving files out of a plan that are not in storage: one request per chosen file, or a listing of their directories
-where that takes fewer. Files outside the table are not looked for. Spec: Add File and Remove File.
+"""Leaving files out of a plan that are not in storage, or cut short: one request per chosen file, or a listing of
+their directories where that takes fewer, and one per file that is smaller than the log says. Files outside the table
+are not looked for. Spec: Add File and Remove File.
 """
 
 from __future__ import annotations
@@ -16,14 +17,19 @@ from deltacli.operations.optimize.plan import OptimizePlan
 from deltacli.operations.optimize.select import Selection
 from deltacli.operations.recover.needed import joined, look_for, needed_files
 from deltacli.operations.table.keyed_files import marked_actions
+from deltacli.storage import Storage
 from deltacli.typing import ArrowArray
 from deltacli.work.rewrite.pieces import RefusedFile
 
+_ENDS = (b"PAR1", b"PARE")
 _FIELDS = ("path", "size", "deletionVector")
 
 
 def without_lost(plan: OptimizePlan, choose: Callable[[LiveFiles], Selection]) -> OptimizePlan:
-    """Return the plan without files that are missing, or whose deletion vector is. Raises StorageFailed."""
+    """Return the plan without files that are missing or cut short, or whose deletion vector is missing.
+
+    Raises StorageFailed.
+    """
     import pyarrow as pa
 
     every = pa.array(range(len(plan.live.keys)), pa.int64())
@@ -39,7 +45,7 @@ def without_lost(plan: OptimizePlan, choose: Callable[[LiveFiles], Selection]) -
 
 
 def _lost(plan: OptimizePlan, chosen: ArrowArray) -> Iterator[tuple[int, RefusedFile]]:
-    """Yield the places of the chosen files that are missing."""
+    """Yield the places of the chosen files that are missing or cut short."""
     import pyarrow as pa
 
     table, places = plan.table, pc.indices_nonzero(chosen)
@@ -50,11 +56,23 @@ def _lost(plan: OptimizePlan, chosen: ArrowArray) -> Iterator[tuple[int, Refused
     needed = needed_files(uris, paths, adds["size"], pa.nulls(len(paths), pa.int64()), vectors)
     found, sizes = look_for(table.storage, joined([needed]), table.engine, table.progress)
     missing = pc.filter(found.files["path"], pc.is_null(sizes))
-    if not len(missing):
+    is_smaller = pc.less(sizes, found.files["sizeBytes"])
+    seen = zip(*(pc.filter(one, is_smaller).to_pylist() for one in (found.files["path"], sizes)), strict=True)
+    cut = pa.array([path for path, size in seen if _is_cut_short(table.storage, text_of(path), size)], pa.binary())
+    if not (len(missing) or len(cut)):
         return
     keys = PathKeys(uris)
-    of_vectors = keys.of_vectors(unique_id_column(vectors)).keys
-    for code, files in (("dv.file-missing", of_vectors), ("data.file-missing", keys.of_log(paths).keys)):
-        for row in pc.indices_nonzero(pc.is_in(files, value_set=missing)).to_pylist():
+    of_vectors, of_data = keys.of_vectors(unique_id_column(vectors)).keys, keys.of_log(paths).keys
+    for code, files, faulty, what in (
+        ("dv.file-missing", of_vectors, missing, "does not exist"),
+        ("data.file-missing", of_data, missing, "does not exist"),
+        ("data.not-parquet", of_data, cut, "is cut short"),
+    ):
+        for row in pc.indices_nonzero(pc.is_in(files, value_set=faulty)).to_pylist():
             name = text_of(files[row].as_py())
-            yield places[row].as_py(), RefusedFile(paths[row].as_py(), code, f"{name} does not exist")
+            yield places[row].as_py(), RefusedFile(paths[row].as_py(), code, f"{name} {what}")
+
+
+def _is_cut_short(storage: Storage, path: str, size: int) -> bool:
+    """Return whether a file does not end as a Parquet file."""
+    return storage.read_range(path, max(size - len(_ENDS[0]), 0), len(_ENDS[0])) not in _ENDS
