@@ -74,6 +74,18 @@ function __deltacli_of_table
     command deltacli --table-words $argv[1] $named 2>/dev/null | string replace -r '$' '\\t'
 end
 
+# Print versions of the table that was named before, else directories.
+function __deltacli_other
+    set -l word (commandline -ct)
+    set -l found
+    string match -qr '^([0-9]|$)' -- "$word"; and set found (__deltacli_of_table versions)
+    if set -q found[1]
+        printf '%s\n' $found
+    else
+        __fish_complete_directories "$word"
+    end
+end
+
 # Leave out items that a list with commas has already.
 function __deltacli_new
     for line in $argv
@@ -243,7 +255,7 @@ complete -c deltacli -n '__deltacli_may "completion" -q --quiet' -s q -l quiet -
 complete -c deltacli -n '__deltacli_may "completion"' -s v -l verbose -d 'Write more details to stderr; -vv adds tracebacks.'
 complete -c deltacli -n '__deltacli_may "completion" -h --help' -s h -l help -d 'Show this message and exit.'
 complete -c deltacli -n '__deltacli_argument "diff" 0' -f -a '(__fish_complete_directories (commandline -ct))'
-complete -c deltacli -n '__deltacli_argument "diff" 1' -f -a '(__fish_complete_directories (commandline -ct))'
+complete -c deltacli -n '__deltacli_argument "diff" 1' -f -k -a '(__deltacli_other)'
 complete -c deltacli -n '__deltacli_argument "diff" 2' -f -k -a '(__deltacli_of_table versions)'
 complete -c deltacli -n '__deltacli_may "diff" --from' -l from -r -f -k -a '(__deltacli_of_table versions)' -d 'Version of TABLE, with OTHER.'
 complete -c deltacli -n '__deltacli_may "diff" --to' -l to -r -f -d 'Version of OTHER.'

@@ -10,7 +10,8 @@ _HEAD = """\
 # bash completion for deltacli, bash 3.2 and newer, with or without bash-completion; generated, do not edit.
 
 # Options and arguments of a command: lines of `spellings;value;once|again;help`. A value is - (none), TEXT, FILE,
-# DIRECTORY, the allowed words, or those that deltacli prints of the table: @versions, @columns and others.
+# DIRECTORY, OTHER (a version or a directory), the allowed words, or those that deltacli prints of the table: @versions,
+# @columns and others.
 _deltacli_load() {
     case $1 in
 """
@@ -109,6 +110,11 @@ _deltacli_offer_values() {
     [[ $word != *\(* ]] || items=''  # the comma in decimal(12,2) separates no items
     [[ $kind != @versions && $kind != @points ]] || compopt -o nosort 2>/dev/null
     [[ $kind != @* ]] || _deltacli_words_of_table "${kind#@}"
+    if [[ $kind == OTHER ]]; then
+        kind=TEXT
+        [[ $word != '' && $word != [0-9]* ]] || _deltacli_words_of_table versions
+        if [[ $kind == TEXT ]]; then kind=DIRECTORY; else compopt -o nosort 2>/dev/null; fi
+    fi
     for break in = :; do
         if [[ $COMP_WORDBREAKS == *$break* && $full == *$break* ]]; then
             head=${full%"${full##*"$break"}"}
@@ -136,7 +142,7 @@ _deltacli_offer_values() {
         esac
     )
     [[ ${#COMPREPLY[@]} != 1 || ${COMPREPLY[0]} != *= ]] || compopt -o nospace 2>/dev/null
-    [[ $1 != FILE && $1 != DIRECTORY ]] || compopt -o filenames 2>/dev/null
+    [[ $kind != FILE && $kind != DIRECTORY ]] || compopt -o filenames 2>/dev/null
 }
 
 _deltacli() {

@@ -38,18 +38,22 @@ class Kind(StrEnum):
     TAG = "tag"
     BRANCH = "branch"
     GROUPS = "groups"
+    OTHER = "other"
+    """A version of the table, or the directory of another one."""
 
 
-OF_TABLE = frozenset(Kind) - {Kind.CHOICE, Kind.FILE, Kind.DIRECTORY, Kind.TEXT}
+OF_TABLE = frozenset(Kind) - {Kind.CHOICE, Kind.FILE, Kind.DIRECTORY, Kind.TEXT, Kind.OTHER}
 """What `deltacli --table-words KIND TABLE ARGUMENT…` prints of the table, or of the policy file, that was named."""
 
 
 _CHOICES = re.compile(r"[a-z]+(\|[a-z]+)+")
 _FILES = "FILE, FILE|DIR/, DIR|FILE, PATH"
-_DIRECTORIES = (
-    "TABLE, OTHER, [OTHER], V1|OTHER, DIRECTORY, DIR, DIRECTORY|URI, versions|DIRECTORY|URI, BACKUP, DEST, SRC"
-)
-_KINDS = dict.fromkeys(_FILES.split(", "), Kind.FILE) | dict.fromkeys(_DIRECTORIES.split(", "), Kind.DIRECTORY)
+_DIRECTORIES = "TABLE, OTHER, [OTHER], DIRECTORY, DIR, DIRECTORY|URI, versions|DIRECTORY|URI, BACKUP, DEST, SRC"
+_KINDS = {
+    **dict.fromkeys(_FILES.split(", "), Kind.FILE),
+    **dict.fromkeys(_DIRECTORIES.split(", "), Kind.DIRECTORY),
+    "V1|OTHER": Kind.OTHER,
+}
 """Name of a value -> its kind."""
 
 

@@ -77,6 +77,18 @@ function __deltacli_of_table
     command deltacli --table-words $argv[1] $named 2>/dev/null | string replace -r '$' '\\t'
 end
 
+# Print versions of the table that was named before, else directories.
+function __deltacli_other
+    set -l word (commandline -ct)
+    set -l found
+    string match -qr '^([0-9]|$)' -- "$word"; and set found (__deltacli_of_table versions)
+    if set -q found[1]
+        printf '%s\n' $found
+    else
+        __fish_complete_directories "$word"
+    end
+end
+
 # Leave out items that a list with commas has already.
 function __deltacli_new
     for line in $argv
@@ -153,6 +165,8 @@ def _words(value: Value) -> str:
             return "-F"
         case Kind.DIRECTORY:
             return "-f -a '(__fish_complete_directories (commandline -ct))'"
+        case Kind.OTHER:
+            return "-f -k -a '(__deltacli_other)'"
         case kind if kind in OF_TABLE:
             words = f"__deltacli_of_table {kind}"
             listed = f"__deltacli_new (__fish_complete_list , {_argument(words)})"

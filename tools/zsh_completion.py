@@ -31,6 +31,11 @@ _deltacli_of_table() {
         _wanted -V words expl $1 compadd "$suffix[@]" -a found
     fi
 }
+
+# Offer versions of the table that was named before, else directories.
+_deltacli_other() {
+    [[ $PREFIX == (|[0-9]*) ]] && _deltacli_of_table versions argument || _files -/
+}
 """
 
 _TAIL = """\
@@ -133,6 +138,8 @@ def _value(value: Value, role: str = "option") -> str:
             return f"{name}:_files"
         case Kind.DIRECTORY:
             return f"{name}:_files -/"
+        case Kind.OTHER:
+            return f"{name}: _deltacli_other"
         case kind if kind in OF_TABLE:
             return f"{name}: _deltacli_of_table {kind} {'list' if value.is_list else role}"
         case _:
