@@ -47,8 +47,9 @@ def explain(words: Sequence[str], run: Callable[[Sequence[str]], int]) -> int:
         more = [f"deltacli help {option[2:]}"]
         has_more = option == name and option[2:] in topics
         shown.append((f"Option {option}", [*meanings, {"code": more}] if has_more else meanings))
-    sys.stdout.write("\n\n".join(fold_topic(title, blocks) for title, blocks in shown) + "\n")
-    sys.stdout.flush()
+    if shown:
+        sys.stdout.write("\n\n".join(fold_topic(title, blocks) for title, blocks in shown) + "\n")
+        sys.stdout.flush()
     return ended
 
 

@@ -228,6 +228,7 @@ def test_help_explains_a_rule_of_a_table_or_of_a_server() -> None:
         (["sizes"], "Sizes, durations and times", "10GiB (1,024 bytes per KiB)"),
         (["environment"], "Environment and configuration", "\n  NO_COLOR  "),
         (["commit.empty"], "commit.empty  error  log", "\n  exit code       3\n"),
+        (["iceberg"], "typewidening.iceberg", "\n"),
         (["magic"], "dv.magic  error  footers", ""),
         (["topics"], "Help", "\n  exit-codes "),
         (["rules"], "Option --list-rules", "\n  commands      validate\n"),
@@ -242,6 +243,7 @@ def test_help_explains_codes_properties_features_and_topics(words: list[str], be
 
     assert (0, "") == (shown.code, shown.err)
     assert shown.out.startswith(beginning)
+    assert not shown.out.endswith("\n\n\n")
     assert part in shown.out
     prose = [line for line in shown.out.splitlines() if not re.match(r"    (?:    )?\S", line)]
     assert max(map(len, prose)) <= 80
