@@ -74,5 +74,6 @@ def _lost(plan: OptimizePlan, chosen: ArrowArray) -> Iterator[tuple[int, Refused
 
 
 def _is_cut_short(storage: Storage, path: str, size: int) -> bool:
-    """Return whether a file does not end as a Parquet file."""
-    return storage.read_range(path, max(size - len(_ENDS[0]), 0), len(_ENDS[0])) not in _ENDS
+    """Return whether a file does not end as a Parquet file. An empty one has no range to ask for."""
+    length = len(_ENDS[0])
+    return size < length or storage.read_range(path, size - length, length) not in _ENDS
