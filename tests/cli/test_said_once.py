@@ -42,7 +42,7 @@ def test_an_unreadable_file_is_explained_once(damaged: Path, tmp_path: Path) -> 
 
     seen = " ".join(seen_on_terminal("optimize", table, "--yes").split())
 
-    assert 1 == seen.count("magic bytes not found")
+    assert 1 == seen.count("is cut short")
 
 
 def test_permissions_have_one_word(trips: Path) -> None:
