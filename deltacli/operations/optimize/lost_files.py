@@ -5,13 +5,14 @@ are not looked for. Spec: Add File and Remove File.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.paths import text_of
 from deltacli.delta.vacuum.keys import PathKeys
 from deltacli.delta.vectors import unique_id_column
+from deltacli.errors import FileMissing
 from deltacli.operations.optimize.live_files import LiveFiles
 from deltacli.operations.optimize.plan import OptimizePlan
 from deltacli.operations.optimize.select import Selection
@@ -58,7 +59,7 @@ def _lost(plan: OptimizePlan, chosen: ArrowArray) -> Iterator[tuple[int, Refused
     missing = pc.filter(found.files["path"], pc.is_null(sizes))
     is_smaller = pc.less(sizes, found.files["sizeBytes"])
     seen = zip(*(pc.filter(one, is_smaller).to_pylist() for one in (found.files["path"], sizes)), strict=True)
-    cut = pa.array([path for path, size in seen if _is_cut_short(table.storage, text_of(path), size)], pa.binary())
+    cut = pa.array(_cut_short(table.storage, [*seen]), pa.binary())
     if not (len(missing) or len(cut)):
         return
     keys = PathKeys(uris)
@@ -73,7 +74,23 @@ def _lost(plan: OptimizePlan, chosen: ArrowArray) -> Iterator[tuple[int, Refused
             yield places[row].as_py(), RefusedFile(paths[row].as_py(), code, f"{name} {what}")
 
 
+def _cut_short(storage: Storage, files: Sequence[tuple[bytes, int]]) -> list[bytes]:
+    """Return the files, given with their sizes, that do not end as Parquet files."""
+    if not files:
+        return []
+    from deltacli.threads import ThreadPool
+
+    with ThreadPool(storage.capabilities.parallel_reads, thread_name_prefix="deltacli-ends") as pool:
+        found = pool.map(lambda file: _is_cut_short(storage, text_of(file[0]), file[1]), files)
+        return [path for (path, _), is_cut in zip(files, found, strict=True) if is_cut]
+
+
 def _is_cut_short(storage: Storage, path: str, size: int) -> bool:
-    """Return whether a file does not end as a Parquet file. An empty one has no range to ask for."""
+    """Return whether a file does not end as a Parquet file. An empty one has no range to ask for; what happens to one
+    that is gone meanwhile is up to the run.
+    """
     length = len(_ENDS[0])
-    return size < length or storage.read_range(path, size - length, length) not in _ENDS
+    try:
+        return size < length or storage.read_range(path, size - length, length) not in _ENDS
+    except FileMissing:
+        return False
