@@ -110,7 +110,6 @@ def _keeping_pool() -> Any:
 
 
 def _open(source: Any, settings: dict[str, Any], *, keeps_memory: bool) -> Any:
-
     try:
         from pyarrow._parquet import ParquetReader as Reader
 

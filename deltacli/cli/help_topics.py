@@ -143,7 +143,8 @@ def _explain_unknown(word: str, name: str, topics: Collection[str], run: Callabl
     begun = [one for one in having if one.startswith(tuple(asked))]
     near = [words[one] for one in dict.fromkeys([*begun, *alike, *having])][:_MOST]
     meant = f"; did you mean {', '.join(map(repr, near))}?".replace(", ", " or ") if near else ""
-    message = f"{word!r} is no command, option, rule, code, property, feature, variable or topic{meant}"
+    kinds = "a command, an option, a rule, a code, a property, a feature, a variable or a topic"
+    message = f"{word!r} is not {kinds}{meant}"
     raise UsageError(message, hint=f"deltacli help {near[0] if near else 'topics'}")
 
 

@@ -179,7 +179,9 @@ def read_paimon_history(
     notes: tuple[str, ...] = ()
     try:
         references = collect_references(storage, engine, files, with_manifests=with_manifests, progress=progress)
-    except UsageError as lacking:  # a package
+    except UsageError as lacking:
+        if lacking.code != "usage.missing-extra":
+            raise
         references, with_manifests = collect_references(storage, engine, files, with_manifests=False), False
         why = f"{lacking.message}: {lacking.hint}"
         notes = (f"the manifests, which name the users of each schema, were not read: {why}",)
