@@ -238,15 +238,18 @@ class FleetStatus:
 def read_status(
     state: Path, only: Iterable[str], file: FleetFile, now_ms: int, *, run_command: str | None = None
 ) -> FleetStatus:
-    """Return the status of the tables of these groups, of all groups that the policy file has now for none. The
-    thresholds are its, too; `run_command` is what advice names as the next run. Raises UsageError.
+    """Return the status of the tables of these groups, of all for none. The thresholds are those that the policy file
+    has now; `run_command` is what advice names as the next run. Raises UsageError.
+
+    The tables of a group that the policy file no longer has are left out once all of its groups have been run since: a
+    group may have another name now, and its tables get that from its next run.
     """
     summary = read_summary(state)
     reader = StatusReader(summary)
     for run, record in JournalFiles(state, summary).added():
         reader.take(run, record)
     policies = {group.name: group.policy for group in file.groups}
-    status = reader.result(frozenset(only) or frozenset(policies))
+    status = reader.result(frozenset(only), frozenset(policies))
     for table in status.tables:
         table.run_command = run_command or table.run_command
         policy = policies.get(table.group)
@@ -376,11 +379,11 @@ class StatusReader:
     def _note_totals(self, now_ms: int) -> None:
         self._totals.append((now_ms, {group: dict(sums) for group, sums in self._sums.items() if sums}))
 
-    def result(self, only: frozenset[str]) -> FleetStatus:
-        """Return the status of the tables of these groups, of all for none."""
+    def result(self, only: frozenset[str], known: frozenset[str]) -> FleetStatus:
+        """Return the status of the tables of these groups, of all for none; `known` are the groups that exist."""
         tables = []
         for table in self._tables.values():
-            if only and table.group not in only:
+            if (only and table.group not in only) or (table.group not in known and self._is_left(table, known)):
                 continue
             if table.problem is not None and table.problem.run != self._newest_of.get(table.group, table.problem.run):
                 table.problem = None  # a later run could read it, or did not find it
@@ -390,12 +393,18 @@ class StatusReader:
         for table, shown in zip(tables, all_without_secrets(table.name for table in tables), strict=True):
             table.shown_name = shown
         newest = self._runs[max(self._runs)] if self._runs else None
-        return FleetStatus(tables, self._earlier + len(self._runs), newest, self._trends(only))
+        groups = only or known | {table.group for table in tables}
+        return FleetStatus(tables, self._earlier + len(self._runs), newest, self._trends(groups))
 
-    def _trends(self, only: frozenset[str]) -> dict[str, deque[Point]]:
+    def _is_left(self, table: TableStatus, groups: frozenset[str]) -> bool:
+        """Return whether each of these groups was run after the newest run of a table."""
+        runs = [step.run for step in table.steps.values()] + ([table.problem.run] if table.problem else [])
+        return all(self._newest_of.get(group, "") > max(runs, default="") for group in groups)
+
+    def _trends(self, shown: frozenset[str]) -> dict[str, deque[Point]]:
         found: dict[str, deque[Point]] = {}
         for now_ms, groups in self._totals:
-            chosen = [sums for group, sums in groups.items() if not only or group in only]
+            chosen = [sums for group, sums in groups.items() if group in shown]
             for series in sorted({series for sums in chosen for series in sums}):
                 value = sum(sums.get(series, 0) for sums in chosen)
                 found.setdefault(series, deque(maxlen=POINTS)).append(Point(now_ms, value))
