@@ -55,6 +55,16 @@ def log_retention_ms(configuration: Mapping[str, str | None]) -> int:
     return DEFAULT_LOG_RETENTION_MS if parsed is None else parsed
 
 
+def log_cutoff_ms(now_ms: int, retention_ms: int, cut_ms: int = DAY_MS) -> int:
+    """Return up to when commits may expire: a midnight UTC, or a multiple of `cut_ms`. Spec: Metadata Cleanup."""
+    return (now_ms - retention_ms) // cut_ms * cut_ms
+
+
+def log_expires_at_ms(time_ms: int, retention_ms: int) -> int:
+    """Return when that cutoff reaches a time."""
+    return -(-time_ms // DAY_MS) * DAY_MS + retention_ms
+
+
 def truncation_retention_ms(configuration: Mapping[str, str | None]) -> int:
     """Return how long versions are kept that a dropped feature needs: the property if it is valid, else a day."""
     text = configuration.get(TRUNCATION_RETENTION)

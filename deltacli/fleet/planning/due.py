@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.delta.checkpoint.last_checkpoint_content import Hint
 from deltacli.delta.log.segment import choose_segment, read_listing
-from deltacli.delta.protocol.property_values import DEFAULT_LOG_RETENTION_MS
+from deltacli.delta.protocol.property_values import DEFAULT_LOG_RETENTION_MS, log_cutoff_ms
 from deltacli.delta.rules.framework.risks import LOST
 from deltacli.errors import CommitCorrupt
 from deltacli.fleet.policy_file.model import (
@@ -27,7 +27,7 @@ from deltacli.fleet.policy_file.model import (
 )
 from deltacli.operations.table.find_log import find_hint, list_log_files
 from deltacli.typing import Json
-from deltacli.units import DAY_MS, format_age, format_duration, format_size, format_timestamp, plural
+from deltacli.units import format_age, format_duration, format_size, format_timestamp, plural
 
 if TYPE_CHECKING:
     from deltacli.storage import Storage
@@ -258,7 +258,7 @@ def expiry_cutoff_ms(policy: Policy, now_ms: int) -> int:
     """
     settings = policy.steps.get("log-expire")
     own = settings.retention_ms if isinstance(settings, ExpirePolicy) else None
-    return (now_ms - (DEFAULT_LOG_RETENTION_MS if own is None else own)) // DAY_MS * DAY_MS
+    return log_cutoff_ms(now_ms, DEFAULT_LOG_RETENTION_MS if own is None else own)
 
 
 def _checkpoint(settings: CheckpointPolicy, facts: TableFacts, _: LastRun | None, _now: int) -> Due | None:

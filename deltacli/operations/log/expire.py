@@ -21,6 +21,7 @@ from deltacli.delta.protocol.property_values import (
     LOG_CLEANUP,
     LOG_RETENTION,
     is_false,
+    log_cutoff_ms,
     log_retention_ms,
     parse_integer,
 )
@@ -174,7 +175,7 @@ def plan_expiry(
     now_ms = table.clock()
     own_retention = log_retention_ms(snapshot.properties)
     retention = own_retention if request.retention_ms is None else request.retention_ms
-    cutoff = (now_ms - retention) // cut_ms * cut_ms
+    cutoff = log_cutoff_ms(now_ms, retention, cut_ms)
     whole = whole or list_log_whole(table.storage, table.progress)
     listing = whole.listing
     limit, notes = _limit(table, listing, cutoff, request.keep_versions)

@@ -12,7 +12,13 @@ from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.delta.log.segment import file_times
-from deltacli.delta.protocol.property_values import LOG_CLEANUP, deleted_file_retention_ms, is_false, log_retention_ms
+from deltacli.delta.protocol.property_values import (
+    LOG_CLEANUP,
+    deleted_file_retention_ms,
+    is_false,
+    log_expires_at_ms,
+    log_retention_ms,
+)
 from deltacli.errors import CommitCorrupt, Refused, Unreadable, UsageError
 from deltacli.hints import command
 from deltacli.operations.log.expire import ExpiryRequest, plan_expiry
@@ -241,16 +247,14 @@ def _reached(step: Step, files: VersionFiles, log_until_ms: int, spark_allows: b
 
 
 def _log_until(listing: LogListing, times: Mapping[int, int], properties: Mapping[str, str]) -> dict[int, int]:
-    """Return for each version when a log expiry may begin the log after it: once the next checkpoint is older than the
-    retention, by whole days.
-    """
+    """Return for each version when log expire may begin the log after it: when the cutoff reaches a checkpoint."""
     retention_ms = log_retention_ms(properties)
     starts = {one.version for one in listing.checkpoints if one.version in times}
     found, until = dict[int, int](), NEVER
     for version in sorted({*listing.commits, *(one.version for one in listing.checkpoints)}, reverse=True):
         found[version] = until
         if version in starts and not is_false(properties, LOG_CLEANUP):
-            until = min(until, -(-times[version] // DAY_MS) * DAY_MS + retention_ms)
+            until = min(until, log_expires_at_ms(times[version], retention_ms))
     return found
 
 

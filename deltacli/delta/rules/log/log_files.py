@@ -13,6 +13,7 @@ from deltacli.delta.protocol.property_values import (
     DEFAULT_CHECKPOINT_INTERVAL,
     LOG_CLEANUP,
     is_false,
+    log_cutoff_ms,
     log_retention_ms,
     parse_integer,
 )
@@ -351,14 +352,13 @@ def many_commits_without_checkpoint(view: ListingView) -> Iterator[Finding]:
 
 @AREA.check(ListingView, CLEANUP_OVERDUE)
 def cleanup_is_overdue(view: ListingView) -> Iterator[Finding]:
-    """Spec: Metadata Cleanup (whole days, and never above the newest checkpoint old enough)."""
+    """Spec: Metadata Cleanup (never above the newest checkpoint old enough)."""
     if view.config.metadata is None:
         return
     properties = view.config.properties
     if is_false(properties, LOG_CLEANUP):
         return
-    cutoff = view.now_ms - log_retention_ms(properties)
-    cutoff -= cutoff % DAY_MS
+    cutoff = log_cutoff_ms(view.now_ms, log_retention_ms(properties))
     times = file_times(view.listing.commits)
     newest_old = max((version for version, time in times.items() if time.timestamp_ms <= cutoff), default=-1)
     below = max(
