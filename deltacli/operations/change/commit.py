@@ -49,8 +49,8 @@ MAX_ATTEMPTS = 400
 commit without a break take turns, and one of them may lose dozens of times in a row.
 """
 
-_MAX_ASKED = 6
-"""Maximum number of requests for one version while its outcome is unknown."""
+MAX_ASKED = 6
+"""Maximum number of requests for one version, of a Delta log or of a Paimon schema, while its outcome is unknown."""
 
 _FIRST_PAUSE = 0.01
 _LONGEST_PAUSE = 0.5
@@ -267,7 +267,7 @@ class _Sender:
         cause: str | None = None
         """The reason why the outcome is unknown. From then on the commit may exist or appear later."""
         fault: DeltacliError | None = None
-        for asked in range(_MAX_ASKED):
+        for asked in range(MAX_ASKED):
             if asked:
                 self._pause(asked)
             try:

@@ -27,7 +27,7 @@ from deltacli.errors import (
     Unreadable,
 )
 from deltacli.hints import DoubleQuoted, command
-from deltacli.operations.change.commit import Pause
+from deltacli.operations.change.commit import MAX_ASKED, Pause
 from deltacli.operations.paimon.table_files import list_schemas, read_limited, read_schemas
 from deltacli.paimon.schema import MAX_SCHEMA_BYTES, Schema, read_schema
 from deltacli.paimon.schema_changes import ChangeKind, changes_between
@@ -47,9 +47,6 @@ MAX_ATTEMPTS = 200
 """Maximum number of versions to try. With the pauses between them this takes about ten seconds."""
 
 _LONGEST_PAUSE = 0.1
-_MAX_ASKED = 6
-"""Maximum number of requests for one schema file while its outcome is unknown."""
-
 _MAX_READ = 5
 """Maximum number of attempts to read the newest schema, which can be deleted after it was listed."""
 
@@ -197,7 +194,7 @@ def _create(storage: Storage, branch: str, schema: Schema, pause: Pause) -> bool
     cause: str | None = None
     """Why the outcome is unknown. From then on the file may exist or appear later, with these bytes."""
     fault: StorageFailed | None = None
-    for asked in range(_MAX_ASKED):
+    for asked in range(MAX_ASKED):
         if asked:
             pause(asked)
         try:
