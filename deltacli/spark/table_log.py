@@ -21,7 +21,7 @@ from deltacli.delta.log.file_actions import action_schemas, whole_actions
 from deltacli.delta.log.replay import file_key
 from deltacli.delta.log.segment import CommitTime, LogFile, file_times
 from deltacli.delta.log.state import TableConfiguration
-from deltacli.delta.protocol.property_values import is_true
+from deltacli.delta.protocol.property_values import CHANGE_FEED, is_true
 from deltacli.delta.schema.column_differences import by_physical_name, differences, schema_id
 from deltacli.delta.schema.kinds import FIXED_TEXTS
 from deltacli.delta.schema.type_changes import (
@@ -38,7 +38,6 @@ from deltacli.operations.read.changes import (
     CHANGE_TYPE,
     COMMIT_TIMESTAMP,
     COMMIT_VERSION,
-    ENABLED,
     ChangeType,
     Commit,
     changed_files,
@@ -219,7 +218,7 @@ class TableLog:
         self._require_columns(config, version)
         self._note_config(version, config)
         then, now = read_as(self._end.config, before), read_as(self._end.config, config)
-        time_ms, is_recorded = self._time_ms(version, summary.stamp(config)), is_true(config.properties, ENABLED)
+        time_ms, is_recorded = self._time_ms(version, summary.stamp(config)), is_true(config.properties, CHANGE_FEED)
         return Commit(version, time_ms, then, now, is_recorded, found["add"], found["remove"], found["cdc"])
 
     def _note_config(self, version: int, config: TableConfiguration) -> None:
@@ -297,7 +296,7 @@ def _require_free_names(schema: StructType, described: Sequence[StructField]) ->
 
 def _not_recorded(version: int) -> Refused:
     return Refused(
-        f"version {version} rewrites files, and {ENABLED} is not true: which of their rows changed is not recorded",
+        f"version {version} rewrites files, and {CHANGE_FEED} is not true: which of their rows changed is not recorded",
         code="stream.changes-not-recorded",
         facts={"version": str(version)},
         hint='leave out readChangeFeed, and set .option("skipChangeCommits", "true")',

@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from deltacli.work.checkpoints.writing import CODEC
+from deltacli.delta.protocol.known_properties import CODEC
 from tests.cli.screen import as_pasted
 from tests.cli.support import ROOT, Result, deltacli
 from tests.cli.test_terminal import ESCAPE, on_terminal

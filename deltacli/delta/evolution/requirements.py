@@ -16,6 +16,7 @@ from deltacli.delta.evolution.sql_types import sql_text
 from deltacli.delta.log.row_ids import MATERIALIZED_NAMES
 from deltacli.delta.protocol.features import IDENTITY_COLUMNS
 from deltacli.delta.protocol.property_refusals import CHANGE_COLUMNS
+from deltacli.delta.protocol.property_values import CHANGE_FEED
 from deltacli.delta.protocol.upgrade import way_to_mapping
 from deltacli.delta.schema.column_path import ColumnPlace
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType
@@ -27,7 +28,6 @@ from deltacli.hints import command
 
 FORBIDDEN = " ,;{}()\n\t="
 """The characters that names of columns in files cannot have."""
-_CHANGE_FEED = "delta.enableChangeDataFeed"
 
 
 def require_free_name(draft: Draft, parent: ColumnPlace, name: str, text: str) -> None:
@@ -41,7 +41,7 @@ def require_free_name(draft: Draft, parent: ColumnPlace, name: str, text: str) -
         forbid("alter.column-exists", f"{text} already exists{differs}")
     if parent.steps:
         return
-    if draft.config.is_on(_CHANGE_FEED) and name.lower() in CHANGE_COLUMNS:
+    if draft.config.is_on(CHANGE_FEED) and name.lower() in CHANGE_COLUMNS:
         forbid("alter.reserved-name", f"{name} is reserved: the change data of the table has a column of that name")
     if name.lower() in [(draft.configuration.get(key) or "").lower() for key in MATERIALIZED_NAMES]:
         forbid("alter.reserved-name", f"{name} is reserved: files keep the row ids or commit versions of rows under it")

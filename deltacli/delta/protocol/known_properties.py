@@ -108,6 +108,7 @@ PROTOCOL_KEYS = frozenset({"delta.minReaderVersion", "delta.minWriterVersion", "
 PROTOCOL_FAMILY = "delta.feature."
 """Options of CREATE and ALTER TABLE, which become part of the protocol action."""
 
+CODEC, FORMAT_VERSION = "delta.parquet.compression.codec", "delta.parquet.format.version"
 CODECS = frozenset({"uncompressed", "none", "snappy", "gzip", "lzo", "brotli", "lz4", "lz4_raw", "zstd"})
 INTEGER = pattern(r"[+-]?[0-9]+")
 SIZE = pattern(r"0*[1-9][0-9]*\s*(?:[kmgtp]?i?b?)", re.IGNORECASE)
@@ -120,8 +121,8 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     "delta.isolationLevel": ("Serializable", "WriteSerializable"),
 }
 PATTERNS: Mapping[str, tuple[Callable[[str], object], str]] = {
-    "delta.parquet.compression.codec": (lambda value: value.lower() in CODECS, "a codec of Parquet, such as zstd"),
-    "delta.parquet.format.version": (lambda value: PARQUET_VERSIONS.fullmatch(value.strip()), "1.0.0 or 2.x.y"),
+    CODEC: (lambda value: value.lower() in CODECS, "a codec of Parquet, such as zstd"),
+    FORMAT_VERSION: (lambda value: PARQUET_VERSIONS.fullmatch(value.strip()), "1.0.0 or 2.x.y"),
     "delta.targetFileSize": (lambda value: SIZE.fullmatch(value.strip()), "bytes, such as 134217728 or 128mb"),
 }
 "Property -> which values are valid, and how a message names them."
@@ -153,8 +154,8 @@ MEANINGS: Mapping[str, tuple[str, str | None]] = {
     "delta.inCommitTimestampEnablementVersion": ("version from which commits have their own timestamp", None),
     "delta.isolationLevel": ("isolation level of concurrent writers", None),
     LOG_RETENTION: ("how long commits are kept", DEFAULT_RETENTIONS[LOG_RETENTION]),
-    "delta.parquet.compression.codec": ("compression codec of data files", None),
-    "delta.parquet.format.version": ("Parquet version of data files", None),
+    CODEC: ("compression codec of data files", None),
+    FORMAT_VERSION: ("Parquet version of data files", None),
     "delta.randomizeFilePrefixes": ("data files get random prefixes instead of partition names", "false"),
     TRANSACTION_RETENTION: ("how long application transactions are kept", None),
     "delta.targetFileSize": ("target size of data files", None),

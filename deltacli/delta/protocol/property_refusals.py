@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.property_values import (
+    CHANGE_FEED,
     CHECKPOINT_PROTECTION,
     DEFAULT_DELETED_FILE_RETENTION_MS,
     DEFAULT_RETENTIONS,
@@ -31,7 +32,6 @@ from deltacli.hints import command
 _MAPPING_MODE = "delta.columnMapping.mode"
 _VECTORS = "delta.enableDeletionVectors"
 _MANIFEST = "delta.compatibility.symlinkFormatManifest.enabled"
-_CHANGE_FEED = "delta.enableChangeDataFeed"
 _ROW_TRACKING = "delta.enableRowTracking"
 _UNIFORM = "delta.universalFormat.enabledFormats"
 _ICEBERG = tuple(f"delta.enableIcebergCompatV{number}" for number in (1, 2, 3))
@@ -83,9 +83,9 @@ def require_ours(key: str, value: str | None, config: TableConfiguration) -> Non
         )
     if key == "delta.enableChangeDataCapture" and value is not None:
         raise Refused(
-            f"{key} is the former name of {_CHANGE_FEED}, which most engines do not recognize",
+            f"{key} is the former name of {CHANGE_FEED}, which most engines do not recognize",
             code="property.cdf-legacy-key",
-            hint=command("properties set", {_CHANGE_FEED: value}),
+            hint=command("properties set", {CHANGE_FEED: value}),
         )
     if key == _UNIFORM and value:
         raise Refused(
@@ -154,11 +154,11 @@ def require_legal(before: TableConfiguration, after: TableConfiguration, due: Ma
             code="properties.manifest",
             hint=command("properties unset", _MANIFEST),
         )
-    if due.get(_CHANGE_FEED) == "true" and after.schema is not None:
+    if due.get(CHANGE_FEED) == "true" and after.schema is not None:
         taken = [field.name for field in after.schema.fields if field.name.lower() in CHANGE_COLUMNS]
         if taken:
             raise Refused(
-                f"{_CHANGE_FEED} requires that no column is named {', '.join(taken)}, which the change data uses",
+                f"{CHANGE_FEED} requires that no column is named {', '.join(taken)}, which the change data uses",
                 code="properties.reserved-column",
                 facts={"fix": command("alter", "rename", taken[0], "NAME") or "rename the column first"},
             )

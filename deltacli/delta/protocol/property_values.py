@@ -135,8 +135,8 @@ IN_COMMIT_KEYS: Mapping[str, InCommitKeys] = {
 }
 "Feature -> its own properties. Writers of the preview (Delta 3.2) ignore those of the final feature, and vice versa."
 
+CHANGE_FEED = "delta.enableChangeDataFeed"
 TYPE_WIDENING_ENABLED = "delta.enableTypeWidening"
-
 LOG_CLEANUP = "delta.enableExpiredLogCleanup"
 CHECKPOINT_PROTECTION = "delta.requireCheckpointProtectionBeforeVersion"
 STATS_AS_JSON = "delta.checkpoint.writeStatsAsJson"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.state import TableConfiguration, plain_action, plain_metadata
 from deltacli.delta.protocol.features import NTZ_FEATURES, TYPE_WIDENING, TYPE_WIDENING_PREVIEW
-from deltacli.delta.protocol.property_values import TYPE_WIDENING_ENABLED
+from deltacli.delta.protocol.property_values import CHANGE_FEED, TYPE_WIDENING_ENABLED
 from deltacli.delta.protocol.upgrade import added_features, upgraded
 from deltacli.delta.schema.column_path import ColumnFinder, ColumnPlace
 from deltacli.delta.schema.type_changes import canonical_name, refused_change
@@ -235,7 +235,7 @@ def _needed_features(config: TableConfiguration, due: Sequence[Widened]) -> list
 
 def _warnings(due: Sequence[Widened], ground: Ground) -> tuple[Caution, ...]:
     warnings = [warning for change in due for warning in cautions_of(change, ground)]
-    if due and ground.config.is_on("delta.enableChangeDataFeed"):
+    if due and ground.config.is_on(CHANGE_FEED):
         message = "change data written before keeps the older types, so reading changes across this version may fail"
         warnings.append(Caution("widen.change-data-feed", message))
     if due and (formats := uniform_formats(ground.config)):

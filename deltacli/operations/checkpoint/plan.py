@@ -14,6 +14,7 @@ from deltacli.delta.checkpoint.layout import READERS_THAT_FAIL, SEVERAL_FORMS, L
 from deltacli.delta.checkpoint.parsed_columns import partition_type, stats_type
 from deltacli.delta.log.segment import CheckpointInstance, LogListing
 from deltacli.delta.log.state import TableConfiguration
+from deltacli.delta.protocol.known_properties import CODEC
 from deltacli.delta.protocol.property_values import STATS_AS_JSON, STATS_AS_STRUCT, is_true
 from deltacli.delta.protocol.protocol_action import require_writable
 from deltacli.errors import DeltacliError, Refused, Unreadable, UsageError
@@ -25,7 +26,7 @@ from deltacli.operations.table.rebuild import read_snapshot, rebuild
 from deltacli.operations.table.version import Snapshot
 from deltacli.request_fields import Kind, option, require_word
 from deltacli.short_repr import short_repr
-from deltacli.work.checkpoints.writing import CODEC, DEFAULT_CODEC, Encoding, unwritable_codec
+from deltacli.work.checkpoints.writing import DEFAULT_CODEC, Encoding, unwritable_codec
 
 DEFAULT_ROWS_A_SIDECAR = 200_000
 

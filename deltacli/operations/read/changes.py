@@ -24,7 +24,7 @@ from deltacli.delta.log.segment import MAX_TIME_MS, LogFile, LogListing, file_ti
 from deltacli.delta.log.state import TableConfiguration, has_in_commit_timestamps, read_metadata, read_protocol
 from deltacli.delta.partitions.values import are_lacking_values_null, lacking_values, with_values
 from deltacli.delta.paths import canonical, canonical_column
-from deltacli.delta.protocol.property_values import is_true
+from deltacli.delta.protocol.property_values import CHANGE_FEED, is_true
 from deltacli.delta.protocol.protocol_action import require_readable
 from deltacli.delta.schema.type_changes import require_readable_rows
 from deltacli.delta.schema.types import PrimitiveType, StructField, StructType, parse_schema
@@ -56,7 +56,6 @@ CHANGE_COLUMNS = (
     StructField(COMMIT_VERSION, PrimitiveType("long"), False, {}),
     StructField(COMMIT_TIMESTAMP, PrimitiveType("timestamp"), False, {}),
 )
-ENABLED = "delta.enableChangeDataFeed"
 NO_COLUMNS = '{"type":"struct","fields":[]}'
 
 
@@ -120,7 +119,7 @@ class Changes(ArrowRows):
             return ()
         first, last = self._unrecorded[0], self._unrecorded[-1]
         versions = f"version {first}" if first == last else f"versions {first} to {last}"
-        text = f"{versions}: {ENABLED} is not true, so changes are derived from whole files"
+        text = f"{versions}: {CHANGE_FEED} is not true, so changes are derived from whole files"
         return (f"{text}; a row that a rewrite copied is a delete and an insert",)
 
     def __iter__(self) -> Iterator[pyarrow.RecordBatch]:
@@ -322,7 +321,7 @@ def read_commits(table: TableHandle, listing: LogListing, end: Snapshot, first: 
         stamp = summary.stamp(current)
         time_ms = times[version].timestamp_ms if stamp is None else stamp
         require_representable(time_ms, version, file.name)
-        is_recorded = is_true(current.properties, ENABLED)
+        is_recorded = is_true(current.properties, CHANGE_FEED)
         if version == first and summary.metadata is not None and found["remove"] and first > 0:
             earlier, is_searched = read_snapshot(table, version=first - 1).config, False
             require_together(earlier, range(first, end.version + 1))

@@ -25,7 +25,7 @@ from deltacli.delta.log.replay import file_key
 from deltacli.delta.log.row_ids import DOMAIN, NO_MARK, mark_action, read_mark
 from deltacli.delta.log.segment import LogListing
 from deltacli.delta.log.state import has_in_commit_timestamps, read_metadata, read_protocol
-from deltacli.delta.protocol.property_values import TRANSACTION_RETENTION, is_true
+from deltacli.delta.protocol.property_values import CHANGE_FEED, TRANSACTION_RETENTION, is_true
 from deltacli.delta.protocol.protocol_action import require_committable
 from deltacli.delta.rules.framework.repairs import StepKind
 from deltacli.delta.rules.log.configuration_differences import metadata_differences, protocol_differences
@@ -59,7 +59,6 @@ if TYPE_CHECKING:
     from deltacli.operations.table.version import Snapshot
     from deltacli.typing import ArrowArray
 
-_CHANGE_DATA = "delta.enableChangeDataFeed"
 _RULES = ("log.gap", "log.checkpoint-commit-missing")
 _DAMAGED = ("commit.empty", "commit.not-utf8", "commit.bad-json", "commit.line-not-object")
 _MEANING = {
@@ -315,7 +314,7 @@ class _Rebuilding:
                 yield {"metaData": after.metadata}
         require_committable(protocol, metadata.configuration, self._version)
         self._is_stamped = has_in_commit_timestamps(protocol, metadata)
-        self._has_changes = any(is_true(one, _CHANGE_DATA) for one in (before.properties, metadata.configuration))
+        self._has_changes = any(is_true(one, CHANGE_FEED) for one in (before.properties, metadata.configuration))
 
     def _transactions(self, after: After, later: _Later) -> Iterator[Action]:
         if after.is_whole and TRANSACTION_RETENTION in self._before.properties:

@@ -14,7 +14,7 @@ from deltacli.arrow import compute as pc
 from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.commit_metadata import require_free
 from deltacli.delta.log.state import read_metadata, read_protocol
-from deltacli.delta.protocol.property_values import is_true
+from deltacli.delta.protocol.property_values import CHANGE_FEED, is_true
 from deltacli.delta.protocol.protocol_action import require_committable
 from deltacli.delta.rules.framework.repairs import may_keep
 from deltacli.errors import Refused
@@ -424,7 +424,7 @@ def _clients(plan: RestorePlan, now: SmallState, target: SmallState) -> Iterator
         yield Noticing("stream", "streams that read the table", again)
     if plan.schema is not None and any(change.path for change in plan.schema.changes if not _is_option(change)):
         yield Noticing("stream", "streams that read the table", "stop at the change of the schema")
-    if (added or removed) and is_true(plan.now.properties, "delta.enableChangeDataFeed"):
+    if (added or removed) and is_true(plan.now.properties, CHANGE_FEED):
         yield Noticing(
             "change-feed",
             "readers of the change feed",

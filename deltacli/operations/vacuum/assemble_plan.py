@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow.rows import grouped
-from deltacli.delta.protocol.property_values import is_true
+from deltacli.delta.protocol.property_values import CHANGE_FEED, is_true
 from deltacli.delta.vacuum.keys import is_among
 from deltacli.operations.table.time_travel import committed_at
 from deltacli.operations.vacuum.candidates import CandidateChoice
@@ -35,8 +35,6 @@ from deltacli.units import format_duration, format_timestamp, gaps_in
 
 if TYPE_CHECKING:
     from deltacli.operations.vacuum.candidates import CandidateClassifier
-
-_CHANGE_FEED = "delta.enableChangeDataFeed"
 
 
 def choice_of(setting: PlanContext) -> CandidateChoice:
@@ -154,7 +152,7 @@ def reach_of(setting: PlanContext, lost_before: int | None, lost_now: int | None
     first = max(before, -1 if lost_now is None else lost_now)
     lost_changes = _newest(references.changes.other, pc.is_in(references.changes.hashes, value_set=candidates))
     feed_end = max(-1 if lost_now is None else lost_now, -1 if lost_changes is None else lost_changes)
-    has_feed = is_true(setting.snapshot.properties, _CHANGE_FEED) or lost_changes is not None
+    has_feed = is_true(setting.snapshot.properties, CHANGE_FEED) or lost_changes is not None
     first_commit = min(references.listing.commits, default=None)
     return TimeTravelRange(
         first_version=first,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
+from deltacli.delta.protocol.property_values import CHANGE_FEED
 from deltacli.delta.rules.framework.repairs import recover_command, row_of
 from deltacli.errors import DeltacliError
 from deltacli.hints import command, parameter
@@ -87,7 +88,6 @@ _THREADS = 4
 """Tables that are opened at once: each has its files in memory meanwhile."""
 
 _NOTHING_NEEDED = ReadingNeeds((), ())
-_CHANGE_FEED = "delta.enableChangeDataFeed"
 
 
 @dataclass(frozen=True)
@@ -223,7 +223,7 @@ def _gate_problems(table: SharedTable, snapshot: SharedSnapshot, storage: Storag
     if missing:
         message = f"the history of {name} is shared, but its log can no longer rebuild {_versions(missing)}"
         yield Problem("share.history-gone", message, is_error=False)
-    if not snapshot.config.is_on(_CHANGE_FEED):
+    if not snapshot.config.is_on(CHANGE_FEED):
         message = f"the history of {name} is shared without a change data feed, which changes and streams need"
         yield Problem("share.no-change-feed", message, is_error=False)
 

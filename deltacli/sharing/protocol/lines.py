@@ -21,6 +21,7 @@ import orjson
 from deltacli.arrow import compute as pc
 from deltacli.delta.encoding.arrow_json import characters, json_lines
 from deltacli.delta.log.state import Metadata
+from deltacli.delta.protocol.property_values import CHANGE_FEED
 from deltacli.delta.schema.types import NO_COLUMNS
 from deltacli.sharing.protocol.capabilities import ResponseFormat
 from deltacli.typing import Json
@@ -28,7 +29,6 @@ from deltacli.typing import Json
 if TYPE_CHECKING:
     import pyarrow
 
-_CHANGE_DATA = "delta.enableChangeDataFeed"
 _KEPT = ("comment",)
 _OF_THE_LOG = ("delta.enableInCommitTimestamps", "delta.inCommitTimestampEnablement", "delta.checkpointPolicy")
 """Beginnings of the names of properties."""
@@ -91,7 +91,7 @@ def _in_parquet(metadata: Metadata, *, shows_change_data: bool) -> dict[str, Any
         "schemaString": _plain_schema(metadata.schema_string or NO_COLUMNS),
         "partitionColumns": list(metadata.partition_columns),
     }
-    feed = metadata.configuration.get(_CHANGE_DATA, "")
+    feed = metadata.configuration.get(CHANGE_FEED, "")
     if shows_change_data and feed.lower() == "true":
         document["configuration"] = {"enableChangeDataFeed": "true"}
     return {name: value for name, value in document.items() if value is not None}

@@ -20,7 +20,7 @@ from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.file_actions import whole_actions
 from deltacli.delta.log.segment import LogFile
 from deltacli.delta.log.state import Metadata, TableConfiguration, plain_action
-from deltacli.delta.protocol.property_values import is_true
+from deltacli.delta.protocol.property_values import CHANGE_FEED, is_true
 from deltacli.delta.protocol.protocol_action import Protocol
 from deltacli.errors import CommitCorrupt, LogIncomplete, VersionAbsent
 from deltacli.operations.read.changes import CommitSummary, with_partition_values
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     import pyarrow
 
 
-CHANGE_DATA = "delta.enableChangeDataFeed"
 HELD_BYTES = 16 << 20
 """How much of a range is kept in memory for its answer."""
 _BATCH_BYTES = 8 << 10
@@ -223,7 +222,7 @@ def _has_vectors(kind: str, batch: pyarrow.RecordBatch) -> bool:
 
 
 def _require_feed(table: SharedTable, metadata: Metadata, version: int) -> None:
-    if not is_true(metadata.configuration, CHANGE_DATA):
+    if not is_true(metadata.configuration, CHANGE_FEED):
         raise unsupported(f"the table {table.full_name} has no change data feed at version {version}")
 
 

@@ -15,7 +15,7 @@ from deltacli.arrow.parquet import ParquetReader
 from deltacli.delta.checkpoint.content import counted_leaves, dictionary_leaves
 from deltacli.delta.encoding.digests import RowDigest
 from deltacli.delta.log.action_fields import wrong_type
-from deltacli.delta.protocol.known_properties import PARQUET_VERSIONS
+from deltacli.delta.protocol.known_properties import CODEC, FORMAT_VERSION, PARQUET_VERSIONS
 from deltacli.errors import FileMissing, Refused, StorageFailed
 from deltacli.hints import command
 from deltacli.memory_limit import stop_if_exhausted
@@ -39,8 +39,6 @@ _BLOCK_BYTES = 1 << 20
 _CODECS = {"none": "none", "uncompressed": "none", "snappy": "snappy", "gzip": "gzip", "zstd": "zstd", "lz4": "lz4"}
 _CODECS |= {"lz4_raw": "lz4", "brotli": "brotli"}
 DEFAULT_CODEC = "zstd"
-CODEC = "delta.parquet.compression.codec"
-FORMAT_VERSION = "delta.parquet.format.version"
 OTHER_SIZE = "the stored size differs from the sent size"
 
 

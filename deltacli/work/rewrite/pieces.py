@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from deltacli.delta.log.state import TableConfiguration
+from deltacli.delta.protocol.known_properties import CODEC
 from deltacli.delta.rules.actions.row_tracking import COLUMN_PROPERTIES, is_enabled
 from deltacli.delta.schema.file_columns import FileColumns
 from deltacli.delta.schema.names import PHYSICAL_NAME, recorded_name
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 _FILE_WEIGHT = 256 << 10
 """What opening a file costs, in bytes."""
-CODEC = "delta.parquet.compression.codec"
 _DEFAULT_CODEC = "zstd"
 _ENDINGS = {
     **dict.fromkeys(("none", "uncompressed"), ""),

@@ -10,7 +10,7 @@ from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.log_path import Place
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.paths import canonical, locate_all
-from deltacli.delta.protocol.property_values import deleted_file_retention_ms
+from deltacli.delta.protocol.property_values import CHANGE_FEED, deleted_file_retention_ms
 from deltacli.delta.rules.framework.base import Area, Finding, Level, Severity
 from deltacli.delta.rules.framework.views import CommitView, LocatedAction, StorageView
 from deltacli.hints import Worded, command
@@ -22,7 +22,6 @@ _RESTORE = partial(command, "restore", version=..., table="TABLE")
 
 DIRECTORY = "_change_data"
 APPEND_ONLY = "delta.appendOnly"
-CHANGE_DATA_FEED = "delta.enableChangeDataFeed"
 COPIED_ROWS = ("numCopiedRows", "numTargetRowsCopied")
 REWRITING = frozenset({"DELETE", "UPDATE", "MERGE"})
 _NUMBER = pattern("[0-9]{1,18}")
@@ -158,7 +157,7 @@ def change_data_of_a_commit(view: CommitView) -> Iterator[Finding]:
 @AREA.check(CommitView, MISSING_WHEN_ENABLED)
 def change_data_is_missing(view: CommitView) -> Iterator[Finding]:
     """Spec: Writer Requirements for AddCDCFile. Commits that only replace whole files need no change data."""
-    if not view.is_readable or not view.after.is_on(CHANGE_DATA_FEED) or not view.before.is_on(CHANGE_DATA_FEED):
+    if not view.is_readable or not view.after.is_on(CHANGE_FEED) or not view.before.is_on(CHANGE_FEED):
         return
     if not _changes_data(view.adds) or not _changes_data(view.removes) or view.of_kind("cdc"):
         return

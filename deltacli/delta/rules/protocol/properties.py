@@ -6,7 +6,9 @@ from collections.abc import Iterator, Mapping
 
 from deltacli.delta.log.log_path import Place
 from deltacli.delta.protocol.known_properties import (
+    CODEC,
     CODECS,
+    FORMAT_VERSION,
     INTEGER,
     NUMBERS,
     PARQUET_VERSIONS,
@@ -17,11 +19,14 @@ from deltacli.delta.protocol.known_properties import (
     right_spelling,
 )
 from deltacli.delta.protocol.property_values import (
+    CHANGE_FEED,
     DELETED_FILE_RETENTION,
     LOG_CLEANUP,
     LOG_RETENTION,
     PORTABLE_INTERVAL,
     SHORTEST_SAFE_RETENTION_MS,
+    STATS_AS_JSON,
+    STATS_AS_STRUCT,
     is_false,
     parse_interval,
     retentions_out_of_order,
@@ -180,8 +185,6 @@ CDF_LEGACY_KEY = AREA.info(
 LONGEST_VALUE = 1000
 "Maximum length of a number or an interval."
 LONGEST_RETENTION_MS = 365 * DAY_MS
-WRITE_JSON, WRITE_STRUCT = "delta.checkpoint.writeStatsAsJson", "delta.checkpoint.writeStatsAsStruct"
-CODEC, PARQUET_VERSION = "delta.parquet.compression.codec", "delta.parquet.format.version"
 
 _PLACES = "properties.places"
 "The memory of a run: property -> the metaData action that changed it last."
@@ -215,8 +218,8 @@ def names_are_odd(view: MetadataView) -> Iterator[Finding]:
             message = f"{key} belongs in the protocol action; as a property it has no effect"
             yield PROTOCOL_IN_CONFIG.at(place, message, seen=value)
         elif key == "delta.enableChangeDataCapture":
-            message = f"{key} is the former name of delta.enableChangeDataFeed"
-            yield CDF_LEGACY_KEY.at(place, message, seen=key, expected="delta.enableChangeDataFeed")
+            message = f"{key} is the former name of {CHANGE_FEED}"
+            yield CDF_LEGACY_KEY.at(place, message, seen=key, expected=CHANGE_FEED)
         elif key.lower().startswith("delta.") and kind_of(key) is None:
             right = right_spelling(key)
             message = f"no known engine recognizes the property {key}" + (f"; did you mean {right}?" if right else "")
@@ -306,10 +309,10 @@ def newest_properties_are_odd(view: StateView) -> Iterator[Finding]:
         place = places.get(DELETED_FILE_RETENTION, view.place())._replace(key=DELETED_FILE_RETENTION)
         message = f"deleted files are kept for only {kept}; running readers and writers may still need them"
         yield RETENTION_SHORT.at(place, message, seen=kept, expected="interval 1 day or more")
-    if is_false(properties, WRITE_JSON) and is_false(properties, WRITE_STRUCT):
-        changed = [places.get(key, view.place()) for key in (WRITE_JSON, WRITE_STRUCT)]
-        place = max(changed, key=lambda place: place.version or 0)._replace(key=WRITE_JSON)
-        message = f"{WRITE_JSON} and {WRITE_STRUCT} are both false, so checkpoints have no statistics"
+    if is_false(properties, STATS_AS_JSON) and is_false(properties, STATS_AS_STRUCT):
+        changed = [places.get(key, view.place()) for key in (STATS_AS_JSON, STATS_AS_STRUCT)]
+        place = max(changed, key=lambda place: place.version or 0)._replace(key=STATS_AS_JSON)
+        message = f"{STATS_AS_JSON} and {STATS_AS_STRUCT} are both false, so checkpoints have no statistics"
         yield STATS_BOTH_OFF.at(place, message, seen="false", expected="true")
     if is_false(properties, LOG_CLEANUP):
         place = places.get(LOG_CLEANUP, view.place())._replace(key=LOG_CLEANUP)
@@ -320,10 +323,10 @@ def newest_properties_are_odd(view: StateView) -> Iterator[Finding]:
 def engines_take_the_default_for_another(view: ListingView) -> Iterator[Finding]:
     """Report a table with checkpoints whose form depends on the engine that writes the next one."""
     config = view.config
-    if view.newest_checkpoint is None or config.metadata is None or WRITE_STRUCT in config.properties:
+    if view.newest_checkpoint is None or config.metadata is None or STATS_AS_STRUCT in config.properties:
         return
-    message = f"{WRITE_STRUCT} is not set; Delta-Spark treats this as true, other engines as false"
-    place = (config.metadata_place or view.place())._replace(key=WRITE_STRUCT)
+    message = f"{STATS_AS_STRUCT} is not set; Delta-Spark treats this as true, other engines as false"
+    place = (config.metadata_place or view.place())._replace(key=STATS_AS_STRUCT)
     yield STATS_STRUCT_UNSET.at(place, message, expected="true or false")
 
 
@@ -331,14 +334,14 @@ def engines_take_the_default_for_another(view: ListingView) -> Iterator[Finding]
 def settings_are_odd(view: MetadataView) -> Iterator[Finding]:
     """Spec: Table Properties."""
     fresh = _fresh(view)
-    codec, version = fresh.get(CODEC), fresh.get(PARQUET_VERSION)
+    codec, version = fresh.get(CODEC), fresh.get(FORMAT_VERSION)
     if codec is not None and codec.lower() not in CODECS:
         place = view.place._replace(key=CODEC)
         message = f"{CODEC} is {codec!r}, which is not a Parquet codec"
         yield COMPRESSION_CODEC.at(place, message, seen=codec, expected="zstd, snappy, gzip, …")
     if version is not None and not PARQUET_VERSIONS.fullmatch(version):
-        place = view.place._replace(key=PARQUET_VERSION)
-        message = f"{PARQUET_VERSION} is {version!r}, which is not a Parquet version"
+        place = view.place._replace(key=FORMAT_VERSION)
+        message = f"{FORMAT_VERSION} is {version!r}, which is not a Parquet version"
         yield PARQUET_VERSION_INVALID.at(place, message, seen=version, expected="1.0.0 or 2.x.y")
 
 
