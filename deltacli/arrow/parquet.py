@@ -8,7 +8,7 @@ them differently, `pyarrow.parquet` is imported instead.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any  # pyarrow has no types
 
@@ -98,6 +98,7 @@ class ParquetReader:
         return leaves
 
 
+@cache
 def _keeping_pool() -> Any:
     """Return jemalloc, which makes the memory of a column smaller where it is. Elsewhere, and where `choose_allocator`
     chose it for a limited address space, that of the C library, which copies the column.

@@ -14,6 +14,7 @@ from tests.cli.support import deltacli
 from tests.support.actions import commit_info, to_bytes
 from tests.support.builder import LOG, TableBuilder, commit_path
 from tests.support.checkpoints import CheckpointKind
+from tests.support.optimizing import Ids
 from tests.support.reading import open_at
 from tests.support.s3 import S3Server
 from tests.support.storage import FAR, RecordingStorage
@@ -98,6 +99,14 @@ def test_a_table_with_sidecars_has_the_same_state_on_s3(
 
     assert near.snapshot().counts() == far.snapshot().counts()
     assert find_log(near.storage).listing.newest_version == find_log(far.storage).listing.newest_version
+
+
+def test_a_small_file_is_read_in_one_request_to_judge_and_one_to_rewrite_it(s3: S3Server) -> None:
+    far = open_at(open_storage(upload(Ids().append("a", "b", rows=40_000).builder, s3)))
+
+    far.optimize()
+
+    assert {"a": 2, "b": 2} == {name: s3.asked("GET", f"/lake/trips/{name}") for name in ("a", "b")}
 
 
 def without_place(document: Any) -> Any:  # Any: JSON

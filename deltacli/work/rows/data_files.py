@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from deltacli.arrow.parquet import ParquetReader
 from deltacli.delta.encoding.roaring import DeletedRows
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     import pyarrow.parquet
 
     from deltacli.delta.predicate import Predicate
+
+_Answer = TypeVar("_Answer")
 
 BUFFER_BYTES = 128 << 10
 """Buffer size for column chunks, so that a large chunk is never held in memory. A larger buffer is 10 % slower."""
@@ -152,16 +154,16 @@ class OpenDataFile(NamedTuple):
     is_near: bool
 
 
-def _open(files: TableFiles, path: str, storage: Storage, place: str) -> BinaryFile:
-    """Open a file by its decoded path or, if that does not exist, by the literal path: some writers do not encode."""
+def _at(files: TableFiles, path: str, storage: Storage, place: str, ask: Callable[[Storage, str], _Answer]) -> _Answer:
+    """Ask for a file by its decoded path or, if that does not exist, by the literal one: some writers do not encode."""
     try:
-        return storage.open(place)
+        return ask(storage, place)
     except FileMissing:
         other = files.as_written(path)
         if other is None:
             raise
         with suppress(FileMissing):
-            return other[0].open(other[1])
+            return ask(*other)
         raise
 
 
@@ -170,12 +172,20 @@ def read_small_file(files: TableFiles, file: DataFile) -> BinaryFile | None:
 
     Raises DataUnreadable and PathExternal.
     """
+    storage, place = files.locate(file.path)
+    with data_faults(file):
+        return _content(files, file, storage, place)
+
+
+def _content(files: TableFiles, file: DataFile, storage: Storage, place: str) -> BinaryFile | None:
+    """Return the content of a small file, read by one request, as `read_small_file` does."""
+    import pyarrow as pa
+
     if not _is_small(file):
         return None
-    storage, place = files.locate(file.path)
-    with data_faults(file), _open(files, file.path, storage, place) as source:
-        content = _in_memory(source, file.size_bytes or 0)
-        return None if content is source else content
+    one_more = (file.size_bytes or 0) + 1  # not more: memory is taken for all that is asked for
+    data = _at(files, file.path, storage, place, lambda store, found: store.read_range(found, 0, one_more))
+    return pa.BufferReader(data) if len(data) < one_more else None
 
 
 @contextmanager
@@ -184,38 +194,29 @@ def open_data_file(
 ) -> Iterator[OpenDataFile]:
     """Open a data file as Parquet. Every fault while it is open is raised as DataUnreadable.
 
-    On a remote store the data is fetched in few requests. With `whole`, for readers of all columns, a small file of a
-    disk is read at once, which takes a quarter less time. `content` is that of the file if it has been read before.
+    On a remote store the data is fetched in few requests. With `whole`, for readers of all columns, a small file is
+    read at once, which takes a quarter less time. `content` is that of the file if it has been read before.
     """
     storage, place = files.locate(file.path)
-    is_near, is_small = storage.capabilities.cheap_listing, _is_small(file)
-    with data_faults(file), _open(files, file.path, storage, place) if content is None else content as source:
-        if whole and is_near and is_small and content is None:
-            source = _in_memory(source, file.size_bytes or 0)
-        parquet = ParquetReader(
-            source,
-            metadata=file.metadata,
-            pre_buffer=not is_near and content is None,
-            buffer_size=0 if not is_near or is_small else BUFFER_BYTES,
-            keeps_memory=whole,
-        )
-        yield OpenDataFile(parquet, parquet.schema_arrow, source, is_near)
-
-
-def _in_memory(source: BinaryFile, size_bytes: int) -> BinaryFile:
-    """Return a file in memory; the file itself if it is larger than the log says."""
-    import pyarrow as pa
-
-    data = source.read(size_bytes + 1)  # not more: memory is taken for all that is asked for
-    if len(data) <= size_bytes:
-        return pa.BufferReader(data)
-    source.seek(0)
-    return source
+    is_near = storage.capabilities.cheap_listing
+    with data_faults(file):
+        if whole and content is None:
+            content = _content(files, file, storage, place)
+        opened = content or _at(files, file.path, storage, place, lambda store, found: store.open(found))
+        with opened as source:
+            parquet = ParquetReader(
+                source,
+                metadata=file.metadata,
+                pre_buffer=not is_near and content is None,
+                buffer_size=0 if not is_near or _is_small(file) else BUFFER_BYTES,
+                keeps_memory=whole,
+            )
+            yield OpenDataFile(parquet, parquet.schema_arrow, source, is_near)
 
 
 def _is_small(file: DataFile) -> bool:
     """Return True for a file whose column chunks may be held in memory: reading them whole is 20 % faster."""
-    return file.size_bytes is not None and file.size_bytes <= _SMALL_BYTES
+    return file.size_bytes is not None and 0 <= file.size_bytes <= _SMALL_BYTES
 
 
 def split_file(files: TableFiles, file: DataFile, parts: int) -> list[DataFile]:
