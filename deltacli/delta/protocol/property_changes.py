@@ -212,7 +212,7 @@ def _require_key(key: str, value: object, *, force: bool) -> None:
         raise Refused(message, code="property.protocol-in-config", hint=hint)
     _require_spelling(key, lambda right: command("properties set", {right: value}))
     if kind_of(key) is None and not force:
-        nearest = nearest_name(key, known_keys())
+        nearest = nearest_name(key, known_keys())  # `_with_meant` of the command line corrects a command by the words
         raise Refused(
             f"no known engine recognizes the property {key}" + (f"; did you mean {nearest}?" if nearest else ""),
             code="properties.unknown-key",

@@ -66,7 +66,9 @@ def log_expires_at_ms(time_ms: int, retention_ms: int) -> int:
 
 
 def truncation_retention_ms(configuration: Mapping[str, str | None]) -> int:
-    """Return how long versions are kept that a dropped feature needs: the property if it is valid, else a day."""
+    """Return how long versions are kept that a dropped feature needs: the property if it is valid, else a day, as
+    `MEANINGS` says.
+    """
     text = configuration.get(TRUNCATION_RETENTION)
     parsed = parse_interval(text) if text else None
     return DAY_MS if parsed is None else min(parsed, LONGEST_MS)

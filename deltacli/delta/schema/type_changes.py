@@ -27,7 +27,10 @@ WIDER: Mapping[str, frozenset[str]] = {
     "float": frozenset({"double"}),
     "date": frozenset({"timestamp_ntz"}),
 }
-"Type -> the wider types other than decimals. Steps may be skipped. long -> double would lose digits."
+"""Type -> the wider types other than decimals. Steps may be skipped. long -> double would lose digits.
+
+Tables that exist are judged by them, too; what only our commands refuse is in `widening_guards`.
+"""
 
 INTEGER_DIGITS: Mapping[str, int] = {"byte": 10, "short": 10, "integer": 10, "long": 20}
 "Type -> the digits before the decimal point that a decimal needs for it: those of the integer in files."
