@@ -12,9 +12,11 @@ from typing import Any
 import pytest
 
 from deltacli.errors import UsageError
+from deltacli.storage.azure.credentials import AzureCredentials
 from deltacli.storage.azure.options import read_address
 from deltacli.storage.azure.options import read_options as azure_options
 from deltacli.storage.gcs.options import read_options as gcs_options
+from deltacli.storage.objects.faults import ANONYMOUS
 from deltacli.storage.s3.faults import chain
 from deltacli.storage.s3.options import make_client, make_session, read_options
 from tests.cli.support import ROOT
@@ -116,6 +118,21 @@ def test_a_connection_string_of_the_environment_is_read(without_variables: pytes
     without_variables.setenv("AZURE_STORAGE_CONNECTION_STRING", _CONNECTION)
 
     assert ("account", "a2V5") == (_azure_by_name().account, _azure_by_name().account_key)
+
+
+def test_one_of_several_credentials_of_azure_is_used(without_variables: pytest.MonkeyPatch) -> None:
+    used = []
+    for name, value in {"SAS_TOKEN": "sig=x", "ACCOUNT_KEY": "a2V5"}.items():
+        used += [AzureCredentials(_azure(), "t").identity]
+        without_variables.setenv(f"AZURE_STORAGE_{name}", value)
+    anonymous = azure_options(
+        {"anon": "true", "account_key": "a2V5", "account_name": "account"}, read_address("az://container/t")
+    )
+
+    used += [AzureCredentials(_azure(), "t").identity, AzureCredentials(anonymous, "t").identity]
+
+    library = "DefaultAzureCredential of azure-identity"
+    assert [library, "shared access signature", "key of the account account", ANONYMOUS] == used
 
 
 def _named() -> set[str]:

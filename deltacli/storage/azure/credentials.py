@@ -72,19 +72,15 @@ class AzureCredentials:
     @property
     def identity(self) -> str:
         """Return the source of the credentials, for messages."""
-        if self._options.anonymous:
-            return ANONYMOUS
-        if self._key:
-            return f"key of the account {self._options.account}"
-        if self._options.sas_token:
-            return "shared access signature"
-        client = self._options.client[1]
-        return f"application {client}" if all(self._options.client) else "DefaultAzureCredential of azure-identity"
+        key, client = f"key of the account {self._options.account}", self._options.client
+        token = f"application {client[1]}" if all(client) else "DefaultAzureCredential of azure-identity"
+        names = {"none": ANONYMOUS, "key": key, "signature": "shared access signature", "token": token}
+        return names[self._options.used]
 
     @property
     def renewal(self) -> str:
         """Return how a shared access signature that has expired is renewed; '' for other credentials."""
-        if not self._options.sas_token or self._key or self._options.anonymous:
+        if self._options.used != "signature":
             return ""
         try:
             expires = datetime.fromisoformat(parse_qs(self._options.sas_token)["se"][0].replace("Z", "+00:00"))
@@ -97,7 +93,7 @@ class AzureCredentials:
     @property
     def needs_library(self) -> bool:
         """Return whether tokens are needed, which azure-identity gets."""
-        return not (self._options.anonymous or self._key or self._options.sas_token)
+        return self._options.used == "token"
 
     def authorized(
         self, method: str, url: str, headers: Mapping[str, str], *, is_part: bool = False
@@ -105,12 +101,12 @@ class AzureCredentials:
         """Return URL and headers with credentials. `is_part`: of a batch, whose parts have no version of their own."""
         sent = {**headers, "x-ms-date": formatdate(self._clock(), usegmt=True)}
         sent |= {} if is_part else {"x-ms-version": VERSION}
-        if self._options.anonymous:
+        if self._options.used == "none":
             return url, sent
-        if self._key:
+        if self._options.used == "key":
             signed = authorization(method, url, sent, self._options.account, self._key)
             return url, {**sent, "Authorization": signed}
-        if self._options.sas_token:
+        if self._options.used == "signature":
             return self._signed(url), sent
         return url, {**sent, "Authorization": f"Bearer {self.bearer()}"}
 
@@ -118,11 +114,9 @@ class AzureCredentials:
         """Return the headers that name the source of a copy within the account, with what it is authorized by, where
         that is not the key that the request is signed with.
         """
-        if self._options.anonymous or self._key:
-            return {"x-ms-copy-source": url}
-        if self._options.sas_token:
-            return {"x-ms-copy-source": self._signed(url)}
-        return {"x-ms-copy-source": url, "x-ms-copy-source-authorization": f"Bearer {self.bearer()}"}
+        if self.needs_library:
+            return {"x-ms-copy-source": url, "x-ms-copy-source-authorization": f"Bearer {self.bearer()}"}
+        return {"x-ms-copy-source": self._signed(url) if self._options.used == "signature" else url}
 
     def _signed(self, url: str) -> str:
         return f"{url}{'&' if urlsplit(url).query else '?'}{self._options.sas_token}"

@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 from urllib.parse import unquote
 
 from deltacli.errors import CredentialsMissing, UsageError
@@ -115,7 +115,7 @@ def is_of_the_cloud(host: str) -> bool:
 
 @dataclass(frozen=True)
 class AzureOptions:
-    """How an account is reached. Of the credentials, the first that is there is used, in this order."""
+    """How an account is reached. Several credentials may be there; `used` says which of them authorize requests."""
 
     endpoint: str
     account: str
@@ -126,6 +126,11 @@ class AzureOptions:
     client: tuple[str, str, str] = field(default=("", "", ""), repr=False)
     """Tenant, id and secret of an application."""
     verify: bool | str = True
+
+    @property
+    def used(self) -> Literal["none", "key", "signature", "token"]:
+        """Return what authorizes requests: the first that is there, in this order."""
+        return "none" if self.anonymous else "key" if self.account_key else "signature" if self.sas_token else "token"
 
 
 def read_options(

@@ -44,12 +44,12 @@ class AzureProbed:
         """Return who calls. Raises CredentialsMissing."""
         credentials = self.calls.credentials
         options, chain = credentials.options, {name: "set" for name in _VARIABLES if os.environ.get(name)}
-        if options.anonymous:
+        if options.used == "none":
             return Identity(None, ANONYMOUS, {}, chain)
-        if options.account_key:
+        if options.used == "key":
             source = f"key of the account ({_origin(options.account_key)})"
             return Identity(options.account, source, {"rights": "all, on every container"}, chain)
-        if options.sas_token:
+        if options.used == "signature":
             source = f"shared access signature ({_origin(options.sas_token)})"
             return Identity(options.account, source, _fields(options.sas_token), chain)
         token = credentials.bearer()
@@ -63,9 +63,9 @@ class AzureProbed:
     def permits(self) -> dict[str, Permit]:
         """Return what the credentials themselves grant: an account key everything, a signature the rights in it."""
         options = self.calls.credentials.options
-        if options.account_key and not options.anonymous:
+        if options.used == "key":
             return {name: Permit(Granted.YES, "a key of the account has all rights") for name in _LETTERS}
-        if options.sas_token and not options.anonymous:
+        if options.used == "signature":
             rights = parse_qs(options.sas_token).get("sp", [""])[0]
             return {name: _by_signature(rights, letters) for name, letters in _LETTERS.items()}
         return unknown_without_writing("only an attempt to write shows the roles of the caller")

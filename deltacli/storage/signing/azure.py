@@ -45,9 +45,9 @@ def azure_source(uri: str, options: Mapping[str, str]) -> AzureSource:
     root = "/".join(part for part in (address.container, address.root) if part)
     place = ObjectAddress(_origin(read.endpoint), f"/{quote(root, safe='/~')}/")
     resource = f"/blob/{read.account}/{root}/"
-    if read.anonymous or (read.sas_token and not read.account_key):
+    if read.used in ("none", "signature"):
         raise CannotSign("its credentials are a shared access signature, or none")
-    if read.account_key:
+    if read.used == "key":
         signing = AzureSigning(place, resource, AccountKey(decoded_key(read.account_key)))
         return lambda _expires_ms: signing
     open_azure(uri, options)  # which needs the extra
