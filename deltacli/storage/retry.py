@@ -323,6 +323,17 @@ def _tried(attempts: int, seconds: float) -> str:
     return f"{_TRIED}{times}"
 
 
+def asked_seconds(retry_after: str, now: float) -> float:
+    """Return the seconds that the header Retry-After asks to wait; 0 if it is empty or invalid. `now`: of the epoch."""
+    from email.utils import parsedate_to_datetime
+
+    text = retry_after.strip()
+    try:
+        return float(text[:9]) if text.isdecimal() else max(parsedate_to_datetime(text).timestamp() - now, 0.0)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return 0.0
+
+
 def _backoff(attempts: int) -> float:
     """Return a random wait that doubles with each attempt, so that many threads do not retry at the same time."""
     longest = min(_LONGEST_WAIT, _FIRST_WAIT * 2.0 ** min(attempts, 20))

@@ -73,8 +73,9 @@ def sender(receiver: Receiver, pauses: list[float], **settings: object) -> Sende
     return Sender(webhook, SECRET, lambda: 5_000, ticks=lambda: sum(pauses), pause=pauses.append)
 
 
-def test_requests_are_signed_and_repeated_within_their_budget(receiver: Receiver) -> None:
-    receiver.answers = [(503, {}), (429, {"Retry-After": "7"}), (200, {})]
+@pytest.mark.parametrize("after", ["7", "Thu, 01 Jan 1970 00:00:12 GMT"])
+def test_requests_are_signed_and_repeated_within_their_budget(receiver: Receiver, after: str) -> None:
+    receiver.answers = [(503, {}), (429, {"Retry-After": after}), (200, {})]
     pauses: list[float] = []
 
     reason = sender(receiver, pauses).send(b"{}", "run-1")

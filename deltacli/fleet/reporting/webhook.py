@@ -21,7 +21,7 @@ from deltacli.errors import UsageError
 from deltacli.fleet.policy_file.model import Webhook
 from deltacli.loopback import is_loopback
 from deltacli.release import VERSION
-from deltacli.storage.retry import PASSING_STATUS
+from deltacli.storage.retry import PASSING_STATUS, asked_seconds
 
 _ATTEMPT_SECONDS = 10.0
 _FIRST_PAUSE = 1.0
@@ -106,8 +106,7 @@ class Sender:
             return None, False, 0
         if 300 <= answer.status < 400:
             return f"{parts.hostname} answered {answer.status}, and redirects are not followed", False, 0
-        after = answer.getheader("Retry-After", "")
-        seconds = float(after) if after.isascii() and after.isdigit() else 0.0
+        seconds = asked_seconds(answer.getheader("Retry-After", ""), self.clock() / 1_000)
         return f"{parts.hostname} answered {answer.status}", answer.status in PASSING_STATUS, seconds
 
     @staticmethod

@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from email.utils import parsedate_to_datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlencode, urljoin, urlsplit
@@ -45,7 +44,7 @@ from deltacli.sharing.client.guards import (
     require_reach,
 )
 from deltacli.storage.fsspec_faults import is_unreachable
-from deltacli.storage.retry import BODY_ATTEMPTS, PASSING_STATUS, Retry, tried
+from deltacli.storage.retry import BODY_ATTEMPTS, PASSING_STATUS, Retry, asked_seconds, tried
 from deltacli.typing import Json, JsonObject
 
 if TYPE_CHECKING:
@@ -420,14 +419,7 @@ class Transport:
         raise fault
 
     def _asked_seconds(self, reply: Reply) -> float:
-        text = reply.headers.get("retry-after", "").strip()
-        if text.isascii() and text.isdigit():
-            return min(float(text[:9]), _LONGEST_ASKED_S)
-        try:
-            moment = parsedate_to_datetime(text).timestamp()
-        except (ValueError, TypeError, IndexError, OverflowError):
-            return 0.0
-        return min(max(moment - self.clock() / 1_000, 0.0), _LONGEST_ASKED_S)
+        return min(asked_seconds(reply.headers.get("retry-after", ""), self.clock() / 1_000), _LONGEST_ASKED_S)
 
 
 def parse_json(body: bytes) -> Json:
