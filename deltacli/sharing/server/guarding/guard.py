@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 
 _LOG = logging.getLogger("deltacli.share")
-_REFUSED_PER_SECOND = 20
+_RECORDED_REFUSALS_PER_SECOND = 20
 
 
 class NotRecordedError(OSError):
@@ -225,7 +225,7 @@ class GuardedApplication:
         begin, count = self._refused
         now = self._guard.seconds()
         self._refused = (begin, count + 1) if now - begin < 1 else (now, 1)
-        return self._refused[1] <= _REFUSED_PER_SECOND
+        return self._refused[1] <= _RECORDED_REFUSALS_PER_SECOND
 
     def _finish(self, exchange: Exchange) -> None:
         exchange.end()
