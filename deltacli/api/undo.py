@@ -161,8 +161,8 @@ class Undo(TableHandle):
 
         The parameters are the fields of `RepairRequest`. `level` and `select` choose the findings. `sources` are
         `versions` or paths and URIs of copies. `accept_loss` allows to give up files, at most the share `max_missing`.
-        `allow_in_use`: even if others committed within the last hour. `quarantine` is a directory outside of all tables
-        for the backup and for readable rows of damaged files. `dry_run` only plans.
+        `allow_in_use`: even if others committed lately. `quarantine` is a directory outside of all tables for the
+        backup and for readable rows of damaged files. `dry_run` only plans.
 
         Raises Refused, with nothing changed, where guards object to every step (`repair.*`); PartlyDone where some
         steps were refused or failed; what commits raise; NotATable where no log is found; and StorageFailed.

@@ -34,6 +34,7 @@ from deltacli.operations.repair.log_caches import (
 )
 from deltacli.operations.repair.plan import Planned, RepairPlan, Step, StepState, Unrepaired, joined, left
 from deltacli.operations.repair.rebuilt_commits import plan_rebuilt
+from deltacli.operations.repair.request import IN_USE, IN_USE_MS
 from deltacli.operations.table.find_log import list_log, missing_log, refuse_paimon
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.validate.findings import RuleChoice
@@ -53,7 +54,6 @@ if TYPE_CHECKING:
     from deltacli.operations.validate.validate import Validation
 
 Findings = Mapping[Family, Sequence["Finding"]]
-_IN_USE_MS = 3_600_000
 _OWN_OPERATION = "FSCK"
 _STOPS_ALL = ("repair.too-much-missing", "repair.listing-differs")
 
@@ -318,7 +318,7 @@ def _refusals(plan: RepairPlan, data: FilesPlan) -> Iterator[Refusal]:
 
 
 def _in_use(plan: RepairPlan, table: TableHandle) -> Refusal | None:
-    """Return the refusal for a table to which others committed within the last hour."""
+    """Return the refusal for a table to which others committed a short time ago."""
     if plan.request.allow_in_use or not any(plan.work[step.work].is_sensitive for step in plan.planned):
         return None
     try:
@@ -330,14 +330,14 @@ def _in_use(plan: RepairPlan, table: TableHandle) -> Refusal | None:
         return None
     return Refusal(
         "repair.table-in-use",
-        f"version {newest} was committed within the last hour, so a writer may be active",
+        f"version {newest} was committed {IN_USE}, so a writer may be active",
         {"to repair nevertheless": parameter("repair.allow_in_use", True)},
     )
 
 
 def _newest_of_others(table: TableHandle, listing: LogListing) -> int | None:
-    """Return the newest version of the last hour that no repair made."""
-    since = table.clock() - _IN_USE_MS
+    """Return the newest version of that time that no repair made."""
+    since = table.clock() - IN_USE_MS
     for version in sorted(listing.commits, reverse=True):
         file = listing.commits[version]
         if file.modified_ms < since:

@@ -11,6 +11,9 @@ from deltacli.hints import parameter
 from deltacli.operations.validate.request import LevelChoice
 from deltacli.request_fields import COMMIT_METADATA, Kind, option, require_word, shared
 
+IN_USE_MS, IN_USE = 3_600_000, "within the last hour"
+"""When a commit of others means that a table is in use, also in words."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class RepairRequest:
@@ -18,8 +21,8 @@ class RepairRequest:
 
     `sources` are where lost files are looked for: `versions`, or copies of the table. `accept_loss` allows steps that
     give up rows, `max_missing` is the share of the live files above which none of these is made. `allow_in_use` allows
-    steps that commit or replace files although others have committed within the last hour. `quarantine` is a directory
-    outside of all tables for the backup, and for rows of damaged files that can still be read.
+    steps that commit or replace files although others committed lately (`IN_USE`). `quarantine` is a directory outside
+    of all tables for the backup, and for rows of damaged files that can still be read.
     """
 
     level: str = option(
@@ -42,7 +45,7 @@ class RepairRequest:
         spelled="--from",
     )
     accept_loss: bool = option("Allow steps that give up rows that no source has.", default=False)
-    allow_in_use: bool = option("Repair although others committed within the last hour.", default=False)
+    allow_in_use: bool = option(f"Repair although others committed {IN_USE}.", default=False)
     max_missing: float = option(
         "Refuse to give up more than this share of the live files.  [default: 10%]",
         "N%",
