@@ -5,7 +5,7 @@ may be apart before a time counts as wrong.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -200,6 +200,11 @@ def format_duration(duration_ms: int) -> str:
 def duration(milliseconds: int) -> Duration:
     """Return a duration as the value of a parameter in a hint."""
     return Duration(format_duration(milliseconds), milliseconds)
+
+
+def some_of(names: Sequence[str], most: int, separator: str = ", ") -> str:
+    """Return the first names, and how many more there are."""
+    return separator.join(names[:most]) + (f" and {len(names) - most:,} more" if len(names) > most else "")
 
 
 def format_ranges(numbers: Iterable[int]) -> str:

@@ -22,6 +22,7 @@ from deltacli.units import (
     named_ranges,
     parse_duration,
     ranges_of,
+    some_of,
 )
 from tests.support.effort import examples
 
@@ -180,6 +181,13 @@ def test_gaps_hold_the_numbers_that_are_missing(numbers: set[int], first: int, l
     gaps = gaps_in(numbers, first, last)
 
     assert [n for n in range(first, last + 1) if n not in numbers] == [n for a, b in gaps for n in range(a, b + 1)]
+
+
+def test_of_many_names_some_are_listed_and_the_rest_is_counted() -> None:
+    names = [f"c{number}" for number in range(1_003)]
+
+    assert ("c0, c1, c2", "c0; c1 and 1 more") == (some_of(names[:3], 3), some_of(names[:3], 2, "; "))
+    assert ("c0 and 1,002 more", "") == (some_of(names, 1), some_of([], 3))
 
 
 def test_a_window_of_the_day_may_reach_beyond_midnight() -> None:

@@ -14,6 +14,7 @@ from deltacli.operations.paimon.alter import AlterOutcome, AlterRequest, execute
 from deltacli.paimon.casts import Loss
 from deltacli.paimon.schema_changes import Change, ChangeKind, dotted, sentence
 from deltacli.typing import JsonObject
+from deltacli.units import some_of
 
 if TYPE_CHECKING:
     from deltacli.operations.table.handle import TableHandle
@@ -90,9 +91,6 @@ def _refusal(outcome: AlterOutcome) -> Iterator[str]:
     yield from (f"{name}: {value}" for name, value in refusal.facts.items())
 
 
-_MOST_IN_QUESTION = 5
-
-
 def altering(table: TableHandle, name: str, request: AlterRequest, command: str) -> SchemaEdit[AlterOutcome]:
     """Return a change of the schema of a Paimon table. `command` is the one that was given: `alter` or `widen-type`."""
     history = f"deltacli history {quoted_table(name)} --limit 5"
@@ -110,5 +108,4 @@ def altering(table: TableHandle, name: str, request: AlterRequest, command: str)
 
 def _in_words(changes: Sequence[Change]) -> str:
     said = [sentence(change) for change in changes if change.kind is not ChangeKind.HIGHEST_FIELD_ID]
-    more = f" and {len(said) - _MOST_IN_QUESTION} more" if len(said) > _MOST_IN_QUESTION else ""
-    return "; ".join(said[:_MOST_IN_QUESTION]) + more
+    return some_of(said, 5, "; ")

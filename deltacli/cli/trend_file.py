@@ -13,7 +13,7 @@ from deltacli.errors import UsageError
 from deltacli.hints import quoted_table
 from deltacli.operations.validate.trend import Entry, last_like, read_history
 from deltacli.storage.replacement import unwritable
-from deltacli.units import format_timestamp, plural
+from deltacli.units import format_timestamp, plural, some_of
 
 _NAMED = 5
 _ATTEMPTS, _PAUSE_SECONDS = 200, 0.01
@@ -73,8 +73,7 @@ def _day(before: Entry, now: Entry) -> str:
 def _named(what: str, rules: Sequence[str]) -> list[str]:
     if not rules:
         return []
-    more = f" and {len(rules) - _NAMED} more" if len(rules) > _NAMED else ""
-    return [f"{what}: {', '.join(rules[:_NAMED])}{more}"]
+    return [f"{what}: {some_of(rules, _NAMED)}"]
 
 
 def _read(name: str) -> bytes:

@@ -34,7 +34,7 @@ from deltacli.errors import DeltacliError, StorageFailed, UsageError
 from deltacli.operations.validate.request import DEFAULT_MOST, ValidateRequest, require_limit
 from deltacli.request_fields import option, shared
 from deltacli.storage.secrets import without_secrets
-from deltacli.units import plural
+from deltacli.units import plural, some_of
 
 if TYPE_CHECKING:
     from deltacli.cli.render.validate.report import CheckedTable, ValidationReport
@@ -222,8 +222,7 @@ class Checker:
     def _note_lacks(self) -> None:
         """Name the tables that could not be checked for lack of a package."""
         for names in self._lacks.values():
-            more = f" and {len(names) - _NAMED_LACKS} more" if len(names) > _NAMED_LACKS else ""
-            self._run.note(f"note: not checked for lack of the package: {', '.join(names[:_NAMED_LACKS])}{more}")
+            self._run.note(f"note: not checked for lack of the package: {some_of(names, _NAMED_LACKS)}")
 
     def _check(self, target: Target, tell: Callable[[Finding], None] | None) -> None:
         from deltacli.cli.options.table_formats import handle_of

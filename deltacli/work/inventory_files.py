@@ -18,6 +18,7 @@ from deltacli.errors import FileMissing, Unreadable
 from deltacli.memory_limit import stop_if_exhausted
 from deltacli.storage import Storage
 from deltacli.typing import ArrowArray, RecordBatch
+from deltacli.units import some_of
 from deltacli.work.checkpoints.reading_limits import BUFFER_BYTES
 
 CODE = "vacuum.inventory"
@@ -286,12 +287,11 @@ def _spellings(root: str) -> list[bytes]:
 
 
 def _columns_at_fault(place: str, reason: str, names: Sequence[str]) -> Unreadable:
-    listed = ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
     return Unreadable(
         f"{place} cannot be used as an inventory: {reason}",
         code=CODE,
         facts={
-            "columns": listed[:400] or "none",
+            "columns": some_of(names, 20)[:400] or "none",
             "needed": "path, size and time; as S3 Inventory: Bucket, Key, Size, LastModifiedDate",
         },
     )

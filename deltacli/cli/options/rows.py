@@ -11,6 +11,7 @@ from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.shell import again_with, again_without_limit
 from deltacli.errors import UsageError
 from deltacli.request_fields import Option
+from deltacli.units import some_of
 
 if TYPE_CHECKING:
     from deltacli.cli.render.data.rows import Written
@@ -73,8 +74,7 @@ def note_what_is_missing(run: Run, written: Written, limit: int) -> None:
     if written.cuts_values and not written.left_out:
         run.note(f"values are cut; to show them whole: {again}")
     if written.left_out:
-        names = list(written.left_out)
-        shown = ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
+        shown = some_of(list(written.left_out), _NAMED)
         cut = ", and values are cut" if written.cuts_values else ""
         run.note(f"no room for {shown}{cut}; select columns with --columns, or show all: {again}")
     if written.was_cut:

@@ -14,7 +14,7 @@ from deltacli.documents import SCHEMA_VERSION
 from deltacli.operations.doctor.findings import Severity, StoreFinding
 from deltacli.operations.doctor.table.advice import dollars, growth, numbers, saves
 from deltacli.typing import JsonObject
-from deltacli.units import format_count, format_limit, format_moment, format_size, plural
+from deltacli.units import format_count, format_limit, format_moment, format_size, plural, some_of
 
 if TYPE_CHECKING:
     from deltacli.operations.doctor.access import AccessReport
@@ -255,8 +255,7 @@ def _statistics(found: JsonObject) -> str:
     useful = found["usefulColumns"] - len(empty)
     said = f"{useful} of {plural(found['indexedColumns'], 'indexed column')} can leave files out"
     if empty:
-        named = ", ".join(empty[:_NAMED]) + (f" and {len(empty) - _NAMED:,} more" if len(empty) > _NAMED else "")
-        said += f"; without bounds in any file: {named}"
+        said += f"; without bounds in any file: {some_of(empty, _NAMED)}"
     if found["filesWithout"]:
         said += f"; {plural(found['filesWithout'], 'file')} without statistics"
     return said

@@ -58,6 +58,7 @@ from deltacli.delta.sql.stored import CONSTRAINT_PREFIX, unknown_column
 from deltacli.delta.stats.schema import INDEXED_COLUMNS, STATS_COLUMNS, indexed_columns
 from deltacli.errors import Refused, UsageError
 from deltacli.hints import command, parameter
+from deltacli.units import some_of
 
 UPGRADE_NEEDED = "alter.protocol-upgrade-needed"
 """Code of the refusal of features that the protocol lacks, which an option overrides."""
@@ -297,9 +298,7 @@ def _of_statistics(before: Draft, after: Draft) -> Iterator[Caution]:
     has = {path for path, _ in indexed_columns(after.config)}
     lost = [".".join(path) for path in had if path not in has and path in known]
     if lost:
-        more = f" and {len(lost) - 5} more" if len(lost) > 5 else ""
-        message = f"files written from now on have no statistics of {', '.join(lost[:5])}{more}"
-        yield Caution("alter.statistics", message)
+        yield Caution("alter.statistics", f"files written from now on have no statistics of {some_of(lost, 5)}")
 
 
 def _of_partitions(before: Draft, after: Draft) -> Iterator[Caution]:

@@ -9,6 +9,7 @@ from deltacli.delta.sql.nodes import Form, Node
 from deltacli.delta.sql.parser import parse_expression
 from deltacli.errors import UsageError
 from deltacli.hints import command, in_backticks, nearest_path, sql_name
+from deltacli.units import some_of
 
 CODE = "usage.where"
 POSSIBLE = {
@@ -96,7 +97,7 @@ def refuse_column(
     nested paths. `is_text`: the column before it has texts, with which it may be compared.
     """
     known_names = list(names)
-    listed = ", ".join(name if name.isidentifier() else in_backticks(name) for name in known_names[:_SHOWN_NAMES])
+    quoted = [name if name.isidentifier() else in_backticks(name) for name in known_names]
     near = nearest_path([name], [*([one] for one in known_names), *nested])
     written = None if near is None else ".".join(map(sql_name, near))
     meant = f"; did you mean {written}?" if near is not None else ""
@@ -104,14 +105,13 @@ def refuse_column(
     if near is None and name and is_text and _IS_VALUE.search(text[: max(position, 0)]):  # col = Bern
         written = f"'{name}'"
         meant = f"; a text needs quotes: {written}"
-    more = f" and {len(known_names) - _SHOWN_NAMES} more" if len(known_names) > _SHOWN_NAMES else ""
     return UsageError(
         f"the predicate cannot be used: {reason}{meant}",
         code=CODE,
         facts={
             "where": _shown(text),
             "at": _place(text, position),
-            "columns": f"{listed}{more}" or "none",
+            "columns": some_of(quoted, _SHOWN_NAMES) or "none",
             **_meant(None if written is None else replaced(text, place, name, written)),
         },
         hint=None if written is not None else _hint_of_names(known_names),

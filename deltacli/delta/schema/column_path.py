@@ -16,6 +16,7 @@ from deltacli.delta.schema.types import ArrayType, DataType, MapType, StructFiel
 from deltacli.errors import UsageError
 from deltacli.hints import command, in_backticks, nearest_path
 from deltacli.patterns import pattern
+from deltacli.units import some_of
 
 CODE = "usage.column"
 _SHOWN_NAMES = 40
@@ -230,11 +231,10 @@ def _no_field(place: ColumnPlace, name: str) -> str:
 
 
 def _refused(text: str, reason: str, names: Sequence[str], near: str | None = None) -> UsageError:
-    more = f" and {len(names) - _SHOWN_NAMES} more" if len(names) > _SHOWN_NAMES else ""
     refused = UsageError(
         f"the column {text} cannot be used: {reason}{'' if near is None else f'; did you mean {near}?'}",
         code=CODE,
-        facts={"possible": ", ".join(names[:_SHOWN_NAMES]) + more or "nothing: it has no parts"},
+        facts={"possible": some_of(names, _SHOWN_NAMES) or "nothing: it has no parts"},
         hint=command("snapshot", schema=True),
     )
     refused.written = text

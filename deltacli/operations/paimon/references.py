@@ -28,7 +28,7 @@ from deltacli.paimon.type_objects import Odd
 from deltacli.progress import SILENT, Progress, reported
 from deltacli.storage import Storage
 from deltacli.typing import Json, JsonObject
-from deltacli.units import plural
+from deltacli.units import plural, some_of
 
 _MAX_MANIFEST_BYTES = 1 << 30
 _FILES_A_REPORT = 10
@@ -268,8 +268,7 @@ def words_of(usage: Usage) -> str:
 
 
 def _listed(numbers: Sequence[int]) -> str:
-    more = f" and {len(numbers) - _NAMED} more" if len(numbers) > _NAMED else ""
-    return ", ".join(map(str, numbers[:_NAMED])) + more
+    return some_of([*map(str, numbers)], _NAMED)
 
 
 def _read_all(

@@ -21,6 +21,7 @@ from deltacli.operations.table.handle import TableHandle
 from deltacli.storage import Existed, Failed, LocalStorage, PathKind, Storage, Unknown, is_inside
 from deltacli.storage.base import require_writable
 from deltacli.storage.secrets import without_secrets
+from deltacli.units import some_of
 from deltacli.work.outputs.actions import ActionColumns, ActionsPiece, WriteActions, plan_action_pieces
 from deltacli.work.outputs.files import CLAIM, OutputFile, OutputTarget, write_batches
 from deltacli.work.outputs.rows import RowsPiece, WriteRows, plan_pieces
@@ -128,7 +129,7 @@ def _output_run(
         except BaseException as fault:
             left = run.withdraw()
             if left and isinstance(fault, DeltacliError):
-                fault.facts["left behind"] = _some(left)
+                fault.facts["left behind"] = some_of(left, _NAMED)
             raise
     except DeltacliError as fault:
         name_table(fault, table.name)
@@ -341,10 +342,5 @@ def _not_empty(uri: str, found: Sequence[str]) -> UsageError:
     return UsageError(
         f"the output directory {without_secrets(uri)} is not empty",
         code="usage.output",
-        facts={"found": _some(found), "expected": "a directory that is empty or does not exist"},
+        facts={"found": some_of(found, _NAMED), "expected": "a directory that is empty or does not exist"},
     )
-
-
-def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + more

@@ -31,6 +31,7 @@ from deltacli.operations.table.api_arguments import named_items
 from deltacli.progress import SILENT, Progress
 from deltacli.storage.secrets import without_secrets
 from deltacli.typing import ArrowArray
+from deltacli.units import some_of
 from deltacli.work.rows.data_files import DataFile, ReadSpec, split_file
 from deltacli.work.rows.row_reader import read_rows
 from deltacli.work.rows.table_files import TableFiles
@@ -305,5 +306,4 @@ def _first_repeated(names: Iterable[str]) -> str | None:
 
 
 def _names(schema: StructType) -> str:
-    names = [column.name for column in schema.fields]
-    return ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
+    return some_of([column.name for column in schema.fields], 20)

@@ -15,6 +15,7 @@ from deltacli.sharing.client.faults import PullRefused
 from deltacli.sharing.pulling.local_actions import APP_ID, ENDPOINT, TABLE, PullSource
 from deltacli.sharing.pulling.unfinished_downloads import WORKSPACE, Unfinished, read_unfinished
 from deltacli.storage.disk_faults import disk_fault
+from deltacli.units import some_of
 
 _NAMED = 5
 
@@ -51,7 +52,7 @@ def read_target(handle: TableHandle, directory: str) -> PullTarget:
             raise
     others = sorted(found - {WORKSPACE, LOG_DIRECTORY})
     if others and unfinished is None:
-        some = ", ".join(others[:_NAMED]) + (f" and {len(others) - _NAMED} more" if len(others) > _NAMED else "")
+        some = some_of(others, _NAMED)
         raise PullRefused(
             f"{directory} is not empty, and no pull has written to it",
             facts={"found": some, "expected": "a table that was pulled, an empty directory, or none"},

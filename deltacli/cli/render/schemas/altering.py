@@ -18,7 +18,7 @@ from deltacli.operations.change.widen_type import (
     plan_widen_type,
     refusal_error,
 )
-from deltacli.units import plural
+from deltacli.units import plural, some_of
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from deltacli.operations.change.alter import AlterationOutcome, AlterationRequest
 
 _CSV = ("change", "subject", "from", "to")
-_MOST_IN_QUESTION = 5
 
 
 def alteration(table: Table, name: str, request: AlterationRequest) -> SchemaEdit[AlterationOutcome]:
@@ -51,9 +50,8 @@ def alteration(table: Table, name: str, request: AlterationRequest) -> SchemaEdi
 
 def _question(planned: AlterationOutcome) -> str:
     due = planned.evolution.due
-    listed = "; ".join(_asked(effect) for effect in due[:_MOST_IN_QUESTION])
-    more = f" and {len(due) - _MOST_IN_QUESTION} more" if len(due) > _MOST_IN_QUESTION else ""
-    return f"make {plural(len(due), 'change')} of {planned.table.uri}: {listed}{more}"
+    listed = some_of([_asked(effect) for effect in due], 5, "; ")
+    return f"make {plural(len(due), 'change')} of {planned.table.uri}: {listed}"
 
 
 def alteration_result(outcome: AlterationOutcome, dry_run: bool) -> Outcome:

@@ -25,7 +25,7 @@ from deltacli.cli.terminal.term import Style, cells, pasted_lines
 from deltacli.delta.log.log_path import Place
 from deltacli.delta.rules.framework.base import Finding, Severity
 from deltacli.documents import dumps
-from deltacli.units import format_count, plural
+from deltacli.units import format_count, plural, some_of
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -131,9 +131,8 @@ def _draw_remark(canvas: Canvas, rule: str, tables: Sequence[CheckedTable], quot
     ]
     canvas.draw(Text(""), canvas.hanging(canvas.joined(head), _INDENT))
     canvas.draw(*_block(canvas, first, finding, quotes), _fix(canvas, first, finding))
-    named = ", ".join(table.name for table in others[:_MOST_TABLES])
-    more = f" and {format_count(len(others) - _MOST_TABLES)} more" if len(others) > _MOST_TABLES else ""
-    sentence = f"and {plural(len(others), 'other table')}: {named}{more}"
+    named = some_of([table.name for table in others], _MOST_TABLES)
+    sentence = f"and {plural(len(others), 'other table')}: {named}"
     canvas.draw(Padding(canvas.hanging(canvas.text(sentence), 2), (0, 0, 0, 2)))
 
 

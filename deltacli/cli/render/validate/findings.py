@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from typing import BinaryIO, NamedTuple
 
 from deltacli.cli.render.columns import Column
@@ -23,7 +23,7 @@ from deltacli.delta.rules.framework.risks import (
 )
 from deltacli.operations.validate.findings import COULD_NOT_BE_READ, SelectedRules
 from deltacli.typing import Json
-from deltacli.units import format_count, plural
+from deltacli.units import format_count, plural, some_of
 
 STYLES = {Severity.ERROR: Style.PROBLEM, Severity.WARNING: Style.CHANGED, Severity.INFO: Style.QUIET}
 
@@ -219,7 +219,7 @@ class TableVerdict(NamedTuple):
     def sentence(self) -> str:
         """The verdict for people, exact and short."""
         parts = [
-            f"{self._says(risk, rules)} ({_named(list(rules))})"
+            f"{self._says(risk, rules)} ({some_of(list(rules), _NAMED)})"
             for risk, rules in self.risks.items()
             if rules.keys() != {self.unsupported}  # which is said already
         ]
@@ -310,8 +310,3 @@ def all_sentence(report: ValidationReport) -> str:
     omitted = [f"{plural(untested, 'table')} could not be tested"] if untested else []
     omitted += [f"not tested: {text}" for text in report.left_out]
     return "; ".join([found, *omitted])
-
-
-def _named(rules: Sequence[str]) -> str:
-    more = f" and {len(rules) - _NAMED} more" if len(rules) > _NAMED else ""
-    return ", ".join(rules[:_NAMED]) + more

@@ -25,7 +25,7 @@ from deltacli.operations.doctor.findings import Severity
 from deltacli.operations.doctor.table import advice as codes
 from deltacli.operations.doctor.table.advice import Advice, Saves, saved
 from deltacli.operations.doctor.table.examined import Examined
-from deltacli.units import DAY_MS, format_duration, format_size, plural
+from deltacli.units import DAY_MS, format_duration, format_size, plural, some_of
 
 _INTERVALS_BEHIND, _FEWEST_BEHIND, _MANY_BEHIND = 2, 20, 100
 """Commits since the checkpoint from which advice is given, in intervals of the table and at least, and from which it
@@ -160,8 +160,7 @@ def _columns(facts: Examined) -> Iterator[Advice]:
 
 
 def _names(columns: object) -> str:
-    names = [one.name for one in columns]  # type: ignore[attr-defined]
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    return some_of([one.name for one in columns], 3)  # type: ignore[attr-defined]
 
 
 def _features(facts: Examined) -> Iterator[Advice]:

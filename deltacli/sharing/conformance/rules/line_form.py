@@ -20,6 +20,7 @@ from deltacli.sharing.conformance.lines import (
     version_of,
 )
 from deltacli.sharing.conformance.wire import CAPABILITIES, Suite, WireAnswer
+from deltacli.units import some_of
 
 AREA = Area("Lines", Level.API)
 
@@ -247,5 +248,4 @@ def _check_kinds(suite: Suite, answer: WireAnswer, lines: Sequence[Line], form: 
 
 def names_of(files: Sequence[FileLine]) -> str:
     """Return a few ids for a finding."""
-    more = f" and {len(files) - 3} more" if len(files) > 3 else ""
-    return ", ".join(file.id[:40] for file in files[:3]) + more
+    return some_of([file.id[:40] for file in files], 3)
