@@ -1,4 +1,4 @@
-"""The Python client of Delta Sharing, 1.4.1, reads every table of the corpus, or in the gate some of them, from our
+"""The Python client of Delta Sharing, 1.4.1, reads every table of the corpus, or in the gate a third of them, from our
 server as we read them ourselves. In the format that it chooses by itself, it reads them in
 `tests/differential/test_client_facts.py`.
 
@@ -25,12 +25,11 @@ from deltacli.sharing.configuration.starting import catalog_of
 from deltacli.sharing.model import SharedTable
 from tests.sharing.reading_client import plain_rows
 from tests.support import corpus
-from tests.support.effort import is_soaking, sampled
+from tests.support.effort import InTurn, is_soaking
 from tests.support.waiting import in_time
 
 pytestmark = pytest.mark.long
 
-IN_THE_GATE = 80
 FORMATS = ("parquet", "delta")
 READER = Path(__file__).with_name("reading_client.py")
 TOO_LARGE = (
@@ -125,8 +124,8 @@ def _our_rows(table: SharedTable) -> list[str] | None:
         return None
 
 
-def test_every_table_is_read_alike(client: Path, profile: Path, tmp_path: Path) -> None:
-    tables = sampled([table for table in _tables() if table.name not in TOO_LARGE], IN_THE_GATE)
+def test_every_table_is_read_alike(client: Path, profile: Path, tmp_path: Path, in_turn: InTurn) -> None:
+    tables = in_turn([table for table in _tables() if table.name not in TOO_LARGE])
     ours = {table.name: _our_rows(table) for table in tables}
     jobs = [_job(table, mode, "snapshot") for table in tables for mode in FORMATS]
 
@@ -135,7 +134,7 @@ def test_every_table_is_read_alike(client: Path, profile: Path, tmp_path: Path) 
     outcomes = {job["id"]: _judge(job["id"], answers[job["id"]], ours) for job in jobs}
     wrong = {name: outcome for name, outcome in outcomes.items() if outcome not in ("equal", "refused", "known")}
     assert {} == wrong
-    assert (270 if is_soaking() else 112) <= sum(outcome == "equal" for outcome in outcomes.values())
+    assert (270 if is_soaking() else 75) <= sum(outcome == "equal" for outcome in outcomes.values())
 
 
 def _judge(name: str, answer: Mapping[str, Any], ours: Mapping[str, list[str] | None]) -> str:
@@ -153,9 +152,9 @@ def _judge(name: str, answer: Mapping[str, Any], ours: Mapping[str, list[str] | 
     return f"{len(answer['rows'])} rows, expected {None if expected is None else len(expected)}"
 
 
-def test_every_change_feed_is_read_alike(client: Path, profile: Path, tmp_path: Path) -> None:
+def test_every_change_feed_is_read_alike(client: Path, profile: Path, tmp_path: Path, in_turn: InTurn) -> None:
     jobs, ours = [], {}
-    for table in _tables():
+    for table in in_turn(_tables()):
         start = _first_version_of_feed(table)
         if start is None:
             continue
@@ -178,7 +177,7 @@ def test_every_change_feed_is_read_alike(client: Path, profile: Path, tmp_path: 
         if rows is None or sorted(rows) != sorted(expected):
             wrong[job["id"]] = answer.get("error") or f"{len(answer['rows'])} rows, expected {len(expected)}"
     assert {} == wrong
-    assert 10 <= len(ours)
+    assert (10 if is_soaking() else 2) <= len(ours)
 
 
 def _first_version_of_feed(table: SharedTable) -> int | None:

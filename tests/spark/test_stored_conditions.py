@@ -22,7 +22,7 @@ from deltacli.work.rows.row_conditions import (
     compile_condition,
     compile_expression,
 )
-from tests.support.effort import is_soaking
+from tests.support.effort import InTurn, is_soaking
 from tests.support.random_expressions import Maker
 from tests.support.spark import ask_spark, need_spark
 from tests.support.stored_expressions import EXPRESSIONS
@@ -125,13 +125,14 @@ def evaluated(
 
 
 @pytest.mark.long
-def test_evaluated_expressions_equal_those_of_spark(tmp_path: Path) -> None:
+def test_evaluated_expressions_equal_those_of_spark(tmp_path: Path, in_turn: InTurn) -> None:
     """Chosen and random ones, in the same sessions: a session takes longer to start than to answer."""
-    outcome, by_chance = compared([EXPRESSIONS, Maker(seed=SEED).texts(RANDOM)], tmp_path)
+    chosen = in_turn(EXPRESSIONS)
+    outcome, by_chance = compared([chosen, Maker(seed=SEED).texts(RANDOM)], tmp_path)
 
     assert [] == outcome.faults
-    assert len(outcome.unchecked) < len(EXPRESSIONS) / 4, outcome.unchecked
-    assert outcome.evaluated > len(EXPRESSIONS) * ROWS / 2
+    assert len(outcome.unchecked) < len(chosen) / 4, outcome.unchecked
+    assert outcome.evaluated > len(chosen) * ROWS / 2
     assert outcome.raised < outcome.evaluated / 10
     assert [] == by_chance.faults, f"{RANDOM} expressions with seed {SEED}; 300: DELTACLI_EFFORT=soak"
     assert by_chance.evaluated > RANDOM * ROWS / 3

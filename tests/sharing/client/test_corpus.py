@@ -1,5 +1,5 @@
 """Our client against our server, over every table of the corpus: the rows of a direct scan, in both formats, at every
-version that can be rebuilt, or in the gate at some of each table; change feeds as `changes` reads them.
+version that can be rebuilt, or in the gate at some of a third of the tables; change feeds as `changes` reads them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from deltacli.sharing.protocol.capabilities import ResponseFormat
 from tests.sharing.client.serving import Proxy, proxied
 from tests.sharing.served import shared
 from tests.support import corpus
-from tests.support.effort import sampled
+from tests.support.effort import InTurn, is_soaking, sampled
 
 pytestmark = pytest.mark.long
 
@@ -81,14 +81,14 @@ def _texts_of(rows: Any) -> list[str]:
     return sorted(map(repr, rows.to_pylist()))
 
 
-def test_rows_are_those_of_a_direct_scan_at_every_version(server: Proxy) -> None:
+def test_rows_are_those_of_a_direct_scan_at_every_version(server: Proxy, in_turn: InTurn) -> None:
     """
     What cannot be expressed in parquet format is refused there, and what we cannot read ourselves is refused anyway.
     """
     compared: Counter[ResponseFormat] = Counter()
     wrong = []
 
-    for table in server.served.tables:
+    for table in in_turn(server.served.tables):
         local = open_table(table.location)
         try:
             versions = list_log(local.storage).reconstructable[-MOST_VERSIONS:]
@@ -104,8 +104,8 @@ def test_rows_are_those_of_a_direct_scan_at_every_version(server: Proxy) -> None
                     wrong.append((table.name, version, form.value, why))
 
     assert [] == wrong
-    assert compared[ResponseFormat.DELTA] > 300
-    assert compared[ResponseFormat.PARQUET] > 200
+    assert compared[ResponseFormat.DELTA] > (300 if is_soaking() else 100)
+    assert compared[ResponseFormat.PARQUET] > (200 if is_soaking() else 65)
 
 
 def _rows(table: Table, version: int) -> Any:  # Any: an Arrow table
