@@ -1,4 +1,4 @@
-"""Every format of every command writes its result."""
+"""Every format of every command writes its result: half of the formats in each run, all of them in the soak."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pytest
 from deltacli.errors import EXIT_BUG
 from tests.cli.test_pasted import PAGES, is_endless, places, prepare, run
 from tests.docs.test_schemas import SCHEMAS, faults, line_faults
+from tests.support.effort import InTurn
 from tools.command_tree import Command, read_commands
 
 __all__ = ["places"]  # a fixture
@@ -46,14 +47,14 @@ def faults_in(out: str, form: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))
-def test_every_format_of_every_command_is_written(name: str, places: Path, tmp_path: Path) -> None:
+def test_every_format_of_every_command_is_written(name: str, places: Path, tmp_path: Path, in_turn: InTurn) -> None:
     place = tmp_path / "place"
     shutil.copytree(places, place)
     prepare(name, place)
     if name == "fleet status":
         run(place, "fleet", "run", "fleet.toml", "--yes")
     problems = []
-    for form in COMMANDS[name]:
+    for form in in_turn(COMMANDS[name], 2):
         words = [*example_of(name), "--format", form, *(["--output", f"out.{form}"] if form == "parquet" else [])]
         result = run(place, *words)
         if result.code == EXIT_BUG:

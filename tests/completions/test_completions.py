@@ -14,6 +14,8 @@ from tools.command_tree import Argument, Command, Kind, Option, Value, read_comm
 from tools.fish_completion import render_fish
 from tools.zsh_completion import render_zsh
 
+pytestmark = pytest.mark.halved
+
 Matches = Callable[[str], list[str]]
 SHELLS = ("bash", "bash with bash-completion", "zsh", "fish")
 COMMANDS = sorted(["help", *(command.name for command in read_tree().children)])

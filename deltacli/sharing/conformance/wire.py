@@ -172,7 +172,7 @@ class Wire:
             answer = self._exchange(request, url, headers, MOST_BYTES)
             if answer.status not in _STATUS_WAIT or "retry-after" not in answer.headers:
                 break
-            self._sleep(min(asked_seconds(answer.headers["retry-after"], time.time()), _LONGEST_WAIT))
+            self._sleep(min(asked_seconds(answer.headers["retry-after"], time.time()) or 1.0, _LONGEST_WAIT))
         return answer
 
     def fetch(self, url: str, *, byte_range: str | None = None, most: int = MOST_BYTES) -> WireAnswer:
