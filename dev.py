@@ -115,8 +115,6 @@ def next_turn() -> str:
     return f"--randomly-seed={turn}"
 
 
-MORE = str(max(2, (os.cpu_count() or 1) * 3 // 2))
-"""Workers of the long suite, a fifth of whose time is spent waiting for other processes and the disk."""
 NOTHING_CHOSEN = 5
 """The exit code of pytest where no test is run."""
 
@@ -136,7 +134,7 @@ def run_long(arguments: list[str]) -> int:
     others = {**SPARK_READER, **java_of(SPARK), **SHARING_CLIENT, **PAIMON_CLIENT, **set_up_azurite()}
     files = sorted((ROOT / "tests").rglob("test_*.py"))
     alone = [str(path) for path in files if "mark.alone" in path.read_text("utf-8")]
-    parts = (["-m", "(long or matrix) and not soak and not alone", "-n", MORE], ["-m", "alone", "-n", "0", *alone])
+    parts = (["-m", "(long or matrix) and not soak and not alone"], ["-m", "alone", "-n", "0", *alone])
     codes = [run_pytest(part, arguments, place=None, **others) for part in parts]
     return next((code for code in codes if code not in (0, NOTHING_CHOSEN)), min(codes))
 
@@ -256,15 +254,17 @@ SLOWEST = ("--durations=25", "--durations-min=2")
 """Options of pytest that name the slowest tests at the end."""
 NO_LIMIT = ("-o", "faulthandler_timeout=0")
 """Options of pytest for tests that may take longer than the time that pyproject.toml allows one."""
+WORKERS = str(max(2, (os.cpu_count() or 1) * 3 // 2))
+"""A fifth of the time of tests is spent waiting for other processes and the disk."""
 LONGEST_SUITE = 40 * 60
 """The seconds after which a suite of the gate is ended: three times what the longest one takes."""
 
 
 def run_pytest(chosen: list[str], arguments: list[str], *, place: str | None, **environment: str) -> int:
-    """Run tests on all cores with their files below `place`. The files of a failed run are kept until the next run."""
+    """Run tests with their files below `place`. The files of a failed run are kept until the next run."""
     files = tempfile.mkdtemp(prefix=f"{files_prefix()}{os.getpid()}-", dir=place)
     environment |= {"TMPDIR": files, "DELTACLI_PEER_PYTHON": str(PEERS / BIN / "python")}
-    workers = ("-n", "auto", "--dist", "worksteal")  # none is idle while another has tests left
+    workers = ("-n", WORKERS, "--dist", "worksteal")  # none is idle while another has tests left
     limit = None if set(NO_LIMIT) <= set(chosen) else LONGEST_SUITE
     command = ("python", "-m", "pytest", *workers, *SLOWEST, *chosen, *seed(arguments))
     code = run(DEV, *command, limit=limit, **environment)

@@ -80,12 +80,15 @@ def build_wheel(place: Path) -> Path:
 
 
 def install(wheel: Path, extra: str, home: Path) -> Installed:
-    """Install a wheel with one extra, or with none for an empty name, by uv and its cache."""
+    """Install a wheel with one extra, or with none for an empty name: from uv's cache, or else from the index, which builds
+    PySpark, that has no wheel, again.
+    """
     uv = str(
         Path(os.environ.get("DELTACLI_SERVER_PYTHON", sys.executable)).with_name("uv")
     )  # of the environment of dev
     subprocess.run([uv, "venv", "-q", "--no-project", "--python", sys.executable, str(home)], check=True)
     wanted = f"{wheel}[{extra}]" if extra else str(wheel)
     command = [uv, "pip", "install", "-q", "--python", str(home / "bin" / "python"), wanted]
-    subprocess.run(command, check=True)
+    if subprocess.run([*command, "--offline"], stderr=subprocess.DEVNULL, check=False).returncode:
+        subprocess.run(command, check=True)
     return Installed(home)
