@@ -80,8 +80,8 @@ def build_wheel(place: Path) -> Path:
 
 
 def install(wheel: Path, extra: str, home: Path) -> Installed:
-    """Install a wheel with one extra, or with none for an empty name: from uv's cache, or else from the index, which builds
-    PySpark, that has no wheel, again.
+    """Install a wheel with one extra, or with none for an empty name. The cache of uv comes first: the index would have
+    PySpark, which has no wheel, built again.
     """
     uv = str(
         Path(os.environ.get("DELTACLI_SERVER_PYTHON", sys.executable)).with_name("uv")
