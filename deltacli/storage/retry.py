@@ -328,8 +328,10 @@ def asked_seconds(retry_after: str, now: float) -> float:
     from email.utils import parsedate_to_datetime
 
     text = retry_after.strip()
+    if text.isascii() and text.isdigit():
+        return float(text[:9])
     try:
-        return float(text[:9]) if text.isdecimal() else max(parsedate_to_datetime(text).timestamp() - now, 0.0)
+        return max(parsedate_to_datetime(text).timestamp() - now, 0.0)
     except (ValueError, TypeError, IndexError, OverflowError):
         return 0.0
 

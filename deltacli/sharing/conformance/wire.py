@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,7 +18,6 @@ from deltacli.delta.log.log_path import Place
 from deltacli.delta.rules.framework.base import Finding, Rule, Severity
 from deltacli.sharing.client.faults import missing_extra
 from deltacli.sharing.client.guards import Reach, reach_of, require_reach
-from deltacli.storage.retry import asked_seconds
 from deltacli.typing import Json
 
 CAPABILITIES = "delta-sharing-capabilities"
@@ -172,7 +170,7 @@ class Wire:
             answer = self._exchange(request, url, headers, MOST_BYTES)
             if answer.status not in _STATUS_WAIT or "retry-after" not in answer.headers:
                 break
-            self._sleep(min(asked_seconds(answer.headers["retry-after"], time.time()) or 1.0, _LONGEST_WAIT))
+            self._sleep(_wait_of(answer.headers["retry-after"]))
         return answer
 
     def fetch(self, url: str, *, byte_range: str | None = None, most: int = MOST_BYTES) -> WireAnswer:
@@ -237,6 +235,12 @@ class Wire:
 def _reason(fault: Exception) -> str:
     """Return why a connection failed, without the address that urllib3 puts before it."""
     return str(fault).rpartition(": ")[2].strip("<>()'") or type(fault).__name__
+
+
+def _wait_of(text: str) -> float:
+    """Return the seconds of a Retry-After; a date counts as a second."""
+    text = text.strip()
+    return min(float(text[:9]), _LONGEST_WAIT) if text.isascii() and text.isdigit() else 1.0
 
 
 def _shown_body(body: bytes) -> str:
