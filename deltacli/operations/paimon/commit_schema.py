@@ -3,7 +3,8 @@
 A schema file is created atomically under a name that does not exist. Paimon's own writers look whether the name exists
 and then rename a temporary file, which replaces a file that was created in between. So after creating ours, we wait for
 the temporary files that are there for the same name, and read ours back. A writer that comes later sees that the name
-exists. A version that somebody made from ours is waited for in the same way: it can be replaced, too.
+exists. Where ours was replaced after somebody had made a version from it, that version is created once more on top:
+pypaimon remembers each version that it wrote, and if one was replaced, makes the next from what it remembers.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import random
 import re
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 from deltacli.engine.base import Engine
@@ -167,11 +168,11 @@ def commit_schema(
             pause(attempt)
         newest = read_newest(storage, branch)
         before = next((before for before, made in ours if _has_them(before, made, newest.schema)), None)
-        schema = newest.schema if before else make(newest)
+        schema = replace(newest.schema, id=newest.schema.id + 1) if before else make(newest)
         if schema is None:
             return NothingToCommit(newest)
         try:
-            if before is None and not _create(storage, branch, schema, pause):
+            if not _create(storage, branch, schema, pause):
                 continue
             if _is_kept(storage, branch, schema, wait):
                 return CommittedSchema(before or newest, schema, attempt)
