@@ -148,7 +148,7 @@ LOOKS, LOOKS_IN_THE_GATE = ("GET", "HEAD"), 12
 
 
 def marks_of(store: str, operation: str, name: str) -> tuple[pytest.MarkDecorator, ...]:
-    """When a case is run: daily, in `dev.py long` or in `dev.py soak clouds`, which takes all."""
+    """When a case is run: daily, every second time in `dev.py long`, or in `dev.py soak clouds`, which takes all."""
     if (store, operation, name) == ("gcs", "properties", "the answer is lost"):
         return ()
     if store in THOROUGH:  # they share out the faults
@@ -156,7 +156,7 @@ def marks_of(store: str, operation: str, name: str) -> tuple[pytest.MarkDecorato
         is_long = (name in OFTEN or operation not in SLOW) and turn % len(THOROUGH) == THOROUGH.index(store)
     else:
         is_long = operation == "properties" and (name in OFTEN or store == "s3")
-    return (pytest.mark.long if is_long else pytest.mark.soak,)
+    return (pytest.mark.long, pytest.mark.halved) if is_long else (pytest.mark.soak,)
 
 
 CASES = [
