@@ -168,7 +168,7 @@ def commit_schema(
             pause(attempt)
         newest = read_newest(storage, branch)
         before = next((before for before, made in ours if _has_them(before, made, newest.schema)), None)
-        schema = replace(newest.schema, id=newest.schema.id + 1) if before else make(newest)
+        schema = _on_top_of(newest.schema) if before else make(newest)
         if schema is None:
             return NothingToCommit(newest)
         try:
@@ -187,6 +187,13 @@ def commit_schema(
         facts={"versions tried": str(max_attempts)},
         hint=command("history", limit=10),
     )
+
+
+def _on_top_of(schema: Schema) -> Schema:
+    """Return the next version, with the same fields. Its greatest id grows as if it had one more, because
+    other writers count on from versions that were replaced.
+    """
+    return replace(schema, id=schema.id + 1, highest_field_id=schema.highest_field_id + 1)
 
 
 def _create(storage: Storage, branch: str, schema: Schema, pause: Pause) -> bool:
