@@ -23,7 +23,7 @@ ROOT = Path(__file__).parent.parent
 MOST_MODULES, MOST_LINES = 20, 500
 ARROW = "deltacli.arrow"
 _STAND_IN = "deltacli.engine.spark.orjson_stand_in"
-_SPELLED = ("delta", "engine", "fleet", "operations", "paimon", "sharing", "storage", "work")
+_SPELLED = ("changing", "delta", "engine", "fleet", "operations", "paimon", "sharing", "storage", "work")
 """Layers whose texts do not know the command line."""
 _OPTION = re.compile(r"(?<![\w-])--(?!py-files)[a-z]")
 """An option; `--py-files` is one of spark-submit."""

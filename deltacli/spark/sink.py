@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
 
+from deltacli.changing.commit import Committed
 from deltacli.engine.spark.worker import Job, context_of
 from deltacli.errors import DeltacliError, OutcomeUnknown, UsageError
 from deltacli.operations.change.append import Transaction, commit_append, plan_append, require_demands
-from deltacli.operations.change.commit import Committed
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.spark.executor_rows import arrow_schema_of

@@ -126,6 +126,6 @@ def test_names_that_are_gone_are_found() -> None:
     gone = ["operations.commit.commit", "delta.rules.file_views.py", "rules/file_views.py", "unheard_of", "UnheardOf()"]
 
     assert [] == [name for name in gone if exists(name)]
-    assert exists("operations.change.commit.commit")
+    assert exists("changing.commit.commit")
     assert exists("Snapshot.scan")
     assert exists("widen-type")

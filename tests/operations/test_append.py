@@ -15,9 +15,9 @@ import pytest
 
 from deltacli import open_table
 from deltacli.api.table import Table
+from deltacli.changing.commit import Committed, NothingToDo
 from deltacli.errors import ConflictLost, Refused
 from deltacli.operations.change.append import Transaction, commit_append, plan_append
-from deltacli.operations.change.commit import Committed, NothingToDo
 from deltacli.spark.sink import _Plan, abort_sink, commit_sink
 from deltacli.spark.source_options import WriteOptions
 from tests.support import corpus

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from deltacli.changing.commit import ENGINE_INFO, Committed, NothingToDo, commit, jittered_pause
 from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.errors import (
     CommitCorrupt,
@@ -18,7 +19,6 @@ from deltacli.errors import (
     Refused,
     StorageFailed,
 )
-from deltacli.operations.change.commit import ENGINE_INFO, Committed, NothingToDo, commit, jittered_pause
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.version import Snapshot

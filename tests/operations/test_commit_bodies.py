@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
+from deltacli.changing.commit import Committed, Dropped, NothingToDo, commit
 from deltacli.delta.log.body_lines import body_lines
 from deltacli.delta.log.commit_content import CommitRequest, EveryFile, FilesAt, FilesRead, OnConflict, Slot
 from deltacli.delta.log.commit_lines import Action
 from deltacli.errors import ConflictLost, DeltacliError, OutcomeUnknown, StorageFailed
-from deltacli.operations.change.commit import Committed, Dropped, NothingToDo, commit
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.version import Snapshot
 from deltacli.storage import Creation, PathKind

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.operations.change.commit import Committed, NothingToDo
+from deltacli.changing.commit import Committed, NothingToDo
 from deltacli.storage import LocalStorage
 from tests.cli.support import ROOT
 from tests.support.committing import commits, run, table_of_commits

@@ -12,9 +12,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from deltacli.changing.commit import Committed, Dropped, NothingToDo
 from deltacli.delta.log.commit_content import CommitRequest, OnConflict
 from deltacli.errors import ConflictLost, DeltacliError, OutcomeUnknown, StorageFailed
-from deltacli.operations.change.commit import Committed, Dropped, NothingToDo
 from deltacli.operations.table.version import Snapshot
 from tests.support.actions import Action, Line, add, commit_info, deletion_vector, domain, metadata, protocol
 from tests.support.builder import EPOCH_MS, TableBuilder

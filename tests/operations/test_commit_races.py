@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from deltacli.api.table import Table
+from deltacli.changing.commit import Committed, commit
 from deltacli.clock import system_clock
 from deltacli.delta.log.commit_content import CommitRequest
-from deltacli.operations.change.commit import Committed, commit
 from deltacli.operations.table.version import Snapshot
 from deltacli.storage import open_storage
 from tests.differential.test_peers import PEERS

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from deltacli.changing.commit import Committed
 from deltacli.cli.render.vacuum.screen import vacuum_sections
 from deltacli.cli.terminal.term import Terminal
 from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.log_path import MAX_VERSION
 from deltacli.delta.log.segment import MAX_TIME_MS
 from deltacli.errors import CommitCorrupt, Refused, VersionAbsent
-from deltacli.operations.change.commit import Committed
 from deltacli.operations.log.version_checksum import check_or_write_checksum
 from deltacli.operations.table.version import Snapshot
 from tests.support.actions import add, birth, commit_info, metadata, protocol, remove, to_bytes, txn

@@ -22,8 +22,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltacli.api.table import Table
+from deltacli.changing.commit import commit
 from deltacli.errors import DeltacliError
-from deltacli.operations.change.commit import commit
 from deltacli.storage import open_storage
 from tests.support.altering import table_of
 from tests.support.appending import append

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 
+from deltacli.changing.commit import Committed, NothingToDo
 from deltacli.operations.change.append import Transaction, commit_append, plan_append, require_demands
-from deltacli.operations.change.commit import Committed, NothingToDo
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.work.rewrite.append import AppendedFile, AppendRows, AppendSpec

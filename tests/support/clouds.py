@@ -17,8 +17,8 @@ import pyarrow
 import pytest
 
 from deltacli.api.table import Table
+from deltacli.changing.commit import commit
 from deltacli.clock import fixed_clock
-from deltacli.operations.change.commit import commit
 from deltacli.storage import Storage, open_storage
 from deltacli.storage.retry import Retry
 from tests.cli.support import make_sample

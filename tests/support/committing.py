@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from deltacli.changing.commit import Committed, NothingToDo, commit
 from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.commit_lines import read_actions
-from deltacli.operations.change.commit import Committed, NothingToDo, commit
 from deltacli.operations.table.version import Snapshot
 from deltacli.storage import Creation, Draft, Storage
 from tests.support.actions import Line, add, commit_info, metadata, protocol, to_bytes

@@ -19,10 +19,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from deltacli.api.table import Table
+from deltacli.changing.commit import Committed, commit
 from deltacli.clock import system_clock
 from deltacli.delta.log.commit_content import CommitRequest, FilesAt, OnConflict
 from deltacli.errors import ConflictLost
-from deltacli.operations.change.commit import Committed, commit
 from deltacli.operations.table.version import Snapshot
 from deltacli.storage import Created, Storage, open_storage
 from tests.support.actions import Action, add, commit_info, metadata, protocol

@@ -10,9 +10,9 @@ from typing import Any
 
 from deltacli import open_table
 from deltacli.api.table import Table
+from deltacli.changing.commit import Committed, commit
 from deltacli.delta.log.body_lines import body_lines
 from deltacli.delta.log.commit_content import CommitRequest
-from deltacli.operations.change.commit import Committed, commit
 from deltacli.operations.table.version import Snapshot
 from deltacli.storage import Storage
 from deltacli.work.rewrite.exactness import SPEC

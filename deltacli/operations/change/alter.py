@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, cast
 
+from deltacli.changing.commit import Committed, commit, require_possible
 from deltacli.delta.clustering.clustering_columns import DOMAIN, clustering_action, read_clustering_columns
 from deltacli.delta.evolution.draft import Draft, Effect, Settings
 from deltacli.delta.evolution.evolve import UPGRADE_NEEDED, Evolution, evolve, logical_names
@@ -39,7 +40,6 @@ from deltacli.delta.protocol.clients import ClientAccess, traits_of
 from deltacli.delta.schema.widening_guards import WideningRefusal
 from deltacli.errors import Unreadable, UsageError
 from deltacli.hints import command
-from deltacli.operations.change.commit import Committed, commit, require_possible
 from deltacli.operations.change.rows_in_question import RowsInQuestion, asks_about_rows
 from deltacli.operations.change.widen_type import addressed, partition_values_of, refusal_error
 from deltacli.operations.explain.known_clients import clients_after
@@ -160,7 +160,7 @@ def execute_alteration(table: TableHandle, request: AlterationRequest) -> Altera
     """Commit the changes, planned on the newest version, and again whenever another writer was first.
 
     Raises Refused, with nothing changed, where something objects (the first refusal is the message), UsageError, and
-    what `operations.change.commit.commit` raises.
+    what `changing.commit.commit` raises.
     """
     made: list[Evolution] = []
     rows = RowsInQuestion()

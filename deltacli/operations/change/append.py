@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from deltacli.changing.commit import Committed, NothingToDo, commit, require_possible
 from deltacli.delta.clustering.clustering_columns import clustering_paths
 from deltacli.delta.log.body_lines import encoded_files
 from deltacli.delta.log.commit_content import CommitRequest, Slot
@@ -22,7 +23,6 @@ from deltacli.delta.sql.parser import parse_expression
 from deltacli.delta.sql.stored import DEFAULT_KEY, GENERATION_KEY
 from deltacli.errors import ConflictLost, Refused
 from deltacli.hints import command
-from deltacli.operations.change.commit import Committed, NothingToDo, commit, require_possible
 from deltacli.operations.optimize.request import target_of
 from deltacli.operations.table.demands import DemandCheck, demands_of
 from deltacli.typing import ArrowScalar, ArrowType, RecordBatch

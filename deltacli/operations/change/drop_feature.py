@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from deltacli.changing.commit import Committed, commit, require_possible
 from deltacli.delta.evolution.draft import fields_within
 from deltacli.delta.evolution.mapping import uses_mapping
 from deltacli.delta.log.commit_content import CommitRequest, EveryFile, FilesAt, Slot, encode_line
@@ -36,7 +37,6 @@ from deltacli.delta.schema.type_changes import TYPE_CHANGES_KEY
 from deltacli.delta.schema.widened_schema import read_exactly, write_exactly
 from deltacli.errors import PartlyDone, Refused
 from deltacli.hints import command
-from deltacli.operations.change.commit import Committed, commit, require_possible
 from deltacli.operations.change.feature_traces import OPERATION as UNBACKFILL
 from deltacli.operations.change.feature_traces import (
     adds_without_ids,

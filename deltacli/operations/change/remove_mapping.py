@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
+from deltacli.changing.commit import Committed, commit, jittered_pause
 from deltacli.delta.clustering.clustering_columns import clustering_action
 from deltacli.delta.evolution.draft import Draft, Forbidden
 from deltacli.delta.evolution.mapping import uses_mapping, without_mapping
@@ -22,7 +23,6 @@ from deltacli.delta.paths import decode
 from deltacli.errors import DeltacliError, OutcomeUnknown, Refused
 from deltacli.hints import command
 from deltacli.operations.change.alter import broken_rules, draft_of
-from deltacli.operations.change.commit import Committed, commit, jittered_pause
 from deltacli.operations.change.widen_type import refusal_error
 from deltacli.operations.optimize.open_bins import new_directory, own_fields
 from deltacli.operations.optimize.planning import rules_of

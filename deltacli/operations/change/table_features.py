@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from deltacli.changing.commit import Committed, commit, require_possible
 from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.commit_metadata import NO_METADATA, require_free
 from deltacli.delta.log.state import read_protocol
 from deltacli.delta.protocol.clients import ClientAccess
 from deltacli.delta.protocol.feature_changes import FeaturesPlan, ShownFeature, plan_features, show_features
-from deltacli.operations.change.commit import Committed, commit, require_possible
 from deltacli.operations.explain.known_clients import clients_after
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot

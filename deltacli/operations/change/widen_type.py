@@ -10,6 +10,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
+from deltacli.changing.commit import Committed, NothingToDo, commit, require_possible
 from deltacli.delta.log.commit_content import CommitRequest, EveryFile
 from deltacli.delta.log.commit_metadata import NO_METADATA, require_free
 from deltacli.delta.log.counts import FileCounts
@@ -20,7 +21,6 @@ from deltacli.delta.schema.widening_guards import Caution, PartitionValues, Wide
 from deltacli.delta.schema.widening_plan import PlannedChange, WideningPlan, plan_widening
 from deltacli.errors import Refused, UsageError
 from deltacli.hints import command
-from deltacli.operations.change.commit import Committed, NothingToDo, commit, require_possible
 from deltacli.operations.explain.known_clients import clients_after
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot
@@ -146,7 +146,7 @@ def execute_widen_type(table: TableHandle, request: WidenRequest) -> WideningOut
     """Commit the change, planned on the newest version, and again whenever another writer was first.
 
     Raises Refused, with nothing changed, where a guard objects (the first refusal is the message), and what
-    `operations.change.commit.commit` raises.
+    `changing.commit.commit` raises.
     """
     made: list[WideningPlan] = []
 

@@ -16,12 +16,12 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.changing.commit import Committed, Dropped, commit, jittered_pause
 from deltacli.delta.log.body_lines import encoded_files
 from deltacli.delta.log.commit_content import CommitRequest, OnConflict, Slot
 from deltacli.delta.paths import decode
 from deltacli.errors import DeltacliError, OutcomeUnknown, PartlyDone
 from deltacli.hints import command
-from deltacli.operations.change.commit import Committed, Dropped, commit, jittered_pause
 from deltacli.operations.optimize.open_bins import OpenBin, added_files, open_groups, parameters_of, size_metrics
 from deltacli.operations.optimize.plan import OptimizePlan, weight_of
 from deltacli.operations.optimize.verify import Verified, verify_rows

@@ -16,10 +16,10 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, TypeAlias
 
 from deltacli.arrow import compute as pc
+from deltacli.changing.commit import require_possible
 from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.commit_metadata import require_free
 from deltacli.delta.schema.type_changes import require_readable_rows
-from deltacli.operations.change.commit import require_possible
 from deltacli.operations.optimize.live_files import LiveFiles, live_files
 from deltacli.operations.optimize.plan import OptimizePlan
 from deltacli.operations.optimize.request import OptimizeRequest, target_of

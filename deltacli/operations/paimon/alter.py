@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass
 
+from deltacli.changing.commit import Pause
 from deltacli.delta.rules.framework.base import Finding, Severity
 from deltacli.errors import Refused
-from deltacli.operations.change.commit import Pause
 from deltacli.operations.paimon.commit_schema import (
     CommittedSchema,
     Newest,

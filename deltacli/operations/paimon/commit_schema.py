@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import assert_never
 
+from deltacli.changing.commit import MAX_ASKED, Pause
 from deltacli.engine.base import Engine
 from deltacli.errors import (
     ConflictLost,
@@ -28,7 +29,6 @@ from deltacli.errors import (
     Unreadable,
 )
 from deltacli.hints import DoubleQuoted, command
-from deltacli.operations.change.commit import MAX_ASKED, Pause
 from deltacli.operations.paimon.table_files import list_schemas, read_limited, read_schemas
 from deltacli.paimon.schema import MAX_SCHEMA_BYTES, Schema, read_schema
 from deltacli.paimon.schema_changes import ChangeKind, changes_between

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
+from deltacli.changing.commit import Committed, commit
 from deltacli.delta.log.body_lines import encoded_files
 from deltacli.delta.log.commit_content import CommitRequest, FilesAt, Slot
 from deltacli.delta.log.file_actions import action_schemas
@@ -25,7 +26,6 @@ from deltacli.delta.schema.to_arrow import arrow_schema, file_schema, stored_col
 from deltacli.delta.stats.collect import StatisticsCollector
 from deltacli.delta.stats.record_counts import num_records_column
 from deltacli.delta.stats.schema import BOUNDS, NULL_COUNT
-from deltacli.operations.change.commit import Committed, commit
 from deltacli.operations.recover.needed import look_for, needed_files, whole
 from deltacli.operations.recover.verify import Problem, verify
 from deltacli.operations.repair.plan import Planned, Step, Unrepaired, left

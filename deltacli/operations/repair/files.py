@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow.parquet import ParquetReader
+from deltacli.changing.commit import Committed, commit
 from deltacli.delta.log.body_lines import encoded_files
 from deltacli.delta.log.commit_content import CommitRequest, FilesAt, Slot
 from deltacli.delta.paths import decode, text_of
@@ -22,7 +23,6 @@ from deltacli.delta.rules.framework.repairs import StepKind
 from deltacli.delta.stats.record_counts import num_records_column
 from deltacli.errors import DataUnreadable, DeltacliError, StorageFailed
 from deltacli.memory_limit import stop_if_exhausted
-from deltacli.operations.change.commit import Committed, commit
 from deltacli.operations.recover.needed import look_for, whole
 from deltacli.operations.recover.verify import Problem, without_nulls
 from deltacli.operations.repair.corrected_adds import AddAgain, Amendment

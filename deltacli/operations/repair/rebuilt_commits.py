@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
+from deltacli.changing.commit import ENGINE_INFO
 from deltacli.delta.checkpoint.comparison import comparable, compare, keys_of
 from deltacli.delta.log.body_lines import encoded_files
 from deltacli.delta.log.commit_content import Slot, encode_line
@@ -31,7 +32,6 @@ from deltacli.delta.rules.framework.repairs import StepKind
 from deltacli.delta.rules.log.configuration_differences import metadata_differences, protocol_differences
 from deltacli.delta.stats.record_counts import num_records_column
 from deltacli.errors import CommitCorrupt, FileMissing, Refused, StorageFailed, Unreadable
-from deltacli.operations.change.commit import ENGINE_INFO
 from deltacli.operations.log.log_copy import log_location, versioned
 from deltacli.operations.log.version_checksum import checksum_path
 from deltacli.operations.repair.commit_sources import (

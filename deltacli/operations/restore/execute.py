@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from deltacli.changing.commit import Committed, commit
 from deltacli.delta.log.body_lines import encoded_files
 from deltacli.delta.log.commit_content import CommitRequest, EveryFile, FilesOfPartitions, OnConflict, Slot
 from deltacli.errors import ConflictLost, DeltacliError, PartlyDone
 from deltacli.hints import command
-from deltacli.operations.change.commit import Committed, commit
 from deltacli.operations.restore.plan import RestorePlan, plan_again, request_of, require_executable
 from deltacli.operations.restore.verify import VERIFIED, ProblemFile, check_sizes
 from deltacli.operations.table.find_log import list_log

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.changing.commit import require_possible
 from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.commit_metadata import require_free
 from deltacli.delta.log.state import read_metadata, read_protocol
@@ -19,7 +20,6 @@ from deltacli.delta.protocol.protocol_action import require_committable
 from deltacli.delta.rules.framework.repairs import may_keep
 from deltacli.errors import Refused
 from deltacli.hints import command, parameter, spelling
-from deltacli.operations.change.commit import require_possible
 from deltacli.operations.recover.verify import Problem
 from deltacli.operations.restore import row_ids
 from deltacli.operations.restore.difference import Difference, compare, no_difference

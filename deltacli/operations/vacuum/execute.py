@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from deltacli.changing.commit import Committed, commit
 from deltacli.clock import Clock, system_clock
 from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.commit_metadata import require_free
@@ -18,7 +19,6 @@ from deltacli.delta.log.log_path import LOG_DIRECTORY, commit_name
 from deltacli.delta.vacuum.keys import PathKeys
 from deltacli.errors import DeltacliError, NoSpace, PartlyDone, Refused, StorageFailed, Unreadable, UsageError
 from deltacli.hints import command, parameter
-from deltacli.operations.change.commit import Committed, commit
 from deltacli.operations.table.find_log import list_log
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.vacuum.deleting import Deletions, Pause, Record, Ticks, is_fresh

@@ -10,13 +10,13 @@ import os
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from deltacli.changing.commit import Committed, NothingToDo, commit
 from deltacli.clock import Clock, system_clock
 from deltacli.delta.log.body_lines import body_lines
 from deltacli.delta.log.commit_content import CommitRequest, EveryFile
 from deltacli.delta.protocol.property_values import is_true
 from deltacli.errors import ConflictLost, NoSpace, OutcomeUnknown, Refused
 from deltacli.hints import command
-from deltacli.operations.change.commit import Committed, NothingToDo, commit
 from deltacli.operations.table.api_arguments import name_table
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot

@@ -57,7 +57,7 @@ Delete = Callable[[str], None]
 def small_and_quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches are small, and there is no wait between attempts."""
     monkeypatch.setattr(deleting, "FILES_A_BATCH", FILES_A_BATCH)
-    monkeypatch.setattr("deltacli.operations.change.commit._LONGEST_PAUSE", 0)
+    monkeypatch.setattr("deltacli.changing.commit._LONGEST_PAUSE", 0)
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from deltacli.changing.commit import require_possible
 from deltacli.delta.checkpoint.layout import Layout, choose_layout
 from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.protocol.feature_drops import PROTECTION, REMOVALS, VECTORS, require_droppable, uses_left
@@ -19,7 +20,6 @@ from deltacli.delta.protocol.protocol_action import require_writable
 from deltacli.delta.stats.schema import STATS_COLUMNS
 from deltacli.errors import Refused
 from deltacli.hints import command
-from deltacli.operations.change.commit import require_possible
 from deltacli.operations.checkpoint.plan import DEFAULT_ROWS_A_SIDECAR
 from deltacli.operations.doctor.findings import Severity
 from deltacli.operations.doctor.table import advice as codes

@@ -1,0 +1,1 @@
+"""The one way to change a table: what a plan was made from, what is looked at again, and the commit itself."""
