@@ -12,7 +12,17 @@ from typing import Any, Self
 from urllib.parse import quote, unquote_to_bytes
 
 from deltacli.errors import DeltacliError, FileMissing, PathExternal, PermissionRefused, StorageFailed
-from deltacli.storage.base import Capabilities, Draft, FileStat, PathKind, ShouldDescend, Storage, WalkEntry
+from deltacli.storage.base import (
+    Capabilities,
+    Draft,
+    FileStat,
+    PathKind,
+    Place,
+    ShouldDescend,
+    Storage,
+    WalkEntry,
+    other_place,
+)
 from deltacli.storage.bounds import NOTHING, Allowed, LocalBounds
 from deltacli.storage.disk_faults import disk_fault, is_no_file, reason_of
 from deltacli.storage.outcomes import Creation, Deleted, Deletion, Failed, Missing
@@ -35,6 +45,7 @@ class LocalStorage:
     def __init__(self, root: str, allowed: Allowed = NOTHING) -> None:
         self.root = os.path.abspath(root)
         self._swept: set[str] = set()
+        self._directory: _HeldDirectory | None = None
         self.bounds = LocalBounds(self.root, allowed)
 
     @property
@@ -45,6 +56,21 @@ class LocalStorage:
     def aliases(self) -> tuple[str, ...]:
         real = os.path.realpath(self.root)
         return () if real == self.root else (local_uri(real),)
+
+    @property
+    def place(self) -> Place | None:
+        return None if self._directory is None else self._directory.place
+
+    def held(self, place: Place | None = None) -> LocalStorage:
+        if self._directory is not None and place in (None, self.place):
+            return self
+        directory = _HeldDirectory.at(self.root)
+        found = None if directory is None else directory.place
+        if place is not None and place != found and (found is None or place.kernel == found.kernel):
+            raise other_place(self.root)
+        store = LocalStorage(self.root, self.bounds.allowed)
+        store._directory = directory
+        return store
 
     @property
     def versions(self) -> None:
@@ -190,60 +216,58 @@ class LocalStorage:
     def put_if_absent(self, path: str, data: bytes, *, modified_ms: int | None = None) -> Creation:
         from deltacli.storage.local_write import create
 
-        place = self._at(path)
+        place = self._to_write(path)
         try:
-            self.bounds.directory_of(path)
-            return create(place, data, modified_ms, swept=self._sweep)
+            return create(place, data, modified_ms, swept=self._sweep, here=self._require_here)
         except OSError as fault:
             raise _translate(fault, place, "written") from fault
 
     def put(self, path: str, data: bytes, *, modified_ms: int | None = None) -> None:
         from deltacli.storage.local_write import replace
 
-        place = self._at(path)
+        place = self._to_write(path)
         try:
-            self.bounds.directory_of(path)
-            replace(place, data, modified_ms, swept=self._sweep)
+            replace(place, data, modified_ms, swept=self._sweep, here=self._require_here)
         except OSError as fault:
             raise _translate(fault, place, "written") from fault
 
     def draft(self, path: str) -> Draft:
-        self.bounds.directory_of(path)
-        return _LocalDraft(self._at(path), self._sweep)
+        return _LocalDraft(self._to_write(path), self._sweep, self._require_here)
 
     def copy_within(self, source: str, target: str) -> Creation:
         from deltacli.storage.local_write import create_copy
 
-        place = self._at(target)
-        self.bounds.directory_of(target)
+        place = self._to_write(target)
         try:
             descriptor = self._open(source)[0]
         except (OSError, ValueError) as fault:
             raise _translate(fault, self._at(source)) from fault
         try:
-            return create_copy(descriptor, place, swept=self._sweep)
+            return create_copy(descriptor, place, swept=self._sweep, here=self._require_here)
         except OSError as fault:
             raise _translate(fault, place, "written") from fault
         finally:
             os.close(descriptor)
 
     def delete_many(self, paths: Iterable[str]) -> Iterator[tuple[str, Deletion]]:
+        self._require_here()
         for path in paths:
             try:
                 self.bounds.directory_of(path)
             except PathExternal:
                 yield path, Failed("a link leads outside the table")
             else:
-                yield path, _delete(self._at(path))
+                yield path, self._delete(path)
 
     def remove_directory(self, path: str) -> Deletion:
         from deltacli.storage.local_walk import leads_elsewhere
 
+        self._require_here()
         place = self._at(path)
         try:
             if not path or leads_elsewhere(self.root, path):
                 return Failed("it is the root of the store" if not path else "a link leads to it")
-            os.rmdir(place)
+            self._remove(os.rmdir, path)
         except ValueError:
             return Missing()  # not a valid directory name
         except OSError as fault:
@@ -263,6 +287,38 @@ class LocalStorage:
     def _at(self, path: str) -> str:
         return f"{self.root}/{path}" if path else self.root
 
+    def _to_write(self, path: str) -> str:
+        """Return the place of a file to write. Raises PathExternal, and Refused where the root is another directory."""
+        self._require_here()
+        self.bounds.directory_of(path)
+        return self._at(path)
+
+    def _require_here(self) -> None:
+        if self._directory is not None and not self._directory.is_at(self.root):
+            raise other_place(self.root)
+
+    def _remove(self, remove: Callable[..., None], path: str) -> None:
+        """Remove a file or a directory of the directory that is held, whatever is at the path of the store by now."""
+        if self._directory is None:
+            remove(self._at(path))
+        else:
+            remove(path, dir_fd=self._directory.descriptor)
+
+    def _delete(self, path: str) -> Deletion:
+        place = self._at(path)
+        try:
+            self._remove(os.unlink, path)
+        except ValueError:
+            return Missing()  # no file can have such a name
+        except OSError as fault:
+            if fault.errno in _ABSENT:
+                return Missing()
+            if os.path.isdir(place):
+                return Failed("it is a directory")
+            error = _translate(fault, place, "deleted")
+            return Failed(reason_of(fault), error if isinstance(error, PermissionRefused) else None)
+        return Deleted()
+
     def _open(self, path: str) -> tuple[int, str]:
         """Open a regular file and return it with its place. Raises PathExternal before anything outside is opened."""
         self.bounds.directory_of(path)
@@ -276,14 +332,46 @@ class LocalStorage:
         return _open(real), real
 
 
+class _HeldDirectory:
+    """A directory that is kept open, so that no other one gets its inode number meanwhile."""
+
+    def __init__(self, descriptor: int) -> None:
+        from deltacli.storage.drafts import running_kernel
+
+        status = os.fstat(descriptor)
+        self.descriptor = descriptor
+        self.place = Place(running_kernel(), status.st_dev, status.st_ino)
+
+    @classmethod
+    def at(cls, path: str) -> Self | None:
+        """Return the directory at a path; None where there is none, or where the path shows another identity."""
+        try:
+            found = cls(os.open(path, getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC))
+        except OSError:
+            return None
+        return found if found.is_at(path) else None
+
+    def is_at(self, path: str) -> bool:
+        """Return whether a path leads to this directory."""
+        try:
+            status = os.stat(path)
+        except OSError:
+            return False
+        return (status.st_dev, status.st_ino) == self.place[1:]
+
+    def __del__(self) -> None:
+        with suppress(AttributeError, OSError):
+            os.close(self.descriptor)
+
+
 class _LocalDraft:
     """A draft next to its target, with errors of deltacli."""
 
-    def __init__(self, target: str, swept: Callable[[str, int], None]) -> None:
+    def __init__(self, target: str, swept: Callable[[str, int], None], here: Callable[[], None]) -> None:
         from deltacli.storage.local_write import LocalDraft
 
         self._target = target
-        self._draft = LocalDraft(target, swept)
+        self._draft = LocalDraft(target, swept, here)
 
     @property
     def place(self) -> str:
@@ -380,21 +468,6 @@ def _open(place: str, flags: int = 0) -> int:
         return descriptor
     os.close(descriptor)
     raise StorageFailed(f"{place} cannot be read: it is not a regular file", hint=f"ls -ld {shlex.quote(place)}")
-
-
-def _delete(place: str) -> Deletion:
-    try:
-        os.unlink(place)
-    except ValueError:
-        return Missing()  # no file can have such a name
-    except OSError as fault:
-        if fault.errno in _ABSENT:
-            return Missing()
-        if os.path.isdir(place):
-            return Failed("it is a directory")
-        error = _translate(fault, place, "deleted")
-        return Failed(reason_of(fault), error if isinstance(error, PermissionRefused) else None)
-    return Deleted()
 
 
 def _translate(fault: OSError | ValueError, place: str, what: str = "read") -> StorageFailed:

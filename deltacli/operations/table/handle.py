@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
 from deltacli.clock import Clock, system_clock
@@ -15,7 +16,7 @@ from deltacli.engine.base import Engine
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.progress import SILENT, Progress
 from deltacli.storage import NOTHING, Allowed, Storage, open_storage
-from deltacli.storage.base import StoreOfVersions, require_writable
+from deltacli.storage.base import StoreOfVersions, StoreWithPlace, held, require_writable
 from deltacli.work.task import TableStores
 
 if TYPE_CHECKING:
@@ -56,7 +57,18 @@ class TableHandle:
 
     def __dir__(self) -> list[str]:
         """Return the operations, and what identifies the table; operations alone use the rest of the handle."""
-        parts = {"allowed", "clock", "engine", "files", "newest_seen", "note_version", "open_other", "over", "progress"}
+        parts = {
+            "allowed",
+            "clock",
+            "engine",
+            "files",
+            "held",
+            "newest_seen",
+            "note_version",
+            "open_other",
+            "over",
+            "progress",
+        }
         return sorted(set(super().__dir__()) - parts - {"require_writable", "storage", "stores"})
 
     @property
@@ -69,6 +81,16 @@ class TableHandle:
         other = copy.copy(self)
         other.storage = storage
         other.stores = TableStores(storage, self.open_other, self.allowed, self.stores.location)
+        return other
+
+    def held(self) -> Self:
+        """Return the same handle bound to the directory that is at its path now: it writes there, or raises Refused."""
+        storage = held(self.storage)
+        if storage is self.storage or not isinstance(storage, StoreWithPlace):
+            return self
+        other, location = self.over(storage), self.stores.location
+        if location is not None:
+            other.stores = replace(other.stores, location=location._replace(place=storage.place))
         return other
 
     def files(self) -> TableFiles:
