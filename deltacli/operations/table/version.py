@@ -190,6 +190,11 @@ class Snapshot:
         """Return the listed log."""
         return self._log.listing
 
+    @property
+    def listed_at(self) -> float:
+        """Return when the log was listed, by the monotonic clock of this process."""
+        return self._log.listed_at
+
     @named
     def counts(self, *, now_ms: int | None = None) -> tuple[FileCounts, TombstoneCounts]:
         """Count live files and tombstones; a tombstone is expired if it is older than the table's retention at `now_ms`
