@@ -207,6 +207,15 @@ class PartlyDone(DeltacliError):
 
     exit_code = 5
     code = "partly-done"
+    cause_exit: int | None = None
+    """The exit code of the error that ended the work; None where it went on to its end."""
+
+    @classmethod
+    def after(cls, fault: DeltacliError, so_far: str) -> PartlyDone:
+        """Return the error for one that came after something was done, with the same code, facts and hint."""
+        found = cls(fault.message, code=fault.code, facts=fault.facts | {"so far": so_far}, hint=fault.hint)
+        found.cause_exit = fault.exit_code
+        return found
 
 
 class ConflictLost(DeltacliError):

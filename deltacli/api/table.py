@@ -269,7 +269,8 @@ class Table(BeforeChange, LogCare, Undo):
         (`widen.*`) or the protocol forbids writing; ConflictLost and OutcomeUnknown like every commit; and what
         `snapshot` raises. Spec: Type Widening.
         """
-        from deltacli.operations.change.widen_type import WidenRequest, execute_widen_type, plan_widen_type
+        from deltacli.changing.change import carry_out, plan_change
+        from deltacli.operations.change.widen_type import Widening, WidenRequest
 
         self.require_writable(dry_run=dry_run)
         request = WidenRequest(
@@ -279,9 +280,8 @@ class Table(BeforeChange, LogCare, Undo):
             check_files=check_files,
             commit_metadata=commit_metadata,
         )
-        if dry_run:
-            return plan_widen_type(self, request, with_impact=False)
-        return execute_widen_type(self, request)
+        change = Widening(request)
+        return plan_change(change, self) if dry_run else carry_out(change, self)
 
     @named
     @takes(AlterationRequest)
@@ -297,10 +297,12 @@ class Table(BeforeChange, LogCare, Undo):
         on a column (`alter.*`), a rule would be broken or the protocol forbids writing; ConflictLost and
         OutcomeUnknown like every commit; and what `snapshot` raises. Spec: Column Mapping.
         """
-        from deltacli.operations.change.alter import execute_alteration, plan_alteration
+        from deltacli.changing.change import carry_out, plan_change
+        from deltacli.operations.change.alter import Alteration
 
         self.require_writable(dry_run=request.dry_run)
-        return plan_alteration(self, request) if request.dry_run else execute_alteration(self, request)
+        change = Alteration(request)
+        return plan_change(change, self) if request.dry_run else carry_out(change, self)
 
     @named
     @takes(VacuumRequest)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from deltacli.clock import system_clock
 from deltacli.delta.log.log_path import LOG_DIRECTORY
@@ -27,47 +27,22 @@ OTHER_PAST, TOO_OLD, NEWER, CLOCK = "plan.other-past", "plan.too-old", "plan.new
 FRESH_SECONDS = 5.0
 """The age of a look at the log up to which a remote store is not asked again."""
 _SECOND_MS = 1000
-
-
-class Past(NamedTuple):
-    """A file of the log that a plan or a commit stands on, as it was last seen; `modified_ms` is None for one of ours
-    that was not listed yet.
-    """
-
-    version: int
-    name: str
-    size_bytes: int
-    modified_ms: int | None = None
-
-    @classmethod
-    def of(cls, file: LogFile) -> Past:
-        """Return a file as its listing had it."""
-        return cls(file.version, file.name, file.size_bytes, file.modified_ms)
-
-    def is_same(self, size_bytes: int, modified_ms: int, *, in_seconds: bool) -> bool:
-        """Return whether a file of this name is this one. Stores over a network tell times `in_seconds` where they are
-        asked for one file.
-        """
-        if size_bytes != self.size_bytes:
-            return False
-        if self.modified_ms is None:
-            return True
-        return abs(modified_ms - self.modified_ms) < (_SECOND_MS if in_seconds else 1)
+UNKNOWN_TIME = -1
+"""The time of a commit of ours that was not listed yet."""
 
 
 @dataclass(frozen=True, eq=False)
 class Basis:
-    """The version that a plan was made from. `snapshot` is None, and `version` -1, where there is no log."""
+    """The version that a plan was made from, of a Paimon table the id of the schema; -1 where there is none."""
 
     table: TableHandle
-    """Bound to the directory where the log was read."""
+    """Bound to the directory where the table was read."""
     version: int
-    table_id: str | None
-    past: Past | None
     now_ms: int
-    looked_at: float
-    """By the monotonic clock of this process."""
+    past: LogFile | None = None
     snapshot: Snapshot | None = None
+    looked_at: float = 0.0
+    """When the log was listed, by the monotonic clock of this process."""
 
     @property
     def is_fresh(self) -> bool:
@@ -79,18 +54,16 @@ def basis_of(snapshot: Snapshot) -> Basis:
     """Return what a plan on a version is made from."""
     table = snapshot.table
     past = past_of(snapshot.listing, snapshot.version)
-    return Basis(table, snapshot.version, snapshot.metadata.id, past, table.clock(), snapshot.listed_at, snapshot)
+    return Basis(table, snapshot.version, table.clock(), past, snapshot, snapshot.listed_at)
 
 
-def past_of(listing: LogListing, version: int) -> Past | None:
+def past_of(listing: LogListing, version: int) -> LogFile | None:
     """Return the commit of a version, or its checkpoint where the commit has expired; None without both."""
-    file = listing.commits.get(version)
-    if file is None:
-        file = next((one.files[0] for one in listing.checkpoints if one.version == version), None)
-    return None if file is None else Past.of(file)
+    checkpoints = (one.files[0] for one in listing.checkpoints if one.version == version)
+    return listing.commits.get(version) or next(checkpoints, None)
 
 
-def require_past(storage: Storage, past: Past | None) -> None:
+def require_past(storage: Storage, past: LogFile | None) -> None:
     """Raise Refused where the file that a plan or a commit stands on is another one or gone. One request."""
     if past is None:
         return
@@ -98,7 +71,10 @@ def require_past(storage: Storage, past: Past | None) -> None:
         found = storage.stat(f"{LOG_DIRECTORY}/{past.name}")
     except FileMissing:
         raise _is_gone(past) from None
-    if not past.is_same(found.size_bytes, found.modified_ms, in_seconds=not storage.capabilities.cheap_listing):
+    # A store over a network tells the time of one file in seconds.
+    apart = 0 if storage.capabilities.cheap_listing else _SECOND_MS
+    is_known = past.modified_ms != UNKNOWN_TIME
+    if found.size_bytes != past.size_bytes or (is_known and abs(found.modified_ms - past.modified_ms) > apart):
         raise other_past(past, found.size_bytes, found.modified_ms)
 
 
@@ -140,14 +116,14 @@ def look_again(basis: Basis) -> LogListing | None:
     return listing
 
 
-def require_clock(table: TableHandle, now_ms: int, past: Past | None) -> None:
+def require_clock(table: TableHandle, now_ms: int, past: LogFile | None) -> None:
     """Raise Refused where the clock is before that of a plan, or more than five minutes behind the newest commit:
     tombstones would be older than their files. A clock that was given (`--now`) is accepted.
     """
     if table.clock is not system_clock:
         return
     is_at = table.clock()
-    newest_ms = 0 if past is None or past.modified_ms is None else past.modified_ms
+    newest_ms = 0 if past is None else past.modified_ms
     for than, what in ((now_ms, "planned at"), (newest_ms - CLOCK_SKEW_MS, "newest commit")):
         if is_at < than:
             raise Refused(
@@ -159,7 +135,7 @@ def require_clock(table: TableHandle, now_ms: int, past: Past | None) -> None:
             )
 
 
-def other_past(past: Past, size_bytes: int, modified_ms: int | None) -> Refused:
+def other_past(past: LogFile, size_bytes: int, modified_ms: int) -> Refused:
     """Return the refusal for a log in which the file that a plan stands on is another one."""
     return Refused(
         f"nothing was changed: {past.name} was replaced after this was planned, so the log has another past",
@@ -169,7 +145,7 @@ def other_past(past: Past, size_bytes: int, modified_ms: int | None) -> Refused:
     )
 
 
-def _is_gone(past: Past) -> Refused:
+def _is_gone(past: LogFile) -> Refused:
     return Refused(
         f"nothing was changed: {past.name}, on which this was planned, is no longer in the log",
         code=OTHER_PAST,
@@ -178,5 +154,5 @@ def _is_gone(past: Past) -> Refused:
     )
 
 
-def _told(size_bytes: int, modified_ms: int | None) -> str:
-    return format_size(size_bytes) + ("" if modified_ms is None else f", {format_timestamp(modified_ms)}")
+def _told(size_bytes: int, modified_ms: int) -> str:
+    return format_size(size_bytes) + ("" if modified_ms == UNKNOWN_TIME else f", {format_timestamp(modified_ms)}")

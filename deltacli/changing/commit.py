@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, assert_never
 
-from deltacli.changing.basis import FRESH_SECONDS, Past, past_of, require_past
+from deltacli.changing.basis import FRESH_SECONDS, UNKNOWN_TIME, past_of, require_past
 from deltacli.delta.log.commit_content import (
     Base,
     CommitRequest,
@@ -31,7 +31,7 @@ from deltacli.delta.log.commit_metadata import NO_METADATA, require_free
 from deltacli.delta.log.conflicts import ConflictingCommit, Drop, Fail, Rebase, Recompute, judge, look_at
 from deltacli.delta.log.log_path import LOG_DIRECTORY, commit_name
 from deltacli.delta.log.row_ids import DOMAIN, read_mark
-from deltacli.delta.log.segment import BEYOND_LOG, TimestampSource
+from deltacli.delta.log.segment import BEYOND_LOG, LogFile, TimestampSource, make_log_file
 from deltacli.errors import CommitCorrupt, ConflictLost, DeltacliError, OutcomeUnknown, Refused, StorageFailed
 from deltacli.hints import DoubleQuoted, command
 from deltacli.operations.table.find_log import list_log
@@ -74,7 +74,7 @@ class Committed:
     made_from: Snapshot | None = None
     base: Base | None = None
     """The version that was made, as far as the next commit depends on it."""
-    past: Past | None = None
+    past: LogFile | None = None
     """Its file."""
 
 
@@ -156,7 +156,7 @@ def commit(
         if attempt or made.is_looked_at_again(storage):
             require_past(storage, made.past)
         match sender.send(made):
-            case _Sent(base, past):
+            case Base() as base, past:
                 return Committed(
                     base.version, sender.txn_id, made.request, made.read_version, attempt, made.snapshot, base, past
                 )
@@ -180,7 +180,7 @@ class _Made(NamedTuple):
     read_version: int
     base: Base
     snapshot: Snapshot | None
-    past: Past | None
+    past: LogFile | None
     looked_at: float
 
     def is_looked_at_again(self, storage: Storage) -> bool:
@@ -236,15 +236,8 @@ class _Lost(NamedTuple):
 
     version: int
     winners: tuple[ConflictingCommit, ...]
-    past: Past | None = None
+    past: LogFile | None = None
     """The file of the last one."""
-
-
-class _Sent(NamedTuple):
-    """Our commit: the version, and its file."""
-
-    base: Base
-    past: Past
 
 
 class _Sender:
@@ -254,7 +247,7 @@ class _Sender:
         self._table, self.txn_id, self._pause = table, txn_id, pause
         self._commit_metadata = commit_metadata
 
-    def send(self, made: _Made) -> _Sent | _Lost:
+    def send(self, made: _Made) -> tuple[Base, LogFile] | _Lost:
         """Create the version after the base and return it, or the commits of the writer that won it; returns only
         certain outcomes.
 
@@ -285,9 +278,9 @@ class _Sender:
             lost = self._send(made.request, version, draft.publish)
         return lost or self._sent(made, version, size_bytes, now_ms)
 
-    def _sent(self, made: _Made, version: int, size_bytes: int, now_ms: int) -> _Sent:
-        past = Past(version, commit_name(version), size_bytes)
-        return _Sent(following(made.request, made.base, now_ms), past)
+    def _sent(self, made: _Made, version: int, size_bytes: int, now_ms: int) -> tuple[Base, LogFile]:
+        past = make_log_file(commit_name(version), size_bytes, UNKNOWN_TIME)
+        return following(made.request, made.base, now_ms), past
 
     def _send(self, request: CommitRequest, version: int, create: Callable[[], Creation]) -> _Lost | None:
         try:
@@ -340,7 +333,9 @@ class _Sender:
             raise fault
         raise self._unknown(version, cause, fault)
 
-    def _winners(self, request: CommitRequest, version: int) -> tuple[tuple[ConflictingCommit, ...], int, Past | None]:
+    def _winners(
+        self, request: CommitRequest, version: int
+    ) -> tuple[tuple[ConflictingCommit, ...], int, LogFile | None]:
         """Read the commits from a version on, up to the first missing or torn one, and return the newest listed
         version, and the file of the last commit that was read.
 
@@ -349,11 +344,11 @@ class _Sender:
         storage = self._table.storage
         listing = list_log(storage, start_version=version)
         winners: list[ConflictingCommit] = []
-        past: Past | None = None
+        past: LogFile | None = None
         while (file := listing.commits.get(version + len(winners))) is not None:
             try:
                 winners.append(look_at(request, file.version, file.modified_ms, stream_commit(storage, file)))
-                past = Past.of(file)
+                past = file
             except CommitCorrupt:
                 if not winners:
                     raise

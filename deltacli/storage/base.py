@@ -263,12 +263,8 @@ class StoreOfVersions(Protocol):
         """Return the last version committed at or before a time."""
 
 
-class Place(NamedTuple):
-    """The identity of a directory: the kernel that numbers devices, since its start, the device and the inode."""
-
-    kernel: str
-    device: int
-    inode: int
+Place = tuple[str, int, int]
+"""The identity of a directory: the kernel that numbers devices, since its start, the device and the inode."""
 
 
 @runtime_checkable

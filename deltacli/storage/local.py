@@ -66,7 +66,7 @@ class LocalStorage:
             return self
         directory = _HeldDirectory.at(self.root)
         found = None if directory is None else directory.place
-        if place is not None and place != found and (found is None or place.kernel == found.kernel):
+        if place is not None and place != found and (found is None or place[0] == found[0]):
             raise other_place(self.root)
         store = LocalStorage(self.root, self.bounds.allowed)
         store._directory = directory
@@ -340,7 +340,7 @@ class _HeldDirectory:
 
         status = os.fstat(descriptor)
         self.descriptor = descriptor
-        self.place = Place(running_kernel(), status.st_dev, status.st_ino)
+        self.place: Place = (running_kernel(), status.st_dev, status.st_ino)
 
     @classmethod
     def at(cls, path: str) -> Self | None:

@@ -14,12 +14,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltacli.api.table import Table
+from deltacli.changing.change import plan_change
 from deltacli.delta.rules.framework.base import Level
 from deltacli.delta.rules.framework.catalogue import CATALOGUE
 from deltacli.engine.base import Engine
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.errors import DeltacliError
-from deltacli.operations.change.widen_type import WidenRequest, plan_widen_type
+from deltacli.operations.change.widen_type import Widening, WidenRequest
 from deltacli.operations.read.output import WrittenDirectory
 from deltacli.operations.read.snapshot import summarize
 from deltacli.storage import open_storage
@@ -108,7 +109,7 @@ def _check_files(table: Table) -> Any:
         wider = _WIDER.get(getattr(column.data_type, "name", ""))
         if wider is not None:
             request = WidenRequest(((f"`{column.name}`", wider),), True, True, True)
-            found = plan_widen_type(table, request, with_impact=False)
+            found = plan_change(Widening(request), table)
             if not found.plan.all_refusals:
                 return found.refused_files
     return ()
