@@ -29,12 +29,12 @@ from deltacli.delta.protocol.protocol_action import require_writable
 from deltacli.errors import CheckpointUnreadable, FileMissing, PartlyDone, Refused, Unreadable, VersionAbsent
 from deltacli.hints import command, parameter
 from deltacli.operations.checkpoint.verify import CheckpointVerdict, facts_of, verify_checkpoint
-from deltacli.operations.log.checksum_guard import contradiction
 from deltacli.operations.log.expire_deleting import ExpiredFile, ExpiryOutcome, ExpiryReason, delete_in_order
-from deltacli.operations.log.file_history import RULE as MISSING_ADD
-from deltacli.operations.log.file_history import count_lost_files
 from deltacli.operations.read.snapshot import summarize_with_digests
 from deltacli.operations.table.api_arguments import optional_count, version_number
+from deltacli.operations.table.checksum_guard import contradiction
+from deltacli.operations.table.file_history import RULE as MISSING_ADD
+from deltacli.operations.table.file_history import count_lost_files
 from deltacli.operations.table.find_log import Log
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot, rebuild

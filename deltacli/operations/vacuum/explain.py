@@ -12,7 +12,7 @@ from deltacli.delta.vacuum.file_kinds import HiddenNames
 from deltacli.delta.vacuum.keys import binary_paths
 from deltacli.errors import CommitCorrupt, FileMissing, UsageError
 from deltacli.hints import command, parameter
-from deltacli.operations.log.file_history import RULE, named_files
+from deltacli.operations.table.file_history import RULE, named_files
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.time_travel import committed_at
 from deltacli.operations.vacuum.assemble_plan import choice_of

@@ -16,8 +16,8 @@ from deltacli.delta.log.segment import BEYOND_LOG
 from deltacli.delta.protocol.property_values import DELETED_FILE_RETENTION, deleted_file_retention_ms, parse_interval
 from deltacli.errors import Unreadable
 from deltacli.hints import command, parameter
-from deltacli.operations.log.checksum_guard import contradiction
-from deltacli.operations.log.file_history import NamedKeys, live_keys, logical_keys
+from deltacli.operations.table.checksum_guard import contradiction
+from deltacli.operations.table.file_history import NamedKeys, live_keys, logical_keys
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.version import Snapshot
 from deltacli.operations.vacuum.candidates import Doubts

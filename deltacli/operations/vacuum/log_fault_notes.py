@@ -15,7 +15,7 @@ from deltacli.delta.log.log_path import LogFileKind
 from deltacli.delta.log.segment import CheckpointInstance
 from deltacli.errors import Refused, StorageFailed, Unreadable
 from deltacli.hints import command
-from deltacli.operations.log.file_history import RULE, NamedKeys, live_keys
+from deltacli.operations.table.file_history import RULE, NamedKeys, live_keys
 from deltacli.operations.table.find_log import Log
 from deltacli.operations.table.rebuild import rebuild
 from deltacli.typing import ArrowTable

@@ -16,7 +16,7 @@ from deltacli.delta.paths import text_of
 from deltacli.delta.protocol.property_values import deleted_file_retention_ms
 from deltacli.delta.vacuum.keys import LogKeys, PathKeys
 from deltacli.errors import CommitCorrupt
-from deltacli.operations.log.file_history import FileHistory, NamedKeys, logical_keys, named_files
+from deltacli.operations.table.file_history import FileHistory, NamedKeys, logical_keys, named_files
 from deltacli.operations.table.find_log import list_log
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.time_travel import last_commit_before
