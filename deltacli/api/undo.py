@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from deltacli.errors import UsageError
+from deltacli.errors import Refused, UsageError
 from deltacli.operations.table.api_arguments import named
 from deltacli.operations.table.handle import TableHandle
 from deltacli.request_fields import Lazy, takes
@@ -167,7 +167,7 @@ class Undo(TableHandle):
         Raises Refused, with nothing changed, where guards object to every step (`repair.*`); PartlyDone where some
         steps were refused or failed; what commits raise; NotATable where no log is found; and StorageFailed.
         """
-        from deltacli.operations.repair.execute import RepairOutcome, execute_repair, refused, require_complete
+        from deltacli.operations.repair.execute import RepairOutcome, execute_repair, require_complete
         from deltacli.operations.repair.planning import plan_repair
 
         self.require_writable(dry_run=request.dry_run)
@@ -175,7 +175,7 @@ class Undo(TableHandle):
         if request.dry_run:
             return RepairOutcome(plan)
         if not plan.planned and plan.refusals:
-            raise refused(plan)
+            raise Refused.by(plan.refusals)
         outcome = execute_repair(plan)
         require_complete(outcome)
         return outcome

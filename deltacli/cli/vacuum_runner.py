@@ -168,7 +168,7 @@ class VacuumCommand(NamedTuple):
 
     def _show_applicable(self, plan: VacuumPlan, saved: VacuumPlan) -> None:
         """Show a saved plan. Raises Refused where applying it would be refused."""
-        from deltacli.operations.vacuum.plan import Refusal
+        from deltacli.errors import Refusal
         from deltacli.operations.vacuum.saved.applicable import require_applicable
 
         try:
@@ -350,9 +350,9 @@ def _purge_sections(plan: PurgePlan, outcome: PurgeOutcome | None) -> list[Secti
         Section("incomplete", [f"{one}: its vacuum did not end" for one in plan.incomplete]),
         Section("keep", [f"{plural(plan.young, 'plan')}, not older"] if plan.young else []),
         Section("unnamed", _unnamed(plan)),
-        Section("refused", [f"{directory}: {why}" for directory, why in plan.refusals], Style.PROBLEM),
+        Section("refused", [f"{one.files[0]}: {one.message}" for one in plan.refusals], Style.PROBLEM),
         *([] if outcome is None else [Section("deleted", [plural(outcome.files, "file")])]),
-        *([] if outcome is None else [Section("failed", [": ".join(one) for one in outcome.failed[:_NAMED]])]),
+        *([] if outcome is None else [Section("failed", [": ".join(one) for one in outcome.failed.named[:_NAMED]])]),
     ]
 
 

@@ -12,9 +12,10 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from deltacli.arrow import compute as pc
+from deltacli.changing.plan import Amount
 from deltacli.delta.vacuum.file_kinds import FileKind, HiddenNames, TableRoots, kinds
 from deltacli.delta.vacuum.keys import PathKeys, is_among, partition_of
-from deltacli.operations.vacuum.plan import Amount, Kept, Reason
+from deltacli.operations.vacuum.plan import Kept, Reason
 from deltacli.operations.vacuum.references import References
 from deltacli.typing import ArrowArray
 from deltacli.work.files.classifying import ClassifiedFiles, KnownFiles, classify

@@ -13,10 +13,11 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
+from deltacli.changing.plan import Amount
 from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.delta.vacuum.file_kinds import HiddenNames
 from deltacli.delta.vacuum.keys import binary_paths
-from deltacli.errors import Unreadable
+from deltacli.errors import Refusal, Unreadable
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.vacuum.assemble_plan import (
@@ -39,7 +40,7 @@ from deltacli.operations.vacuum.candidates import (
 from deltacli.operations.vacuum.guards import listing_refusals, nested_refusals, shared_refusals
 from deltacli.operations.vacuum.log_fault_notes import lost_notes, missing_notes, unread_note
 from deltacli.operations.vacuum.other_tables import tables_above
-from deltacli.operations.vacuum.plan import Amount, Refusal, VacuumPlan
+from deltacli.operations.vacuum.plan import VacuumPlan
 from deltacli.operations.vacuum.plan_context import PlanContext, hidden_names, own_formats, prepare
 from deltacli.operations.vacuum.request import Mode, VacuumRequest
 from deltacli.operations.vacuum.walk import KeptWalk, TableWalk, spare_linked

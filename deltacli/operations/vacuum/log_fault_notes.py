@@ -24,7 +24,7 @@ from deltacli.units import format_size, format_spans, gaps_in, named_ranges, plu
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.operations.vacuum.plan import Amount
+    from deltacli.changing.plan import Amount
     from deltacli.operations.vacuum.plan_context import PlanContext
 
 _COMMANDS = 5

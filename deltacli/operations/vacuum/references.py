@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.changing.plan import Amount
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.file_actions import FileBatch
 from deltacli.delta.log.segment import LogListing
@@ -20,7 +21,7 @@ from deltacli.operations.table.file_history import FileHistory, NamedKeys, logic
 from deltacli.operations.table.find_log import list_log
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.time_travel import last_commit_before
-from deltacli.operations.vacuum.plan import Amount, Reason
+from deltacli.operations.vacuum.plan import Reason
 from deltacli.operations.vacuum.protected_tables import made_absolute, of_protected
 from deltacli.typing import ArrowArray, RecordBatch
 from deltacli.work.commits.file_references import FileReferences

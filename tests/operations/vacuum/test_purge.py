@@ -213,7 +213,7 @@ def test_a_directory_that_a_vacuum_uses_again_is_left(place: Path) -> None:
 
     execute_purge(table, plan, outcome)
 
-    assert (1, 0, before) == (outcome.failures, outcome.files, tree(place.parent))
+    assert (1, 0, before) == (outcome.failed.count, outcome.files, tree(place.parent))
 
 
 def test_a_quarantine_in_a_store_is_emptied(place: Path, s3: S3Server) -> None:
