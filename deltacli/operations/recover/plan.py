@@ -10,10 +10,10 @@ from deltacli.arrow import compute as pc
 from deltacli.changing.plan import Amount
 from deltacli.errors import Refusal
 from deltacli.operations.recover.log_files import LogPlan
-from deltacli.operations.recover.needed import whole
 from deltacli.operations.recover.object_versions import Overwritten
 from deltacli.operations.recover.request import UndeleteRequest
 from deltacli.operations.recover.sources import FoundFiles, Journal, Source
+from deltacli.operations.table.needed import whole
 from deltacli.short_repr import short_repr
 from deltacli.typing import ArrowArray, ArrowTable, Json
 from deltacli.units import ranges_of

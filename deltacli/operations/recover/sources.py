@@ -17,8 +17,8 @@ from deltacli.errors import FileMissing, StorageFailed, Unreadable, UsageError
 from deltacli.hints import parameter
 from deltacli.operations.quarantine.layout import NotedChecksums
 from deltacli.operations.recover.copies import compare_digests, copy_file
-from deltacli.operations.recover.needed import NeededFiles, look_for, whole
 from deltacli.operations.recover.verify import Problem, Verified, verify
+from deltacli.operations.table.needed import NeededFiles, look_for, whole
 from deltacli.progress import SILENT, Progress, weighed
 from deltacli.storage import Created, Creation, Existed, PathKind, Storage, Unknown, is_inside
 from deltacli.typing import ArrowArray

@@ -18,7 +18,6 @@ from deltacli.errors import NotATable, Refusal, Unreadable, VersionAbsent
 from deltacli.operations.log.log_copy import StoredFile, find_table_id, list_whole_log, log_location
 from deltacli.operations.recover.later_files import notes_on_later_files
 from deltacli.operations.recover.log_files import LogItem, LogPlan, plan_log
-from deltacli.operations.recover.needed import FileKind, NeededFiles, live_files, look_for, whole
 from deltacli.operations.recover.newest_complete import newest_complete
 from deltacli.operations.recover.object_versions import Overwritten
 from deltacli.operations.recover.open_sources import (
@@ -33,6 +32,7 @@ from deltacli.operations.recover.plan import MISSING, PLANNED, DataPlan, Undelet
 from deltacli.operations.recover.sources import CopySource, FoundFiles, Source, find_in, tag_of, tags_of
 from deltacli.operations.recover.verify import Problem
 from deltacli.operations.table.find_log import missing_log, refuse_paimon
+from deltacli.operations.table.needed import FileKind, NeededFiles, live_files, look_for, whole
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.storage import PathKind
 from deltacli.storage.versions import NO_VERSIONS

@@ -24,7 +24,6 @@ from deltacli.delta.rules.framework.repairs import StepKind
 from deltacli.delta.stats.record_counts import num_records_column
 from deltacli.errors import DataUnreadable, DeltacliError, StorageFailed
 from deltacli.memory_limit import stop_if_exhausted
-from deltacli.operations.recover.needed import look_for, whole
 from deltacli.operations.recover.verify import Problem, without_nulls
 from deltacli.operations.repair.corrected_adds import AddAgain, Amendment
 from deltacli.operations.repair.file_search import (
@@ -41,6 +40,7 @@ from deltacli.operations.repair.file_search import (
 from deltacli.operations.repair.plan import Planned, Step, StepState, Unrepaired, left
 from deltacli.operations.restore.bring import Brought
 from deltacli.operations.table.keyed_files import Mask, file_keys, removes_of
+from deltacli.operations.table.needed import look_for, whole
 from deltacli.storage import Unknown
 from deltacli.storage.disk_faults import writing_faults
 from deltacli.units import plural
