@@ -41,8 +41,8 @@ from deltacli.errors import Refusal, Unreadable, UsageError
 from deltacli.hints import command
 from deltacli.operations.change.rows_in_question import RowsInQuestion, asks_about_rows
 from deltacli.operations.change.widen_type import addressed, partition_values_of, refusal_error
-from deltacli.operations.explain.known_clients import clients_after
 from deltacli.operations.table.handle import TableHandle
+from deltacli.operations.table.known_clients import clients_after
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.version import Snapshot
 from deltacli.request_fields import COMMIT_METADATA, OF_DELTA, option, shared

@@ -21,8 +21,8 @@ from deltacli.delta.schema.widening_guards import Caution, PartitionValues
 from deltacli.delta.schema.widening_plan import PlannedChange, WideningPlan, plan_widening
 from deltacli.errors import Refusal, Refused, UsageError
 from deltacli.hints import command
-from deltacli.operations.explain.known_clients import clients_after
 from deltacli.operations.table.handle import TableHandle
+from deltacli.operations.table.known_clients import clients_after
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.version import Snapshot
 from deltacli.request_fields import COMMIT_METADATA, OF_DELTA, option, shared

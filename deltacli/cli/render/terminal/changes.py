@@ -17,7 +17,7 @@ from deltacli.cli.terminal.shell import as_typed
 from deltacli.cli.terminal.term import Style, cells
 from deltacli.delta.log.state import read_protocol
 from deltacli.delta.protocol.clients import ClientAccess
-from deltacli.operations.explain.known_clients import clients_after
+from deltacli.operations.table.known_clients import clients_after
 from deltacli.typing import JsonObject
 
 if TYPE_CHECKING:
