@@ -19,7 +19,7 @@ from deltacli.operations.quarantine.layout import (
     write_checksums,
 )
 from deltacli.operations.recover.copies import copy_file, copy_within_store, same_content, sha256_of
-from deltacli.operations.vacuum.other_tables import stores_around, table_at
+from deltacli.operations.table.other_tables import stores_around, table_at
 from deltacli.storage import Created, Creation, PathKind, Storage, Unknown, is_inside
 from deltacli.storage.base import PARALLEL_READS, require_writable
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from deltacli.operations.reach.request import ReachRequest
     from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.table.version import Snapshot
-    from deltacli.operations.vacuum.walk import KeptWalk
+    from deltacli.operations.table.walk import KeptWalk
 
 
 class Reached(NamedTuple):

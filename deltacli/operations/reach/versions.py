@@ -22,7 +22,7 @@ from deltacli.typing import ArrowArray, ArrowTable, RecordBatch
 
 if TYPE_CHECKING:
     from deltacli.operations.table.handle import TableHandle
-    from deltacli.operations.vacuum.walk import KeptWalk
+    from deltacli.operations.table.walk import KeptWalk
     from deltacli.work.commits.file_references import FileReferences
 
 NEVER = 1 << 62

@@ -11,8 +11,7 @@ from deltacli.delta.paths import text_of
 from deltacli.delta.vacuum.keys import binary_paths
 from deltacli.errors import FileMissing
 from deltacli.operations.table.needed import whole
-from deltacli.operations.vacuum.plan_context import hidden_names
-from deltacli.operations.vacuum.walk import TableWalk
+from deltacli.operations.table.walk import TableWalk, hidden_names
 from deltacli.storage import FileStat, Storage
 from deltacli.units import format_size, plural
 

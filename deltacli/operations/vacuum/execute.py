@@ -20,10 +20,10 @@ from deltacli.delta.vacuum.keys import PathKeys
 from deltacli.errors import DeltacliError, NoSpace, Refused, StorageFailed, Unreadable, UsageError
 from deltacli.hints import command, parameter
 from deltacli.operations.table.find_log import list_log
+from deltacli.operations.table.other_tables import tables_above
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.vacuum.deleting import Deletions, Pause, Record, Ticks, is_fresh
 from deltacli.operations.vacuum.last_vacuum_info import write_last_vacuum
-from deltacli.operations.vacuum.other_tables import tables_above
 from deltacli.operations.vacuum.plan import VacuumOutcome, VacuumPlan
 from deltacli.operations.vacuum.rechecking import NewerCommits
 from deltacli.operations.vacuum.request import VacuumRequest
