@@ -12,7 +12,6 @@ from deltacli.request_fields import Lazy, takes
 from deltacli.short_repr import short_repr
 
 if TYPE_CHECKING:
-    from deltacli.operations.quarantine.purge import PurgeOutcome, PurgePlan
     from deltacli.operations.recover.plan import UndeletePlan, UndeleteResult
     from deltacli.operations.recover.request import UndeleteRequest
     from deltacli.operations.repair.backup import PutBack
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from deltacli.operations.restore.execute import RestoreOutcome
     from deltacli.operations.restore.plan import RestorePlan
     from deltacli.operations.restore.request import RestoreRequest
+    from deltacli.operations.vacuum.quarantine.purge import PurgeOutcome, PurgePlan
 else:
     RepairRequest = Lazy("deltacli.operations.repair.request", "RepairRequest")
     RestoreRequest = Lazy("deltacli.operations.restore.request", "RestoreRequest")
@@ -141,7 +141,7 @@ class Undo(TableHandle):
         Raises Refused where a manifest cannot be trusted, or the quarantine is in a table; PartlyDone where files could
         not be deleted; StorageFailed; and what `snapshot` raises.
         """
-        from deltacli.operations.quarantine.purge import PurgeOutcome, execute_purge, plan_purge, require_purged
+        from deltacli.operations.vacuum.quarantine.purge import PurgeOutcome, execute_purge, plan_purge, require_purged
 
         self.require_writable(dry_run=dry_run)
         if type(older_ms) is not int or older_ms < 0:

@@ -30,9 +30,9 @@ from deltacli.units import format_moment, format_size, plural
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
-    from deltacli.operations.quarantine.purge import PurgeOutcome, PurgePlan
     from deltacli.operations.vacuum.deleting import Record
     from deltacli.operations.vacuum.plan import VacuumPlan
+    from deltacli.operations.vacuum.quarantine.purge import PurgeOutcome, PurgePlan
 
 _NAMED = 5
 _SAVE_AGAIN = "deltacli vacuum {{table}} --save-plan plan.parquet {override}"
@@ -108,7 +108,7 @@ class VacuumCommand(NamedTuple):
         """Empty a quarantine, and leave the table as it is. Raises Refused and PartlyDone where something is left that
         should be gone.
         """
-        from deltacli.operations.quarantine.purge import PurgeOutcome, execute_purge, plan_purge, require_purged
+        from deltacli.operations.vacuum.quarantine.purge import PurgeOutcome, execute_purge, plan_purge, require_purged
 
         plan, outcome = plan_purge(self.table, quarantine, older_ms), PurgeOutcome()
         again_now = again(invocation.arguments)
@@ -322,7 +322,7 @@ def _done(plan: VacuumPlan, outcome: VacuumOutcome, in_flight: str | None) -> st
 
 
 def _show_purge(run: Run, plan: PurgePlan, outcome: PurgeOutcome | None, *, dry_run: bool) -> None:
-    from deltacli.operations.quarantine.purge import PurgeOutcome
+    from deltacli.operations.vacuum.quarantine.purge import PurgeOutcome
 
     content = {**plan.as_json(), **(outcome or PurgeOutcome()).as_json(), "dryRun": dry_run}
     columns = ("quarantine", "tableId", "plans", "files", "sizeBytes", "oldestMs", "newestMs", "deleted")

@@ -31,9 +31,9 @@ from deltacli.storage import Deleted, folds_names, is_inside
 from deltacli.units import CLOCK_SKEW_MS, format_timestamp, plural
 
 if TYPE_CHECKING:
-    from deltacli.operations.quarantine.fill import Quarantine
     from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.table.version import Snapshot
+    from deltacli.operations.vacuum.quarantine.fill import Quarantine
 
 
 def execute_vacuum(
@@ -100,7 +100,7 @@ def with_quarantine(table: TableHandle, plan: VacuumPlan, uri: str) -> VacuumPla
     """Return the plan with a quarantine. Raises UsageError where it has another one, and what `open_quarantine`
     raises.
     """
-    from deltacli.operations.quarantine.fill import open_quarantine
+    from deltacli.operations.vacuum.quarantine.fill import open_quarantine
 
     asked = open_quarantine(table, uri)
     if plan.quarantine is not None:
@@ -116,7 +116,7 @@ def with_quarantine(table: TableHandle, plan: VacuumPlan, uri: str) -> VacuumPla
 
 def _fill(table: TableHandle, plan: VacuumPlan, uri: str, outcome: VacuumOutcome, record: Record | None) -> Quarantine:
     """Copy the files of a plan to its quarantine. Raises what that raises, with nothing deleted."""
-    from deltacli.operations.quarantine.fill import Quarantine
+    from deltacli.operations.vacuum.quarantine.fill import Quarantine
 
     quarantine = Quarantine(table, plan, uri)
     quarantine.fill([range(plan.files)] if record is None else record.pending)

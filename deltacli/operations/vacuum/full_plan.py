@@ -73,7 +73,7 @@ def plan_vacuum(
     """
     if request.quarantine is None:
         return _plan_of_mode(table, request, snapshot, walk)
-    from deltacli.operations.quarantine.fill import open_quarantine
+    from deltacli.operations.vacuum.quarantine.fill import open_quarantine
 
     quarantine = open_quarantine(table, request.quarantine)
     return replace(_plan_of_mode(table, request, snapshot, walk), quarantine=quarantine.uri)

@@ -15,7 +15,7 @@ from deltacli import open_table
 from deltacli.arrow import compute as pc
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.errors import StorageFailed
-from deltacli.operations.quarantine.layout import Manifest, newest_first
+from deltacli.operations.recover.quarantine_layout import Manifest, newest_first
 from deltacli.operations.recover.sources import CopySource, FoundFiles, Journal, find_in, put_found
 from deltacli.operations.table.needed import NeededFiles, live_files, look_for
 from deltacli.progress import SILENT

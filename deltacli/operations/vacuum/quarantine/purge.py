@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.changing.plan import Failures
 from deltacli.errors import FileMissing, PartlyDone, PathExternal, Refusal, Refused
-from deltacli.operations.quarantine.fill import open_quarantine
-from deltacli.operations.quarantine.layout import (
+from deltacli.operations.recover.quarantine_layout import (
     MANIFEST,
     OWN_NAMES,
     UnfitManifestError,
@@ -22,6 +21,7 @@ from deltacli.operations.quarantine.layout import (
     read_manifest,
 )
 from deltacli.operations.table.rebuild import read_snapshot
+from deltacli.operations.vacuum.quarantine.fill import open_quarantine
 from deltacli.short_repr import short_repr
 from deltacli.storage import Deleted, Failed, Storage, has_link
 from deltacli.typing import Json, JsonObject
