@@ -27,7 +27,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from types import MappingProxyType
+from typing import NamedTuple
 
 from deltacli.hints import command
 from deltacli.typing import Json
@@ -158,13 +159,22 @@ class ProtocolUnsupported(Unreadable):
     """The protocol, metadata and domains of the version, each with its kind, where a version was rebuilt."""
 
 
-class Reason(Protocol):
-    """A reason against a plan."""
+class Refusal(NamedTuple):
+    """A reason not to execute a plan, with a hint or another way out, the option that overrides it where that is safe,
+    the files that it is about, as in the log, and facts for the error.
+    """
 
-    @property
-    def code(self) -> str: ...
-    @property
-    def message(self) -> str: ...
+    code: str
+    message: str
+    hint: str | None = None
+    override: str | None = None
+    files: tuple[str, ...] = ()
+    facts: Mapping[str, str] = MappingProxyType({})
+
+    def as_json(self, *parts: str) -> dict[str, Json]:
+        """Return it as in a document that also has these parts: `override`, `wayOut`, `files`."""
+        every = {"override": self.override, "wayOut": self.hint or "", "files": list(self.files)}
+        return {"code": self.code, "message": self.message, **{part: every[part] for part in parts}}
 
 
 class Refused(DeltacliError):
@@ -174,11 +184,25 @@ class Refused(DeltacliError):
     code = "refused"
 
     @classmethod
-    def by(cls, reasons: Sequence[Reason], facts: Mapping[str, str], hint: str | None) -> Refused:
-        """Return the error for reasons against a plan: the first one is the message, the codes of the others a fact."""
-        first, *others = reasons
+    def by(
+        cls,
+        refusals: Sequence[Refusal],
+        facts: Mapping[str, str] | None = None,
+        hint: str | None = None,
+        *,
+        said_first: str = "nothing was changed: ",
+    ) -> Refused:
+        """Return the error for the refusals of a plan: the first one is the message, the codes of the others a fact.
+        Facts and hint are those of the first one, where no others are given.
+        """
+        first, *others = refusals
         also = {"also": ", ".join(one.code for one in others)} if others else {}
-        return cls(f"nothing was changed: {first.message}", code=first.code, facts={**facts, **also}, hint=hint)
+        return cls(
+            f"{said_first}{first.message}",
+            code=first.code,
+            facts={**(first.facts if facts is None else facts), **also},
+            hint=first.hint if hint is None else hint,
+        )
 
 
 class NoAtomicCreate(Refused):

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from deltacli.operations.optimize.request import OptimizeRequest
     from deltacli.operations.read.changes import Changes
     from deltacli.operations.read.history import History
-    from deltacli.operations.read.request import ChangesRequest, HistoryRequest
+    from deltacli.operations.table.read_requests import ChangesRequest, HistoryRequest
     from deltacli.operations.vacuum.plan import VacuumResult
     from deltacli.operations.vacuum.request import VacuumRequest
     from deltacli.operations.validate.request import ValidateRequest
@@ -45,9 +45,9 @@ if TYPE_CHECKING:
     from deltacli.storage.retry import Retry
 else:
     AlterationRequest = Lazy("deltacli.operations.change.alter", "AlterationRequest")
-    ChangesRequest = Lazy("deltacli.operations.read.request", "ChangesRequest")
+    ChangesRequest = Lazy("deltacli.operations.table.read_requests", "ChangesRequest")
     CheckpointRequest = Lazy("deltacli.operations.checkpoint.plan", "CheckpointRequest")
-    HistoryRequest = Lazy("deltacli.operations.read.request", "HistoryRequest")
+    HistoryRequest = Lazy("deltacli.operations.table.read_requests", "HistoryRequest")
     OptimizeRequest = Lazy("deltacli.operations.optimize.request", "OptimizeRequest")
     VacuumRequest = Lazy("deltacli.operations.vacuum.request", "VacuumRequest")
     ValidateRequest = Lazy("deltacli.operations.validate.request", "ValidateRequest")

@@ -13,7 +13,7 @@ import pytest
 
 from deltacli import open_table
 from deltacli.errors import DataUnreadable
-from deltacli.operations.read.scan import Scan
+from deltacli.operations.table.scan import Scan
 from tests.support import corpus
 from tests.support.corpus import CorpusTable
 from tests.support.row_counts import count_rows

@@ -14,7 +14,7 @@ import pytest
 
 from deltacli import open_table
 from deltacli.delta.protocol.clients import ClientAccess, access, traits_of
-from deltacli.operations.explain.known_clients import known_clients
+from deltacli.operations.table.known_clients import known_clients
 from tests.support import corpus
 from tests.support.effort import is_soaking, sampled
 from tools.clients.facts import ENVIRONMENTS, measure_client

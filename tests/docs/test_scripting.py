@@ -56,7 +56,7 @@ JUDGES = (
     "delta/checkpoint/content.py",
     "delta/protocol/clients.py",
     "paimon/traits.py",
-    "operations/log/file_history.py",
+    "operations/table/file_history.py",
 )
 """Where texts are ids of rules, which docs/rules.md explains, or names of columns or of traits, and no error codes."""
 

@@ -21,8 +21,8 @@ from deltacli.engine.base import Engine
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.errors import DeltacliError
 from deltacli.operations.change.widen_type import Widening, WidenRequest
-from deltacli.operations.read.output import WrittenDirectory
 from deltacli.operations.read.snapshot import summarize
+from deltacli.operations.table.output import WrittenDirectory
 from deltacli.storage import open_storage
 from deltacli.storage.location import StoreLocation
 from deltacli.work.task import TableStores, TaskContext

@@ -33,7 +33,7 @@ def compact(storage: Storage) -> object:
 def expire(storage: Storage) -> object:
     table = table_of(storage)
     outcome = execute_expiry(table, plan_expiry(table, ExpiryRequest()))
-    assert not outcome.failed
+    assert not outcome.failed.count
     return outcome.deleted
 
 

@@ -39,13 +39,12 @@ from deltacli.delta.log.commit_metadata import NO_METADATA, require_free
 from deltacli.delta.log.log_path import LOG_DIRECTORY, Place, commit_name
 from deltacli.delta.log.state import plain_action, plain_metadata
 from deltacli.delta.protocol.clients import ClientAccess, traits_of
-from deltacli.delta.schema.widening_guards import WideningRefusal
-from deltacli.errors import Refused, Unreadable, UsageError
+from deltacli.errors import Refusal, Refused, Unreadable, UsageError
 from deltacli.hints import command
 from deltacli.operations.change.rows_in_question import RowsInQuestion, asks_about_rows
 from deltacli.operations.change.widen_type import addressed, partition_values_of, refusal_error
-from deltacli.operations.explain.known_clients import clients_after
 from deltacli.operations.table.handle import TableHandle
+from deltacli.operations.table.known_clients import clients_after
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.version import Snapshot
 from deltacli.request_fields import COMMIT_METADATA, OF_DELTA, option, shared
@@ -103,7 +102,7 @@ class AlterationOutcome:
         return self.basis.version
 
     @property
-    def refusals(self) -> tuple[WideningRefusal, ...]:
+    def refusals(self) -> tuple[Refusal, ...]:
         """Return all reasons not to commit."""
         return self.evolution.refusals
 
@@ -150,9 +149,7 @@ class AlterationOutcome:
             "readVersion": self.read_version,
             "requested": [change_json(change) for change in self.request.in_order],
             "changes": [_effect_json(effect) for effect in evolution.due],
-            "refusals": [
-                {"code": one.code, "message": one.message, "wayOut": one.way_out} for one in evolution.refusals
-            ],
+            "refusals": [one.as_json("wayOut") for one in evolution.refusals],
             "warnings": [{"code": caution.code, "message": caution.message} for caution in evolution.cautions],
             "protocolBefore": evolution.before.protocol,
             "protocolAfter": evolution.after.protocol,
@@ -241,7 +238,7 @@ def _clustering_columns(snapshot: Snapshot) -> tuple[tuple[str, ...], ...]:
 _AMBIGUOUS = ("mapping.id-duplicate", "mapping.physical-path-duplicate")
 
 
-def broken_rules(snapshot: Snapshot, before: Draft, after: Draft) -> Iterator[WideningRefusal]:
+def broken_rules(snapshot: Snapshot, before: Draft, after: Draft) -> Iterator[Refusal]:
     """Yield the errors that `validate` would report for the new metadata and not for that of now, and of both those
     after which nobody knows which column is meant.
     """
@@ -265,7 +262,7 @@ def broken_rules(snapshot: Snapshot, before: Draft, after: Draft) -> Iterator[Wi
                 key = (finding.rule.id, finding.message)
                 is_new = previous is not None and key not in known
                 if finding.severity is Severity.ERROR and (is_new or key[0] in _AMBIGUOUS):
-                    yield WideningRefusal(finding.rule.id, f"the table would break a rule: {finding.message}", "")
+                    yield Refusal(finding.rule.id, f"the table would break a rule: {finding.message}", "")
                 known.add(key)
         previous = config
 

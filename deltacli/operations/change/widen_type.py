@@ -18,12 +18,12 @@ from deltacli.delta.log.counts import FileCounts
 from deltacli.delta.log.state import plain_action, read_protocol
 from deltacli.delta.protocol.clients import ClientAccess
 from deltacli.delta.schema.widened_schema import read_exactly
-from deltacli.delta.schema.widening_guards import Caution, PartitionValues, WideningRefusal
+from deltacli.delta.schema.widening_guards import Caution, PartitionValues
 from deltacli.delta.schema.widening_plan import PlannedChange, WideningPlan, plan_widening
-from deltacli.errors import Refused, UsageError
+from deltacli.errors import Refusal, Refused, UsageError
 from deltacli.hints import command
-from deltacli.operations.explain.known_clients import clients_after
 from deltacli.operations.table.handle import TableHandle
+from deltacli.operations.table.known_clients import clients_after
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.version import Snapshot
 from deltacli.request_fields import COMMIT_METADATA, OF_DELTA, option, shared
@@ -88,7 +88,7 @@ class WideningOutcome:
     clients: tuple[ClientAccess, ...]
     impact: WideningImpact | None = None
     committed_version: int | None = None
-    refused_files: tuple[WideningRefusal, ...] = field(default=())
+    refused_files: tuple[Refusal, ...] = field(default=())
 
     @property
     def table(self) -> TableHandle:
@@ -106,7 +106,7 @@ class WideningOutcome:
         return self.plan.is_noop
 
     @property
-    def refusals(self) -> tuple[WideningRefusal, ...]:
+    def refusals(self) -> tuple[Refusal, ...]:
         """Return all reasons not to commit."""
         return (*self.plan.all_refusals, *self.refused_files)
 
@@ -134,7 +134,7 @@ class WideningOutcome:
         found: dict[str, Any] = {
             "readVersion": self.read_version,
             "changes": [change.as_json() for change in plan.changes],
-            "refusals": [_as_json(refusal) for refusal in (*plan.refusals, *self.refused_files)],
+            "refusals": [one.as_json("wayOut") for one in (*plan.refusals, *self.refused_files)],
             "warnings": [{"code": caution.code, "message": caution.message} for caution in plan.warnings],
             "protocolBefore": plan.protocol_before,
             "protocolAfter": plan.protocol_after or plan.protocol_before,
@@ -152,10 +152,6 @@ class WideningOutcome:
                 "partitionValues": self.impact.partition_values,
             }
         return found
-
-
-def _as_json(refusal: WideningRefusal) -> dict[str, str]:
-    return {"code": refusal.code, "message": refusal.message, "wayOut": refusal.way_out}
 
 
 @dataclass(frozen=True)
@@ -177,7 +173,7 @@ class Widening:
         snapshot = now or read_snapshot(table)
         values_of = cache(partial(partition_values_of, snapshot))
         plan = _plan(snapshot, self.request, values_of)
-        refused: tuple[WideningRefusal, ...] = ()
+        refused: tuple[Refusal, ...] = ()
         if self.request.check_files and not plan.is_noop and not plan.all_refusals:
             refused = tuple(_file_refusals(snapshot, plan.due))
         if not (plan.is_noop or plan.all_refusals or refused):
@@ -202,19 +198,19 @@ class Widening:
         gate.outcome = replace(gate.plan, committed_version=version)
 
 
-def refusal_error(refusals: Sequence[WideningRefusal], *, said_first: str = "nothing was changed: ") -> Refused:
+def refusal_error(refusals: Sequence[Refusal], *, said_first: str = "nothing was changed: ") -> Refused:
     """Return the error for refusals: the first one as the message, the others as facts. The hint names the options
     where they are all that is missing.
     """
     first, *others = refusals
-    missing = [one.way_out for one in refusals if one.code in _OF_CONSENT]
+    missing = [one.hint or "" for one in refusals if one.code in _OF_CONSENT]
     is_possible = len(missing) == len(refusals)
-    facts = {} if is_possible or not first.way_out else {"fix": first.way_out}
+    facts = {} if is_possible or not first.hint else {"fix": first.hint}
     for number, other in enumerate(others, 2):
-        way_out = "" if is_possible or not other.way_out else f"; {other.way_out}"
+        way_out = "" if is_possible or not other.hint else f"; {other.hint}"
         facts[f"reason {number}"] = f"{other.message} [{other.code}]{way_out}"
-    hint = f"add {' '.join(dict.fromkeys(missing))}" if is_possible else None
-    return Refused(f"{said_first}{first.message}", code=first.code, facts=facts, hint=hint)
+    hint = f"add {' '.join(dict.fromkeys(missing))}" if is_possible else ""
+    return Refused.by([first], facts, hint, said_first=said_first)
 
 
 def _plan(snapshot: Snapshot, request: WidenRequest, values_of: PartitionValues) -> WideningPlan:
@@ -243,9 +239,9 @@ def _of_readers(snapshot: Snapshot, plan: WideningPlan) -> Iterator[Caution]:
         yield from of_readers(snapshot.config, Draft(plan.metadata_after, protocol, ()).config)
 
 
-def addressed(refusals: Iterable[WideningRefusal], uri: str) -> tuple[WideningRefusal, ...]:
+def addressed(refusals: Iterable[Refusal], uri: str) -> tuple[Refusal, ...]:
     """Return refusals whose commands name the table."""
-    return tuple(one._replace(way_out=one.way_out.replace("{table}", shlex.quote(uri))) for one in refusals)
+    return tuple(one._replace(hint=(one.hint or "").replace("{table}", shlex.quote(uri))) for one in refusals)
 
 
 def partition_values_of(snapshot: Snapshot, name: str) -> frozenset[str | None]:
@@ -306,7 +302,7 @@ def _impact(
     return WideningImpact(files, sum(values) if partitions else None)
 
 
-def _file_refusals(snapshot: Snapshot, changes: Sequence[PlannedChange]) -> Iterable[WideningRefusal]:
+def _file_refusals(snapshot: Snapshot, changes: Sequence[PlannedChange]) -> Iterable[Refusal]:
     """Return files that store a changed column in a type that is neither the current one nor a narrower one."""
     table = snapshot.table
     columns = {change.place.column.name: change.place.column for change in changes}
@@ -325,7 +321,7 @@ def _file_refusals(snapshot: Snapshot, changes: Sequence[PlannedChange]) -> Iter
             step.advance(len(found))
             for message in found:
                 if message is not None:
-                    yield WideningRefusal("widen.file-type", message, way_out)
+                    yield Refusal("widen.file-type", message, way_out)
 
 
 def _paths(adds: pyarrow.RecordBatch) -> list[str]:

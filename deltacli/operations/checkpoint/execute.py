@@ -22,7 +22,7 @@ from deltacli.hints import command
 from deltacli.operations.checkpoint.file_writer import CheckpointFile, CheckpointWriter, WrittenCheckpoint
 from deltacli.operations.checkpoint.plan import DEFAULT_ROWS_A_SIDECAR, CheckpointPlan, plan_of
 from deltacli.operations.checkpoint.rows import StateRows
-from deltacli.operations.log.checksum_guard import require_as_in_checksum
+from deltacli.operations.table.checksum_guard import require_as_in_checksum
 from deltacli.operations.table.find_log import list_log
 from deltacli.operations.table.rebuild import without_checkpoint
 from deltacli.operations.table.version import Snapshot

@@ -28,7 +28,7 @@ from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.log_path import LOG_DIRECTORY, SIDECAR_DIRECTORY
 from deltacli.errors import DeltacliError, FileMissing
 from deltacli.operations.checkpoint.rows import StateRows
-from deltacli.operations.log.checksum_guard import require_as_in_checksum
+from deltacli.operations.table.checksum_guard import require_as_in_checksum
 from deltacli.operations.table.version import Snapshot
 from deltacli.progress import reported
 from deltacli.storage import Created, Draft, Existed, Storage, Unknown

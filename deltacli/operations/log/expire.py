@@ -9,7 +9,7 @@ import json
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from deltacli.delta.checkpoint.last_checkpoint_content import Hint, read_hint
 from deltacli.delta.log.counts import FileCounts
@@ -26,15 +26,15 @@ from deltacli.delta.protocol.property_values import (
     parse_integer,
 )
 from deltacli.delta.protocol.protocol_action import require_writable
-from deltacli.errors import CheckpointUnreadable, FileMissing, PartlyDone, Refused, Unreadable, VersionAbsent
+from deltacli.errors import CheckpointUnreadable, FileMissing, Refusal, Refused, Unreadable, VersionAbsent
 from deltacli.hints import command, parameter
 from deltacli.operations.checkpoint.verify import CheckpointVerdict, facts_of, verify_checkpoint
-from deltacli.operations.log.checksum_guard import contradiction
 from deltacli.operations.log.expire_deleting import ExpiredFile, ExpiryOutcome, ExpiryReason, delete_in_order
-from deltacli.operations.log.file_history import RULE as MISSING_ADD
-from deltacli.operations.log.file_history import count_lost_files
 from deltacli.operations.read.snapshot import summarize_with_digests
 from deltacli.operations.table.api_arguments import optional_count, version_number
+from deltacli.operations.table.checksum_guard import contradiction
+from deltacli.operations.table.file_history import RULE as MISSING_ADD
+from deltacli.operations.table.file_history import count_lost_files
 from deltacli.operations.table.find_log import Log
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot, rebuild
@@ -57,19 +57,6 @@ from deltacli.work.checkpoints.reading import open_checkpoint
 
 _UNPROVEN = "nothing was deleted: "
 _NOT_PROVEN = "expire.not-proven"
-
-
-class ExpiryRefusal(NamedTuple):
-    """A reason not to execute a plan, with the option that overrides it where that is safe, else the next command."""
-
-    code: str
-    message: str
-    override: str | None = None
-    hint: str | None = None
-
-    def as_json(self) -> dict[str, Any]:
-        """As in the document."""
-        return {"code": self.code, "message": self.message, "override": self.override}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,7 +106,7 @@ class ExpiryPlan:
     lost_versions: tuple[int, ...]
     """Versions that can be rebuilt now but not after the deletion."""
     kept_versions: int
-    refusals: tuple[ExpiryRefusal, ...]
+    refusals: tuple[Refusal, ...]
     notes: tuple[str, ...]
     offered_checkpoint: int | None
     """A version to write a checkpoint of, where there is none before the cutoff."""
@@ -153,7 +140,7 @@ class ExpiryPlan:
             "candidates": {"files": len(self.files), "sizeBytes": self.size_bytes, "byKind": by_reason},
             "lostVersions": [list(pair) for pair in ranges_of(self.lost_versions)],
             "keptVersions": self.kept_versions,
-            "refusals": [refusal.as_json() for refusal in self.refusals],
+            "refusals": [refusal.as_json("override") for refusal in self.refusals],
             "offeredCheckpoint": self.offered_checkpoint,
         }
 
@@ -319,29 +306,29 @@ def _refusals(
     retention: int,
     own_retention: int,
     boundary: int | None,
-) -> Iterator[ExpiryRefusal]:
+) -> Iterator[Refusal]:
     """Yield the refusals. `listing` is the whole log; the listing of a snapshot may begin at the hint."""
     properties = snapshot.properties
     try:
         require_writable(snapshot.protocol, snapshot.version)
     except Refused as fault:
-        yield ExpiryRefusal(fault.code, fault.message, hint=fault.hint or command("features"))
+        yield Refusal(fault.code, fault.message, hint=fault.hint or command("features"))
     if snapshot.protocol.is_catalog_managed:
-        yield ExpiryRefusal(
+        yield Refusal(
             "catalog.managed", "the catalog of this table decides when its log is cleaned", hint=command("features")
         )
     if is_false(properties, LOG_CLEANUP):
         message = f"{LOG_CLEANUP} is false: the table keeps its whole log"
-        yield ExpiryRefusal("expire.disabled", message, hint=command("properties"))
+        yield Refusal("expire.disabled", message, hint=command("properties"))
     allowed = request.allow_retention_below_ms
     if retention < own_retention and (allowed is None or allowed < own_retention):
         own = format_duration(own_retention)
         message = f"{format_duration(retention)} is less than the table's own retention of {own}"
         override = parameter("log expire.allow_retention_below_ms", duration(own_retention))
-        yield ExpiryRefusal("expire.retention", message, override)
+        yield Refusal("expire.retention", message, override=override)
     empty = [version for version, file in listing.commits.items() if file.size_bytes == 0]
     if empty:
-        yield ExpiryRefusal(
+        yield Refusal(
             "commit.empty",
             f"commit {empty[0]} is empty, which indicates an interrupted write; repair it first",
             hint=command("validate"),
@@ -352,7 +339,7 @@ def _refusals(
             f"{CHECKPOINT_PROTECTION} is {protected}: older versions may only be deleted all at once, "
             f"but the kept log would begin at {boundary}"
         )
-        yield ExpiryRefusal("expire.checkpoint-protection", message, hint=command("properties"))
+        yield Refusal("expire.checkpoint-protection", message, hint=command("properties"))
 
 
 def prove_expiry(table: TableHandle, plan: ExpiryPlan) -> None:
@@ -431,9 +418,7 @@ def with_proof(table: TableHandle, plan: ExpiryPlan) -> ExpiryPlan:
     except Refused as fault:
         if fault.code != _NOT_PROVEN:
             raise
-        return replace(
-            plan, refusals=(ExpiryRefusal(fault.code, fault.message.removeprefix(_UNPROVEN), hint=fault.hint),)
-        )
+        return replace(plan, refusals=(Refusal(fault.code, fault.message.removeprefix(_UNPROVEN), hint=fault.hint),))
     return plan
 
 
@@ -448,11 +433,7 @@ def _unproven(why: str) -> Refused:
 def require_not_refused(plan: ExpiryPlan) -> None:
     """Raise Refused for the first refusal of a plan."""
     for refusal in plan.refusals:
-        raise Refused(
-            f"nothing was changed: {refusal.message}",
-            code=refusal.code,
-            hint=f"add {refusal.override}" if refusal.override else refusal.hint,
-        )
+        raise Refused.by([refusal], hint=f"add {refusal.override}" if refusal.override else None)
 
 
 def execute_expiry(table: TableHandle, plan: ExpiryPlan, outcome: ExpiryOutcome | None = None) -> ExpiryOutcome:
@@ -473,13 +454,9 @@ def require_done(outcome: ExpiryOutcome, *, again: str | None = None) -> None:
     """Raise PartlyDone, naming the first file, where some could not be deleted; `again` is the command that retries.
     Raises PermissionRefused where none could be deleted for lack of permission.
     """
-    if outcome.failed:
-        path, reason = outcome.failed[0]
-        if not outcome.deleted:
-            outcome.denials.require_some_permission(outcome.failed[0], failures=len(outcome.failed))
-        raise PartlyDone(
-            f"{plural(len(outcome.failed), 'file')} could not be deleted",
-            code="expire.partly-done",
-            facts={"first": path, "why": reason},
-            hint=again or command("log expire", yes=True),
-        )
+    outcome.failed.require_none(
+        plural(outcome.failed.count, "file"),
+        code="expire.partly-done",
+        hint=again or command("log expire", yes=True),
+        has_deleted=bool(outcome.deleted),
+    )

@@ -8,8 +8,8 @@ from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from deltacli.changing.plan import Failures
 from deltacli.clock import Clock, system_clock
-from deltacli.operations.table.refused_deletions import Denials
 from deltacli.operations.vacuum.deleting import require_progress, valid_ms
 from deltacli.short_repr import short_repr
 from deltacli.work.files.deleting import (
@@ -50,7 +50,7 @@ class ExpiredFile(NamedTuple):
     reason: ExpiryReason
 
 
-@short_repr("deleted", "deleted_bytes", "missing", "failed")
+@short_repr("deleted", "deleted_bytes", "missing", "failed=failed.count")
 @dataclass(slots=True)
 class ExpiryOutcome:
     """The outcome of a plan, as far as it was executed."""
@@ -58,8 +58,7 @@ class ExpiryOutcome:
     deleted: int = 0
     deleted_bytes: int = 0
     missing: int = 0
-    failed: list[tuple[str, str]] = field(default_factory=list)
-    denials: Denials = field(default_factory=Denials)
+    failed: Failures = field(default_factory=lambda: Failures(limit=None))
 
     def as_json(self) -> dict[str, Any]:
         """As in the document."""
@@ -67,7 +66,7 @@ class ExpiryOutcome:
             "files": self.deleted,
             "sizeBytes": self.deleted_bytes,
             "missing": self.missing,
-            "failed": [{"path": path, "reason": reason} for path, reason in self.failed],
+            "failed": self.failed.as_json(),
         }
 
 
@@ -123,6 +122,5 @@ def _count(done: BatchOutcome, files: Sequence[ExpiredFile], outcome: ExpiryOutc
             case FileOutcome.NOT_TRIED:
                 left.append(file)
         if failure is not None:
-            outcome.failed.append((file.path, failure.reason))
-            outcome.denials.note(failure)
+            outcome.failed.note(file.path, failure)
     return left

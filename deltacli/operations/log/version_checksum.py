@@ -23,7 +23,7 @@ from deltacli.delta.protocol.protocol_action import require_writable
 from deltacli.delta.rules.log.configuration_differences import metadata_differences, protocol_differences
 from deltacli.errors import CommitCorrupt, FileMissing, Refused, StorageFailed, Unreadable
 from deltacli.hints import command
-from deltacli.operations.log.checksum_guard import MAX_BYTES
+from deltacli.operations.table.checksum_guard import MAX_BYTES
 from deltacli.operations.table.find_log import Log, list_log
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot, rebuild

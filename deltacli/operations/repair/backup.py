@@ -15,9 +15,9 @@ from uuid import uuid4
 from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.errors import FileMissing, Refused, StorageFailed, Unreadable
 from deltacli.hints import command
-from deltacli.operations.quarantine.fill import open_quarantine
 from deltacli.operations.recover.copies import copy_file
 from deltacli.operations.table.find_log import list_log
+from deltacli.operations.vacuum.quarantine.fill import open_quarantine
 from deltacli.storage import Created, Failed, Storage
 from deltacli.storage.base import require_writable
 from deltacli.units import format_timestamp, plural

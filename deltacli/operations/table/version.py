@@ -44,12 +44,12 @@ if TYPE_CHECKING:
     import pyarrow
 
     from deltacli.delta.schema.types import StructType
-    from deltacli.operations.read.output import WrittenDirectory
-    from deltacli.operations.read.request import ScanRequest
-    from deltacli.operations.read.scan import Scan
+    from deltacli.operations.table.output import WrittenDirectory
+    from deltacli.operations.table.read_requests import ScanRequest
+    from deltacli.operations.table.scan import Scan
     from deltacli.work.checkpoints.reading import CheckpointPiece
 else:
-    ScanRequest = Lazy("deltacli.operations.read.request", "ScanRequest")
+    ScanRequest = Lazy("deltacli.operations.table.read_requests", "ScanRequest")
 
 
 Batch = TypeVar("Batch")
@@ -149,7 +149,7 @@ class Snapshot:
         at most `limit` rows are read. Raises UsageError for invalid columns and conditions, and Unreadable for an
         unsupported type; iterating raises DataUnreadable.
         """
-        from deltacli.operations.read.scan import Scan
+        from deltacli.operations.table.scan import Scan
 
         return Scan(self, request)
 
@@ -213,7 +213,7 @@ class Snapshot:
         """
         if not (files or tombstones):
             raise UsageError("neither files nor tombstones are to be written")
-        from deltacli.operations.read.output import write_actions
+        from deltacli.operations.table.output import write_actions
         from deltacli.work.outputs.actions import ActionColumns
 
         kinds = (*(("add",) if files else ()), *(("remove",) if tombstones else ()))

@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow.rows import grouped
+from deltacli.changing.plan import Amount
 from deltacli.delta.protocol.property_values import CHANGE_FEED, is_true
 from deltacli.delta.vacuum.keys import is_among
+from deltacli.errors import Refusal
+from deltacli.operations.table.other_tables import tables_around
 from deltacli.operations.table.time_travel import committed_at
 from deltacli.operations.vacuum.candidates import CandidateChoice
 from deltacli.operations.vacuum.guards import (
@@ -26,8 +29,7 @@ from deltacli.operations.vacuum.guards import (
     retention_contradictions,
     retention_refusals,
 )
-from deltacli.operations.vacuum.other_tables import tables_around
-from deltacli.operations.vacuum.plan import Amount, Refusal, TimeTravelRange, VacuumPlan
+from deltacli.operations.vacuum.plan import TimeTravelRange, VacuumPlan
 from deltacli.operations.vacuum.plan_context import PlanContext
 from deltacli.operations.vacuum.request import Mode
 from deltacli.typing import ArrowArray, ArrowTable

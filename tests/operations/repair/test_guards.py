@@ -151,7 +151,7 @@ def test_readable_row_groups_are_kept_in_the_quarantine(tmp_path: Path) -> None:
 
     done = execute_repair(plan_repair(open_damaged(root), request(quarantine=str(tmp_path / "q"))))
 
-    assert (1, 10) == done.loss[:2]
+    assert (1, 10) == (done.loss.files, done.loss.rows)
     (kept,) = (tmp_path / "q").rglob("rows/p=b/*.parquet")
     assert rows.take([0, 1, 2, 3, 8, 9]).equals(pq.read_table(kept, partitioning=None).cast(rows.schema))
 
@@ -167,7 +167,7 @@ def test_deleted_rows_do_not_come_back_with_a_lost_vector(tmp_path: Path) -> Non
 
     done = execute_repair(plan_repair(table, request(level="storage")))
 
-    assert (2, 7) == done.loss[:2]
+    assert (2, 7) == (done.loss.files, done.loss.rows)
     assert readable_rows(table) < rows
     assert 5 == readable_rows(table).total()
 

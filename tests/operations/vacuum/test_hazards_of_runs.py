@@ -377,7 +377,7 @@ def test_two_vacuums_at_once_do_each_others_work(is_far: bool) -> None:
     outcome = vacuum(storage)
 
     assert {"a.parquet"} == data_of(inner)
-    assert (0, 10, 0) == (outcome.deleted.files, outcome.missing, outcome.failures)
+    assert (0, 10, 0) == (outcome.deleted.files, outcome.missing, outcome.failed.count)
     assert ["VACUUM START", "VACUUM START", "VACUUM END", "VACUUM END"] == operations(inner)[1:]
 
 

@@ -125,7 +125,7 @@ def _protocol(outcome: AlterationOutcome) -> Iterator[str]:
 
 def _refusals(outcome: AlterationOutcome | WideningOutcome) -> Iterator[str]:
     for refusal in outcome.refusals:
-        way_out = f"; {as_typed(refusal.way_out, invocation.arguments)}" if refusal.way_out else ""
+        way_out = f"; {as_typed(refusal.hint, invocation.arguments)}" if refusal.hint else ""
         yield f"{refusal.message} [{refusal.code}]{way_out}"
 
 
