@@ -72,10 +72,11 @@ class Skips:
     def pytest_testnodedown(self, node: Any) -> None:  # Any: a worker of xdist
         self._found |= set(map(tuple, getattr(node, "workeroutput", {}).get("skips", ())))
 
+    @pytest.hookimpl(trylast=True)  # below the slowest tests
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         for material in MATERIALS:
             names = [name for name, reason in self._found if reason == material.absence]
             tests = sum("::" in name for name in names)
             if names:
-                text = f"skipped {len(names) - tests} files and {tests} tests of others: {material.absence}"
-                terminalreporter.write_line(text)
+                files = f"{len(names) - tests} files and " if tests < len(names) else ""
+                terminalreporter.write_line(f"skipped {files}{tests} tests: {material.absence}")

@@ -23,6 +23,7 @@ from tests.support.actions import add, commit_info, domain, metadata
 from tests.support.altering import table_of
 from tests.support.builder import LOG, TableBuilder
 from tests.support.committing import Rivals, commits, infos
+from tests.support.effort import InTurn
 from tests.support.faulty import Fault, FaultyStorage
 from tests.support.reading import NOW_MS, open_at
 from tests.support.rows import parquet_bytes
@@ -247,11 +248,11 @@ def test_a_writer_that_uses_the_feature_meanwhile_stops_the_drop() -> None:
     assert "ok" == drop(storage, "inCommitTimestamp")
 
 
-def test_a_drop_that_fails_goes_on_when_it_is_run_again() -> None:
+def test_a_drop_that_fails_goes_on_when_it_is_run_again(in_turn: InTurn) -> None:
     counting = FaultyStorage(built([*LEGACY, "vacuumProtocolCheck"]).in_memory())
     assert "ok" == drop(counting, "vacuumProtocolCheck")
 
-    for at in range(1, len(counting.calls) + 1, 15):
+    for at in in_turn(range(1, len(counting.calls) + 1), 30):
         storage = built([*LEGACY, "vacuumProtocolCheck"]).in_memory()
         verdict = drop(FaultyStorage(storage, at, Fault.BEFORE), "vacuumProtocolCheck")
         has_it = "vacuumProtocolCheck" in open_at(storage).snapshot().protocol.supported_features
