@@ -139,7 +139,6 @@ def answer_of(operation: Callable[[Table], Any], uri: str, engine: Engine) -> ob
 
 
 @pytest.mark.sampled
-@pytest.mark.skipif(not corpus.tables(), reason=corpus.absence())
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.long) for name in OPERATIONS]
 )

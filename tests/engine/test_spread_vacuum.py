@@ -71,8 +71,6 @@ SAMPLE = (
 )
 """Tables with something to delete, each for a reason of its own."""
 
-needs_corpus = pytest.mark.skipif(not corpus.tables(), reason=corpus.absence())
-
 
 def table_at(storage: Storage, engine: Engine) -> Table:
     return Table(storage, clock=fixed_clock(FAR_MS), engine=engine)
@@ -129,13 +127,11 @@ def files_of(table: Table, *, log: bool = False) -> set[str]:
 
 
 @pytest.mark.long
-@needs_corpus
 def test_plans_and_deletions_are_those_of_the_embedded_engine(tmp_path: Path) -> None:
-    tables = {table.id: table for table in corpus.tables()}
     gone = [0, 0]
 
     for name in SAMPLE:
-        source = tables[name].path(corpus.unpacked())
+        source = corpus.table(name).path(corpus.unpacked())
         answers: list[list[Any]] = []  # Any: what is compared
         for engine in (EmbeddedEngine(), repeating()):
             place = tmp_path / "t"  # notes name it
@@ -152,7 +148,6 @@ def test_plans_and_deletions_are_those_of_the_embedded_engine(tmp_path: Path) ->
     assert (26, 172, 166) == (len(SAMPLE), *gone)
 
 
-@needs_corpus
 @pytest.mark.sampled
 @pytest.mark.long
 def test_every_plan_is_that_of_the_embedded_engine() -> None:
