@@ -257,7 +257,7 @@ class LocalStorage:
             except PathExternal:
                 yield path, Failed("a link leads outside the table")
             else:
-                yield path, self._delete(path)
+                yield path, _delete(self._at(path), self._directory, path)
 
     def remove_directory(self, path: str) -> Deletion:
         from deltacli.storage.local_walk import leads_elsewhere
@@ -267,7 +267,7 @@ class LocalStorage:
         try:
             if not path or leads_elsewhere(self.root, path):
                 return Failed("it is the root of the store" if not path else "a link leads to it")
-            self._remove(os.rmdir, path)
+            _remove(os.rmdir, place, self._directory, path)
         except ValueError:
             return Missing()  # not a valid directory name
         except OSError as fault:
@@ -296,28 +296,6 @@ class LocalStorage:
     def _require_here(self) -> None:
         if self._directory is not None and not self._directory.is_at(self.root):
             raise other_place(self.root)
-
-    def _remove(self, remove: Callable[..., None], path: str) -> None:
-        """Remove a file or a directory of the directory that is held, whatever is at the path of the store by now."""
-        if self._directory is None:
-            remove(self._at(path))
-        else:
-            remove(path, dir_fd=self._directory.descriptor)
-
-    def _delete(self, path: str) -> Deletion:
-        place = self._at(path)
-        try:
-            self._remove(os.unlink, path)
-        except ValueError:
-            return Missing()  # no file can have such a name
-        except OSError as fault:
-            if fault.errno in _ABSENT:
-                return Missing()
-            if os.path.isdir(place):
-                return Failed("it is a directory")
-            error = _translate(fault, place, "deleted")
-            return Failed(reason_of(fault), error if isinstance(error, PermissionRefused) else None)
-        return Deleted()
 
     def _open(self, path: str) -> tuple[int, str]:
         """Open a regular file and return it with its place. Raises PathExternal before anything outside is opened."""
@@ -468,6 +446,29 @@ def _open(place: str, flags: int = 0) -> int:
         return descriptor
     os.close(descriptor)
     raise StorageFailed(f"{place} cannot be read: it is not a regular file", hint=f"ls -ld {shlex.quote(place)}")
+
+
+def _remove(remove: Callable[..., None], place: str, directory: _HeldDirectory | None, path: str) -> None:
+    """Remove a file or a directory at a place; below a directory that is held, whatever is at its path by now."""
+    if directory is None:
+        remove(place)
+    else:
+        remove(path, dir_fd=directory.descriptor)
+
+
+def _delete(place: str, directory: _HeldDirectory | None, path: str) -> Deletion:
+    try:
+        _remove(os.unlink, place, directory, path)
+    except ValueError:
+        return Missing()  # no file can have such a name
+    except OSError as fault:
+        if fault.errno in _ABSENT:
+            return Missing()
+        if os.path.isdir(place):
+            return Failed("it is a directory")
+        error = _translate(fault, place, "deleted")
+        return Failed(reason_of(fault), error if isinstance(error, PermissionRefused) else None)
+    return Deleted()
 
 
 def _translate(fault: OSError | ValueError, place: str, what: str = "read") -> StorageFailed:
