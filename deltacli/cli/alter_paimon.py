@@ -80,7 +80,7 @@ def _class(change: Change) -> str:
 
 
 def _refusal(outcome: AlterOutcome) -> Iterator[str]:
-    refusal = outcome.objection()
+    refusal = outcome.refusal
     if refusal is None:
         return
     yield f"{refusal.message} [{refusal.code}]"
