@@ -17,6 +17,7 @@ from functools import partial
 from typing import NamedTuple, assert_never
 
 from deltacli.changing.basis import FRESH_SECONDS, UNKNOWN_TIME, past_of, require_past
+from deltacli.changing.texts import require_text
 from deltacli.delta.log.commit_content import (
     Base,
     CommitRequest,
@@ -152,7 +153,7 @@ def commit(
             if isinstance(found, NothingToDo):
                 return found
             made = found
-        require_allowed(made.request, made.base)
+        _require_allowed(made.request, made.base)
         if attempt or made.is_looked_at_again(storage):
             require_past(storage, made.past)
         match sender.send(made):
@@ -388,7 +389,14 @@ def require_possible(snapshot: Snapshot, request: CommitRequest) -> None:
     read-only. For plans, which commit nothing.
     """
     require_writable(snapshot.table.storage)
-    require_allowed(request, _base(snapshot, request))
+    _require_allowed(request, _base(snapshot, request))
+
+
+def _require_allowed(request: CommitRequest, base: Base) -> None:
+    """Raise Refused where the protocol forbids a commit, UsageError where its texts are not."""
+    require_allowed(request, base)
+    texts = {"metaData": request.metadata, "operation": request.operation_parameters, "tags": request.tags}
+    require_text({**texts, "txn": request.transactions, "domainMetadata": request.domains}, base.metadata)
 
 
 def _base(snapshot: Snapshot | None, request: CommitRequest, before: Committed | None = None) -> Base:

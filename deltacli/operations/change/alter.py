@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from deltacli.changing.basis import Basis, basis_of
 from deltacli.changing.commit import Committed, require_possible
+from deltacli.changing.texts import require_text
 from deltacli.delta.clustering.clustering_columns import DOMAIN, clustering_action, read_clustering_columns
 from deltacli.delta.evolution.draft import Draft, Effect, Settings
 from deltacli.delta.evolution.evolve import UPGRADE_NEEDED, Evolution, evolve, logical_names
@@ -72,8 +73,10 @@ class AlterationRequest:
     dry_run: bool = False
 
     def __post_init__(self) -> None:
-        """Raise UsageError for a value that is not a change, and where there is no change."""
+        """Raise UsageError for a value that is not a change, for a text that is not Unicode, and without a change."""
         object.__setattr__(self, "changes", as_changes(self.changes))
+        for change in self.in_order:
+            require_text(change_json(change), None)
 
     @property
     def in_order(self) -> tuple[Change, ...]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from deltacli.changing.basis import OTHER_PAST, Basis
 from deltacli.changing.commit import Pause
+from deltacli.changing.texts import require_text
 from deltacli.delta.rules.framework.base import Finding, Severity
 from deltacli.errors import Refused
 from deltacli.hints import command
@@ -53,6 +54,11 @@ class AlterRequest:
     branch: str = MAIN_BRANCH
     allow_lossy: bool = False
     with_options: bool = False
+
+    def __post_init__(self) -> None:
+        """Raise UsageError for a text that is not Unicode."""
+        for change in self.changes:
+            require_text(change_json(change), None)
 
 
 @short_repr("table", "changes", "committed", "refusal=refusal.code", "is_noop")
@@ -218,6 +224,7 @@ def _next_schema(request: AlterRequest, newest: Newest, used: UsedIds, now_ms: i
     greatest = used.greatest(newest) if any(isinstance(change, AddColumn) for change in request.changes) else -1
     settings = EvolutionSettings(newest.has_snapshots, greatest, request.allow_lossy, request.with_options)
     after = evolve(newest.schema, request.changes, settings, time_ms=now_ms)
+    require_text(after.as_json(), newest.schema.as_json())
     fault = next(_faults_of_new(after, newest.schema), None)
     if fault is not None:
         place = {} if fault.place.key is None else {"at": fault.place.key}
