@@ -348,7 +348,7 @@ class _LocalDraft:
     def __init__(self, target: str, swept: Callable[[str, int], None], here: Callable[[], None]) -> None:
         from deltacli.storage.local_write import LocalDraft
 
-        self._target = target
+        self._target, self._here = target, here
         self._draft = LocalDraft(target, swept, here)
 
     @property
@@ -369,6 +369,7 @@ class _LocalDraft:
         try:
             return self._draft.publish(replace=replace)
         except OSError as fault:
+            self._here()
             raise _translate(fault, self._target, "written") from fault
 
 
