@@ -1,1 +1,1 @@
-"""A quarantine of deleted files: filling it, emptying it, and how it is laid out."""
+"""A quarantine of deleted files: filling it and emptying it."""
