@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, chdir, closing, contextmanager
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any, NamedTuple
 from unittest import mock
 
@@ -126,6 +127,7 @@ def run_in(
         keyboard = nobody if answer is None else stack.enter_context(closing(_Keyboard(answer)))
         for name, stream in (("stdin", keyboard), ("stdout", out), ("stderr", err)):
             stack.enter_context(mock.patch.object(sys, name, stream))
+        stack.enter_context(_descriptors(are_one=width is not None))
         stack.enter_context(disk(interrupted_after))
         # Where a script runs this in its background, Ctrl-C is ignored, and the command line would leave it at that.
         stack.callback(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, signal.default_int_handler))
@@ -134,6 +136,23 @@ def run_in(
         said = Seen(code, out.text(), err.text())
         invocation.begin(())
     return said
+
+
+@contextmanager
+def _descriptors(*, are_one: bool) -> Iterator[None]:
+    """Let the descriptors of stdout and stderr be one terminal or two pipes: nothing is written to them, but the
+    command line looks at where they lead.
+    """
+    saved = [os.dup(1), os.dup(2)]
+    with open(os.devnull, "wb") as one, TemporaryFile() as other:
+        os.dup2(one.fileno(), 1)
+        os.dup2((one if are_one else other).fileno(), 2)
+        try:
+            yield
+        finally:
+            for descriptor, number in zip(saved, (1, 2), strict=True):
+                os.dup2(descriptor, number)
+                os.close(descriptor)
 
 
 @contextmanager
