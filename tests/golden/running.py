@@ -157,11 +157,14 @@ def _descriptors(*, are_one: bool) -> Iterator[None]:
 
 @contextmanager
 def disk(interrupted_after: int = 0) -> Iterator[None]:
-    """Let the clock of the disk be that of the tables, and press Ctrl-C after the act of some number."""
+    """Let the clock of the disk be that of the tables, and press Ctrl-C after the act of some number. Nothing is
+    synced, which takes most of the time.
+    """
     interruption = _Interruption(interrupted_after)
     with (
         mock.patch.object(LocalDraft, "publish", interruption.after(_published_now)),
         mock.patch.object(local, "_delete", interruption.after(local._delete)),
+        mock.patch.object(os, "fsync"),
     ):
         yield
 
