@@ -5,28 +5,31 @@ from what is kept. With `--update` it is kept from now on; read the diff like on
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from functools import partial
 
 from tests.golden.cases import CHANGES
-from tests.golden.recording import difference, places, record, store, stored
+from tests.golden.places import Places
+from tests.golden.recording import PYTHON, difference, places, record, record_calls, store, stored
 
 
 def main(arguments: list[str]) -> int:
     """Show or keep what differs, and return 1 where something does."""
     updates, names = "--update" in arguments, [word for word in arguments if word != "--update"]
-    unknown = {*names} - {change.name for change in CHANGES}
-    if unknown:
-        sys.stderr.write(f"no change is named {', '.join(sorted(unknown))}; there are: ")
-        sys.stderr.write(f"{', '.join(change.name for change in CHANGES)}\n")
+    records: dict[str, Callable[[Places], dict[str, str]]] = {
+        change.name: partial(record, change=change) for change in CHANGES
+    }
+    records[PYTHON] = record_calls
+    if unknown := {*names} - records.keys():
+        sys.stderr.write(f"no change is named {', '.join(sorted(unknown))}; there are: {', '.join(records)}\n")
         return 2
     differs = False
     with places() as made:
-        for change in CHANGES:
-            if names and change.name not in names:
-                continue
-            runs = record(made, change)
+        for name in names or records:
+            runs = records[name](made)
             if updates:
-                store(change, runs)
-            elif text := difference(stored(change), runs):
+                store(name, runs)
+            elif text := difference(stored(name), runs):
                 differs = True
                 sys.stdout.write(text)
     return int(differs)

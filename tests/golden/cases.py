@@ -71,20 +71,20 @@ class Way(NamedTuple):
 
 
 ALL = tuple(FORMS)
-MOST = ("pipe", "json", "csv", "terminal 80")
+MOST = ("pipe", "json", "ndjson", "csv", "markdown", "terminal 80")
 WAYS: Mapping[str, Way] = {
     "dry run": Way(more=("--dry-run",), forms=ALL, needs=("has_plan",)),
-    "check": Way(more=("--check",), forms=MOST, needs=("checks",)),
+    "check": Way(more=("--check",), forms=("pipe", "json", "csv", "terminal 80"), needs=("checks",)),
     "done": Way(forms=ALL, is_agreed=True),
     "yes": Way(answer="y", of_variant=("terminal 80",), needs=("asks",)),
     "no": Way(answer="n", of_variant=("terminal 80",), needs=("asks",)),
     "no terminal": Way(of_variant=("pipe",), needs=("asks",)),
     "interrupted at the question": Way(answer=CTRL_C, of_variant=("terminal 80",), needs=("asks",)),
     "interrupted after an act": Way(is_interrupted=True, needs=("act",), is_agreed=True),
-    "refused": Way(line="refused", forms=ALL, is_agreed=True),
+    "refused": Way(line="refused", forms=MOST, is_agreed=True),
     "dry run, refused": Way(line="refused", more=("--dry-run",), of_variant=("json",), needs=("has_plan",)),
     "check, refused": Way(line="refused", more=("--check",), of_variant=("pipe",), needs=("checks",)),
-    "nothing to do": Way(line="nothing", forms=ALL, is_agreed=True),
+    "nothing to do": Way(line="nothing", forms=MOST, is_agreed=True),
     "dry run, nothing to do": Way(line="nothing", more=("--dry-run",), of_variant=("json",), needs=("has_plan",)),
     "check, nothing to do": Way(line="nothing", more=("--check",), of_variant=("pipe",), needs=("checks",)),
 }
@@ -328,6 +328,13 @@ CHANGES = (
         "checkpoint", places.sample, "checkpoint tbl",
         refused="checkpoint tbl --layout v2",
         nothing="checkpoint tbl --if-behind 50",
+        asks=False,
+    ),
+    Change(
+        "share pull", places.shared, "share pull p.share#Sales.Main.t --to local",
+        refused="share pull p.share#Sales.Main.t --to tbl",
+        nothing="share pull p.share#Sales.Main.t --to local",
+        before_nothing=("share pull p.share#Sales.Main.t --to local",),
         asks=False,
     ),
     Change("doctor storage", places.sample, "doctor storage tbl", refused="doctor storage gone"),

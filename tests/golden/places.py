@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import shlex
 import shutil
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from tests.cli.support import make_sample
 from tests.fleet.lake import write_lake
 from tests.golden.running import NOW_NS, run_in
+from tests.sharing.client.serving import Proxy, proxied
+from tests.sharing.pulling.origin import Origin
+from tests.sharing.served import shared as served
 from tests.support.actions import add, commit_info, metadata, protocol
 from tests.support.builder import EPOCH_MS, TableBuilder
 from tests.support.damaged_tables import CHECKPOINT, HINT, DamagedTable
@@ -56,6 +63,7 @@ def damaged(root: Path) -> None:
     """A table with a torn checkpoint, a hint without checkpoint and a lost data file, and its complete copy."""
     DamagedTable().write(root / "tbl")
     shutil.copytree(root / "tbl", root / "copy")
+    (root / "tbl" / "p=a" / "part-00013-c000.snappy.parquet").unlink()
     (root / "tbl" / CHECKPOINT).write_bytes(b"")
     (root / "tbl" / HINT).write_bytes(b'{"version":3,"size":3}')
 
@@ -96,6 +104,21 @@ def lake(root: Path) -> None:
     write_lake(root)
 
 
+def shared(root: Path) -> None:
+    """The profile of a share with a table of one file, and the sample table."""
+    shutil.copy(_server().profile, root / "p.share")
+    make_sample(root / "tbl")
+
+
+@cache
+def _server() -> Proxy:
+    """Serve the table until this process ends."""
+    stack = ExitStack()
+    atexit.register(stack.close)
+    place = Path(stack.enter_context(TemporaryDirectory(prefix="deltacli-golden-")))
+    return stack.enter_context(proxied(place, served(Origin(place / "t").append(range(10)).path)))
+
+
 Build = Callable[[Path], None]
 
 
@@ -103,12 +126,12 @@ class Places:
     """Makes each place once, and copies it for each run to the same directory."""
 
     def __init__(self, root: Path) -> None:
-        self.root = root
+        self.root, self.place = root, root / "place"
         self._made: dict[tuple[object, ...], Path] = {}
 
     def begin(self, build: Build, before: Sequence[str] = ()) -> Path:
         """Return the directory of a run, as `build` and the commands before it make it."""
-        place, key = self.root / "place", (build, *before)
+        place, key = self.place, (build, *before)
         if key not in self._made:
             _empty(place)
             build(place)

@@ -15,9 +15,12 @@ from deltacli import __version__
 from tests.cli.screen import marked
 from tests.golden.cases import FORMS, WAYS, Case, Change, cases_of
 from tests.golden.places import Places
+from tests.golden.python_api import call_in, calls
 from tests.golden.running import run_in
 
 STORED = Path(__file__).parent / "runs"
+PYTHON = "python api"
+"""The name under which the calls of the Python API are kept."""
 
 _CONTENT = re.compile(r"(_delta_log/\d{20}\.json|schema/schema-\d+|snapshot/snapshot-\d+)$")
 """Files whose content is kept: commits, and schemas and snapshots of Paimon."""
@@ -36,22 +39,37 @@ def record(places: Places, change: Change, chosen: Sequence[Case] | None = None)
     return found
 
 
+def record_calls(places: Places) -> dict[str, str]:
+    """Run the calls of the Python API and return the text of each under its line."""
+    found = {}
+    for line, call in calls():
+        place = places.begin(call.place, call.before)
+        before = _tree(place)
+        found[line] = "".join(_told(places, before, call_in(place, line)))
+    return found
+
+
 def _run(places: Places, case: Case) -> tuple[str, str]:
     """Run a case and return what it said, and what happened to the files."""
     change, way, form = case.change, WAYS[case.way], FORMS[case.form]
     place = places.begin(change.place, case.before)
     before = _tree(place)
-    words = [found for word in shlex.split(case.command) for found in _globbed(place, word)]
     seen = run_in(
         place,
-        words,
+        [found for word in shlex.split(case.command) for found in _globbed(place, word)],
         width=form.width,
         colour=form.colour,
         answer=way.answer,
         interrupted_after=change.act if way.is_interrupted else 0,
     )
     said = f"$ deltacli {case.command}\nexit {seen.code}\n{_quoted('stdout', seen.out)}{_quoted('stderr', seen.err)}"
-    head, *files = scrub(_SEAM.join([said, *_changes(before, _tree(place))]), places.root).split(_SEAM)
+    return _told(places, before, said)
+
+
+def _told(places: Places, before: Mapping[str, bytes | None], said: str) -> tuple[str, str]:
+    """Return what was said, and what happened to the files since, without what differs between runs."""
+    changes = _changes(before, _tree(places.place))
+    head, *files = scrub(_SEAM.join([said, *changes]), places.root).split(_SEAM)
     # What is named by chance has its place in the list by the name that it has here.
     return head, "".join(["--- files\n", *sorted(files, key=lambda text: text[2:])] if files else [])
 
@@ -98,8 +116,9 @@ _IDS = re.compile(
     r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
     r"|(?<=\dZ-)[0-9a-f]{8}"  # of a run
     r"|(?<=_deltacli-doctor-)[0-9a-f]{12}"
+    r"|(?<=deltacli-pull/)[0-9a-f]{32}"
     r"|(?<=leases/)[0-9a-f]{16}"  # of the place of a table
-    r'|(?<="planId":")[0-9a-f]{16}'  # of the same, where a log or schemas expire
+    r'|(?:(?<="planId":")|(?<="planId": "))[0-9a-f]{16}'  # of the same, where a log or schemas expire
     r")(?![0-9a-f])"
 )
 _DURATIONS = (
@@ -116,6 +135,7 @@ def scrub(text: str, root: Path) -> str:
     """
     ids: dict[str, str] = {}
     text = text.replace(str(root), re.sub(r"\d", "0", str(root)))
+    text = re.sub(r"127\.0\.0\.1:\d+", "127.0.0.1:PORT", text)
     text = text.replace(f"deltacli/{__version__}", "deltacli/VERSION")
     if text.startswith("$ deltacli fleet run"):
         for pattern, instead in _DURATIONS:
@@ -133,20 +153,20 @@ def without_files(text: str) -> str:
     return text.partition("--- files")[0]
 
 
-def stored_in(change: Change) -> Path:
-    return STORED / f"{change.name.replace(' ', '_')}.txt"
+def stored_in(name: str) -> Path:
+    return STORED / f"{name.replace(' ', '_')}.txt"
 
 
-def stored(change: Change) -> dict[str, str]:
-    """Return the kept text of each run under its title."""
-    sections = re.split(r"^=== (.*)\n", stored_in(change).read_bytes().decode(), flags=re.MULTILINE)
+def stored(name: str) -> dict[str, str]:
+    """Return the kept text of each run of a change under its title."""
+    sections = re.split(r"^=== (.*)\n", stored_in(name).read_bytes().decode(), flags=re.MULTILINE)
     return dict(zip(sections[1::2], sections[2::2], strict=True))
 
 
-def store(change: Change, runs: Mapping[str, str]) -> None:
+def store(name: str, runs: Mapping[str, str]) -> None:
     """Keep the text of each run of a change, in the order of the runs."""
     STORED.mkdir(exist_ok=True)
-    stored_in(change).write_bytes("".join(f"=== {title}\n{text}" for title, text in runs.items()).encode())
+    stored_in(name).write_bytes("".join(f"=== {title}\n{text}" for title, text in runs.items()).encode())
 
 
 def difference(expected: Mapping[str, str], found: Mapping[str, str]) -> str:

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, chdir, closing, contextmanager
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any, NamedTuple
 from unittest import mock
 
@@ -122,12 +123,14 @@ def run_in(
     with ExitStack() as stack:
         stack.enter_context(chdir(place))
         stack.enter_context(_environment(width or 80, colour=colour))
-        keyboard = stack.enter_context(open(os.devnull) if answer is None else closing(_Keyboard(answer)))
+        nobody = stack.enter_context(open(os.devnull))
+        keyboard = nobody if answer is None else stack.enter_context(closing(_Keyboard(answer)))
         for name, stream in (("stdin", keyboard), ("stdout", out), ("stderr", err)):
             stack.enter_context(mock.patch.object(sys, name, stream))
-        interruption = _Interruption(interrupted_after)
-        stack.enter_context(mock.patch.object(LocalDraft, "publish", interruption.after(_published_now)))
-        stack.enter_context(mock.patch.object(local, "_delete", interruption.after(local._delete)))
+        stack.enter_context(_descriptors(are_one=width is not None))
+        stack.enter_context(disk(interrupted_after))
+        # Where a script runs this in its background, Ctrl-C is ignored, and the command line would leave it at that.
+        stack.callback(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, signal.default_int_handler))
         stack.enter_context(spelled(ShellSpelling()))
         code = run(words if "--now" in words else [*words, "--now", NOW])
         said = Seen(code, out.text(), err.text())
@@ -135,14 +138,44 @@ def run_in(
     return said
 
 
+@contextmanager
+def _descriptors(*, are_one: bool) -> Iterator[None]:
+    """Let the descriptors of stdout and stderr be one terminal or two pipes: nothing is written to them, but the
+    command line looks at where they lead.
+    """
+    saved = [os.dup(1), os.dup(2)]
+    with open(os.devnull, "wb") as one, TemporaryFile() as other:
+        os.dup2(one.fileno(), 1)
+        os.dup2((one if are_one else other).fileno(), 2)
+        try:
+            yield
+        finally:
+            for descriptor, number in zip(saved, (1, 2), strict=True):
+                os.dup2(descriptor, number)
+                os.close(descriptor)
+
+
+@contextmanager
+def disk(interrupted_after: int = 0) -> Iterator[None]:
+    """Let the clock of the disk be that of the tables, and press Ctrl-C after the act of some number. Nothing is
+    synced, which takes most of the time.
+    """
+    interruption = _Interruption(interrupted_after)
+    with (
+        mock.patch.object(LocalDraft, "publish", interruption.after(_published_now)),
+        mock.patch.object(local, "_delete", interruption.after(local._delete)),
+        mock.patch.object(os, "fsync"),
+    ):
+        yield
+
+
 _publish = LocalDraft.publish
 
 
 def _published_now(draft: LocalDraft, *, replace: bool = False) -> Creation:
-    """Publish a file; the clock of the disk is that of the tables, unless the file got a time of its own."""
-    created = os.stat(draft.place).st_mtime_ns > NOW_NS
+    is_by_clock = os.stat(draft.place).st_mtime_ns > NOW_NS
     outcome = _publish(draft, replace=replace)
-    if created and not isinstance(outcome, Existed):
+    if is_by_clock and not isinstance(outcome, Existed):
         os.utime(draft._target, ns=(NOW_NS, NOW_NS))
     return outcome
 
