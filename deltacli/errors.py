@@ -208,6 +208,14 @@ class PartlyDone(DeltacliError):
     exit_code = 5
     code = "partly-done"
 
+    @classmethod
+    def after(cls, cause: DeltacliError, so_far: str) -> PartlyDone:
+        """Return the error for one that came after the first file was put: under its code, with what was done so far
+        and, as `causeExit`, the exit code that it has where nothing was done.
+        """
+        facts = {**cause.facts, "so far": so_far, "causeExit": str(cause.exit_code)}
+        return cls(cause.message, code=cause.code, facts=facts, hint=cause.hint, table=cause.table)
+
 
 class ConflictLost(DeltacliError):
     """Another writer committed first."""

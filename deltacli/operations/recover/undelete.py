@@ -11,12 +11,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
+from deltacli.changing.proofs import UNPROVEN
 from deltacli.delta.log.segment import choose_segment
 from deltacli.delta.log.state import has_in_commit_timestamps
 from deltacli.errors import NotATable, Unreadable, VersionAbsent
+from deltacli.hints import parameter
 from deltacli.operations.log.log_copy import StoredFile, find_table_id, list_whole_log, log_location
 from deltacli.operations.recover.later_files import notes_on_later_files
-from deltacli.operations.recover.log_files import LogItem, LogPlan, plan_log
+from deltacli.operations.recover.log_files import LogItem, LogPlan, plan_log, require_one_history
 from deltacli.operations.recover.needed import FileKind, NeededFiles, live_files, look_for, whole
 from deltacli.operations.recover.newest_complete import newest_complete
 from deltacli.operations.recover.object_versions import Overwritten
@@ -29,6 +31,7 @@ from deltacli.operations.recover.open_sources import (
     require_usable,
 )
 from deltacli.operations.recover.plan import MISSING, PLANNED, Amount, DataPlan, Refusal, UndeletePlan
+from deltacli.operations.recover.proving import LeftOut, Proofs, prove
 from deltacli.operations.recover.sources import CopySource, FoundFiles, Source, find_in, tag_of, tags_of
 from deltacli.operations.recover.verify import Problem
 from deltacli.operations.table.find_log import missing_log, refuse_paimon
@@ -36,7 +39,7 @@ from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.storage import PathKind
 from deltacli.storage.versions import NO_VERSIONS
 from deltacli.typing import ArrowArray, ArrowTable
-from deltacli.units import plural
+from deltacli.units import format_ranges, named_ranges, plural
 
 if TYPE_CHECKING:
     from deltacli.operations.recover.request import UndeleteRequest
@@ -46,10 +49,12 @@ if TYPE_CHECKING:
 OVERWRITTEN = "log.commit-overwritten"
 
 
-def plan_undelete(table: TableHandle, request: UndeleteRequest) -> UndeletePlan:
+def plan_undelete(table: TableHandle, request: UndeleteRequest, *, is_tip_judged: bool = True) -> UndeletePlan:
     """Find what a version and its log need, what of it is gone, and where else it is.
 
-    A store without versions is a refusal of the plan if no other source is named.
+    A store without versions is a refusal of the plan if no other source is named, and so are commits that nothing
+    proves to be the table's own; of those above its newest version only if the table may have lost some there, and
+    `is_tip_judged`.
 
     Raises PaimonTable; NotATable where neither the table nor a source has a log; VersionAbsent; Refused for the source
     of another table, and for a store without versions where there is no log to plan by; and what reading a log and
@@ -65,10 +70,16 @@ def plan_undelete(table: TableHandle, request: UndeleteRequest) -> UndeletePlan:
     cut = {log_location(name): file for one in opened for name, file in one.cut.items()}
     if present is not None:
         present = {name: file for name, file in present.items() if log_location(name) not in cut}
+    offers = [dict(list_whole_log(source.files) or {}) for source in offered]
+    require_one_history(offered, offers)
+    of_cut = {name: file for one in opened for name, file in one.cut.items()}
+    proofs = prove(
+        table, present or {}, of_cut, offered, offers, accepted=request.accept_commits, version=request.version
+    )
     without = [one.refusal for one in opened if one.refusal is not None]
     is_new = present is None and table.storage.kind_of("") is PathKind.MISSING
     try:
-        log, sources = _plan_log(table, present or {}, offered, request.version, overwritten)
+        log, sources = _plan_log(table, present or {}, offered, offers, request.version, overwritten)
     except NotATable:
         if present is not None:
             raise
@@ -78,10 +89,12 @@ def plan_undelete(table: TableHandle, request: UndeleteRequest) -> UndeletePlan:
         if copies := [one.name for one in opened if one.copy is not None and not one.has_log]:
             fault.facts["sources without a log of the table"] = ", ".join(copies)
         raise fault from None
-    plan = _with_cut(table, replace(_begin(table, request, log, sources, overwritten, present), is_new=is_new), cut)
+    plan = replace(_begin(table, request, log, sources, overwritten, present), is_new=is_new)
+    is_tip_judged = is_tip_judged and request.version is None
+    plan = _with_proofs(_with_cut(table, plan, cut), proofs, is_tip_judged=is_tip_judged)
     if len(without) == len(opened):
         refusals = [Refusal(one.code, one.message, one.facts, one.hint) for one in without]
-        plan = replace(plan, refusals=tuple(refusals))
+        plan = replace(plan, refusals=(*refusals, *plan.refusals))
     else:
         plan = replace(plan, notes=(*plan.notes, *require_usable(opened)))
     plan = _plan_files(table, request, opened, table_id, plan)
@@ -112,6 +125,81 @@ def _with_cut(table: TableHandle, plan: UndeletePlan, cut: Mapping[str, StoredFi
     )
 
 
+def _with_proofs(plan: UndeletePlan, proofs: Proofs, *, is_tip_judged: bool) -> UndeletePlan:
+    """Return a plan with what proves each file of the log, refused where one has no proof."""
+    log = plan.log
+    assert log is not None
+    found = {item.path: proofs.proof_of(plan.log_sources[item.source], item.file) for item in log.items}
+    unproven = [item for item in log.items if found[item.path] is None]
+    refusals = [
+        _unproven(source, proofs, items)
+        for number, source in enumerate(plan.log_sources)
+        if (items := [item for item in unproven if item.source == number])
+    ]
+    if is_tip_judged and not refusals:
+        refusals += [_lost_above(one) for one in proofs.left_out if one.loss is not None]
+    notes = [one.note for one in proofs.left_out if one.loss is None or not is_tip_judged]
+    ways = [f"; to bring back: {_accepting(one.versions)}" for one in proofs.left_out]
+    return replace(
+        plan,
+        proofs={path: proof for path, proof in found.items() if proof is not None},
+        refusals=(*plan.refusals, *refusals),
+        notes=(*plan.notes, *(f"{note}{way}" for note, way in zip(notes, ways, strict=False))),
+    )
+
+
+class _Versions(tuple[int, ...]):
+    """Versions that are written as ranges on a command line."""
+
+    def __str__(self) -> str:
+        return format_ranges(self).replace(" ", "")
+
+
+def _accepting(versions: Iterable[int]) -> str:
+    return parameter("undelete.accept_commits", _Versions(versions))
+
+
+def _unproven(source: Source, proofs: Proofs, items: Sequence[LogItem]) -> Refusal:
+    """Return the refusal of files of a source that may be of another history."""
+    versions = sorted({max(item.file.path.version, item.file.path.last_version) for item in items})
+    reach = proofs.reach_of(source).version
+    compared = (
+        f"{source.name} is proven to be of this table up to version {reach}"
+        if reach >= 0
+        else f"no commit of {source.name} is proven to be of this table"
+    )
+    what = named_ranges("version", versions)
+    verb = "is" if len(versions) == 1 else "are"
+    return Refusal(
+        UNPROVEN,
+        f"{what} of {source.name} {verb} not proven to be of this table: no later commit is in both, and "
+        f"the files that {'it adds' if len(versions) == 1 else 'they add'} are not in the table",
+        {
+            "compared": compared,
+            "why": "a copy may have gone its own way, and its commits would lose rows of the table and bring others",
+            "to accept": _accepting(versions),
+        },
+        f"add {_accepting(versions)}",
+    )
+
+
+def _lost_above(left: LeftOut) -> Refusal:
+    """Return the refusal of commits above the newest version, where the table may have lost some."""
+    what = named_ranges("commit", left.versions)
+    verb = "is" if len(left.versions) == 1 else "are"
+    return Refusal(
+        UNPROVEN,
+        f"{what} of {left.source} {verb} not proven to be of this table: no later commit is in both, and "
+        f"the files that {'it adds' if len(left.versions) == 1 else 'they add'} are not in the table, which may have "
+        f"lost others: {left.loss}",
+        {
+            "to accept": _accepting(left.versions),
+            "to do without": parameter("undelete.version", min(left.versions) - 1),
+        },
+        f"add {_accepting(left.versions)}",
+    )
+
+
 def _plan_files(
     table: TableHandle,
     request: UndeleteRequest,
@@ -123,13 +211,14 @@ def _plan_files(
     log = plan.log
     assert log is not None
     refusals = _overwritten_in(log, plan.overwritten)
-    if plan.is_log_first and not refusals:
+    is_unproven = any(one.code == UNPROVEN for one in plan.refusals)
+    if plan.is_log_first and not refusals and not is_unproven:
         notes = (*plan.notes, *_note_on_unread(log))
         return replace(plan, changed_times=_moved(table, plan), notes=notes)
     if log.missing:
         return replace(plan, newest_readable=_newest_of_log(table, log))
     plan = replace(plan, refusals=(*plan.refusals, *refusals))
-    if refusals:
+    if refusals or is_unproven:
         return plan
     snapshot = read_snapshot(table.over(log.files), version=log.version)
     _require_one_table(table, opened, table_id, snapshot.metadata.id)
@@ -221,6 +310,7 @@ def _plan_log(
     table: TableHandle,
     present: Mapping[str, StoredFile],
     sources: Sequence[Source],
+    offers: Sequence[Mapping[str, StoredFile]],
     version: int | None,
     overwritten: Sequence[Overwritten],
 ) -> tuple[LogPlan, Sequence[Source]]:
@@ -228,16 +318,17 @@ def _plan_log(
     not of a table that was here before.
     """
     readable = [source for source in sources if source.is_readable]
+    read = [offer for source, offer in zip(sources, offers, strict=True) if source.is_readable]
     log: LogPlan | None = None
     try:
-        log = plan_log(table.storage, present, readable, table.engine, version)
+        log = plan_log(table.storage, present, readable, read, table.engine, version)
     except (NotATable, VersionAbsent):
         if len(readable) == len(sources):
             raise
     if log is not None and len(readable) == len(sources):
         return log, readable
     try:
-        whole_log = plan_log(table.storage, present, sources, table.engine, version)
+        whole_log = plan_log(table.storage, present, sources, offers, table.engine, version)
     except NotATable:
         raise missing_log(table.storage) from None
     if log is None or log.missing:
