@@ -161,7 +161,7 @@ def test_a_soft_deleted_file_that_is_not_what_the_log_says_is_named(tmp_path: Pa
     storage.put(lost, b"PAR1" + b"?" * (storage.stat(lost).size_bytes - 4))
     list(storage.delete_many([lost]))
 
-    with pytest.raises(StorageFailed) as failed:
+    with pytest.raises(PartlyDone) as failed:
         open_at(storage).undelete()
 
     assert ("undelete.not-there", True) == (
