@@ -23,7 +23,7 @@ from deltacli.operations.quarantine.layout import (
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.refused_deletions import Denials
 from deltacli.short_repr import short_repr
-from deltacli.storage import Deleted, Failed, Storage, has_link
+from deltacli.storage import Deleted, Failed, Storage, has_link, is_address_of
 from deltacli.typing import Json, JsonObject
 from deltacli.units import format_timestamp, plural
 
@@ -41,6 +41,8 @@ class HeldPlan(NamedTuple):
     directory: str
     timestamp_ms: int
     is_complete: bool
+    table: str = ""
+    """Its address when the files were copied."""
     paths: tuple[str, ...] = ()
     """Below the quarantine."""
     size_bytes: int = 0
@@ -78,6 +80,8 @@ class PurgePlan:
     """Entries that no manifest names."""
     refusals: tuple[tuple[str, str], ...]
     """Directories that are not touched, and why."""
+    others: tuple[tuple[str, str], ...] = ()
+    """Directories of other tables with this id, such as copies, with their addresses: they stay."""
 
     @property
     def files(self) -> int:
@@ -111,6 +115,7 @@ class PurgePlan:
             "incomplete": list[Json](self.incomplete),
             "unnamed": {"entries": len(self.unnamed), "examples": list[Json](self.unnamed[:_NAMED])},
             "refusals": [{"directory": directory, "message": why} for directory, why in self.refusals],
+            "others": [{"directory": directory, "table": address} for directory, address in self.others],
         }
 
 
@@ -135,6 +140,7 @@ class PurgeOutcome:
 
 def plan_purge(table: TableHandle, uri: str, older_ms: int) -> PurgePlan:
     """Determine what to delete of a quarantine: the plans of this table whose manifest is older. Nothing is deleted.
+    Those of another address stay: a copy of a table has its id.
 
     Raises what `read_snapshot` raises, because the id of the table is in its log, and what `open_quarantine` raises.
     """
@@ -142,7 +148,7 @@ def plan_purge(table: TableHandle, uri: str, older_ms: int) -> PurgePlan:
     storage = open_quarantine(table, uri, table_id)
     cutoff_ms = table.clock() - older_ms
     due, young = list[DuePlan](), 0
-    unnamed, refusals = list[str](), list[tuple[str, str]]()
+    unnamed, refusals, others = list[str](), list[tuple[str, str]](), list[tuple[str, str]]()
     with table.progress.step("reading the quarantine", unit="plans") as step:
         for directory in plan_directories(storage, table_id):
             try:
@@ -152,6 +158,8 @@ def plan_purge(table: TableHandle, uri: str, older_ms: int) -> PurgePlan:
             else:
                 if held is None:
                     unnamed += _with_files(storage, HeldPlan(directory, 0, is_complete=False), set(), own=()).unnamed
+                elif not is_address_of(table.storage, held.table):
+                    others.append((directory, held.table))
                 elif held.timestamp_ms >= cutoff_ms:
                     young += 1
                 else:
@@ -159,7 +167,16 @@ def plan_purge(table: TableHandle, uri: str, older_ms: int) -> PurgePlan:
                     unnamed += held.unnamed
             step.advance(1)
     return PurgePlan(
-        table.uri, table_id, storage.uri, storage, cutoff_ms, tuple(due), young, tuple(unnamed), tuple(refusals)
+        table.uri,
+        table_id,
+        storage.uri,
+        storage,
+        cutoff_ms,
+        tuple(due),
+        young,
+        tuple(unnamed),
+        tuple(refusals),
+        tuple(others),
     )
 
 
@@ -175,7 +192,7 @@ def execute_purge(table: TableHandle, plan: PurgePlan, outcome: PurgeOutcome) ->
             except UnfitManifestError as unfit:
                 _note(outcome, directory, Failed(str(unfit)))
                 continue
-            if held is None or held.mark != due.mark:
+            if held is None or held.mark != due.mark or not is_address_of(table.storage, held.table):
                 _note(outcome, directory, Failed("it has changed since the plan"))
                 continue
             before = outcome.failures
@@ -245,7 +262,7 @@ def _look(storage: Storage, directory: str, table_id: str, cutoff_ms: int) -> He
     except PathExternal:
         raise UnfitManifestError(f"the {MANIFEST} is a link that leads outside") from None
     manifest = read_manifest(data, directory, table_id)
-    held = HeldPlan(directory, manifest.timestamp_ms, manifest.is_complete)
+    held = HeldPlan(directory, manifest.timestamp_ms, manifest.is_complete, manifest.table)
     return held if held.timestamp_ms >= cutoff_ms else _with_files(storage, held, set(manifest.paths))
 
 

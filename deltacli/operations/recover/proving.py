@@ -47,7 +47,7 @@ from deltacli.operations.recover.sources import CopySource, Source
 from deltacli.operations.table.find_log import Log
 from deltacli.operations.table.rebuild import rebuild
 from deltacli.operations.vacuum.walk import TableWalk
-from deltacli.storage import PathKind, Storage
+from deltacli.storage import PathKind, Storage, is_address_of
 from deltacli.typing import ArrowArray
 from deltacli.units import named_ranges, plural
 
@@ -255,7 +255,7 @@ def _is_unlike_others(actions: Iterable[tuple[str, Action]]) -> bool:
 def _noted(table: TableHandle, source: Source, commits: Mapping[int, StoredFile], above: int) -> Reach:
     """Return up to where the list of a backup of this table has the commits of a source."""
     listed = read_list(source.files) if isinstance(source, CopySource) else None
-    if listed is None or listed.table not in (table.storage.uri, *table.storage.aliases):
+    if listed is None or not is_address_of(table.storage, listed.table):
         return Reach(-1, None)
     for version in sorted(commits, reverse=True):
         noted = listed.files.get(commits[version].name)
