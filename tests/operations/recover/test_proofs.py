@@ -247,6 +247,35 @@ def test_the_list_of_a_backup_of_this_table_proves_its_commits(tmp_path: Path) -
     assert (1, 0) == (of_table.found.files, of_copy.found.files)
 
 
+def test_the_backup_of_a_copy_is_restored_up_to_the_newest_common_commit_only(tmp_path: Path) -> None:
+    table = grown(tmp_path / "t", 4)
+    copy = table.copied(tmp_path / "copy", "b")
+    copy.append()
+    open_table(copy.root).backup_log(str(tmp_path / "backup"))
+    before = table.commits()
+
+    with pytest.raises(Refused) as error:
+        open_table(table.root).restore_log(str(tmp_path / "backup"))
+
+    assert ("recover.unproven", "commit 4 is the newest that both have") == (
+        error.value.code,
+        error.value.facts["compared"],
+    )
+    assert before == table.commits()
+
+
+def test_the_log_of_a_table_that_was_moved_gets_its_gap_back(tmp_path: Path) -> None:
+    table = grown(tmp_path / "t", 4)
+    open_table(table.root).backup_log(str(tmp_path / "backup"))
+    before = table.commits()
+    moved = table.copied(tmp_path / "moved", "a")
+    (moved.root / commit(2)).unlink()
+
+    open_table(moved.root).restore_log(str(tmp_path / "backup"))
+
+    assert before == moved.commits()
+
+
 def test_what_a_proof_compared_is_looked_at_again_before_the_first_file(tmp_path: Path) -> None:
     table = grown(tmp_path / "t", 6)
     copy = table.copied(tmp_path / "copy", "b")
