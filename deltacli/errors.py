@@ -231,15 +231,14 @@ class PartlyDone(DeltacliError):
 
     exit_code = 5
     code = "partly-done"
-    cause_exit: int | None = None
-    """The exit code of the error that ended the work; None where it went on to its end."""
 
     @classmethod
-    def after(cls, fault: DeltacliError, so_far: str) -> PartlyDone:
-        """Return the error for one that came after something was done, with the same code, facts and hint."""
-        found = cls(fault.message, code=fault.code, facts=fault.facts | {"so far": so_far}, hint=fault.hint)
-        found.cause_exit = fault.exit_code
-        return found
+    def after(cls, cause: DeltacliError, so_far: str) -> PartlyDone:
+        """Return the error for one that came after something was done: under its code, with what was done so far
+        and, as `causeExit`, the exit code that it has where nothing was done.
+        """
+        facts = {**cause.facts, "so far": so_far, "causeExit": str(cause.exit_code)}
+        return cls(cause.message, code=cause.code, facts=facts, hint=cause.hint, table=cause.table)
 
 
 class ConflictLost(DeltacliError):

@@ -46,13 +46,15 @@ class Undo(TableHandle):
 
         The parameters are the fields of `UndeleteRequest`. `sources` are `versions` (what the store keeps of deleted
         objects; the default) or paths and URIs of copies of the table; the first that has a file as the log describes
-        it is its source. `prefix` limits the data files to a directory. `dry_run` only plans: nothing is put in place,
+        it is its source. `prefix` limits the data files to a directory. `accept_commits` are versions that a copy may
+        bring although nothing proves that they are of this table. `dry_run` only plans: nothing is put in place,
         and refusals are in the plan.
 
-        Raises Refused, with nothing changed, for a store without versions, the source of another table and an
-        overwritten commit; PartlyDone where files are in no source (`newest_readable` of the plan is the newest version
-        that can be read); ConflictLost where another writer created a commit that was to come back; StorageFailed; and
-        what `snapshot` raises.
+        Raises Refused, with nothing changed, for a store without versions, the source of another table, an overwritten
+        commit, and commits of a copy that nothing proves (`recover.unproven`); PartlyDone where files are in no source
+        (`newest_readable` of the plan is the newest version that can be read), and for what fails once a file was put;
+        ConflictLost where another writer created a commit that was to come back; StorageFailed; and what `snapshot`
+        raises.
         """
         from deltacli.operations.recover.plan import UndeleteResult
         from deltacli.operations.recover.undelete import plan_undelete
@@ -160,7 +162,8 @@ class Undo(TableHandle):
         """Recover, rebuild, and give up only what no source has; return what was done and what remains.
 
         The parameters are the fields of `RepairRequest`. `level` and `select` choose the findings. `sources` are
-        `versions` or paths and URIs of copies. `accept_loss` allows to give up files, at most the share `max_missing`.
+        `versions` or paths and URIs of copies. `accept_commits` are versions that a copy may bring although nothing
+        proves that they are of this table. `accept_loss` allows to give up files, at most the share `max_missing`.
         `allow_in_use`: even if others committed lately. `quarantine` is a directory outside of all tables for the
         backup and for readable rows of damaged files. `dry_run` only plans.
 

@@ -335,7 +335,7 @@ def _show_purge(run: Run, plan: PurgePlan, outcome: PurgeOutcome | None, *, dry_
 
 def _purge_sections(plan: PurgePlan, outcome: PurgeOutcome | None) -> list[Section]:
     planned = "nothing"
-    if not (plan.due or plan.young or plan.unnamed or plan.refusals or plan.incomplete):
+    if not (plan.due or plan.young or plan.unnamed or plan.refusals or plan.incomplete or plan.others):
         planned = "nothing: no copies of this table are there"
     if plan.due:
         times = [due.mark[1] for due in plan.due]
@@ -351,6 +351,7 @@ def _purge_sections(plan: PurgePlan, outcome: PurgeOutcome | None) -> list[Secti
         Section("keep", [f"{plural(plan.young, 'plan')}, not older"] if plan.young else []),
         Section("unnamed", _unnamed(plan)),
         Section("refused", [f"{one.files[0]}: {one.message}" for one in plan.refusals], Style.PROBLEM),
+        Section("not its own", [f"{directory}: of {address}" for directory, address in plan.others[:_NAMED]]),
         *([] if outcome is None else [Section("deleted", [plural(outcome.files, "file")])]),
         *([] if outcome is None else [Section("failed", [": ".join(one) for one in outcome.failed.named[:_NAMED]])]),
     ]

@@ -116,3 +116,14 @@ def is_inside(inner: Storage, outer: Storage) -> bool:
         return (os.path.realpath(store.root),) if isinstance(store, LocalStorage) else (store.uri, *store.aliases)
 
     return any(f"{below}/".startswith(f"{above.rstrip('/')}/") for below in roots(inner) for above in roots(outer))
+
+
+def is_address_of(store: Storage, uri: str) -> bool:
+    """Return True for a URI, noted earlier, that names the root of a store now; links of local paths are followed."""
+
+    def place(address: str) -> str:
+        local = re.match(_FILE_URI, address)
+        path = address if local is None else unquote(address[local.end() :], errors="surrogateescape")
+        return address.rstrip("/") if local is None else os.path.realpath(path)
+
+    return place(uri) in {place(address) for address in (store.uri, *store.aliases)}

@@ -15,6 +15,7 @@ from deltacli.errors import (
     ConflictLost,
     DeltacliError,
     MemoryExhausted,
+    PartlyDone,
     PathExternal,
     Refused,
     StorageFailed,
@@ -188,7 +189,7 @@ def test_a_replacement_that_was_cut_reads_as_before_as_after_or_not_at_all(fault
         table, countdown = torn(), Countdown(at)
         try:
             restore(FaultyStorage(table, countdown, fault), FaultyStorage(backup, countdown, fault), replace=True)
-        except StorageFailed:
+        except (StorageFailed, PartlyDone):
             assert how_it_reads(table) in (None, after)
         restore(table, backup, replace=True)
         assert log_of(builder.in_memory()) == log_of(table)
@@ -368,10 +369,12 @@ def test_a_writer_between_the_commits_is_reported() -> None:
     back_up(without(builder.in_memory(), *commits(4, 5, 6)), backup)
     table = without(builder.in_memory(), *commits(4, 5, 6, 7, 8), ".checkpoint.")
 
-    with pytest.raises(ConflictLost) as raised:
+    with pytest.raises(PartlyDone) as raised:
         restore(Rival(table, at=1, version=4), backup)
 
-    assert "4" == raised.value.facts["commits of the other writer"]
+    facts = raised.value.facts
+    assert ("restore.conflict", "6") == (raised.value.code, facts["causeExit"])
+    assert ("4", True) == (facts["commits of the other writer"], facts["so far"].endswith("restored"))
 
 
 def test_a_file_that_changed_since_the_plan_is_not_replaced() -> None:

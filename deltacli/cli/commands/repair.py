@@ -149,10 +149,11 @@ class RepairCommand(NamedTuple):
 
     def undo(self, backup: str) -> None:
         """Put the files of a backup back."""
-        from deltacli.cli.render.validate.repair import put_back_result
-        from deltacli.operations.repair.backup import put_back
+        from deltacli.cli.render.validate.repair import below_table, put_back_result
+        from deltacli.operations.repair.backup import Journal, execute_undo, plan_undo
 
-        found = put_back(self.table, backup, dry_run=True)
+        plan = plan_undo(self.table, backup)
+        found = plan.amount
         result = put_back_result(self.table.uri, backup, found, dry_run=self.how.dry_run or not found.files)
         if self.how.dry_run or not found.files:
             self.run.write(result)
@@ -160,8 +161,17 @@ class RepairCommand(NamedTuple):
         amount = f"{plural(found.files, 'file')} ({format_size(found.size_bytes)})"
         what = f"put {amount} back in {self.table.uri}, as before the repair"
         require_confirmation(self.run, what, yes=self.how.yes, show_plan=lambda: self.run.write(result))
-        done = put_back(self.table, backup)
+        journal = Journal()
+        try:
+            done = execute_undo(plan, journal)
+        except Interrupted as interruption:
+            interruption.outcome = f"{journal.so_far}; run the same command to continue"
+            raise
         self.run.write(put_back_result(self.table.uri, backup, done, dry_run=False))
+        if done.kept is not None:
+            place = below_table(done.kept, self.table.uri, self.name)
+            undo = f"deltacli repair {quoted_table(self.name)} --undo {quoted_table(place)}"
+            self.run.note(f"note: to put back what was replaced: {undo}")
 
     def _agreed(self, plan: RepairPlan) -> bool:
         """Ask about the steps that followed from those before."""

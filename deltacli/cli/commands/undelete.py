@@ -10,6 +10,7 @@ from deltacli.cli.options.common_options import DryRunOption, TableArgument, Yes
 from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.cli.terminal.shell import again_without, quoted_table
+from deltacli.errors import Refused
 from deltacli.operations.recover.request import UndeleteRequest
 from deltacli.units import format_size, plural
 
@@ -55,7 +56,7 @@ def undelete(
         _show_only(run, table, plan, dry_run=dry_run)
         return
     require_confirmation(run, _question(plan), yes=yes, show_plan=lambda: _show(run, plan, None, dry_run=True))
-    _execute(run, table, opened, plan)
+    _execute(run, table, opened, plan, yes=yes)
 
 
 def _question(plan: UndeletePlan) -> str:
@@ -90,13 +91,22 @@ def _show_only(run: Run, name: str, plan: UndeletePlan, *, dry_run: bool) -> Non
         run.say_next(f"deltacli reach {quoted_table(name)}")
 
 
-def _execute(run: Run, name: str, table: Table, plan: UndeletePlan) -> None:
+def _execute(run: Run, name: str, table: Table, plan: UndeletePlan, *, yes: bool) -> None:
     from deltacli.operations.recover.execute import execute_undelete, require_complete
     from deltacli.operations.recover.sources import Journal
 
     journal = Journal()
+
+    def agreed(rest: UndeletePlan) -> bool:
+        """Ask about the data files that the log names, which could not be read before."""
+        try:
+            require_confirmation(run, _question(rest), yes=yes, show_plan=lambda: _show(run, rest, None, dry_run=True))
+        except Refused:
+            return False
+        return True
+
     try:
-        plan = execute_undelete(table, plan, journal)
+        plan = execute_undelete(table, plan, journal, agreed=agreed)
     except Interrupted as interruption:
         interruption.outcome = f"{plural(journal.files, 'file')} put back; run the same command to continue"
         raise

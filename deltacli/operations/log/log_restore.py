@@ -17,6 +17,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from deltacli.changing.plan import Amount
+from deltacli.changing.proofs import UNPROVEN
 from deltacli.delta.checkpoint.last_checkpoint_content import Hint, read_hint
 from deltacli.delta.log.commit_lines import read_actions
 from deltacli.delta.log.log_path import HINT_NAME, LOG_DIRECTORY, SIDECAR_DIRECTORY, LogFileKind
@@ -42,9 +43,9 @@ from deltacli.operations.log.log_copy import (
 from deltacli.operations.table.find_log import refuse_paimon
 from deltacli.progress import SILENT, Progress, reported
 from deltacli.short_repr import short_repr
-from deltacli.storage import Storage, has_link
+from deltacli.storage import Storage, has_link, is_address_of
 from deltacli.storage.base import require_writable
-from deltacli.units import format_ranges, format_timestamp
+from deltacli.units import format_ranges, format_timestamp, named_ranges
 
 _NAMED = 5
 _CHECKPOINTS = (LogFileKind.CLASSIC_CHECKPOINT, LogFileKind.MULTI_PART_CHECKPOINT, LogFileKind.UUID_CHECKPOINT)
@@ -178,6 +179,7 @@ def plan_restore(
     before = versioned(present.values())
     writes = [item for item in items if item.action is not Action.KEEP]
     _require_readable(before, [*present.values(), *(item.file.stored for item in writes)])
+    _require_proofs(storage, listed, compared, writes, before)
     _require_sound(source, writes, engine, progress)
     order, claim = _safe_order(writes, before)
     return RestorePlan(
@@ -319,6 +321,39 @@ def _require_one_past(source: Storage, compared: Sequence[_Compared], *, replace
                 "damaged commits": format_ranges(torn),
             },
             hint=f"add {parameter('log restore.replace', True)}",
+        )
+
+
+def _require_proofs(
+    storage: Storage,
+    listed: BackupList,
+    compared: Sequence[_Compared],
+    writes: Sequence[RestoreItem],
+    before: LogListing,
+) -> None:
+    """Raise Refused for files of another address above the newest commit that both logs have: a copy of a table has its
+    id, and may have gone its own way. An empty log, and the backup of this very table, need no common commit.
+    """
+    if before.newest_version < 0 or is_address_of(storage, listed.table):
+        return
+    common = max(
+        (found.file.stored.path.version for found in compared if found.is_commit and found.relation is _Relation.SAME),
+        default=-1,
+    )
+    paths = (item.file.stored.path for item in writes)
+    above = sorted({version for path in paths if (version := max(path.version, path.last_version)) > common})
+    if above:
+        raise Refused(
+            f"{named_ranges('version', above)} of the backup {'is' if len(above) == 1 else 'are'} not proven to be of "
+            "this table: it is the backup of another address, and no later commit is in both",
+            code=UNPROVEN,
+            facts={
+                "backup of": listed.table,
+                "this table": storage.uri,
+                "compared": f"commit {common} is the newest that both have" if common >= 0 else "no commit is in both",
+                "why": "a copy of a table has its id, and may have gone its own way",
+            },
+            hint=command("undelete", sources=..., accept_commits=format_ranges(above).replace(" ", ""), dry_run=True),
         )
 
 

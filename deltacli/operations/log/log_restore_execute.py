@@ -8,7 +8,15 @@ from typing import assert_never
 
 from deltacli.delta.log.log_path import HINT_NAME, LogFileKind, commit_name
 from deltacli.engine.base import Engine
-from deltacli.errors import ConflictLost, FileMissing, StorageFailed, Unreadable
+from deltacli.errors import (
+    ConflictLost,
+    DeltacliError,
+    FileMissing,
+    OutcomeUnknown,
+    PartlyDone,
+    StorageFailed,
+    Unreadable,
+)
 from deltacli.hints import command
 from deltacli.operations.log.log_copy import (
     Journal,
@@ -21,8 +29,8 @@ from deltacli.operations.log.log_copy import (
 )
 from deltacli.operations.log.log_restore import Action, RestoreItem, RestorePlan, require_real_directories
 from deltacli.progress import SILENT, Progress, weighed
-from deltacli.storage import Created, Existed, Storage, Unknown
-from deltacli.units import format_ranges
+from deltacli.storage import Created, Deleted, Existed, Storage, Unknown
+from deltacli.units import format_ranges, plural
 
 _NAMED = 5
 
@@ -38,13 +46,32 @@ def execute_restore(
 ) -> None:
     """Write the files of the plan in order. Planning and running it again continues an interrupted run.
 
-    Raises ConflictLost where another writer created a commit that the backup has, or one between those that it has.
+    Raises ConflictLost where another writer created a commit that the backup has, or one between those that it has;
+    PartlyDone for this and other faults once a file was written.
     """
+    written: list[RestoreItem] = []
+    try:
+        _execute(plan, storage, source, engine, progress, journal or Journal(), written)
+    except OutcomeUnknown:
+        raise
+    except DeltacliError as fault:
+        if not written:
+            raise
+        raise PartlyDone.after(fault, f"{plural(len(written), 'file')} restored") from fault
+
+
+def _execute(
+    plan: RestorePlan,
+    storage: Storage,
+    source: Storage,
+    engine: Engine,
+    progress: Progress,
+    told: Journal,
+    written: list[RestoreItem],
+) -> None:
     require_real_directories(storage, [item.file.name for item in plan.writes])
-    told = journal or Journal()
     read = partial(_read, source)
     contents = engine.run(read, plan.writes, at_once=at_once(source, (item.file.size_bytes for item in plan.writes)))
-    written: list[RestoreItem] = []
     size_bytes = sum(item.file.size_bytes for item in plan.writes)
     with weighed(progress, "restoring", unit="files", total=len(plan.writes), weight=size_bytes) as step:
         for item, data in zip(plan.writes, contents, strict=True):
@@ -67,7 +94,7 @@ def _read(source: Storage, item: RestoreItem) -> bytes:
     return data
 
 
-def _write(plan: RestorePlan, storage: Storage, item: RestoreItem, data: bytes, written: Sequence[RestoreItem]) -> bool:
+def _write(plan: RestorePlan, storage: Storage, item: RestoreItem, data: bytes, written: list[RestoreItem]) -> bool:
     """Write one file; return False where another writer's file is kept."""
     path, modified_ms = log_location(item.file.name), item.file.modified_ms
     if item.action is Action.REPLACE:
@@ -90,7 +117,7 @@ def _write(plan: RestorePlan, storage: Storage, item: RestoreItem, data: bytes, 
             assert_never(other)
 
 
-def _give_way(plan: RestorePlan, storage: Storage, item: RestoreItem, written: Sequence[RestoreItem]) -> bool:
+def _give_way(plan: RestorePlan, storage: Storage, item: RestoreItem, written: list[RestoreItem]) -> bool:
     """Keep another writer's file; stop if it is a commit.
 
     If it is the commit right after the existing ones, the one file written above it is deleted again. The log is then
@@ -104,6 +131,8 @@ def _give_way(plan: RestorePlan, storage: Storage, item: RestoreItem, written: S
         ours = _digest_of(storage, above) == written[0].file.sha256
         outcomes = dict(storage.delete_many([above])) if ours else {}
         facts["deleted again"] = f"{written[0].file.name}: {type(outcomes.get(above)).__name__.lower()}"
+        if isinstance(outcomes.get(above), Deleted):
+            written.clear()  # the log is as it was
     raise ConflictLost(
         f"another writer created commit {item.version} in the meantime; no further files were restored",
         code="restore.conflict",

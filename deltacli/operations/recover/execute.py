@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from deltacli.changing.proofs import UNPROVEN, Between, FilesAgree, Proof, ProvenFile
 from deltacli.delta.log.state import has_in_commit_timestamps
-from deltacli.errors import ConflictLost, FileMissing, PartlyDone, Refused, StorageFailed
+from deltacli.errors import (
+    ConflictLost,
+    DeltacliError,
+    FileMissing,
+    OutcomeUnknown,
+    PartlyDone,
+    Refused,
+    StorageFailed,
+)
 from deltacli.hints import command
-from deltacli.operations.log.log_copy import list_whole_log
+from deltacli.operations.log.log_copy import digest, list_whole_log
 from deltacli.operations.log.log_restore import require_real_directories
 from deltacli.operations.recover.log_files import LogItem, fault_of_log_file
 from deltacli.operations.recover.plan import MISSING, RESTORED, UndeletePlan
-from deltacli.operations.recover.sources import Journal, put_found, tag_of
+from deltacli.operations.recover.proving import still_holds
+from deltacli.operations.recover.sources import CopySource, Journal, Source, put_found, tag_of
 from deltacli.operations.recover.undelete import plan_undelete
 from deltacli.operations.recover.verify import verify
 from deltacli.operations.table.needed import FileKind, look_for
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.progress import weighed
-from deltacli.storage import Created, Creation, Deleted
+from deltacli.storage import Created, Creation, Deleted, Storage
 from deltacli.typing import ArrowTable
 from deltacli.units import plural
 
@@ -28,15 +39,58 @@ if TYPE_CHECKING:
 _NAMED = 5
 
 
-def execute_undelete(table: TableHandle, plan: UndeletePlan, journal: Journal | None = None) -> UndeletePlan:
+def execute_undelete(
+    table: TableHandle,
+    plan: UndeletePlan,
+    journal: Journal | None = None,
+    *,
+    agreed: Callable[[UndeletePlan], bool] = lambda _: True,
+) -> UndeletePlan:
     """Put the found files in their places, and return the plan as it turned out. Running it again continues.
 
-    Raises Refused for a plan that is refused; ConflictLost where another writer created a commit that is to come back;
-    StorageFailed where a file cannot be put in its place or is not what it was.
+    `agreed` is asked about the data files of a log that could be read only once it was back.
+
+    Raises Refused for a plan that is refused, or whose proofs do not hold any more; ConflictLost where another writer
+    created a commit that is to come back; StorageFailed where a file cannot be put in its place or is not what it was;
+    instead of these PartlyDone once a file was put.
     """
     if plan.refusals:
         raise refused(plan)
     told = journal or Journal()
+    try:
+        _require_proofs(table, plan)
+        return _execute(table, plan, told, agreed)
+    except (OutcomeUnknown, PartlyDone):
+        raise
+    except DeltacliError as fault:
+        if not told.files:
+            raise
+        raise PartlyDone.after(fault, f"{plural(told.files, 'file')} put back") from fault
+
+
+def _require_proofs(table: TableHandle, plan: UndeletePlan) -> None:
+    """Raise Refused where what the plan compared is not there any more."""
+    if plan.log is None:
+        return
+    seen: set[tuple[int, Proof]] = set()
+    for item in plan.log.items:
+        proof, source = plan.proofs[item.path], plan.log_sources[item.source]
+        of_source = (item.source, proof._replace(version=0) if isinstance(proof, Between | FilesAgree) else proof)
+        if of_source in seen:
+            continue
+        seen.add(of_source)
+        if not still_holds(table, source, proof, plan.log_tags):
+            raise Refused(
+                f"nothing was changed: the table or {source.name} has changed since the plan was made, and "
+                f"{item.path} is not proven any more to be of this table",
+                code=UNPROVEN,
+                hint=command("undelete", sources=list(plan.request.sources), dry_run=True),
+            )
+
+
+def _execute(
+    table: TableHandle, plan: UndeletePlan, told: Journal, agreed: Callable[[UndeletePlan], bool]
+) -> UndeletePlan:
     if plan.data is not None:
         found, data = plan.data.found, plan.data
         put_found(
@@ -48,6 +102,13 @@ def execute_undelete(table: TableHandle, plan: UndeletePlan, journal: Journal | 
         rest = plan_undelete(table, plan.request)
         if rest.is_log_first:
             raise StorageFailed("the log cannot be read although its files were put in their places")
+        if rest.found.files and not rest.refusals and not agreed(rest):
+            raise PartlyDone(
+                f"the log is back; {plural(rest.found.files, 'file')} that it names were not put back: not agreed",
+                code="consent.denied",
+                facts={"so far": f"{plural(told.files, 'file')} put back"},
+                hint=command("undelete", version=plan.request.version, sources=list(plan.request.sources)),
+            )
         rest = execute_undelete(table, rest, told)
         snapshot = read_snapshot(table, version=rest.version)
         keeps_times = has_in_commit_timestamps(snapshot.protocol, snapshot.metadata)
@@ -114,10 +175,10 @@ def _put_log(table: TableHandle, plan: UndeletePlan, journal: Journal) -> None:
 
 def _put_log_file(table: TableHandle, plan: UndeletePlan, item: LogItem) -> None:
     """Put one file of the log in its place. A checkpoint, a checksum and the hint of another writer stay."""
-    source = plan.log_sources[item.source]
+    source, file = plan.log_sources[item.source], _proven(plan, item)
     tag = plan.log_tags.get(item.path)
     is_replaced = tag is not None and tag_of(table.storage, item.path) == tag
-    outcome = source.bring(item.path, item.file.size_bytes, table.storage, replace=is_replaced)
+    outcome = _bring(source, file, item.file.modified_ms, table.storage, replace=is_replaced)
     if isinstance(outcome, Created) or not source.is_readable:
         _require_sound(table, plan, item, outcome)
         return
@@ -132,6 +193,27 @@ def _put_log_file(table: TableHandle, plan: UndeletePlan, item: LogItem) -> None
             facts={"commit": item.path},
             hint=command("history"),
         )
+
+
+def _proven(plan: UndeletePlan, item: LogItem) -> ProvenFile:
+    log = plan.log
+    assert log is not None
+    return ProvenFile(item.path, item.file.size_bytes, plan.proofs[item.path], log.digests.get(item.file.name))
+
+
+def _bring(source: Source, file: ProvenFile, modified_ms: int, to: Storage, *, replace: bool) -> Creation:
+    """Put a file of the log in its place; a commit only with the bytes that the plan judged. Raises StorageFailed."""
+    if file.sha256 is None or not isinstance(source, CopySource):
+        return source.bring(file.path, file.size_bytes, to, replace=replace)
+    data = source.files.read(file.path)
+    if digest(data) != file.sha256:
+        raise StorageFailed(
+            f"{file.path} of {source.name} was changed since it was planned", code="undelete.source-changed"
+        )
+    if not replace:
+        return to.put_if_absent(file.path, data, modified_ms=modified_ms)
+    to.put(file.path, data, modified_ms=modified_ms)
+    return Created()
 
 
 def _require_sound(table: TableHandle, plan: UndeletePlan, item: LogItem, outcome: Creation) -> None:

@@ -6,7 +6,7 @@ Spec: Delta Log Entries, Checkpoints, Metadata Cleanup.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from deltacli.delta.checkpoint.last_checkpoint_content import Hint, read_hint
@@ -15,7 +15,7 @@ from deltacli.delta.log.log_path import HINT_NAME, SIDECAR_DIRECTORY, LogFileKin
 from deltacli.delta.log.segment import LogListing, choose_segment
 from deltacli.engine.base import Engine
 from deltacli.errors import CheckpointUnreadable, CommitCorrupt, FileMissing, Refused, Unreadable
-from deltacli.operations.log.log_copy import StoredFile, at_once, list_whole_log, log_location, versioned
+from deltacli.operations.log.log_copy import StoredFile, at_once, digest, log_location, versioned
 from deltacli.operations.recover.object_versions import FileMap, MappedFile
 from deltacli.operations.recover.sources import Source
 from deltacli.operations.table.needed import FileKind
@@ -63,6 +63,8 @@ class LogPlan:
     """The newest version of now can be read from the log of now."""
     unsound: Mapping[str, str]
     """Name -> why what a source has of it is no such file."""
+    digests: Mapping[str, str] = field(default_factory=dict)
+    """Name -> the SHA-256 of a commit as it was judged."""
 
 
 def kind_of_log_file(file: StoredFile) -> FileKind:
@@ -77,27 +79,33 @@ def kind_of_log_file(file: StoredFile) -> FileKind:
 
 
 def plan_log(
-    storage: Storage, present: Mapping[str, StoredFile], sources: Sequence[Source], engine: Engine, version: int | None
+    storage: Storage,
+    present: Mapping[str, StoredFile],
+    sources: Sequence[Source],
+    offered: Sequence[Mapping[str, StoredFile]],
+    engine: Engine,
+    version: int | None,
 ) -> LogPlan:
-    """Find the files that a log lacks for a version, or for the newest one that is known.
+    """Find the files that a log lacks for a version, or for the newest one that is known. `offered` are the files of
+    the log of each source.
 
     Raises NotATable where neither the table nor a source has a version, VersionAbsent for one that never was.
     """
-    offers = [dict(list_whole_log(source.files) or {}) for source in sources]
-    _require_one_history(sources, offers)
+    offers = [dict(offer) for offer in offered]
     unsound: dict[str, str] = {}
     while True:
         found = _Found(storage, present, sources, offers)
         plan = found.plan(version, unsound)
-        faults = found.faults(plan.items, engine)
+        digests: dict[str, str] = {}
+        faults = found.faults(plan.items, engine, digests)
         if not faults:
-            return plan
+            return replace(plan, digests=digests)
         for item, why in faults:
             del offers[item.source][item.file.name]
             unsound[item.file.name] = why
 
 
-def _require_one_history(sources: Sequence[Source], offers: Sequence[Mapping[str, StoredFile]]) -> None:
+def require_one_history(sources: Sequence[Source], offers: Sequence[Mapping[str, StoredFile]]) -> None:
     """Raise Refused where two sources have different contents of a commit."""
     for number, offer in enumerate(offers):
         for other in range(number + 1, len(offers)):
@@ -293,13 +301,13 @@ class _Found:
             files[item.path] = MappedFile(self.sources[item.source].files, item.path, file.size_bytes, file.modified_ms)
         return FileMap(self.storage.uri, files, self.storage.capabilities.parallel_reads)
 
-    def faults(self, items: Sequence[LogItem], engine: Engine) -> list[tuple[LogItem, str]]:
-        """Return the items that are not what their names say, and why."""
+    def faults(self, items: Sequence[LogItem], engine: Engine, digests: dict[str, str]) -> list[tuple[LogItem, str]]:
+        """Return the items that are not what their names say, and why; note the digests of commits."""
 
         def look(item: LogItem) -> str | None:
             if not self.sources[item.source].is_readable:
                 return None
-            return fault_of_log_file(self.sources[item.source].files, item.file)
+            return fault_of_log_file(self.sources[item.source].files, item.file, digests)
 
         limit = at_once(self.storage, (item.file.size_bytes for item in items))
         return [
@@ -313,14 +321,18 @@ def _order(item: LogItem) -> tuple[int, int, str]:
     return _ORDER.index(item.kind), item.file.path.version, item.file.name
 
 
-def fault_of_log_file(storage: Storage, file: StoredFile) -> str | None:
-    """Return why a file of a log cannot be what its name says; None for a sound one. Raises StorageFailed."""
+def fault_of_log_file(storage: Storage, file: StoredFile, digests: dict[str, str] | None = None) -> str | None:
+    """Return why a file of a log cannot be what its name says; None for a sound one. The SHA-256 of a commit is added
+    to `digests`. Raises StorageFailed.
+    """
     path = log_location(file.name)
     try:
         if file.name.endswith(".parquet"):
             ends = storage.read_range(path, 0, 4), storage.read_range(path, max(file.size_bytes - 4, 0), 4)
             return None if ends == (_MAGIC, _MAGIC) else "it is no Parquet file"
         data = storage.read(path)
+        if digests is not None and file.path.kind is LogFileKind.COMMIT:
+            digests[file.name] = digest(data)
         if file.name == HINT_NAME:
             return None if isinstance(read_hint(data), Hint) else "it names no checkpoint"
         return None if read_actions(data, file.name) or file.path.kind is not LogFileKind.COMMIT else "it is empty"

@@ -14,12 +14,18 @@ from deltacli.operations.log.log_copy import StoredFile, find_table_id, list_who
 from deltacli.operations.recover.copies import copy_within_store
 from deltacli.operations.recover.log_files import cut_commits, require_same_commits
 from deltacli.operations.recover.object_versions import VERSIONS, Overwritten, versions_of_files, versions_of_log
-from deltacli.operations.recover.quarantine_layout import NotedChecksums, manifest_of, newest_first, plan_directories
+from deltacli.operations.recover.quarantine_layout import (
+    NotedChecksums,
+    address_of,
+    manifest_of,
+    newest_first,
+    plan_directories,
+)
 from deltacli.operations.recover.sources import CopySource, Source, open_copy
 from deltacli.operations.table.find_log import list_log
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.needed import NeededFiles
-from deltacli.storage import PathKind, Storage
+from deltacli.storage import PathKind, Storage, is_address_of
 from deltacli.storage.versions import VersionedObjects, require_versions
 from deltacli.work.commits.provenance import read_provenance
 
@@ -117,7 +123,9 @@ def _is_clone_of(storage: Storage, table: TableHandle) -> bool:
 
 
 def data_copies(table: TableHandle, opened: OpenedSource, table_id: str | None) -> list[CopySource]:
-    """Return where a copy has data files: itself, or each directory of a quarantine, the newest first.
+    """Return where a copy has data files: itself, or each directory of a quarantine, the newest first. Copies of a
+    table have its id, so of a quarantine only the directories with the address of this table are used; all of them
+    where the caller named the directory of the id.
 
     Raises Refused for a quarantine without files of this table.
     """
@@ -127,11 +135,33 @@ def data_copies(table: TableHandle, opened: OpenedSource, table_id: str | None) 
         return [copy]
     directories = copy.files.list_directories("")
     if table_id is not None and table_id in directories:
-        return [_below(table, copy, directory) for directory in newest_first(copy.files, table_id)]
+        addresses = {one: address_of(copy.files, one, table_id) for one in newest_first(copy.files, table_id)}
+        own = [one for one, uri in addresses.items() if uri is None or is_address_of(table.storage, uri)]
+        if addresses and not own:
+            raise _other_address(copy.name, table, table_id, str(next(iter(addresses.values()))))
+        return [_below(table, copy, directory) for directory in own]
+    above, _, last = copy.name.rstrip("/").rpartition("/")
+    if (
+        table_id is not None
+        and last == table_id
+        and any(copy.files.kind_of(manifest_of(one)) is PathKind.FILE for one in directories)
+    ):
+        quarantine = copy._replace(name=above or ".", files=table.open_other(above or "."))
+        return [_below(table, quarantine, one) for one in newest_first(quarantine.files, table_id)]
     held = [name for name in directories if "=" not in name and _has_manifest(copy.files, name)]
     if held:
         raise other_table(copy.name, ", ".join(held[:3]), table_id)
     return [copy]
+
+
+def _other_address(name: str, table: TableHandle, table_id: str, address: str) -> Refused:
+    named = f"{name.rstrip('/')}/{table_id}"
+    return Refused(
+        f"{name} has the files of another table with the same id",
+        code="recover.other-table",
+        facts={"table there": address, "this table": table.uri, "why": "a copy of a table has its id"},
+        hint=f"where the table was moved, add {parameter('undelete.sources', named)}",
+    )
 
 
 def _has_manifest(storage: Storage, directory: str) -> bool:

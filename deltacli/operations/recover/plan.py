@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.changing.plan import Amount
+from deltacli.changing.proofs import Proof
 from deltacli.errors import Refusal
 from deltacli.operations.recover.log_files import LogPlan
 from deltacli.operations.recover.object_versions import Overwritten
@@ -63,6 +64,8 @@ class UndeletePlan:
     notes: tuple[str, ...] = ()
     log_tags: Mapping[str, str] = field(default_factory=dict)
     """Tags of the files of the log that are replaced, because they are cut off."""
+    proofs: Mapping[str, Proof] = field(default_factory=dict)
+    """Path -> what proves that a file of the log is the table's own."""
     is_log_first: bool = False
     """The log can be read only once it is back, so the data files that it names are not known yet."""
 

@@ -114,6 +114,17 @@ def _is_below(path: object) -> bool:
     return isinstance(path, str) and path not in OWN_NAMES and {"", ".", ".."}.isdisjoint(path.split("/"))
 
 
+def address_of(storage: Storage, directory: str, table_id: str) -> str | None:
+    """Return the URI of the table whose files the directory of a plan has, None where no manifest has one. Raises
+    StorageFailed.
+    """
+    try:
+        found = read_manifest(storage.read(manifest_of(directory)), directory, table_id).table
+    except (FileMissing, UnfitManifestError):
+        return None
+    return found if "://" in found else None
+
+
 def newest_first(storage: Storage, table_id: str) -> list[str]:
     """Return the directories of the plans of a table by the times of their manifests, the newest first. Those without a
     manifest, or with one that cannot be trusted, come last. Raises StorageFailed.

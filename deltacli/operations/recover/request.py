@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from deltacli.errors import UsageError
 from deltacli.hints import parameter
-from deltacli.operations.table.api_arguments import optional_version
-from deltacli.request_fields import Kind, option
+from deltacli.operations.table.api_arguments import optional_version, version_number
+from deltacli.request_fields import Kind, Option, option, shared
+
+ACCEPT_COMMITS = Option(
+    "Versions of a copy to bring back although nothing proves that they are of this table. Repeatable.",
+    "N,N-M,…",
+    Kind.VERSIONS,
+    spelled="--accept-commits",
+)
+
+
+def accepted_versions(versions: Iterable[object]) -> tuple[int, ...]:
+    """Return the versions of `accept_commits`. Raises UsageError."""
+    return tuple(version_number(version, parameter("undelete.accept_commits")) for version in versions)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,7 +29,8 @@ class UndeleteRequest:
 
     `sources` are `versions` (what the store keeps of deleted objects; the default), or directories and URIs with the
     same paths below them: a backup, a copy, a clone, a quarantine. `version` is the one whose files are needed (None:
-    the newest), `prefix` limits its data files to a directory.
+    the newest), `prefix` limits its data files to a directory. `accept_commits` are versions that a copy may bring
+    although nothing proves that they are of this table.
     """
 
     sources: Sequence[str] = option(
@@ -30,6 +43,7 @@ class UndeleteRequest:
     )
     version: int | None = option("Version whose files are needed.  [default: the newest]", "N", spelled="--version")
     prefix: str | None = option("Bring back only data files below this directory of the table.", "P")
+    accept_commits: Sequence[int] = shared(ACCEPT_COMMITS, ())
     dry_run: bool = False
 
     def __post_init__(self) -> None:
@@ -39,6 +53,7 @@ class UndeleteRequest:
         object.__setattr__(self, "sources", tuple(self.sources) or ("versions",))
         if any(not source for source in self.sources):
             raise UsageError(f"{parameter('undelete.sources')} is empty")
+        object.__setattr__(self, "accept_commits", accepted_versions(self.accept_commits))
         optional_version(self.version, parameter("undelete.version"))
         if self.prefix is not None:
             parts = [part for part in self.prefix.split("/") if part not in ("", ".")]

@@ -6,10 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from threading import Lock
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 from deltacli.arrow import compute as pc
+from deltacli.changing.proofs import AsLogged, ProvenFile
 from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.delta.paths import text_of
 from deltacli.engine.base import Engine
@@ -228,19 +230,21 @@ def put_found(
 
     Raises StorageFailed, also where another file is in the place of one.
     """
-    told = journal or Journal()
+    told, counting = journal or Journal(), Lock()
     pieces = list(_pieces(found, sources, damaged))
 
     def put(piece: _Piece) -> _Piece:
         replace = piece.damaged is not None and tag_of(storage, piece.path) == piece.damaged
-        put_file(piece.source, piece.path, piece.size_bytes, storage, replace=replace)
+        file = ProvenFile(piece.path, piece.size_bytes, AsLogged(piece.size_bytes))
+        put_file(piece.source, file, storage, replace=replace)
+        with counting:
+            told.files += 1
+            told.size_bytes += piece.size_bytes
         return piece
 
     total = sum(piece.size_bytes for piece in pieces)
     with weighed(progress, "putting files in place", unit="files", total=len(pieces), weight=total) as step:
         for piece in engine.run(put, pieces, at_once=storage.capabilities.parallel_reads):
-            told.files += 1
-            told.size_bytes += piece.size_bytes
             step.advance(weight=piece.size_bytes)
 
 
@@ -252,8 +256,9 @@ def _pieces(found: FoundFiles, sources: Sequence[Source], damaged: Mapping[str, 
         yield _Piece(sources[number], text_of(path), size, damaged.get(text_of(path)))
 
 
-def put_file(source: Source, path: str, size_bytes: int, storage: Storage, *, replace: bool = False) -> None:
+def put_file(source: Source, file: ProvenFile, storage: Storage, *, replace: bool = False) -> None:
     """Put one file in its place. Raises StorageFailed where it cannot be, or where another file is there."""
+    path, size_bytes = file.path, file.size_bytes
     match source.bring(path, size_bytes, storage, replace=replace):
         case Created():
             return

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
 from deltacli.changing.plan import Amount
+from deltacli.changing.proofs import UNPROVEN
 from deltacli.delta.log.segment import choose_segment
 from deltacli.delta.log.state import has_in_commit_timestamps
 from deltacli.errors import NotATable, Refusal, Unreadable, VersionAbsent
 from deltacli.operations.log.log_copy import StoredFile, find_table_id, list_whole_log, log_location
 from deltacli.operations.recover.later_files import notes_on_later_files
-from deltacli.operations.recover.log_files import LogItem, LogPlan, plan_log
+from deltacli.operations.recover.log_files import LogItem, LogPlan, plan_log, require_one_history
 from deltacli.operations.recover.newest_complete import newest_complete
 from deltacli.operations.recover.object_versions import Overwritten
 from deltacli.operations.recover.open_sources import (
@@ -29,7 +30,9 @@ from deltacli.operations.recover.open_sources import (
     require_usable,
 )
 from deltacli.operations.recover.plan import MISSING, PLANNED, DataPlan, UndeletePlan
+from deltacli.operations.recover.proving import Proofs, prove
 from deltacli.operations.recover.sources import CopySource, FoundFiles, Source, find_in, tag_of, tags_of
+from deltacli.operations.recover.unproven import accepting, lost_above, refusal_of_unproven
 from deltacli.operations.recover.verify import Problem
 from deltacli.operations.table.find_log import missing_log, refuse_paimon
 from deltacli.operations.table.needed import FileKind, NeededFiles, live_files, look_for, whole
@@ -47,10 +50,12 @@ if TYPE_CHECKING:
 OVERWRITTEN = "log.commit-overwritten"
 
 
-def plan_undelete(table: TableHandle, request: UndeleteRequest) -> UndeletePlan:
+def plan_undelete(table: TableHandle, request: UndeleteRequest, *, is_tip_judged: bool = True) -> UndeletePlan:
     """Find what a version and its log need, what of it is gone, and where else it is.
 
-    A store without versions is a refusal of the plan if no other source is named.
+    A store without versions is a refusal of the plan if no other source is named, and so are commits that nothing
+    proves to be the table's own; of those above its newest version only if the table may have lost some there, and
+    `is_tip_judged`.
 
     Raises PaimonTable; NotATable where neither the table nor a source has a log; VersionAbsent; Refused for the source
     of another table, and for a store without versions where there is no log to plan by; and what reading a log and
@@ -66,10 +71,16 @@ def plan_undelete(table: TableHandle, request: UndeleteRequest) -> UndeletePlan:
     cut = {log_location(name): file for one in opened for name, file in one.cut.items()}
     if present is not None:
         present = {name: file for name, file in present.items() if log_location(name) not in cut}
+    offers = [dict(list_whole_log(source.files) or {}) for source in offered]
+    require_one_history(offered, offers)
+    of_cut = {name: file for one in opened for name, file in one.cut.items()}
+    proofs = prove(
+        table, present or {}, of_cut, offered, offers, accepted=request.accept_commits, version=request.version
+    )
     without = [one.refusal for one in opened if one.refusal is not None]
     is_new = present is None and table.storage.kind_of("") is PathKind.MISSING
     try:
-        log, sources = _plan_log(table, present or {}, offered, request.version, overwritten)
+        log, sources = _plan_log(table, present or {}, offered, offers, request.version, overwritten)
     except NotATable:
         if present is not None:
             raise
@@ -79,10 +90,12 @@ def plan_undelete(table: TableHandle, request: UndeleteRequest) -> UndeletePlan:
         if copies := [one.name for one in opened if one.copy is not None and not one.has_log]:
             fault.facts["sources without a log of the table"] = ", ".join(copies)
         raise fault from None
-    plan = _with_cut(table, replace(_begin(table, request, log, sources, overwritten, present), is_new=is_new), cut)
+    plan = replace(_begin(table, request, log, sources, overwritten, present), is_new=is_new)
+    is_tip_judged = is_tip_judged and request.version is None
+    plan = _with_proofs(_with_cut(table, plan, cut), proofs, is_tip_judged=is_tip_judged)
     if len(without) == len(opened):
         refusals = [Refusal(one.code, one.message, one.hint, facts=one.facts) for one in without]
-        plan = replace(plan, refusals=tuple(refusals))
+        plan = replace(plan, refusals=(*refusals, *plan.refusals))
     else:
         plan = replace(plan, notes=(*plan.notes, *require_usable(opened)))
     plan = _plan_files(table, request, opened, table_id, plan)
@@ -113,6 +126,29 @@ def _with_cut(table: TableHandle, plan: UndeletePlan, cut: Mapping[str, StoredFi
     )
 
 
+def _with_proofs(plan: UndeletePlan, proofs: Proofs, *, is_tip_judged: bool) -> UndeletePlan:
+    """Return a plan with what proves each file of the log, refused where one has no proof."""
+    log = plan.log
+    assert log is not None
+    found = {item.path: proofs.proof_of(plan.log_sources[item.source], item.file) for item in log.items}
+    unproven = [item for item in log.items if found[item.path] is None]
+    refusals = [
+        refusal_of_unproven(source, proofs, items)
+        for number, source in enumerate(plan.log_sources)
+        if (items := [item for item in unproven if item.source == number])
+    ]
+    if is_tip_judged and not refusals:
+        refusals += [lost_above(one) for one in proofs.left_out if one.loss is not None]
+    notes = [one.note for one in proofs.left_out if one.loss is None or not is_tip_judged]
+    ways = [f"; to bring back: {accepting(one.versions)}" for one in proofs.left_out]
+    return replace(
+        plan,
+        proofs={path: proof for path, proof in found.items() if proof is not None},
+        refusals=(*plan.refusals, *refusals),
+        notes=(*plan.notes, *(f"{note}{way}" for note, way in zip(notes, ways, strict=False))),
+    )
+
+
 def _plan_files(
     table: TableHandle,
     request: UndeleteRequest,
@@ -124,13 +160,14 @@ def _plan_files(
     log = plan.log
     assert log is not None
     refusals = _overwritten_in(log, plan.overwritten)
-    if plan.is_log_first and not refusals:
+    is_unproven = any(one.code == UNPROVEN for one in plan.refusals)
+    if plan.is_log_first and not refusals and not is_unproven:
         notes = (*plan.notes, *_note_on_unread(log))
         return replace(plan, changed_times=_moved(table, plan), notes=notes)
     if log.missing:
         return replace(plan, newest_readable=_newest_of_log(table, log))
     plan = replace(plan, refusals=(*plan.refusals, *refusals))
-    if refusals:
+    if refusals or is_unproven:
         return plan
     snapshot = read_snapshot(table.over(log.files), version=log.version)
     _require_one_table(table, opened, table_id, snapshot.metadata.id)
@@ -222,6 +259,7 @@ def _plan_log(
     table: TableHandle,
     present: Mapping[str, StoredFile],
     sources: Sequence[Source],
+    offers: Sequence[Mapping[str, StoredFile]],
     version: int | None,
     overwritten: Sequence[Overwritten],
 ) -> tuple[LogPlan, Sequence[Source]]:
@@ -229,16 +267,17 @@ def _plan_log(
     not of a table that was here before.
     """
     readable = [source for source in sources if source.is_readable]
+    read = [offer for source, offer in zip(sources, offers, strict=True) if source.is_readable]
     log: LogPlan | None = None
     try:
-        log = plan_log(table.storage, present, readable, table.engine, version)
+        log = plan_log(table.storage, present, readable, read, table.engine, version)
     except (NotATable, VersionAbsent):
         if len(readable) == len(sources):
             raise
     if log is not None and len(readable) == len(sources):
         return log, readable
     try:
-        whole_log = plan_log(table.storage, present, sources, table.engine, version)
+        whole_log = plan_log(table.storage, present, sources, offers, table.engine, version)
     except NotATable:
         raise missing_log(table.storage) from None
     if log is None or log.missing:

@@ -12,15 +12,34 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import uuid4
 
-from deltacli.delta.log.log_path import LOG_DIRECTORY
-from deltacli.errors import FileMissing, Refused, StorageFailed, Unreadable
+from deltacli.changing.proofs import Noted, Proof
+from deltacli.delta.log.log_path import HINT_NAME, LOG_DIRECTORY
+from deltacli.delta.log.segment import CheckpointInstance, LogListing
+from deltacli.delta.vacuum.keys import PathKeys
+from deltacli.errors import (
+    CommitCorrupt,
+    DeltacliError,
+    FileMissing,
+    NotATable,
+    OutcomeUnknown,
+    PartlyDone,
+    Refused,
+    StorageFailed,
+    Unreadable,
+    VersionAbsent,
+)
 from deltacli.hints import command
+from deltacli.operations.log.log_copy import StoredFile, list_whole_log, log_location, versioned
 from deltacli.operations.recover.copies import copy_file
-from deltacli.operations.table.find_log import list_log
+from deltacli.operations.recover.log_files import fault_of_log_file
+from deltacli.operations.recover.object_versions import FileMap, MappedFile
+from deltacli.operations.table.file_history import live_keys
+from deltacli.operations.table.find_log import Log, list_log
+from deltacli.operations.table.rebuild import rebuild
 from deltacli.operations.vacuum.quarantine.fill import open_quarantine
-from deltacli.storage import Created, Failed, Storage
+from deltacli.storage import Created, Failed, Storage, is_address_of
 from deltacli.storage.base import require_writable
-from deltacli.units import format_timestamp, plural
+from deltacli.units import format_ranges, format_timestamp, named_ranges, plural
 
 if TYPE_CHECKING:
     from deltacli.operations.table.handle import TableHandle
@@ -61,6 +80,7 @@ class Backup:
     directory: str
     kept: list[Kept] = field(default_factory=list)
     committed: list[int] = field(default_factory=list)
+    log_files: list[str] | None = None
 
     @property
     def uri(self) -> str:
@@ -91,6 +111,12 @@ class Backup:
         if self.kept:
             self._write_manifest()
 
+    def note_end(self) -> None:
+        """Record the files that the log has now: where one is gone later, what was replaced may not be put back."""
+        if self.kept:
+            self.log_files = sorted(list_whole_log(self.table.storage) or {})
+            self._write_manifest()
+
     def below(self, name: str) -> str:
         """Return the path of a further file of the backup."""
         return f"{self.directory}/{name}"
@@ -111,15 +137,17 @@ class Backup:
 
     def _write_manifest(self) -> None:
         now_ms = self.table.clock()
-        manifest = {
+        manifest: dict[str, Json] = {
             "kind": KIND,
             "table": self.table.uri,
             "version": self.version,
-            "committedVersions": self.committed,
+            "committedVersions": list(self.committed),
             "timestampMs": now_ms,
             "timestamp": format_timestamp(now_ms),
             "files": [one.as_json() for one in self.kept],
         }
+        if self.log_files is not None:
+            manifest["logFiles"] = list(self.log_files)
         self.store.put(self.below(MANIFEST), json.dumps(manifest, indent=2).encode() + b"\n")
 
 
@@ -133,43 +161,215 @@ def open_backup(table: TableHandle, version: int | None, table_id: str | None, q
 
 
 class PutBack(NamedTuple):
-    """What was put back of a backup."""
+    """What was put back of a backup. `kept` is where the files that it replaced are kept, None without any."""
 
     files: int
     size_bytes: int
     unchanged: int
+    kept: str | None = None
 
 
-def put_back(table: TableHandle, uri: str, *, dry_run: bool = False) -> PutBack:
-    """Put the files of a backup back in their places, byte for byte; those that are there unchanged stay.
+class Put(NamedTuple):
+    """A file to put back, and the SHA-256 of what is in its place, None without one."""
+
+    kept: Kept
+    proof: Proof
+    replaced: str | None
+
+
+@dataclass(frozen=True, eq=False)
+class UndoPlan:
+    """What would be put back of a backup: `puts` in their order, while `newest` is the version of the table."""
+
+    table: TableHandle
+    source: Storage
+    puts: tuple[Put, ...]
+    unchanged: int
+    newest: int
+
+    @property
+    def amount(self) -> PutBack:
+        """Return the files that would be put back."""
+        return PutBack(len(self.puts), sum(one.kept.size_bytes for one in self.puts), self.unchanged)
+
+
+def plan_undo(table: TableHandle, uri: str) -> UndoPlan:
+    """Return what would be put back of a backup; files that are there unchanged stay.
 
     Raises Unreadable for a directory without a manifest and for a damaged backup; Refused where another writer has
-    committed since (`repair.log-moved-on`) and the backup has files of the log, and for the backup of another table.
+    committed since and the backup has files of the log (`repair.log-moved-on`), where versions could not be rebuilt any
+    more (`repair.undo-loses-versions`), and for the backup of another table.
     """
     require_writable(table.storage)
     store = table.open_other(uri)
-    version, committed, files = _manifest(table, store, uri)
-    if any(one.path.startswith(f"{LOG_DIRECTORY}/") for one in files):
-        newest = max([-1 if version is None else version, *committed])
-        present = list_log(table.storage).newest_version
-        if present > newest:
-            raise Refused(
-                f"nothing was changed: version {present} was committed after the repair, which ended at {newest}",
-                code="repair.log-moved-on",
-                facts={"why": "an older file of the log beside newer commits would be a state that never existed"},
-                hint=command("history", limit=10),
-            )
-    waiting = [one for one in files if not _is_there(table.storage, one)]
+    noted = _manifest(table, store, uri)
+    of_log = [one for one in noted.files if one.path.startswith(f"{LOG_DIRECTORY}/")]
+    newest = _newest(table)
+    if of_log:
+        _require_no_commit(newest, noted)
+    waiting = [one for one in noted.files if _digest_of(table.storage, one.path) != one.sha256]
     for one in waiting:
         if _digest(store, one.kept) != one.sha256:
             raise Unreadable(f"{one.kept} of the backup is damaged", code="repair.backup-damaged", facts={"in": uri})
-    if not dry_run:
-        for one in waiting:
-            copy_file(store, one.kept, one.size_bytes, table.storage, target=one.path, replace=True)
-    return PutBack(len(waiting), sum(one.size_bytes for one in waiting), len(files) - len(waiting))
+    _require_rebuilt(table, store, noted, [one for one in waiting if one in of_log])
+    puts = [Put(one, Noted(one.sha256), _digest_of(table.storage, one.path)) for one in sorted(waiting, key=_order)]
+    return UndoPlan(table, store, tuple(puts), len(noted.files) - len(waiting), newest)
 
 
-def _manifest(table: TableHandle, store: Storage, uri: str) -> tuple[int | None, list[int], list[Kept]]:
+def execute_undo(plan: UndoPlan, journal: Journal | None = None) -> PutBack:
+    """Keep what is in the places of the files of a plan in a backup of its own, then put them back, byte for byte.
+    Running it again continues.
+
+    Raises Refused where the table has changed since the plan; PartlyDone for what fails once a file was put.
+    """
+    table, told = plan.table, journal or Journal()
+    if _newest(table) != plan.newest:
+        raise _changed("its newest version is another one")
+    backup = open_backup(table, plan.newest if plan.newest >= 0 else None, None, None)
+    backup.keep([one.kept.path for one in plan.puts])
+    if backup.kept:
+        told.kept = backup.uri
+    try:
+        for one in plan.puts:
+            _put(plan, one)
+            told.files += 1
+    except OutcomeUnknown:
+        raise
+    except DeltacliError as fault:
+        if not told.files:
+            raise
+        raise PartlyDone.after(fault, told.so_far) from fault
+    return plan.amount._replace(kept=told.kept)
+
+
+@dataclass(slots=True)
+class Journal:
+    """What was put back so far, and where what it replaced is kept."""
+
+    files: int = 0
+    kept: str | None = None
+
+    @property
+    def so_far(self) -> str:
+        """Return it in words."""
+        kept = "" if self.kept is None else f"; what they replaced is kept in {self.kept}"
+        return f"{plural(self.files, 'file')} put back{kept}"
+
+
+def put_back(table: TableHandle, uri: str, *, dry_run: bool = False) -> PutBack:
+    """Put the files of a backup back in their places. Raises what `plan_undo` and `execute_undo` raise."""
+    plan = plan_undo(table, uri)
+    return plan.amount if dry_run or not plan.puts else execute_undo(plan)
+
+
+def _put(plan: UndoPlan, one: Put) -> None:
+    """Put a file in its place, where that is as it was when the plan was made."""
+    kept, storage = one.kept, plan.table.storage
+    seen = _digest_of(storage, kept.path)
+    if seen == kept.sha256:
+        return
+    if seen != one.replaced:
+        raise _changed(f"{kept.path} is another file")
+    replace = one.replaced is not None
+    done = copy_file(plan.source, kept.kept, kept.size_bytes, storage, target=kept.path, replace=replace)
+    if not isinstance(done, Created) and _digest_of(storage, kept.path) != kept.sha256:
+        raise StorageFailed(f"{kept.path} could not be put back")
+
+
+def _changed(what: str) -> Refused:
+    return Refused(
+        f"the table has changed since the plan was made: {what}",
+        code="repair.plan-stale",
+        hint=command("repair", dry_run=True),
+    )
+
+
+def _order(kept: Kept) -> tuple[bool, bool, bool]:
+    """Return where a file comes: data, then sidecars and commits, then checkpoints, then the hint."""
+    is_checkpoint = ".checkpoint." in kept.path
+    return kept.path.startswith(f"{LOG_DIRECTORY}/"), is_checkpoint, kept.path == f"{LOG_DIRECTORY}/{HINT_NAME}"
+
+
+def _newest(table: TableHandle) -> int:
+    try:
+        return list_log(table.storage).newest_version
+    except NotATable:
+        return -1
+
+
+def _require_no_commit(present: int, noted: _Manifest) -> None:
+    newest = max([-1 if noted.version is None else noted.version, *noted.committed])
+    if present > newest:
+        raise Refused(
+            f"nothing was changed: version {present} was committed after the repair, which ended at {newest}",
+            code="repair.log-moved-on",
+            facts={"why": "an older file of the log beside newer commits would be a state that never existed"},
+            hint=command("history", limit=10),
+        )
+
+
+def _require_rebuilt(table: TableHandle, store: Storage, noted: _Manifest, waiting: Sequence[Kept]) -> None:
+    """Raise Refused where versions that can be rebuilt now could not be afterwards, or would be other ones.
+
+    A file that a repair replaced is damaged as a rule. It does no harm beside what the repair rebuilt it from; where
+    that has expired since, the file in its place is all there is.
+    """
+    present = list_whole_log(table.storage) or {}
+    after = dict(present)
+    files = {
+        log_location(name): MappedFile(table.storage, log_location(name), file.size_bytes, file.modified_ms)
+        for name, file in present.items()
+    }
+    for one in waiting:
+        stored = StoredFile(one.path.removeprefix(f"{LOG_DIRECTORY}/"), one.size_bytes, one.modified_ms)
+        after[stored.name] = stored
+        files[one.path] = MappedFile(store, one.kept, one.size_bytes, one.modified_ms)
+    view = table.over(FileMap(table.storage.uri, files, table.storage.capabilities.parallel_reads))
+    put = {one.path.removeprefix(f"{LOG_DIRECTORY}/") for one in waiting}
+    before, listing = versioned(present.values()), versioned(after.values())
+    doubtful = set[str]()
+    for checkpoint in listing.checkpoints:
+        names = {file.name for file in checkpoint.files}
+        if names & put and not _is_as_now(table, before, view, checkpoint):
+            doubtful |= names
+    if not noted.log.issubset(present):  # something of the log expired since, so what is put back is not as it was
+        doubtful |= {name for name in put if name in after and fault_of_log_file(view.storage, after[name]) is not None}
+    rest = versioned(file for name, file in after.items() if name not in doubtful)
+    lost = sorted(set(before.reconstructable) - set(rest.reconstructable))
+    if lost:
+        raise Refused(
+            f"nothing was changed: {named_ranges('version', lost)} could not be rebuilt any more, because "
+            f"{min(doubtful & put)} of the backup is damaged and the log does not have the commits to do without it",
+            code="repair.undo-loses-versions",
+            facts={
+                "compared": f"the versions that the log rebuilds now, {format_ranges(before.reconstructable)}, with "
+                f"those afterwards, {format_ranges(rest.reconstructable)}",
+            },
+            hint=command("validate", level="log"),
+        )
+
+
+def _is_as_now(table: TableHandle, before: LogListing, view: TableHandle, checkpoint: CheckpointInstance) -> bool:
+    """Return True for a checkpoint that reads as its version does now."""
+    keys = PathKeys((table.storage.uri, *table.storage.aliases))
+    try:
+        theirs = rebuild(view, Log(LogListing({}, (checkpoint,))), checkpoint.version)
+        now = rebuild(table, Log(before), checkpoint.version)
+        found, expected = (set(live_keys(one, keys).to_pylist()) for one in (theirs, now))
+    except (Unreadable, CommitCorrupt, VersionAbsent):
+        return False
+    return found == expected and (theirs.raw_metadata, theirs.raw_protocol) == (now.raw_metadata, now.raw_protocol)
+
+
+class _Manifest(NamedTuple):
+    version: int | None
+    committed: Sequence[int]
+    files: Sequence[Kept]
+    log: frozenset[str]
+    """The names of the files of the log at the end of the repair; one that no log has, where that is not known."""
+
+
+def _manifest(table: TableHandle, store: Storage, uri: str) -> _Manifest:
     try:
         found = json.loads(store.read(MANIFEST))
         files = [
@@ -177,6 +377,7 @@ def _manifest(table: TableHandle, store: Storage, uri: str) -> tuple[int | None,
             for one in found["files"]
         ]
         version, committed, of_table, kind = (found[name] for name in ("version", "committedVersions", "table", "kind"))
+        log = frozenset(map(str, found.get("logFiles", [""])))
     except FileMissing:
         said = f"{uri} is not the backup of a repair: it has no {MANIFEST}"
         raise Unreadable(said, code="repair.backup-missing") from None
@@ -184,20 +385,21 @@ def _manifest(table: TableHandle, store: Storage, uri: str) -> tuple[int | None,
         raise Unreadable(f"{MANIFEST} of {uri} cannot be read", code="repair.backup-damaged") from fault
     if kind != KIND or any(".." in one.path.split("/") or one.path.startswith("/") for one in files):
         raise Unreadable(f"{MANIFEST} of {uri} is not that of a repair", code="repair.backup-damaged")
-    if of_table not in (table.uri, *table.storage.aliases):
+    if not is_address_of(table.storage, str(of_table)):
         raise Refused(
             f"{uri} is the backup of another table",
             code="repair.backup-of-another",
             facts={"of": str(of_table), "this table": table.uri},
         )
-    return version, committed, files
+    return _Manifest(version, committed, files, log)
 
 
-def _is_there(storage: Storage, one: Kept) -> bool:
+def _digest_of(storage: Storage, path: str) -> str | None:
+    """Return the SHA-256 of a file, None where there is none."""
     try:
-        return storage.stat(one.path).size_bytes == one.size_bytes and _digest(storage, one.path) == one.sha256
+        return _digest(storage, path)
     except FileMissing:
-        return False
+        return None
 
 
 def _digest(storage: Storage, path: str) -> str:

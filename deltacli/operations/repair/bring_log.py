@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
+from deltacli.changing.proofs import UNPROVEN
 from deltacli.delta.log.log_path import LOG_DIRECTORY, LogFileKind, Place, commit_name, parse_log_path
 from deltacli.delta.rules.checkpoints.checkpoints import WITHOUT_COMMIT
 from deltacli.delta.rules.framework.repairs import StepKind
@@ -119,14 +120,17 @@ def plan_log_files(
     hidden = frozenset(one.place.path for one in findings if one.rule.id.startswith("commit.")) | {
         f"{LOG_DIRECTORY}/{name}" for name in stuck
     }
-    asked = UndeleteRequest(sources=request.sources)
+    asked = UndeleteRequest(sources=request.sources, accept_commits=request.accept_commits)
     without = table.over(cast("Storage", WithoutFiles(table.storage, hidden)))
     try:
-        plan = plan_undelete(without, asked)
+        plan = plan_undelete(without, asked, is_tip_judged=False)
     except Unreadable as fault:
         return Planned(
             unrepaired=[left(one, f"the sources do not complete the log: {fault.message}") for one in findings]
         )
+    unproven = next((one for one in plan.refusals if one.code == UNPROVEN), None)
+    if unproven is not None and len(plan.refusals) == 1:
+        return Planned(unrepaired=[left(one, unproven.message) for one in findings], refusals=[unproven])
     if plan.refusals:
         raise refused(plan)
     found = {

@@ -116,6 +116,7 @@ def execute_repair(
         if not is_whole or not plan.planned or not agreed(plan):
             break
     _mark_found_again(outcome)
+    outcome.backup.note_end()
     return outcome
 
 

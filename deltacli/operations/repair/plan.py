@@ -178,6 +178,7 @@ class Planned(NamedTuple):
     work: Sequence[Work] = ()
     unrepaired: Sequence[Unrepaired] = ()
     notes: Sequence[str] = ()
+    refusals: Sequence[Refusal] = ()
 
 
 def joined(parts: Iterable[Planned]) -> Planned:
@@ -186,12 +187,14 @@ def joined(parts: Iterable[Planned]) -> Planned:
     work: list[Work] = []
     unrepaired: list[Unrepaired] = []
     notes: list[str] = []
+    refusals: list[Refusal] = []
     for part in parts:
         steps += [step._replace(work=step.work + len(work)) for step in part.steps]
         work += part.work
         unrepaired += part.unrepaired
         notes += part.notes
-    return Planned(steps, work, unrepaired, notes)
+        refusals += part.refusals
+    return Planned(steps, work, unrepaired, notes, refusals)
 
 
 def left(finding: Finding, reason: str) -> Unrepaired:

@@ -136,6 +136,7 @@ def _planned(
         tuple(found.steps),
         tuple(found.work),
         tuple(one for one in unrepaired if one.severity is not Severity.INFO),
+        refusals=tuple(found.refusals),
         notes=tuple(found.notes),
         is_partial=is_partial and bool(found.work),
     )
@@ -176,7 +177,9 @@ def _without(plan: RepairPlan, diverged: Sequence[DivergedError]) -> RepairPlan:
     unrepaired = tuple(
         one._replace(reason=reason) if row_of(one.rule).family is Family.LOG else one for one in plan.unrepaired
     )
-    return replace(plan, steps=tuple(map(judged, plan.steps)), unrepaired=unrepaired, refusals=refusals)
+    return replace(
+        plan, steps=tuple(map(judged, plan.steps)), unrepaired=unrepaired, refusals=(*plan.refusals, *refusals)
+    )
 
 
 def _no_log() -> Sequence[Finding]:

@@ -148,7 +148,7 @@ def plan_rebuilt(
             continue
         steps.append(Step(one.rule, one.place, StepKind.REBUILD, len(work), found.name))
         work.append(found)
-    return Planned(steps, work, unrepaired, log.notes)
+    return Planned(steps, work, unrepaired, log.notes, log.refusals if unrepaired else ())
 
 
 def rebuilt_commit(

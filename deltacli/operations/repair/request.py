@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from deltacli.delta.log.commit_metadata import NO_METADATA
 from deltacli.errors import UsageError
 from deltacli.hints import parameter
+from deltacli.operations.recover.request import ACCEPT_COMMITS, accepted_versions
 from deltacli.operations.validate.request import LevelChoice
 from deltacli.request_fields import COMMIT_METADATA, Kind, option, require_word, shared
 
@@ -19,7 +20,8 @@ IN_USE_MS, IN_USE = 3_600_000, "within the last hour"
 class RepairRequest:
     """Which findings of a validation to act on, and what is allowed.
 
-    `sources` are where lost files are looked for: `versions`, or copies of the table. `accept_loss` allows steps that
+    `sources` are where lost files are looked for: `versions`, or copies of the table. `accept_commits` are versions
+    that a copy may bring although nothing proves that they are of this table. `accept_loss` allows steps that
     give up rows, `max_missing` is the share of the live files above which none of these is made. `allow_in_use` allows
     steps that commit or replace files although others committed lately (`IN_USE`). `quarantine` is a directory outside
     of all tables for the backup, and for rows of damaged files that can still be read.
@@ -44,6 +46,7 @@ class RepairRequest:
         default=(),
         spelled="--from",
     )
+    accept_commits: Sequence[int] = shared(ACCEPT_COMMITS, ())
     accept_loss: bool = option("Allow steps that give up rows that no source has.", default=False)
     allow_in_use: bool = option(f"Repair although others committed {IN_USE}.", default=False)
     max_missing: float = option(
@@ -69,6 +72,7 @@ class RepairRequest:
             if isinstance(value, str) or not all(value):
                 raise UsageError(f"{parameter(f'repair.{name}')} is empty, or a text", facts={"expected": "a list"})
             object.__setattr__(self, name, tuple(value))
+        object.__setattr__(self, "accept_commits", accepted_versions(self.accept_commits))
         if not 0 < self.max_missing <= 1:
             raise UsageError(
                 f"{parameter('repair.max_missing')} {self.max_missing} is not a share",

@@ -11,6 +11,7 @@ from deltacli.errors import Refused, Unreadable
 from deltacli.hints import command
 from deltacli.operations.repair.plan import RepairPlan, Step, location_of
 from deltacli.operations.repair.request import RepairRequest
+from deltacli.storage import is_address_of
 from deltacli.storage.replacement import replacement
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ _NOT_SAVED = ("dry_run",)
 class SavedPlan:
     """What was agreed to: the request, the steps, and whether more follows from them."""
 
+    table: str
     table_id: str | None
     request: RepairRequest
     steps: frozenset[str]
@@ -31,6 +33,13 @@ class SavedPlan:
 
     def require_covers(self, plan: RepairPlan) -> None:
         """Raise Refused where a plan that was made now belongs to another table, or has steps that this one lacks."""
+        if not is_address_of(plan.table.storage, self.table):
+            raise Refused(
+                "the saved plan is of another table",
+                code="repair.plan-of-another",
+                facts={"table of the plan": self.table, "this table": plan.table.uri},
+                hint=command("repair", save_plan=...),
+            )
         if None not in (self.table_id, plan.table_id) and self.table_id != plan.table_id:
             raise Refused(
                 "the saved plan is of another table",
@@ -82,6 +91,7 @@ def read_plan(path: str) -> SavedPlan:
         if found["kind"] != KIND or seen != _digest(found):
             raise ValueError("its digest does not match")
         return SavedPlan(
+            str(found["table"]),
             found["tableId"],
             RepairRequest(**found["request"]),
             frozenset(_text(one["rule"], one["location"], one["action"]) for one in found["steps"]),

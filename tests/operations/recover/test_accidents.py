@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.errors import StorageFailed
+from deltacli.errors import PartlyDone
 from deltacli.storage import Created, Deleted
 from tests.support.accidents import DAMAGES, LOG, LOSSES, Accident, check_damage, check_loss, lose, make
 from tests.support.azure import ACCOUNT, AzureServer
@@ -53,7 +53,7 @@ def test_a_softly_deleted_commit_that_cannot_be_read_is_taken_away_again(tmp_pat
     kept = gcs.history[bucket, f"t/{second}"]
     gcs.history[bucket, f"t/{second}"] = [(one._replace(data=bytes(len(one.data))), soft) for one, soft in kept]
 
-    with pytest.raises(StorageFailed, match="commit 3 cannot be read, and was taken away again") as error:
+    with pytest.raises(PartlyDone, match="commit 3 cannot be read, and was taken away again") as error:
         accident.table.undelete()
 
     assert error.value.facts["file"] == second
@@ -87,10 +87,10 @@ def test_a_softly_deleted_file_that_is_damaged_is_named_when_it_is_back(tmp_path
     kept = gcs.history[bucket, f"t/{path}"]
     gcs.history[bucket, f"t/{path}"] = [(one._replace(data=bytes(len(one.data))), soft) for one, soft in kept]
 
-    with pytest.raises(StorageFailed) as error:
+    with pytest.raises(PartlyDone) as error:
         accident.table.undelete()
 
-    assert ("undelete.not-there", 7) == (error.value.code, error.value.exit_code)
+    assert ("undelete.not-there", "7") == (error.value.code, error.value.facts["causeExit"])
     assert path in error.value.facts["files"]
     assert error.value.hint == f"deltacli validate {accident.uri} --level footers"
 

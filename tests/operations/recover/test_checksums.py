@@ -161,7 +161,7 @@ def test_a_soft_deleted_file_that_is_not_what_the_log_says_is_named(tmp_path: Pa
     storage.put(lost, b"PAR1" + b"?" * (storage.stat(lost).size_bytes - 4))
     list(storage.delete_many([lost]))
 
-    with pytest.raises(StorageFailed) as failed:
+    with pytest.raises(PartlyDone) as failed:
         open_at(storage).undelete()
 
     assert ("undelete.not-there", True) == (
@@ -188,3 +188,21 @@ def test_nothing_is_deleted_where_a_copy_has_other_bytes(tmp_path: Path) -> None
         table.vacuum(**AT_ONCE, quarantine=str(tmp_path / "q"))  # type: ignore[arg-type]
 
     assert paths == left_of(root, paths)
+
+
+def test_a_table_that_was_moved_names_the_directory_of_its_id(tmp_path: Path) -> None:
+    """A copy has the id of its table, so a quarantine alone may have the files of the other one."""
+    root, quarantine, moved = tmp_path / "t", tmp_path / "q", tmp_path / "moved"
+    paths = table_at(root)
+    vacuumed(LocalStorage(str(root)), str(quarantine))
+    root.rename(moved)
+    (directory,) = quarantine.iterdir()
+    table = open_late(LocalStorage(str(moved)))
+
+    with pytest.raises(Refused, match="another table with the same id") as refused:
+        table.undelete(version=WANTED, sources=[str(quarantine)])
+    done = table.undelete(version=WANTED, sources=[str(directory)])
+
+    assert str(refused.value.hint).endswith(f"--from {directory}")
+    assert (3, 0) == (done.restored.files, done.plan.data.found.unproven)  # type: ignore[union-attr]
+    assert paths == left_of(moved, paths)

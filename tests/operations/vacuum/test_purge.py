@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import product
@@ -286,3 +287,15 @@ def test_a_table_without_a_log_keeps_its_quarantine(place: Path) -> None:
     before = tree(place.parent)
     result = deltacli("vacuum", place, "--quarantine", place.parent / "quarantine", "--purge-older", "0d", "--yes")
     assert (3, before) == (result.code, tree(place.parent))
+
+
+def test_a_copy_of_the_table_purges_its_own_plans_only(place: Path) -> None:
+    """`cp -r` keeps the id of the table, by which the quarantine names its directories."""
+    copy = place.parent / "copy"
+    shutil.copytree(place, copy)
+    before = tree(place.parent / "quarantine")
+
+    plan = purge(copy)
+
+    assert (0, [f"file://{place}"]) == (plan.files, [address for _, address in plan.others])
+    assert before == tree(place.parent / "quarantine")

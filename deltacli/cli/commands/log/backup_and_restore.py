@@ -16,7 +16,7 @@ from deltacli.units import format_size, plural
 if TYPE_CHECKING:
     from deltacli.operations.log.log_restore import RestorePlan
 
-EXIT_CODES = (0, 2, 3, 4, 6, 7, 70)
+EXIT_CODES = {"backup": (0, 2, 3, 4, 6, 7, 70), "restore": (0, 2, 3, 4, 5, 6, 7, 70)}
 
 DestinationArgument = Annotated[str, argument("Directory of the backup: a path or URI.", "DEST")]
 

@@ -55,6 +55,7 @@ def put_back_result(uri: str, backup: str, found: PutBack, *, dry_run: bool) -> 
         "files": found.files,
         "sizeBytes": found.size_bytes,
         "unchanged": found.unchanged,
+        "kept": found.kept,
         "dryRun": dry_run,
     }
     verb = "would put back" if dry_run else "put back"
@@ -62,6 +63,7 @@ def put_back_result(uri: str, backup: str, found: PutBack, *, dry_run: bool) -> 
         Section("table", [uri]),
         Section("backup", [backup]),
         Section(verb, [file_amount(found.files, found.size_bytes)], Style.GOOD),
+        Section("kept", [found.kept] if found.kept else []),
         Section("unchanged", [plural(found.unchanged, "file")] if found.unchanged else []),
     ]
     return Outcome("repair-undo", uri, content, lambda: said, [content], tuple(content))
@@ -70,8 +72,13 @@ def put_back_result(uri: str, backup: str, found: PutBack, *, dry_run: bool) -> 
 def backup_place(outcome: RepairOutcome, name: str) -> str | None:
     """Return where replaced files were kept, below the table as the user wrote it; None where none was replaced."""
     uri = outcome.backup_uri
-    below = None if uri is None else uri.removeprefix(f"{outcome.plan.table.uri}/")
-    return uri if below is None or below == uri else f"{name.rstrip('/')}/{below}"
+    return None if uri is None else below_table(uri, outcome.plan.table.uri, name)
+
+
+def below_table(uri: str, table: str, name: str) -> str:
+    """Return a URI, below the table as the user wrote it where it is in the table."""
+    below = uri.removeprefix(f"{table}/")
+    return uri if below == uri else f"{name.rstrip('/')}/{below}"
 
 
 def _row(step: JsonObject) -> JsonObject:

@@ -14,13 +14,14 @@ from deltacli.operations.recover.quarantine_layout import (
     OWN_NAMES,
     Checksum,
     Manifest,
+    address_of,
     manifest_of,
     require_name,
     rows_of,
     write_checksums,
 )
 from deltacli.operations.table.other_tables import stores_around, table_at
-from deltacli.storage import Created, Creation, PathKind, Storage, Unknown, is_inside
+from deltacli.storage import Created, Creation, PathKind, Storage, Unknown, is_address_of, is_inside
 from deltacli.storage.base import PARALLEL_READS, require_writable
 
 if TYPE_CHECKING:
@@ -88,6 +89,14 @@ class Quarantine:
 
         Raises Refused where the quarantine has another file of the name, and StorageFailed.
         """
+        address = address_of(self._storage, self._directory, self._plan.table_id)
+        if address is not None and not is_address_of(self._table.storage, address):
+            raise Refused(
+                f"{self.uri} has the files of another table with the same id",
+                code="vacuum.quarantine-differs",
+                facts={"table there": address, "this table": self._table.uri},
+                hint=f"add {parameter('vacuum.quarantine', 'DIRECTORY')}",
+            )
         self._write_manifest(is_complete=False)
         paths = self._plan.candidates.column("path").combine_chunks()
         noted = []

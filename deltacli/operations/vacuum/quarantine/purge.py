@@ -23,7 +23,7 @@ from deltacli.operations.recover.quarantine_layout import (
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.vacuum.quarantine.fill import open_quarantine
 from deltacli.short_repr import short_repr
-from deltacli.storage import Deleted, Failed, Storage, has_link
+from deltacli.storage import Deleted, Failed, Storage, has_link, is_address_of
 from deltacli.typing import Json, JsonObject
 from deltacli.units import format_timestamp, plural
 
@@ -40,6 +40,8 @@ class HeldPlan(NamedTuple):
     directory: str
     timestamp_ms: int
     is_complete: bool
+    table: str = ""
+    """Its address when the files were copied."""
     paths: tuple[str, ...] = ()
     """Below the quarantine."""
     size_bytes: int = 0
@@ -77,6 +79,8 @@ class PurgePlan:
     """Entries that no manifest names."""
     refusals: tuple[Refusal, ...]
     """Directories that are not touched, and why."""
+    others: tuple[tuple[str, str], ...] = ()
+    """Directories of other tables with this id, such as copies, with their addresses: they stay."""
 
     @property
     def files(self) -> int:
@@ -110,6 +114,7 @@ class PurgePlan:
             "incomplete": list[Json](self.incomplete),
             "unnamed": {"entries": len(self.unnamed), "examples": list[Json](self.unnamed[:_NAMED])},
             "refusals": [{"directory": one.files[0], "message": one.message} for one in self.refusals],
+            "others": [{"directory": directory, "table": address} for directory, address in self.others],
         }
 
 
@@ -137,6 +142,7 @@ class PurgeOutcome:
 
 def plan_purge(table: TableHandle, uri: str, older_ms: int) -> PurgePlan:
     """Determine what to delete of a quarantine: the plans of this table whose manifest is older. Nothing is deleted.
+    Those of another address stay: a copy of a table has its id.
 
     Raises what `read_snapshot` raises, because the id of the table is in its log, and what `open_quarantine` raises.
     """
@@ -144,7 +150,7 @@ def plan_purge(table: TableHandle, uri: str, older_ms: int) -> PurgePlan:
     storage = open_quarantine(table, uri, table_id)
     cutoff_ms = table.clock() - older_ms
     due, young = list[DuePlan](), 0
-    unnamed, refusals = list[str](), list[Refusal]()
+    unnamed, refusals, others = list[str](), list[Refusal](), list[tuple[str, str]]()
     with table.progress.step("reading the quarantine", unit="plans") as step:
         for directory in plan_directories(storage, table_id):
             try:
@@ -154,6 +160,8 @@ def plan_purge(table: TableHandle, uri: str, older_ms: int) -> PurgePlan:
             else:
                 if held is None:
                     unnamed += _with_files(storage, HeldPlan(directory, 0, is_complete=False), set(), own=()).unnamed
+                elif not is_address_of(table.storage, held.table):
+                    others.append((directory, held.table))
                 elif held.timestamp_ms >= cutoff_ms:
                     young += 1
                 else:
@@ -161,7 +169,16 @@ def plan_purge(table: TableHandle, uri: str, older_ms: int) -> PurgePlan:
                     unnamed += held.unnamed
             step.advance(1)
     return PurgePlan(
-        table.uri, table_id, storage.uri, storage, cutoff_ms, tuple(due), young, tuple(unnamed), tuple(refusals)
+        table.uri,
+        table_id,
+        storage.uri,
+        storage,
+        cutoff_ms,
+        tuple(due),
+        young,
+        tuple(unnamed),
+        tuple(refusals),
+        tuple(others),
     )
 
 
@@ -177,7 +194,7 @@ def execute_purge(table: TableHandle, plan: PurgePlan, outcome: PurgeOutcome) ->
             except UnfitManifestError as unfit:
                 outcome.failed.note(directory, Failed(str(unfit)))
                 continue
-            if held is None or held.mark != due.mark:
+            if held is None or held.mark != due.mark or not is_address_of(table.storage, held.table):
                 outcome.failed.note(directory, Failed("it has changed since the plan"))
                 continue
             before = outcome.failed.count
@@ -236,7 +253,7 @@ def _look(storage: Storage, directory: str, table_id: str, cutoff_ms: int) -> He
     except PathExternal:
         raise UnfitManifestError(f"the {MANIFEST} is a link that leads outside") from None
     manifest = read_manifest(data, directory, table_id)
-    held = HeldPlan(directory, manifest.timestamp_ms, manifest.is_complete)
+    held = HeldPlan(directory, manifest.timestamp_ms, manifest.is_complete, manifest.table)
     return held if held.timestamp_ms >= cutoff_ms else _with_files(storage, held, set(manifest.paths))
 
 

@@ -1,0 +1,442 @@
+"""Which files of a log that sources offer are the table's own, by `deltacli.changing.proofs`.
+
+A copy's history is that of the table up to the newest version for which there is a proof: a commit that both have, or
+one that adds a file which lies in the table and which nothing else names. What a copy has above is its own, until
+somebody accepts it: above the newest version of the table it is left out, between versions of the table it is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from deltacli.arrow import compute as pc
+from deltacli.changing.proofs import (
+    Accepted,
+    Alone,
+    AsLogged,
+    Begun,
+    Between,
+    FilesAgree,
+    Noted,
+    Proof,
+    SameObject,
+)
+from deltacli.delta.log.commit_lines import Action, read_actions
+from deltacli.delta.log.log_path import LogFileKind, commit_name
+from deltacli.delta.log.segment import CheckpointInstance, LogListing
+from deltacli.delta.paths import text_of
+from deltacli.delta.vacuum.file_kinds import HiddenNames
+from deltacli.delta.vacuum.keys import PathKeys, binary_paths
+from deltacli.delta.vectors import unique_id_column
+from deltacli.errors import CommitCorrupt, DeltacliError, FileMissing
+from deltacli.operations.log.log_copy import (
+    StoredFile,
+    digest,
+    list_whole_log,
+    log_location,
+    read_list,
+    versioned,
+)
+from deltacli.operations.recover.object_versions import FileMap, MappedFile, VersionsSource
+from deltacli.operations.recover.sources import CopySource, Source
+from deltacli.operations.table.file_history import named_files
+from deltacli.operations.table.find_log import Log
+from deltacli.operations.table.needed import whole
+from deltacli.operations.table.rebuild import rebuild
+from deltacli.operations.table.walk import TableWalk
+from deltacli.storage import PathKind, Storage, is_address_of
+from deltacli.typing import ArrowArray
+from deltacli.units import named_ranges, plural
+
+if TYPE_CHECKING:
+    from deltacli.operations.table.handle import TableHandle
+
+Offer = dict[str, StoredFile]
+_TAIL = 64 << 10
+"""Bytes at the end of a file that are compared: its footer."""
+_NAMED = 3
+
+
+class Reach(NamedTuple):
+    """Up to which version the log of a source is that of the table, and by what; -1 and None without a proof."""
+
+    version: int
+    proof: Proof | None
+
+
+class LeftOut(NamedTuple):
+    """Commits of a source that are above the newest version of the table, and that nothing proves. `loss` says what
+    indicates that the table lost commits there, None where nothing does.
+    """
+
+    source: str
+    versions: tuple[int, ...]
+    newest: int
+    loss: str | None
+
+    @property
+    def note(self) -> str:
+        """Return what is to be said of them."""
+        what = f"{named_ranges('commit', self.versions)} of {self.source}"
+        verb = "is" if len(self.versions) == 1 else "are"
+        return (
+            f"{what} {verb} above version {self.newest}, the newest of the table, and nothing in the table proves that "
+            f"{'it was' if len(self.versions) == 1 else 'they were'} made there: left out"
+        )
+
+
+@dataclass(frozen=True)
+class Proofs:
+    """What proves the files that sources offer, by the number of the source."""
+
+    reaches: Sequence[Reach]
+    sources: Sequence[Source]
+    accepted: frozenset[int]
+    begun: Mapping[str, Begun]
+    left_out: tuple[LeftOut, ...]
+
+    def reach_of(self, source: Source) -> Reach:
+        """Return up to where a source is proven."""
+        return next(reach for one, reach in zip(self.sources, self.reaches, strict=True) if one is source)
+
+    def proof_of(self, source: Source, file: StoredFile) -> Proof | None:
+        """Return what proves a file of a source, None where nothing does."""
+        path = file.path
+        if isinstance(source, VersionsSource):
+            return SameObject(str(source.chosen[log_location(file.name)].version_id))
+        reach, version = self.reach_of(source), max(path.version, path.last_version)
+        if version < 0:  # a sidecar, which a checkpoint names, or the hint, which readers check
+            return AsLogged(file.size_bytes)
+        if reach.proof is not None and version <= reach.version:
+            proof = reach.proof
+            return proof._replace(version=version) if isinstance(proof, Between | FilesAgree) else proof
+        if file.name in self.begun:
+            return self.begun[file.name]
+        is_accepted = version in self.accepted and (path.version in self.accepted or path.version <= reach.version)
+        return Accepted(version) if is_accepted else None
+
+
+def prove(
+    table: TableHandle,
+    present: Mapping[str, StoredFile],
+    cut: Mapping[str, StoredFile],
+    sources: Sequence[Source],
+    offers: Sequence[Offer],
+    *,
+    accepted: Collection[int] = (),
+    version: int | None = None,
+) -> Proofs:
+    """Judge what sources offer, and take out of `offers` what is above the newest version of the table and unproven.
+
+    `present` is the log of the table without its commits that are `cut` off. A `version` that was asked for is not
+    taken out. Raises StorageFailed.
+    """
+    own: dict[str, tuple[Storage, StoredFile]] = {name: (table.storage, file) for name, file in present.items()}
+    for source, offer in zip(sources, offers, strict=True):
+        if isinstance(source, VersionsSource) and source.is_readable:
+            own |= {name: (source.files, file) for name, file in offer.items() if name not in own}
+    newest = versioned(present.values()).newest_version
+    begun = {name: one for name, file in cut.items() if (one := _begun(table.storage, file)) is not None}
+    evidence = _Evidence(table, own)
+    reaches: list[Reach] = []
+    for source, offer in zip(sources, offers, strict=True):
+        reaches.append(_reach(table, own, begun, source, offer, evidence))
+    proofs = Proofs(reaches, sources, frozenset(accepted), begun, ())
+    left: list[LeftOut] = []
+    if newest >= 0:
+        limit = max(newest, -1 if version is None else version)
+        for number, offer in enumerate(offers):
+            gone = _without_unproven(proofs, sources[number], offer, limit)
+            if gone:
+                loss = _loss(newest, reaches[number], present, evidence)
+                left.append(LeftOut(sources[number].name, tuple(gone), newest, loss))
+    return Proofs(reaches, sources, proofs.accepted, begun, tuple(left))
+
+
+def _without_unproven(proofs: Proofs, source: Source, offer: Offer, limit: int) -> list[int]:
+    """Take out of an offer what is above a version and unproven; return the versions of such commits."""
+    above = [file for file in offer.values() if max(file.path.version, file.path.last_version) > limit]
+    unproven = [file for file in above if proofs.proof_of(source, file) is None]
+    for file in unproven:
+        del offer[file.name]
+    return sorted(file.path.version for file in unproven if file.path.kind is LogFileKind.COMMIT)
+
+
+def _begun(storage: Storage, file: StoredFile) -> Begun | None:
+    """Return the proof of a commit that is cut off behind an action that is like no other's."""
+    try:
+        data = storage.read(log_location(file.name))
+        actions = read_actions(data[: data.rfind(b"\n") + 1], file.name)
+    except (CommitCorrupt, FileMissing):
+        return None
+    return Begun(file.path.version, len(data)) if _is_unlike_others(actions) else None
+
+
+def _reach(
+    table: TableHandle,
+    own: Mapping[str, tuple[Storage, StoredFile]],
+    begun: Mapping[str, Begun],
+    source: Source,
+    offer: Offer,
+    evidence: _Evidence,
+) -> Reach:
+    if isinstance(source, VersionsSource):
+        return Reach(-1, None)
+    if not any(file.path.version >= 0 for _, file in own.values() if file.path.kind in _OF_VERSIONS) and not begun:
+        return Reach(max((file.path.version for file in offer.values()), default=-1), Alone())
+    commits = {file.path.version: file for file in offer.values() if file.path.kind is LogFileKind.COMMIT}
+    found = Reach(-1, None)
+    common = (file for name, file in offer.items() if name in own and file.path.kind in (*_OF_VERSIONS, _COMPACTION))
+    for file in sorted(
+        common, key=lambda file: (max(file.path.version, file.path.last_version), file.name), reverse=True
+    ):
+        if _is_same(own[file.name], source.files, file):
+            version = max(file.path.version, file.path.last_version)
+            found = Reach(version, Between(version, version, file.name))
+            break
+    found = max(found, _noted(table, source, commits, found.version), key=lambda one: one.version)
+    found = max([found, *(Reach(one.version, one) for name, one in begun.items() if name in offer)], key=_version_of)
+    if any(version > found.version for version in commits):
+        found = max(found, evidence.reach(source, offer, commits, found.version), key=_version_of)
+    return found
+
+
+def _version_of(reach: Reach) -> int:
+    return reach.version
+
+
+def _is_same(ours: tuple[Storage, StoredFile], files: Storage, file: StoredFile) -> bool:
+    """Return True for a file of two logs that has the same bytes, which are like no other's: of a checkpoint its size
+    and its end are compared.
+    """
+    storage, own = ours
+    path = log_location(file.name)
+    try:
+        if own.size_bytes != file.size_bytes:
+            return False
+        if file.name.endswith(".parquet"):
+            begin = max(0, file.size_bytes - _TAIL)
+            return storage.read_range(path, begin, _TAIL) == files.read_range(path, begin, _TAIL)
+        data = files.read(path)
+        return storage.read(path) == data and _is_unlike_others(read_actions(data, file.name))
+    except (CommitCorrupt, FileMissing):
+        return False
+
+
+def still_holds(table: TableHandle, source: Source, proof: Proof, replaced: Collection[str]) -> bool:
+    """Return False where what a proof compared is not there any more. `replaced` are the paths of damaged files of the
+    log, which prove nothing. Raises StorageFailed.
+    """
+    match proof:
+        case Between(_, _, name):
+            path = log_location(name)
+            try:
+                ours, theirs = (StoredFile(name, one.stat(path).size_bytes, 0) for one in (table.storage, source.files))
+            except FileMissing:
+                return False
+            return _is_same((table.storage, ours), source.files, theirs)
+        case FilesAgree(_, _, file):
+            return table.storage.kind_of(file) is PathKind.FILE
+        case Alone():
+            present = (list_whole_log(table.storage) or {}).values()
+            return versioned(one for one in present if log_location(one.name) not in replaced).newest_version < 0
+        case _:
+            return True
+
+
+def _is_unlike_others(actions: Iterable[tuple[str, Action]]) -> bool:
+    """Return True for actions that no other commit has: a name was made up for them. A time is not enough."""
+    return any(kind in ("add", "cdc") or (kind == "commitInfo" and action.get("txnId")) for kind, action in actions)
+
+
+def _noted(table: TableHandle, source: Source, commits: Mapping[int, StoredFile], above: int) -> Reach:
+    """Return up to where the list of a backup of this table has the commits of a source."""
+    listed = read_list(source.files) if isinstance(source, CopySource) else None
+    if listed is None or not is_address_of(table.storage, listed.table):
+        return Reach(-1, None)
+    for version in sorted(commits, reverse=True):
+        noted = listed.files.get(commits[version].name)
+        if version <= above:
+            break
+        if noted is not None and digest(source.files.read(log_location(noted.name))) == noted.sha256:
+            return Reach(version, Noted(noted.sha256))
+    return Reach(-1, None)
+
+
+_COMPACTION = LogFileKind.COMPACTED_COMMIT
+_OF_VERSIONS = (
+    LogFileKind.COMMIT,
+    LogFileKind.CLASSIC_CHECKPOINT,
+    LogFileKind.MULTI_PART_CHECKPOINT,
+    LogFileKind.UUID_CHECKPOINT,
+)
+
+
+class _Evidence:
+    """The files that lie in the table, and those that its log names; listed and read when first needed."""
+
+    def __init__(self, table: TableHandle, own: Mapping[str, tuple[Storage, StoredFile]]) -> None:
+        self._table, self._own = table, own
+        self._keys = PathKeys((table.storage.uri, *table.storage.aliases))
+        self._unnamed: set[str] | None = None
+        self.explained: set[str] = set()
+        """Files that commits of sources name, up to where they are proven."""
+
+    def unnamed(self) -> set[str]:
+        """Return the files of the table that nothing in its log names."""
+        if self._unnamed is None:
+            named, found = self._named_by_own(-1, None), set[str]()
+            with self._table.progress.step("listing the table", unit="files") as step, suppress(FileMissing):
+                for files in TableWalk(self._table.storage, HiddenNames([])).files():
+                    paths = binary_paths(files.paths) if isinstance(files.paths, list) else files.paths
+                    rest = pc.filter(paths, pc.invert(pc.is_in(paths, value_set=named)))
+                    found.update(map(text_of, rest.to_pylist()))
+                    step.advance(len(paths))
+            self._unnamed = found
+        return self._unnamed
+
+    def reach(self, source: Source, offer: Offer, commits: Mapping[int, StoredFile], common: int) -> Reach:
+        """Return up to where the files that the commits of a source add above a version are the table's own."""
+        later = set(map(text_of, self._named_by_own(common, None).to_pylist()))
+        unnamed = self.unnamed()
+        if not unnamed and not later:
+            return Reach(-1, None)
+        known = set(map(text_of, self._named_by_own(-1, common).to_pylist()))
+        files = {name: (source.files, file) for name, file in offer.items()}
+        known |= set(map(text_of, self._named(files, -1, common).to_pylist()))
+        found, explained = Reach(-1, None), set[str]()
+        above = [one for one in versioned(offer.values()).checkpoints if one.version > common]
+        for version in sorted(version for version in commits if version > common):
+            known |= self._of_checkpoints(files, [one for one in above if one.version < version])
+            above = [one for one in above if one.version >= version]
+            added = self._added(source.files, commits[version])
+            if added is None:
+                break
+            fresh = added.keys() - known
+            if fresh and all(path in later or self._is_there(source, path, added[path], unnamed) for path in fresh):
+                found = Reach(version, FilesAgree(version, version, min(fresh)))
+                explained |= fresh
+            known |= added.keys()
+        if found.proof is not None:
+            self.explained |= explained
+        return found
+
+    def later(self, since_ms: int) -> list[str]:
+        """Return the files that nothing names, neither a proven commit of a source, and that are not older."""
+
+        def is_later(path: str) -> bool:
+            try:
+                return self._table.storage.stat(path).modified_ms >= since_ms
+            except FileMissing:
+                return False
+
+        rest = sorted(self.unnamed() - self.explained)
+        at_once = self._table.storage.capabilities.parallel_reads
+        return [
+            path for path, yes in zip(rest, self._table.engine.run(is_later, rest, at_once=at_once), strict=True) if yes
+        ]
+
+    def _is_there(self, source: Source, path: str, size_bytes: int | None, unnamed: set[str]) -> bool:
+        """Return True for a file of the table that nothing else names and that is the one of the source."""
+        if path not in unnamed:
+            return False
+        storage = self._table.storage
+        try:
+            there = storage.stat(path).size_bytes
+            if size_bytes is not None and there != size_bytes:
+                return False
+            if source.files.stat(path).size_bytes != there:
+                return False
+            begin = max(0, there - _TAIL)
+            return storage.read_range(path, begin, _TAIL) == source.files.read_range(path, begin, _TAIL)
+        except FileMissing:
+            return size_bytes is not None  # the copy lacks it; in the table it has the size of the log
+
+    def _added(self, storage: Storage, file: StoredFile) -> dict[str, int | None] | None:
+        """Return the files that a commit adds, with their bytes; None where it cannot be read."""
+
+        try:
+            listing, faults = versioned([file]), list[CommitCorrupt]()
+            rows = [one for one in named_files(self._table.over(storage), listing, faults, []) if one.kind != "remove"]
+        except CommitCorrupt:
+            return None
+        if faults:
+            return None
+        found: dict[str, int | None] = {}
+        for one in rows:
+            sizes = one.size.to_pylist()
+            for path, size in zip(self._keys.of_log(whole(one.path)).keys.to_pylist(), sizes, strict=True):
+                if path is not None:
+                    found[text_of(path)] = size
+            vectors = self._keys.of_vectors(whole(one.vector)).keys
+            found |= {text_of(path): None for path in pc.drop_null(vectors).to_pylist()}
+        return found
+
+    def _named_by_own(self, above: int, up_to: int | None) -> ArrowArray:
+        return self._named(self._own, above, up_to)
+
+    def _named(self, files: Mapping[str, tuple[Storage, StoredFile]], above: int, up_to: int | None) -> ArrowArray:
+        """Return the files that a log names in a range of versions, by commits and by its checkpoints, as bytes."""
+        import pyarrow as pa
+
+        mapped = {
+            log_location(name): MappedFile(storage, log_location(name), file.size_bytes, file.modified_ms)
+            for name, (storage, file) in files.items()
+        }
+        view = self._table.over(
+            FileMap(self._table.storage.uri, mapped, self._table.storage.capabilities.parallel_reads)
+        )
+        listing = versioned(file for _, file in files.values())
+
+        def is_within(version: int) -> bool:
+            return version > above and (up_to is None or version <= up_to)
+
+        commits = {version: file for version, file in listing.commits.items() if is_within(version)}
+        parts: list[ArrowArray] = [pa.array([], pa.binary())]
+        for rows in named_files(view, LogListing(commits, ()), [], []):
+            parts += self._keys_of(rows.path, rows.vector)
+        for checkpoint in [one for one in listing.checkpoints if is_within(one.version)][-1:]:
+            parts += self._rows_of(view, checkpoint)
+        return pc.unique(pc.drop_null(pa.concat_arrays([whole(part) for part in parts])))
+
+    def _keys_of(self, paths: ArrowArray, vectors: ArrowArray) -> Iterator[ArrowArray]:
+        of_log = self._keys.of_log(whole(paths))
+        yield from (of_log.keys, of_log.written, self._keys.of_vectors(whole(vectors)).keys)
+
+    def _rows_of(self, view: TableHandle, checkpoint: CheckpointInstance) -> Iterator[ArrowArray]:
+        """Yield the files that a checkpoint names; nothing of one that cannot be read."""
+        with suppress(DeltacliError):
+            snapshot = rebuild(view, Log(LogListing({}, (checkpoint,))), checkpoint.version)
+            for kind in ("add", "remove"):
+                for paths, vectors in snapshot.file_actions.map_actions(
+                    kind,
+                    lambda rows: (rows.column("path"), unique_id_column(rows.column("deletionVector"))),
+                    fields=("path",),
+                ):
+                    yield from self._keys_of(paths, vectors)
+
+    def _of_checkpoints(
+        self, files: Mapping[str, tuple[Storage, StoredFile]], checkpoints: Sequence[CheckpointInstance]
+    ) -> set[str]:
+        names = {file.name for one in checkpoints for file in one.files}
+        parts = {name: file for name, file in files.items() if name in names or "/" in name}
+        return set(map(text_of, self._named(parts, -1, None).to_pylist())) if names else set()
+
+
+def _loss(newest: int, reach: Reach, present: Mapping[str, StoredFile], evidence: _Evidence) -> str | None:
+    """Return what indicates that the table lost commits above its newest version, None where nothing does."""
+    if reach.version > newest:
+        return f"it lost {named_ranges('commit', range(newest + 1, reach.version + 1))}"
+    beyond = [name for name, file in present.items() if max(file.path.version, file.path.last_version) > newest]
+    if beyond:
+        return f"its log has {min(beyond)}"
+    names = {commit_name(newest), *(file.name for one in versioned(present.values()).checkpoints for file in one.files)}
+    since = max(file.modified_ms for name, file in present.items() if name in names)
+    later = evidence.later(since)
+    if later:
+        first = ", ".join(later[:_NAMED]) + ("" if len(later) <= _NAMED else ", …")
+        return f"it has {plural(len(later), 'data file')} that no version names, newer than version {newest}: {first}"
+    return None

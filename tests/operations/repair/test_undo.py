@@ -1,0 +1,135 @@
+"""`repair --undo`: nothing is put over what the log needs, and what is replaced is kept."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from deltacli.api.table import Table
+from deltacli.errors import PartlyDone, Refused
+from deltacli.operations.repair import backup
+from deltacli.operations.repair.backup import Journal, execute_undo, plan_undo, put_back
+from deltacli.operations.repair.execute import execute_repair
+from deltacli.operations.repair.planning import plan_repair
+from deltacli.operations.repair.saved import read_plan, save_plan
+from deltacli.storage import LocalStorage
+from tests.operations.recover.test_proofs import Branch, commit, grown
+from tests.support.reading import open_at
+from tests.support.repairing import request
+
+CHECKPOINT = f"_delta_log/{3:020d}.checkpoint.parquet"
+
+
+def opened(table: Branch) -> Table:
+    return open_at(LocalStorage(str(table.root)))
+
+
+def repaired(root: Path) -> tuple[Branch, str]:
+    """A table whose damaged checkpoint was written anew, and the backup of the repair."""
+    table = grown(root, 5)
+    opened(table).checkpoint(version=3)
+    (table.root / CHECKPOINT).write_bytes(b"PAR1 damaged PAR1")
+    done = execute_repair(plan_repair(opened(table), request(level="log")))
+    assert done.backup_uri is not None
+    return table, done.backup_uri
+
+
+def expire(table: Branch) -> None:
+    for version in range(3):
+        (table.root / commit(version)).unlink()
+
+
+def test_a_damaged_checkpoint_is_not_put_over_the_only_one_that_rebuilds(tmp_path: Path) -> None:
+    table, kept = repaired(tmp_path / "t")
+    expire(table)
+    sound = (table.root / CHECKPOINT).read_bytes()
+
+    with pytest.raises(Refused, match="versions 3-5 could not be rebuilt") as error:
+        put_back(opened(table), kept)
+
+    assert "repair.undo-loses-versions" == error.value.code
+    assert sound == (table.root / CHECKPOINT).read_bytes()
+
+
+def test_a_checkpoint_of_another_state_is_not_put_back_either(tmp_path: Path) -> None:
+    table, kept = repaired(tmp_path / "t")
+    expire(table)
+    other = grown(tmp_path / "other", 5, "b")
+    opened(other).checkpoint(version=3)
+    wrong = (other.root / CHECKPOINT).read_bytes()
+    (held,) = Path(kept.removeprefix("file://")).rglob("*.checkpoint.parquet")
+    held.write_bytes(wrong)
+    manifest = held.parents[2] / "manifest.json"
+    content = json.loads(manifest.read_text())
+    for file in content["files"]:
+        if file["path"] == CHECKPOINT:
+            import hashlib
+
+            file |= {"sha256": hashlib.sha256(wrong).hexdigest(), "sizeBytes": len(wrong)}
+    manifest.write_text(json.dumps(content))
+
+    with pytest.raises(Refused, match="could not be rebuilt"):
+        put_back(opened(table), kept)
+
+
+def test_what_an_undo_replaces_is_kept_and_can_be_put_back(tmp_path: Path) -> None:
+    table, kept = repaired(tmp_path / "t")
+    sound = (table.root / CHECKPOINT).read_bytes()
+
+    done = put_back(opened(table), kept)
+    damaged = (table.root / CHECKPOINT).read_bytes()
+    assert done.kept is not None
+    put_back(opened(table), done.kept)
+
+    assert damaged == b"PAR1 damaged PAR1"
+    assert sound == (table.root / CHECKPOINT).read_bytes()
+
+
+def test_a_file_that_changed_since_the_plan_stays(tmp_path: Path) -> None:
+    table, kept = repaired(tmp_path / "t")
+    plan = plan_undo(opened(table), kept)
+    (table.root / CHECKPOINT).write_bytes(b"another writer's")
+
+    with pytest.raises(Refused) as error:
+        execute_undo(plan)
+
+    assert "repair.plan-stale" == error.value.code
+    assert (table.root / CHECKPOINT).read_bytes() == b"another writer's"
+
+
+def test_an_error_after_the_first_file_says_what_was_put(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table, kept = repaired(tmp_path / "t")
+    (table.root / "_delta_log/_last_checkpoint").write_bytes(b"{}")
+    plan, journal, put = plan_undo(opened(table), kept), Journal(), backup._put
+    assert 2 == len(plan.puts)
+
+    def fails_late(plan: backup.UndoPlan, one: backup.Put) -> None:
+        if one == plan.puts[1]:
+            (table.root / one.kept.path).write_bytes(b"{ }")
+        put(plan, one)
+
+    monkeypatch.setattr(backup, "_put", fails_late)
+    with pytest.raises(PartlyDone) as error:
+        execute_undo(plan, journal)
+
+    assert ("repair.plan-stale", "4") == (error.value.code, error.value.facts["causeExit"])
+    assert error.value.facts["so far"].startswith("1 file put back; what they replaced is kept in")
+
+
+def test_the_saved_plan_of_a_copy_is_refused(tmp_path: Path) -> None:
+    table = grown(tmp_path / "t", 3)
+    (table.root / "_delta_log/_last_checkpoint").write_bytes(b"{")
+    copy = table.copied(tmp_path / "copy", "b")
+    os.symlink(table.root, tmp_path / "link")
+    save_plan(plan_repair(opened(table), request(level="log")), str(tmp_path / "plan.json"))
+    saved = read_plan(str(tmp_path / "plan.json"))
+
+    with pytest.raises(Refused) as error:
+        saved.require_covers(plan_repair(opened(copy), saved.request))
+    linked = Branch(tmp_path / "link", "a")
+    saved.require_covers(plan_repair(opened(linked), saved.request))
+
+    assert "repair.plan-of-another" == error.value.code
