@@ -8,9 +8,9 @@ from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from deltacli.changing.lease import require_progress, valid_ms
 from deltacli.changing.plan import Failures
 from deltacli.clock import Clock, system_clock
-from deltacli.operations.vacuum.deleting import require_progress, valid_ms
 from deltacli.short_repr import short_repr
 from deltacli.work.files.deleting import (
     MOST_AT_ONCE,
