@@ -26,7 +26,7 @@ from tools.command_tree import read_tree
 from tools.environment import read_environment
 
 SCRIPTING = (ROOT / "docs" / "scripting.md").read_text(encoding="utf-8")
-CODE = re.compile(r"[a-z]+\.[a-z][a-z0-9-]*")
+CODE = re.compile(r"[a-z]+\.(?!parquet)[a-z][a-z0-9-]*")
 MAY_HAVE_CODES = re.compile(rf"""\bcode\b|["']{CODE.pattern}["']""")
 VALIDATE = (ROOT / "docs" / "validate.md").read_text(encoding="utf-8")
 CHECKPOINTS = (ROOT / "docs" / "checkpoints.md").read_text(encoding="utf-8")
