@@ -280,13 +280,16 @@ class StoreWithPlace(Protocol):
         writes raises Refused (`plan.other-place`) once the path leads elsewhere. The same store where nothing is at the
         path yet, or where the file system gives the directory another identity each time.
 
-        With a `place`, that of another process of the same kernel, raises the same where the directory is another one.
+        With a `place`, that of a plan or of another process of the same kernel, raises the same where the directory is
+        another one; so does a store that is bound already.
         """
 
 
-def held(storage: Storage) -> Storage:
-    """Return the store bound to the directory at its path; the same one for a store without directories."""
-    return storage.held() if isinstance(storage, StoreWithPlace) else storage
+def held(storage: Storage, place: Place | None = None) -> Storage:
+    """Return the store bound to the directory at its path; the same one for a store without directories. Raises Refused
+    where that is not the `place`.
+    """
+    return storage.held(place) if isinstance(storage, StoreWithPlace) else storage
 
 
 def other_place(path: str) -> Refused:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import errno
 import os
 import shlex
@@ -63,12 +64,13 @@ class LocalStorage:
 
     def held(self, place: Place | None = None) -> LocalStorage:
         if self._directory is not None and place in (None, self.place):
+            self._require_here()
             return self
         directory = _HeldDirectory.at(self.root)
         found = None if directory is None else directory.place
         if place is not None and place != found and (found is None or place[0] == found[0]):
             raise other_place(self.root)
-        store = LocalStorage(self.root, self.bounds.allowed)
+        store = copy.copy(self)
         store._directory = directory
         return store
 

@@ -87,7 +87,7 @@ def plan_of(table: Table, **limits: Any) -> Any:  # Any: fields of a plan
     except DeltacliError as fault:
         return type(fault), fault.code, fault.message
     found = {field.name: getattr(plan, field.name) for field in dataclasses.fields(plan)}
-    return {**found, "looked_at": None, "candidates": plan.candidates.to_pydict(), "document": plan.as_json()}
+    return {**found, "looked_at": None, "made_from": None, "candidates": plan.candidates.to_pydict(), "document": plan.as_json()}
 
 
 def vacuum(table: Table) -> tuple[object, ...]:

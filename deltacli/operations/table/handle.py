@@ -20,6 +20,7 @@ from deltacli.storage.base import StoreOfVersions, StoreWithPlace, held, require
 from deltacli.work.task import TableStores
 
 if TYPE_CHECKING:
+    from deltacli.storage.base import Place
     from deltacli.storage.location import StoreLocation
     from deltacli.work.rows.table_files import TableFiles
 
@@ -83,9 +84,12 @@ class TableHandle:
         other.stores = TableStores(storage, self.open_other, self.allowed, self.stores.location)
         return other
 
-    def held(self) -> Self:
-        """Return the same handle bound to the directory that is at its path now: it writes there, or raises Refused."""
-        storage = held(self.storage)
+    def held(self, place: Place | None = None) -> Self:
+        """Return the same handle bound to the directory that is at its path now: it writes there, or raises Refused.
+
+        Raises Refused (`plan.other-place`) where that is not the `place` of a plan, or the one it is bound to already.
+        """
+        storage = held(self.storage, place)
         if storage is self.storage or not isinstance(storage, StoreWithPlace):
             return self
         other, location = self.over(storage), self.stores.location

@@ -438,7 +438,7 @@ def _commit_time(snapshot: Snapshot) -> tuple[CommitTime | None, str | None]:
             provenance = read_provenance(storage, file)
         if provenance.in_commit_timestamp is not None:
             return CommitTime(provenance.in_commit_timestamp, TimestampSource.IN_COMMIT), None
-    commits = (
-        listing.commits if listing.start_version == 0 else list_log(storage, progress=snapshot.table.progress).commits
-    )
+    commits = listing.commits
+    if listing.start_version:  # the version itself may be gone by now
+        commits = {**list_log(storage, progress=snapshot.table.progress).commits, snapshot.version: file}
     return file_times(commits)[snapshot.version], "ict.missing" if is_stamped else None

@@ -5,11 +5,13 @@ LITE run begins, and the plan itself.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow.rows import grouped
+from deltacli.changing.basis import basis_of
 from deltacli.changing.plan import Amount
 from deltacli.delta.protocol.property_values import CHANGE_FEED, is_true
 from deltacli.delta.vacuum.keys import is_among
@@ -113,6 +115,7 @@ def make_plan(
         allows_below=allows_below(request, setting.own_ms),
         protected=setting.protected,
         copied_ms=_copied_ms(setting),
+        made_from=replace(basis_of(setting.snapshot), now_ms=setting.now_ms, snapshot=None),
         **parts,
     )
 

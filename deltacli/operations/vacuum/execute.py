@@ -28,6 +28,7 @@ from deltacli.operations.vacuum.plan import VacuumOutcome, VacuumPlan
 from deltacli.operations.vacuum.rechecking import NewerCommits
 from deltacli.operations.vacuum.request import VacuumRequest
 from deltacli.storage import Deleted, folds_names, is_inside
+from deltacli.storage.base import StoreWithPlace, other_place
 from deltacli.units import CLOCK_SKEW_MS, format_timestamp, plural
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def execute_vacuum(
     Raises Refused where the plan has refusals, or where a newer version forbids it; what `commit` raises; and
     StorageFailed. On any error END is committed with the status FAILED where that is still possible.
     """
-    chosen = request or VacuumRequest()
+    chosen, table = request or VacuumRequest(), _bound(table, plan)
     found = outcome if outcome is not None else record.counts if record is not None else VacuumOutcome()
     require_free(chosen.commit_metadata)
     require_executable(plan)
@@ -64,6 +65,7 @@ def execute_vacuum(
     if chosen.quarantine is not None:
         plan = with_quarantine(table, plan, chosen.quarantine)
     quarantine = None if plan.quarantine is None else _fill(table, plan, plan.quarantine, found, record)
+    table = _bound(table, plan)
     if (
         quarantine is not None
         or plan.looked_at is None
@@ -94,6 +96,19 @@ def execute_vacuum(
     if record is not None:
         record.finish(found, completed=not found.failed.count)
     return found
+
+
+def _bound(table: TableHandle, plan: VacuumPlan) -> TableHandle:
+    """Return the table bound to the directory of a plan. Raises Refused (`plan.other-place`) where it is another one."""
+    if plan.made_from is None:
+        return table.held()
+    own = plan.made_from.table.storage
+    if isinstance(own, StoreWithPlace) and isinstance(table.storage, StoreWithPlace):
+        return table.held(own.place)
+    if not (is_inside(own, table.storage) and is_inside(table.storage, own)):
+        raise other_place(table.uri)
+    plan.made_from.table.held()
+    return table
 
 
 def with_quarantine(table: TableHandle, plan: VacuumPlan, uri: str) -> VacuumPlan:

@@ -66,11 +66,13 @@ def plan_vacuum(
 ) -> VacuumPlan:
     """Determine which files can be deleted. Refusals are part of the plan; nothing is deleted. `snapshot` is the newest
     version where it was rebuilt before, `walk` the whole table where it is looked at several times: not to be executed.
+    The plan is bound to the directory that the table is in now.
 
     Raises what `read_snapshot` raises for the newest version and for versions to keep; Refused where the protocol
     prevents deltacli from writing or the quarantine is in a table; UsageError for a prefix or a condition that does not
     fit this table.
     """
+    table = table if snapshot else table.held()
     if request.quarantine is None:
         return _plan_of_mode(table, request, snapshot, walk)
     from deltacli.operations.vacuum.quarantine.fill import open_quarantine

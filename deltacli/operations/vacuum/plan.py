@@ -18,6 +18,8 @@ from deltacli.units import format_timestamp
 if TYPE_CHECKING:
     import pyarrow
 
+    from deltacli.changing.basis import Basis
+
 
 class Reason(StrEnum):
     """The reason to delete a file."""
@@ -157,6 +159,8 @@ class VacuumPlan:
     copied_ms: int | None = field(default=None, compare=False)
     """The newest time of a log that was copied within the retention, by which all its commits are retained; None for
     another log, and for a saved plan."""
+    made_from: Basis | None = field(default=None, compare=False)
+    """The table and the commit that it was made from; None for a saved plan until it is compared with its table."""
     looked_at: float | None = field(default=None, compare=False)
     """When the listing began, by `time.monotonic` of this process; None for a saved plan."""
 

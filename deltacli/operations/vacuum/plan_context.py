@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from deltacli.changing.basis import basis_of, require_same
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.property_values import deleted_file_retention_ms, portable_file_retention_ms
 from deltacli.delta.protocol.protocol_action import require_committable
@@ -18,6 +19,7 @@ from deltacli.operations.table.version import Snapshot
 from deltacli.operations.table.walk import hidden_names, readable_formats
 from deltacli.operations.vacuum.plan import ProtectedTable
 from deltacli.operations.vacuum.protected_tables import open_protected, protected_table
+from deltacli.operations.vacuum.rechecking import with_codes_of_vacuum
 from deltacli.operations.vacuum.references import References, Scope, collect_references, find_window
 from deltacli.operations.vacuum.request import Mode, VacuumRequest
 from deltacli.storage import folds_names
@@ -87,6 +89,8 @@ def prepare(
         is_portable=table.engine.may_repeat,
     )
     listing = list_log(table.storage, progress=table.progress)
+    with with_codes_of_vacuum():
+        require_same(basis_of(snapshot), listing)
     window = find_window(table, listing, cutoff_ms)
     listed_until = None if listed_ms is None else last_commit_before(table, listing, listed_ms)
     protect = [open_protected(table, uri) for uri in request.protect_from]
