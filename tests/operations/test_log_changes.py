@@ -13,13 +13,15 @@ from deltacli.api.table import Table
 from deltacli.changing.change import carry_out, plan_change
 from deltacli.changing.gate import Gate
 from deltacli.clock import fixed_clock
-from deltacli.errors import PartlyDone, Refused
+from deltacli.errors import DeltacliError, PartlyDone, Refused
 from deltacli.operations.log import expire_execute
 from deltacli.operations.log.expire import ExpiryPlan, ExpiryRequest
 from deltacli.operations.log.expire_execute import ExpiryOutcome, LogExpiry
-from deltacli.storage import open_storage
+from deltacli.storage import LocalStorage, open_storage
+from deltacli.storage.base import Place
 from deltacli.work.files.deleting import BatchOutcome, DeleteBatch, DeletePiece
 from deltacli.work.task import TaskContext
+from tests.support.actions import Line, protocol
 from tests.support.builder import EPOCH_MS, LOG, TableBuilder, commit_path
 
 NOW_MS = EPOCH_MS + 60 * 86_400_000
@@ -144,3 +146,69 @@ def test_commits_of_others_do_not_stop_an_expiry(tmp_path: Path) -> None:
     opened(place).set_properties({"owner": "ops"})
 
     assert len(plan.files) == carry_out(EXPIRY, opened(place), plan=plan).deleted
+
+
+NEW_FEATURES = (
+    protocol(1, 7, writer_features=["soon"]),
+    protocol(3, 7, reader_features=["soon"], writer_features=["soon"]),
+)
+DERIVED: dict[str, Callable[[Table, int], object]] = {
+    "checkpoint": lambda table, version: table.checkpoint(version=version),
+    "checkpoint in parts": lambda table, version: table.checkpoint(version=version, layout="multi-part", parts=2),
+    "crc": lambda table, version: table.write_checksum(version=version),
+    "compact": lambda table, version: table.compact_log(1, version),
+}
+
+
+@pytest.mark.parametrize("feature", NEW_FEATURES, ids=["writer", "reader"])
+@pytest.mark.parametrize("derive", DERIVED.values(), ids=DERIVED)
+def test_no_file_of_the_log_is_written_where_the_newest_version_has_an_unknown_feature(
+    derive: Callable[[Table, int], object], feature: Line, tmp_path: Path
+) -> None:
+    place = TableBuilder().commits(5).commit(feature).write(tmp_path / "tbl")
+    before = names(place)
+
+    with pytest.raises(DeltacliError, match="soon"):
+        derive(opened(place), 3)
+
+    assert before == names(place)
+
+
+def test_a_damaged_newest_commit_does_not_keep_an_older_version_from_its_checkpoint(tmp_path: Path) -> None:
+    place = TableBuilder().commits(5).commit(raw=b'{"add":{"pa').write(tmp_path / "tbl")
+
+    assert f"{3:020d}.checkpoint.parquet" in opened(place).checkpoint(version=3).files[0].path
+
+
+@pytest.mark.parametrize("derive", DERIVED.values(), ids=DERIVED)
+def test_no_file_of_the_log_is_written_for_a_commit_that_was_rewritten_meanwhile(
+    derive: Callable[[Table, int], object], tmp_path: Path
+) -> None:
+    place = TableBuilder().commits(5).write(tmp_path / "tbl")
+    commit = place / commit_path(3)
+    other = commit.read_bytes()[:-1] + b" "
+    storage = Disturbed(str(place), commit.name, lambda: commit.write_bytes(other))
+    before = names(place)
+
+    with pytest.raises(Refused) as refused:
+        derive(Table(storage, clock=fixed_clock(NOW_MS)), 3)
+
+    assert "plan.other-past" == refused.value.code
+    assert before == names(place)
+
+
+class Disturbed(LocalStorage):
+    """A disk on which something happens once a file was read."""
+
+    def __init__(self, root: str, name: str, event: Callable[[], object]) -> None:
+        super().__init__(root)
+        self._name, self._event = name, event
+
+    def held(self, _: Place | None = None) -> LocalStorage:
+        return self
+
+    def read(self, path: str) -> bytes:
+        found = super().read(path)
+        if path.endswith(self._name):
+            self._event()
+        return found
