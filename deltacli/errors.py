@@ -177,11 +177,16 @@ class Refusal(NamedTuple):
         return {"code": self.code, "message": self.message, **{part: every[part] for part in parts}}
 
 
+NOTHING_CHANGED = "nothing was changed: "
+
+
 class Refused(DeltacliError):
     """A guard stopped the operation; nothing was changed."""
 
     exit_code = 4
     code = "refused"
+    override: str | None = None
+    """What accepts it all the same."""
 
     @classmethod
     def by(
@@ -190,19 +195,21 @@ class Refused(DeltacliError):
         facts: Mapping[str, str] | None = None,
         hint: str | None = None,
         *,
-        said_first: str = "nothing was changed: ",
+        said_first: str = NOTHING_CHANGED,
     ) -> Refused:
         """Return the error for the refusals of a plan: the first one is the message, the codes of the others a fact.
         Facts and hint are those of the first one, where no others are given.
         """
         first, *others = refusals
         also = {"also": ", ".join(one.code for one in others)} if others else {}
-        return cls(
+        found = cls(
             f"{said_first}{first.message}",
             code=first.code,
             facts={**(first.facts if facts is None else facts), **also},
             hint=first.hint if hint is None else hint,
         )
+        found.override = first.override
+        return found
 
 
 class NoAtomicCreate(Refused):
@@ -238,7 +245,8 @@ class PartlyDone(DeltacliError):
         and, as `causeExit`, the exit code that it has where nothing was done.
         """
         facts = {**cause.facts, "so far": so_far, "causeExit": str(cause.exit_code)}
-        return cls(cause.message, code=cause.code, facts=facts, hint=cause.hint, table=cause.table)
+        message = cause.message.removeprefix(NOTHING_CHANGED)  # it was true when the message was made
+        return cls(message, code=cause.code, facts=facts, hint=cause.hint, table=cause.table)
 
 
 class ConflictLost(DeltacliError):

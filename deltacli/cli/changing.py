@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
@@ -10,7 +10,7 @@ import typer
 
 from deltacli.changing.change import Change, Outcome, carry_out, plan_change
 from deltacli.changing.gate import Consent, Gate, Plan, for_plan, standing
-from deltacli.cli.confirmation import require_confirmation
+from deltacli.cli.confirmation import now_is_ahead, require_confirmation, require_now_is_not_ahead
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.interrupts import Interrupted
@@ -52,6 +52,12 @@ class Wording(Generic[P, O]):
     """The command to run after the change; None where nothing was done."""
     overrides: Mapping[str, str] = field(default_factory=dict)
     """The options that accept what a guard refuses, by the code of the refusal."""
+    notes: Callable[[P], Iterable[str]] = lambda _: ()
+    """Makes the notes on a plan, which come before everything else."""
+    before: Callable[[P], str | None] = lambda _: None
+    """The command to run before the change can do what it is for; pipes show it, too."""
+    deletes_by_age: bool = False
+    """Nothing is executed with a `--now` that is later than the clock."""
 
 
 def run_change(run: Run, table: TableHandle, change: Change[P, O], wording: Wording[P, O], mode: Mode) -> None:
@@ -60,6 +66,8 @@ def run_change(run: Run, table: TableHandle, change: Change[P, O], wording: Word
     """
     try:
         plan = plan_change(change, table)
+        for note in wording.notes(plan):
+            run.note(f"note: {note}")
         refusal = plan.objection()
         if mode.only_plans or plan.is_noop or refusal is not None:
             _show(run, plan, refusal, wording, mode)
@@ -76,11 +84,15 @@ def _show(run: Run, plan: P, refusal: Refused | None, wording: Wording[P, O], mo
     run.write(wording.planned(plan, mode.only_plans or refusal is not None))
     if refusal is not None:
         raise refusal
+    if (first := wording.before(plan)) is not None:
+        run.say_next(first, also_in_pipe=run.format.is_for_eyes)
+        return
     if plan.is_noop:
         return
     if mode.check:
         raise typer.Exit(EXIT_FINDINGS)
-    run.say_next(again_without(invocation.arguments, "--dry-run"))
+    if not (wording.deletes_by_age and now_is_ahead(run)):
+        run.say_next(again_without(invocation.arguments, "--dry-run"))
 
 
 def _execute(run: Run, table: TableHandle, change: Change[P, O], wording: Wording[P, O], mode: Mode, plan: P) -> None:
@@ -89,6 +101,8 @@ def _execute(run: Run, table: TableHandle, change: Change[P, O], wording: Wordin
     def ask(planned: P) -> Consent:
         show = lambda: run.write(wording.planned(planned, True))  # noqa: E731
         require_confirmation(run, wording.question(planned), yes=mode.yes, show_plan=show)
+        if wording.deletes_by_age:
+            require_now_is_not_ahead(run)
         return standing(planned) if mode.yes else for_plan(planned)
 
     try:

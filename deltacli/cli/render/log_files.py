@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from deltacli.errors import Refusal
     from deltacli.operations.checkpoint.execute import CheckpointResult
     from deltacli.operations.checkpoint.verify import Verification
-    from deltacli.operations.log.expire import ExpiryPlan
-    from deltacli.operations.log.expire_deleting import ExpiredFile, ExpiryOutcome
+    from deltacli.operations.log.expire import ExpiredFile, ExpiryPlan
+    from deltacli.operations.log.expire_execute import ExpiryOutcome
     from deltacli.operations.log.log_backup import BackupResult
     from deltacli.operations.log.log_copy import BackupList
     from deltacli.operations.log.log_restore import RestorePlan

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+from deltacli.changing.derived import require_unchanged
 from deltacli.delta.checkpoint.content import live_transactions
 from deltacli.delta.checkpoint.last_checkpoint_content import Hint, make_hint, read_hint
 from deltacli.delta.checkpoint.layout import Layout, TopFile, classic_path
@@ -98,7 +100,13 @@ def _written(plan: CheckpointPlan, tell: Callable[[str], None]) -> CheckpointRes
     rows = StateRows(snapshot, plan.columns, plan.config, plan.now_ms)
     is_unusable = classic_path(snapshot.version).rpartition("/")[2] in snapshot.set_aside
     writer = CheckpointWriter(
-        snapshot, plan.columns, plan.encoding, rows, replace=plan.request.force or is_unusable, tell=tell
+        snapshot,
+        plan.columns,
+        plan.encoding,
+        rows,
+        replace=plan.request.force or is_unusable,
+        tell=tell,
+        look=partial(require_unchanged, plan.basis),
     )
     match plan.layout:
         case Layout.CLASSIC:

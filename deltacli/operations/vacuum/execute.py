@@ -99,7 +99,7 @@ def execute_vacuum(
 
 
 def _bound(table: TableHandle, plan: VacuumPlan) -> TableHandle:
-    """Return the table bound to the directory of a plan. Raises Refused (`plan.other-place`) where it is another one."""
+    """Return the table bound to the directory of a plan. Raises Refused (`plan.other-place`) for another one."""
     if plan.made_from is None:
         return table.held()
     own = plan.made_from.table.storage

@@ -17,14 +17,15 @@ from typing import Any
 import pytest
 
 from deltacli.api.table import Table
+from deltacli.changing.change import carry_out
 from deltacli.changing.plan import Amount
 from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.clock import fixed_clock
 from deltacli.engine.base import Engine
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.errors import Refused, StorageFailed
-from deltacli.operations.log.expire import ExpiryRequest, execute_expiry, plan_expiry
-from deltacli.operations.log.expire_deleting import ExpiryOutcome
+from deltacli.operations.log.expire import ExpiryRequest, plan_expiry
+from deltacli.operations.log.expire_execute import ExpiryOutcome, LogExpiry
 from deltacli.operations.vacuum import deleting
 from deltacli.operations.vacuum.execute import execute_vacuum
 from deltacli.operations.vacuum.full_plan import plan_vacuum
@@ -194,7 +195,7 @@ def test_a_fault_in_the_middle_counts_what_is_gone(engine: Engine, place: Path) 
 
 
 def test_an_expiry_counts_the_same_whatever_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("deltacli.operations.log.expire_deleting.FILES_A_BATCH", 3)
+    monkeypatch.setattr("deltacli.operations.log.expire_execute.FILES_A_BATCH", 3)
     later = fixed_clock(EPOCH_MS + 60 * 24 * HOUR_MS)
     outcomes: list[ExpiryOutcome] = []
 
@@ -203,7 +204,7 @@ def test_an_expiry_counts_the_same_whatever_the_engine(monkeypatch: pytest.Monke
         table = Table(storage, clock=later, engine=engine)
         plan = plan_expiry(table, ExpiryRequest())
         deque(storage.delete_many([plan.files[0].path]), maxlen=0)  # somebody else was faster
-        outcomes.append(execute_expiry(table, plan))
+        outcomes.append(carry_out(LogExpiry(plan.request), table, plan=plan))
 
     assert outcomes[0] == outcomes[1]
     assert (3, 1, []) == (outcomes[0].deleted, outcomes[0].missing, outcomes[0].failed.named)
