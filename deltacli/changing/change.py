@@ -6,11 +6,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from deltacli.changing.gate import Consent, Gate, Plan, standing
-from deltacli.errors import DeltacliError, OutcomeUnknown, PartlyDone
+from deltacli.errors import DeltacliError, OutcomeUnknown, PartlyDone, Refused
+from deltacli.storage.base import StoreWithPlace
 
 if TYPE_CHECKING:
     from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.table.version import Snapshot
+    from deltacli.storage import Storage
 
 P = TypeVar("P", bound=Plan)
 O = TypeVar("O", bound="Outcome")  # noqa: E741
@@ -77,9 +79,20 @@ def carry_out(
         if gate.has_begun:
             fault.facts.setdefault("so far", gate.outcome.so_far())
         raise
-    except DeltacliError as fault:
-        if not gate.has_begun:
-            raise
-        raise PartlyDone.after(fault, gate.outcome.so_far()) from fault
+    except DeltacliError as error:
+        cause = _cause(gate.store, error)
+        if gate.has_begun:
+            raise PartlyDone.after(cause, gate.outcome.so_far()) from error
+        raise cause from error.__cause__
     gate.outcome.require_complete()
     return gate.outcome
+
+
+def _cause(storage: Storage, fault: DeltacliError) -> DeltacliError:
+    """Return why a change failed: whatever the fault is, it follows from another directory at the path."""
+    if isinstance(storage, StoreWithPlace):
+        try:
+            storage.require_place()
+        except Refused as other:
+            return other
+    return fault

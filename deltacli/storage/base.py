@@ -284,6 +284,9 @@ class StoreWithPlace(Protocol):
         another one; so does a store that is bound already.
         """
 
+    def require_place(self) -> None:
+        """Raise Refused (`plan.other-place`) where the store is bound to a directory that is not at its path now."""
+
 
 def held(storage: Storage, place: Place | None = None) -> Storage:
     """Return the store bound to the directory at its path; the same one for a store without directories. Raises Refused

@@ -10,7 +10,10 @@ from pathlib import Path
 import pytest
 
 from deltacli.api.table import Table
-from deltacli.errors import Refused
+from deltacli.changing.change import carry_out
+from deltacli.changing.gate import Gate
+from deltacli.errors import FileMissing, Refused
+from deltacli.operations.change.alter import Alteration, AlterationOutcome, AlterationRequest
 from deltacli.storage import LocalStorage, Storage
 from deltacli.storage.location import StoreLocation
 from tests.support.altering import add, table_of
@@ -161,3 +164,18 @@ def test_each_change_is_bound_to_the_directory_of_its_own_plan(tmp_path: Path) -
 
     assert 1 == table.alter([add("c", "int")]).committed_version
     assert ["a", "c"] == [field.name for field in table.snapshot().schema.fields]
+
+
+def test_whatever_fails_in_another_directory_names_the_directory(tmp_path: Path) -> None:
+    place = table_of("a int").write(tmp_path / "t")
+    table = Table(LocalStorage(str(place)))
+
+    class Lost(Alteration):
+        def execute(self, gate: Gate[AlterationOutcome, AlterationOutcome]) -> None:
+            place.rename(tmp_path / "away")
+            raise FileMissing("a file is missing")
+
+    with pytest.raises(Refused) as refused:
+        carry_out(Lost(AlterationRequest([add("b", "int")])), table)
+
+    assert "plan.other-place" == refused.value.code
