@@ -64,7 +64,7 @@ class LocalStorage:
 
     def held(self, place: Place | None = None) -> LocalStorage:
         if self._directory is not None and place in (None, self.place):
-            self._require_here()
+            self.require_place()
             return self
         directory = _HeldDirectory.at(self.root)
         found = None if directory is None else directory.place
@@ -73,6 +73,10 @@ class LocalStorage:
         store = copy.copy(self)
         store._directory = directory
         return store
+
+    def require_place(self) -> None:
+        if self._directory is not None and not self._directory.is_at(self.root):
+            raise other_place(self.root)
 
     @property
     def versions(self) -> None:
@@ -220,7 +224,7 @@ class LocalStorage:
 
         place = self._to_write(path)
         try:
-            return create(place, data, modified_ms, swept=self._sweep, here=self._require_here)
+            return create(place, data, modified_ms, swept=self._sweep, here=self.require_place)
         except OSError as fault:
             raise _translate(fault, place, "written") from fault
 
@@ -229,12 +233,12 @@ class LocalStorage:
 
         place = self._to_write(path)
         try:
-            replace(place, data, modified_ms, swept=self._sweep, here=self._require_here)
+            replace(place, data, modified_ms, swept=self._sweep, here=self.require_place)
         except OSError as fault:
             raise _translate(fault, place, "written") from fault
 
     def draft(self, path: str) -> Draft:
-        return _LocalDraft(self._to_write(path), self._sweep, self._require_here)
+        return _LocalDraft(self._to_write(path), self._sweep, self.require_place)
 
     def copy_within(self, source: str, target: str) -> Creation:
         from deltacli.storage.local_write import create_copy
@@ -245,14 +249,14 @@ class LocalStorage:
         except (OSError, ValueError) as fault:
             raise _translate(fault, self._at(source)) from fault
         try:
-            return create_copy(descriptor, place, swept=self._sweep, here=self._require_here)
+            return create_copy(descriptor, place, swept=self._sweep, here=self.require_place)
         except OSError as fault:
             raise _translate(fault, place, "written") from fault
         finally:
             os.close(descriptor)
 
     def delete_many(self, paths: Iterable[str]) -> Iterator[tuple[str, Deletion]]:
-        self._require_here()
+        self.require_place()
         for path in paths:
             try:
                 self.bounds.directory_of(path)
@@ -264,7 +268,7 @@ class LocalStorage:
     def remove_directory(self, path: str) -> Deletion:
         from deltacli.storage.local_walk import leads_elsewhere
 
-        self._require_here()
+        self.require_place()
         place = self._at(path)
         try:
             if not path or leads_elsewhere(self.root, path):
@@ -291,13 +295,9 @@ class LocalStorage:
 
     def _to_write(self, path: str) -> str:
         """Return the place of a file to write. Raises PathExternal, and Refused where the root is another directory."""
-        self._require_here()
+        self.require_place()
         self.bounds.directory_of(path)
         return self._at(path)
-
-    def _require_here(self) -> None:
-        if self._directory is not None and not self._directory.is_at(self.root):
-            raise other_place(self.root)
 
     def _open(self, path: str) -> tuple[int, str]:
         """Open a regular file and return it with its place. Raises PathExternal before anything outside is opened."""

@@ -12,6 +12,7 @@ import pytest
 from deltacli.api.table import Table
 from deltacli.errors import Refused
 from deltacli.storage import LocalStorage, Storage
+from deltacli.storage.disk_faults import writing_faults
 from deltacli.storage.location import StoreLocation
 from tests.support.altering import add, table_of
 
@@ -161,3 +162,12 @@ def test_each_change_is_bound_to_the_directory_of_its_own_plan(tmp_path: Path) -
 
     assert 1 == table.alter([add("c", "int")]).committed_version
     assert ["a", "c"] == [field.name for field in table.snapshot().schema.fields]
+
+
+def test_a_draft_that_cannot_be_written_any_more_names_the_directory(places: tuple[Path, Path, Path]) -> None:
+    store = LocalStorage(str(places[2])).held()
+
+    with pytest.raises(Refused, match="another directory is at"), store.draft("b/new") as draft:  # noqa: PT012
+        switch_link(*places)
+        with writing_faults(draft.place, "b/new"):
+            Path(draft.place).write_bytes(b"1")
