@@ -60,13 +60,14 @@ def carry_out(
     """Plan a change, unless there is a plan, and execute it with the consent that `ask` returns or raises.
 
     Raises Refused where something objects to the plan; after the first act an error is PartlyDone with the same code,
-    but for OutcomeUnknown.
+    but for OutcomeUnknown, and an interruption has a note of what was done.
     """
     made = plan_change(change, table) if plan is None else plan
     if (refusal := made.objection()) is not None:
         raise refusal
     outcome = change.outcome(made)
     if made.is_noop:
+        outcome.require_complete()
         return outcome
     gate = Gate(change.plan, made, ask(made), outcome)
     if began is not None:
@@ -81,5 +82,9 @@ def carry_out(
         if not gate.has_begun:
             raise
         raise PartlyDone.after(fault, gate.outcome.so_far()) from fault
+    except BaseException as stop:
+        if gate.has_begun:
+            stop.add_note(gate.outcome.so_far())
+        raise
     gate.outcome.require_complete()
     return gate.outcome
