@@ -156,12 +156,10 @@ def commit(
                 return found
             made = found
         _require_allowed(made.request, made.base)
-        if attempt or made.is_looked_at_again(storage):
-            require_past(storage, made.past)
         if look is not None and not look():
             made = None
             continue
-        match sender.send(made):
+        match sender.send(made, is_first=attempt == 0):
             case Base() as base, past:
                 return Committed(
                     base.version, sender.txn_id, made.request, made.read_version, attempt, made.snapshot, base, past
@@ -190,9 +188,11 @@ class _Made(NamedTuple):
     past: LogFile | None
     looked_at: float
 
-    def is_looked_at_again(self, storage: Storage) -> bool:
-        """Return whether the log is looked at before the first attempt: on a disk always, else after a while."""
-        return storage.capabilities.cheap_listing or time.monotonic() - self.looked_at > FRESH_SECONDS
+    def require_past(self, storage: Storage, *, is_first: bool) -> None:
+        """Look at the version before again: on a disk always, else after a while, and where others were first."""
+        waited = time.monotonic() - self.looked_at > FRESH_SECONDS
+        if waited or not is_first or storage.capabilities.cheap_listing:
+            require_past(storage, self.past)
 
 
 def _make(
@@ -256,7 +256,7 @@ class _Sender:
         self._table, self.txn_id, self._pause = table, txn_id, pause
         self._commit_metadata = commit_metadata
 
-    def send(self, made: _Made) -> tuple[Base, LogFile] | _Lost:
+    def send(self, made: _Made, *, is_first: bool) -> tuple[Base, LogFile] | _Lost:
         """Create the version after the base and return it, or the commits of the writer that won it; returns only
         certain outcomes.
 
@@ -275,6 +275,7 @@ class _Sender:
         path = f"{LOG_DIRECTORY}/{commit_name(version)}"
         body, size_bytes = made.request.body, len(head)
         if body is None:
+            made.require_past(storage, is_first=is_first)
             lost = self._send(made.request, version, partial(storage.put_if_absent, path, head))
             return lost or self._sent(made, version, size_bytes, now_ms)
         from deltacli.storage.disk_faults import writing_faults
@@ -284,6 +285,7 @@ class _Sender:
                 file.write(head)
                 file.writelines(body(slot_of(made.request, made.base)))
                 size_bytes = file.tell()
+            made.require_past(storage, is_first=is_first)  # the lines of many files take a while
             lost = self._send(made.request, version, draft.publish)
         return lost or self._sent(made, version, size_bytes, now_ms)
 
