@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from deltacli.errors import UsageError
 from deltacli.operations.table.api_arguments import named, optional_version, version_number
@@ -20,7 +20,11 @@ if TYPE_CHECKING:
     from deltacli.operations.log.log_restore import RestorePlan
     from deltacli.operations.log.version_checksum import ChecksumReport
 
+    class PlanWithOutcome(Plan, Outcome, Protocol):
+        """A plan whose outcome has the same type."""
+
     P = TypeVar("P", bound=Plan)
+    PO = TypeVar("PO", bound=PlanWithOutcome)
     O = TypeVar("O", bound=Outcome)  # noqa: E741
 else:
     ExpiryRequest = Lazy("deltacli.operations.log.expire", "ExpiryRequest")
@@ -43,12 +47,14 @@ class RestoreResult(NamedTuple):
 
 
 class LogCare(TableHandle):
-    """The methods of a table that maintain its `_delta_log`."""
+    """The methods of a table that maintain its `_delta_log`. They act at once, without a question; `plan_…` and
+    `execute_…` are their two halves.
+    """
 
     @named
     @takes(ExpiryRequest)
     def expire_log(self, request: ExpiryRequest) -> ExpiryResult:
-        """Delete the files of the log that no kept version needs, at once, and return the plan with its outcome.
+        """Delete the files of the log that no kept version needs, and return the plan with its outcome.
 
         `retention_ms` (default: the table's own) keeps newer commits; a shorter one than the table's own needs
         `allow_retention_below_ms` with the table's value. `keep_versions` remain readable, whatever their age.
@@ -91,12 +97,24 @@ class LogCare(TableHandle):
         An existing file is never replaced: `skipped` is True where the same compaction exists. `dry_run` only counts.
 
         Raises UsageError for fewer than two commits, VersionAbsent where one is missing, Refused where the protocol or
-        the size forbids it, StorageFailed, and what `snapshot` raises. Spec: Log Compaction Files.
+        the size forbids it or a commit was rewritten meanwhile, StorageFailed, and what `snapshot` raises.
+        Spec: Log Compaction Files.
         """
-        from deltacli.operations.log.compact_log import compact_log
+        from deltacli.operations.log.compact_log import LogCompaction
 
-        self.require_writable(dry_run=dry_run)
-        return compact_log(self, version_number(first, "first"), version_number(last, "last"), dry_run=dry_run)
+        return self._made(LogCompaction(version_number(first, "first"), version_number(last, "last")), dry_run)
+
+    @named
+    def plan_compact_log(self, first: int, last: int) -> Compaction:
+        """Return what `compact_log` would write. Raises as it does."""
+        return self.compact_log(first, last, dry_run=True)
+
+    @named
+    def execute_compact_log(self, plan: Compaction) -> Compaction:
+        """Write a planned compaction of this table. Raises as `compact_log` does."""
+        from deltacli.operations.log.compact_log import LogCompaction
+
+        return self._execute(LogCompaction(plan.first, plan.last), plan)
 
     @named
     def write_checksum(self, *, version: int | None = None, dry_run: bool = False) -> ChecksumReport:
@@ -105,13 +123,24 @@ class LogCare(TableHandle):
         An existing file is compared with the log and never replaced: `status` is `agrees`, `differs` (with
         `differences`) or `unreadable`. `dry_run` only compares.
 
-        Raises Refused where the version has no commit file or the protocol forbids writing, StorageFailed, and what
-        `snapshot` raises. Spec: Version Checksum File.
+        Raises Refused where the version has no commit file, the protocol forbids writing or the commit was rewritten
+        meanwhile, StorageFailed, and what `snapshot` raises. Spec: Version Checksum File.
         """
-        from deltacli.operations.log.version_checksum import check_or_write_checksum
+        from deltacli.operations.log.version_checksum import Checksum
 
-        self.require_writable(dry_run=dry_run)
-        return check_or_write_checksum(self, optional_version(version, "version"), dry_run=dry_run)
+        return self._made(Checksum(optional_version(version, "version")), dry_run)
+
+    @named
+    def plan_write_checksum(self, *, version: int | None = None) -> ChecksumReport:
+        """Return what `write_checksum` would find or write. Raises as it does."""
+        return self.write_checksum(version=version, dry_run=True)
+
+    @named
+    def execute_write_checksum(self, plan: ChecksumReport) -> ChecksumReport:
+        """Write a planned checksum file of this table. Raises as `write_checksum` does."""
+        from deltacli.operations.log.version_checksum import Checksum
+
+        return self._execute(Checksum(plan.version), plan)
 
     @named
     def backup_log(self, destination: str, *, full: bool = False, dry_run: bool = False) -> BackupResult:
@@ -151,6 +180,13 @@ class LogCare(TableHandle):
             return RestoreResult(plan, was_executed=False)
         execute_restore(plan, self.storage, origin, self.engine, progress=self.progress)
         return RestoreResult(plan, was_executed=True)
+
+    def _made(self, change: Change[PO, PO], dry_run: bool) -> PO:
+        """Carry out a change whose outcome is one of its plan, or only plan it."""
+        from deltacli.changing.change import carry_out, plan_change
+
+        self.require_writable(dry_run=dry_run)
+        return plan_change(change, self) if dry_run else carry_out(change, self)
 
     def _execute(self, change: Change[P, O], plan: P) -> O:
         """Execute a plan of this table and nothing else."""

@@ -11,10 +11,10 @@ from deltacli.api.table import Table
 from deltacli.changing.change import carry_out
 from deltacli.clock import fixed_clock
 from deltacli.errors import DeltacliError
-from deltacli.operations.log.compact_log import compact_log
+from deltacli.operations.log.compact_log import LogCompaction
 from deltacli.operations.log.expire import ExpiryRequest
 from deltacli.operations.log.expire_execute import LogExpiry
-from deltacli.operations.log.version_checksum import check_or_write_checksum
+from deltacli.operations.log.version_checksum import Checksum
 from deltacli.storage import Storage
 from tests.support.builder import EPOCH_MS, LOG, TableBuilder
 from tests.support.faulty import Fault, FaultyStorage
@@ -25,11 +25,11 @@ NOW_MS = EPOCH_MS + 60 * 86_400_000
 
 
 def crc(storage: Storage) -> object:
-    return check_or_write_checksum(table_of(storage), None).path
+    return carry_out(Checksum(), table_of(storage)).path
 
 
 def compact(storage: Storage) -> object:
-    return compact_log(table_of(storage), 2, 6).path
+    return carry_out(LogCompaction(2, 6), table_of(storage)).path
 
 
 def expire(storage: Storage) -> object:
