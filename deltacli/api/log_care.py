@@ -13,6 +13,8 @@ from deltacli.short_repr import short_repr
 if TYPE_CHECKING:
     from deltacli.changing.change import Change, Outcome
     from deltacli.changing.gate import Plan
+    from deltacli.operations.checkpoint.execute import CheckpointResult
+    from deltacli.operations.checkpoint.plan import CheckpointPlan, CheckpointRequest
     from deltacli.operations.log.compact_log import Compaction
     from deltacli.operations.log.expire import ExpiryPlan, ExpiryRequest
     from deltacli.operations.log.expire_execute import ExpiryOutcome
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     PO = TypeVar("PO", bound=PlanWithOutcome)
     O = TypeVar("O", bound=Outcome)  # noqa: E741
 else:
+    CheckpointRequest = Lazy("deltacli.operations.checkpoint.plan", "CheckpointRequest")
     ExpiryRequest = Lazy("deltacli.operations.log.expire", "ExpiryRequest")
 
 
@@ -50,6 +53,54 @@ class LogCare(TableHandle):
     """The methods of a table that maintain its `_delta_log`. They act at once, without a question; `plan_…` and
     `execute_…` are their two halves.
     """
+
+    @named
+    @takes(CheckpointRequest)
+    def checkpoint(self, request: CheckpointRequest) -> CheckpointResult:
+        """Write a checkpoint of the newest version, or of `version`, and return what was done.
+
+        `layout`: `classic`, `multi-part` (with `parts`, or `rows_per_file`) or `v2` (with at most `rows_per_file`
+        actions in a sidecar, and `v2_top` `json` or `parquet`); None: as in the table's policy. `stats`: the columns of
+        statistics, `keep`, `json`, `struct` or `both`. `if_behind`: do nothing unless this many commits were made since
+        the last checkpoint. `force` rewrites an existing one. `dry_run` only counts.
+
+        In the result, `skipped` is True where nothing had to be done, `files` are paths relative to the table with
+        their size in bytes and their rows, `actions` are counts by kind, `hint_version` is the version that
+        `_last_checkpoint` names afterwards, None where it does not name this one.
+
+        Raises UsageError for conflicting arguments; Refused where the protocol, the state of the log or
+        the version's checksum file forbids it or the commit was rewritten meanwhile, among them NoAtomicCreate for a
+        store that is read-only; PartlyDone where an error came after a file was published; StorageFailed, with nothing
+        published where the file does not read back as expected (`checkpoint.not-proven`); and what
+        `snapshot` raises.
+        """
+        from deltacli.changing.change import carry_out, plan_change
+        from deltacli.operations.checkpoint.execute import Checkpoint, write_checkpoint
+
+        self.require_writable(dry_run=request.dry_run)
+        plan = plan_change(Checkpoint(request), self)
+        if request.dry_run and plan.refusal is None:
+            return write_checkpoint(plan, dry_run=True)
+        return carry_out(Checkpoint(request), self, plan=plan)
+
+    @named
+    @takes(CheckpointRequest)
+    def plan_checkpoint(self, request: CheckpointRequest) -> CheckpointPlan:
+        """Return the plan of `checkpoint` with the same parameters; its `refusal` is what `force` accepts. Raises as it
+        does.
+        """
+        from deltacli.changing.change import plan_change
+        from deltacli.operations.checkpoint.execute import Checkpoint
+
+        self.require_writable(dry_run=True)
+        return plan_change(Checkpoint(request), self)
+
+    @named
+    def execute_checkpoint(self, plan: CheckpointPlan) -> CheckpointResult:
+        """Write a planned checkpoint of this table. Raises as `checkpoint` does."""
+        from deltacli.operations.checkpoint.execute import Checkpoint
+
+        return self._execute(Checkpoint(plan.request), plan)
 
     @named
     @takes(ExpiryRequest)

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from deltacli.operations.change.table_features import FeaturesOutcome
     from deltacli.operations.change.table_properties import PropertiesOutcome
     from deltacli.operations.change.widen_type import WideningOutcome
-    from deltacli.operations.checkpoint.execute import CheckpointResult
-    from deltacli.operations.checkpoint.plan import CheckpointRequest
     from deltacli.operations.optimize.execute import OptimizeOutcome
     from deltacli.operations.optimize.plan import OptimizePlan
     from deltacli.operations.optimize.request import OptimizeRequest
@@ -47,7 +45,6 @@ if TYPE_CHECKING:
 else:
     AlterationRequest = Lazy("deltacli.operations.change.alter", "AlterationRequest")
     ChangesRequest = Lazy("deltacli.operations.table.read_requests", "ChangesRequest")
-    CheckpointRequest = Lazy("deltacli.operations.checkpoint.plan", "CheckpointRequest")
     HistoryRequest = Lazy("deltacli.operations.table.read_requests", "HistoryRequest")
     OptimizeRequest = Lazy("deltacli.operations.optimize.request", "OptimizeRequest")
     VacuumRequest = Lazy("deltacli.operations.vacuum.request", "VacuumRequest")
@@ -223,31 +220,6 @@ class Table(BeforeChange, LogCare, Undo):
         from deltacli.operations.validate.validate import validate_table
 
         return validate_table(self, request)
-
-    @named
-    @takes(CheckpointRequest)
-    def checkpoint(self, request: CheckpointRequest) -> CheckpointResult:
-        """Write a checkpoint of the newest version, or of `version`, and return what was done.
-
-        `layout`: `classic`, `multi-part` (with `parts`, or `rows_per_file`) or `v2` (with at most `rows_per_file`
-        actions in a sidecar, and `v2_top` `json` or `parquet`); None: as in the table's policy. `stats`: the columns of
-        statistics, `keep`, `json`, `struct` or `both`. `if_behind`: do nothing unless this many commits were made since
-        the last checkpoint. `force` rewrites an existing one. `dry_run` only counts.
-
-        In the result, `skipped` is True where nothing had to be done, `files` are paths relative to the table with
-        their size in bytes and their rows, `actions` are counts by kind, `hint_version` is the version that
-        `_last_checkpoint` names afterwards, None where it does not name this one.
-
-        Raises UsageError for conflicting arguments; Refused where the protocol, the state of the log or
-        the version's checksum file forbids it, among them NoAtomicCreate for a store that is read-only; StorageFailed,
-        with nothing published where the file does not read back as expected (`checkpoint.not-proven`); and what
-        `snapshot` raises.
-        """
-        from deltacli.operations.checkpoint.execute import write_checkpoint
-        from deltacli.operations.checkpoint.plan import plan_checkpoint
-
-        self.require_writable(dry_run=request.dry_run)
-        return write_checkpoint(plan_checkpoint(self, request), dry_run=request.dry_run)
 
     @named
     def widen_type(

@@ -89,11 +89,12 @@ def carry_out(work: StepWork) -> StepOutcome:
 
 
 def _checkpoint(table: TableHandle, policy: Policy, _: str) -> StepOutcome:
-    from deltacli.operations.checkpoint.execute import write_checkpoint
-    from deltacli.operations.checkpoint.plan import CheckpointRequest, plan_checkpoint
+    from deltacli.changing.change import carry_out
+    from deltacli.operations.checkpoint.execute import Checkpoint
+    from deltacli.operations.checkpoint.plan import CheckpointRequest
 
     assert isinstance(policy.steps["checkpoint"], CheckpointPolicy)
-    done = write_checkpoint(plan_checkpoint(table, CheckpointRequest()))
+    done = carry_out(Checkpoint(CheckpointRequest()), table)
     size = sum(file.size_bytes for file in done.files)
     details: Details = {
         "version": done.version,
