@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from deltacli.operations.log.compact_log import Compaction
     from deltacli.operations.log.expire import ExpiryPlan, ExpiryRequest
     from deltacli.operations.log.expire_execute import ExpiryOutcome
-    from deltacli.operations.log.log_backup import BackupResult
+    from deltacli.operations.log.log_backup import BackupPlan, BackupResult
     from deltacli.operations.log.log_restore import RestorePlan
     from deltacli.operations.log.version_checksum import ChecksumReport
 
@@ -203,13 +203,27 @@ class LogCare(TableHandle):
         Raises UsageError where one of table and backup contains the other, Refused where the directory has other
         content, StorageFailed, and NotATable.
         """
-        from deltacli.operations.log.log_backup import execute_backup, plan_backup, planned_backup
+        from deltacli.changing.change import carry_out
+        from deltacli.operations.log.log_backup import LogBackup, planned_backup
 
-        target = self.open_other(destination)
-        plan = plan_backup(self.storage, target, self.engine, full=full, progress=self.progress)
         if dry_run:
-            return planned_backup(plan, clock=self.clock)
-        return execute_backup(plan, self.storage, target, self.engine, clock=self.clock, progress=self.progress)
+            return planned_backup(self.plan_backup_log(destination, full=full))
+        return carry_out(LogBackup(self.open_other(destination), full), self)
+
+    @named
+    def plan_backup_log(self, destination: str, *, full: bool = False) -> BackupPlan:
+        """Return what `backup_log` would copy. Raises as it does."""
+        from deltacli.changing.change import plan_change
+        from deltacli.operations.log.log_backup import LogBackup
+
+        return plan_change(LogBackup(self.open_other(destination), full), self)
+
+    @named
+    def execute_backup_log(self, plan: BackupPlan) -> BackupResult:
+        """Copy the files of a plan of this table. Raises as `backup_log` does."""
+        from deltacli.operations.log.log_backup import LogBackup
+
+        return self._execute(LogBackup(plan.destination, plan.full), plan, writes=False)
 
     @named
     def restore_log(self, source: str, *, replace: bool = False, dry_run: bool = False) -> RestoreResult:
@@ -221,16 +235,32 @@ class LogCare(TableHandle):
         it is of another table or the result would mix two histories; ConflictLost where a writer was first;
         StorageFailed.
         """
-        from deltacli.operations.log.log_restore import plan_restore
-        from deltacli.operations.log.log_restore_execute import execute_restore
+        from deltacli.changing.change import carry_out
+        from deltacli.operations.log.log_restore_execute import LogRestore
 
         self.require_writable(dry_run=dry_run)
-        origin = self.open_other(source)
-        plan = plan_restore(self.storage, origin, self.engine, replace=replace, progress=self.progress)
-        if dry_run or not plan.writes:
+        plan = self.plan_restore_log(source, replace=replace)
+        if dry_run or plan.is_noop:
             return RestoreResult(plan, was_executed=False)
-        execute_restore(plan, self.storage, origin, self.engine, progress=self.progress)
+        carry_out(LogRestore(plan.source, replace), self, plan=plan)
         return RestoreResult(plan, was_executed=True)
+
+    @named
+    def plan_restore_log(self, source: str, *, replace: bool = False) -> RestorePlan:
+        """Return what `restore_log` would write. Raises as it does."""
+        from deltacli.changing.change import plan_change
+        from deltacli.operations.log.log_restore_execute import LogRestore
+
+        self.require_writable(dry_run=True)
+        return plan_change(LogRestore(self.open_other(source), replace), self)
+
+    @named
+    def execute_restore_log(self, plan: RestorePlan) -> RestoreResult:
+        """Write the files of a plan of this table. Raises as `restore_log` does."""
+        from deltacli.operations.log.log_restore_execute import LogRestore
+
+        self._execute(LogRestore(plan.source, plan.replaces), plan)
+        return RestoreResult(plan, was_executed=not plan.is_noop)
 
     def _made(self, change: Change[PO, PO], dry_run: bool) -> PO:
         """Carry out a change whose outcome is one of its plan, or only plan it."""
@@ -239,12 +269,12 @@ class LogCare(TableHandle):
         self.require_writable(dry_run=dry_run)
         return plan_change(change, self) if dry_run else carry_out(change, self)
 
-    def _execute(self, change: Change[P, O], plan: P) -> O:
-        """Execute a plan of this table and nothing else."""
+    def _execute(self, change: Change[P, O], plan: P, *, writes: bool = True) -> O:
+        """Execute a plan of this table and nothing else; `writes`: it writes to the table."""
         from deltacli.changing.change import carry_out
         from deltacli.changing.gate import for_plan
 
-        self.require_writable()
+        self.require_writable(dry_run=not writes)
         if (uri := plan.basis.table.uri) != self.uri:
             raise UsageError("the plan is one of another table", facts={"plan": uri, "table": self.uri})
         return carry_out(change, self, plan=plan, ask=for_plan)
