@@ -131,14 +131,12 @@ def _log_expire(table: TableHandle, policy: Policy, _: str) -> StepOutcome:
 
 
 def _vacuum(table: TableHandle, policy: Policy, _: str) -> StepOutcome:
-    from deltacli.fleet.planning.plan import plan_vacuum_step
-    from deltacli.operations.vacuum.execute import execute_vacuum, require_done
+    from deltacli.operations.vacuum.execute import vacuum
 
-    plan = plan_vacuum_step(table, policy)
     settings = policy.steps["vacuum"]
     assert isinstance(settings, VacuumPolicy)
-    outcome = execute_vacuum(table, plan, settings)
-    require_done(outcome)
+    plan, outcome = vacuum(table, settings)
+    assert outcome is not None
     details = {
         "planId": plan.plan_id,
         "files": outcome.deleted.files,
