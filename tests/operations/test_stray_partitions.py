@@ -16,8 +16,8 @@ from deltacli.operations.doctor.table.examine import examine_table
 from deltacli.operations.doctor.table.prices import DoctorRequest
 from deltacli.operations.explain.explain import explain
 from deltacli.operations.explain.request import ExplainRequest
-from deltacli.operations.optimize.request import OptimizeRequest
 from deltacli.operations.optimize.planning import plan_optimize
+from deltacli.operations.optimize.request import OptimizeRequest
 from tests.sharing.served import DELTA, Served, shared
 from tests.support.actions import add, metadata, protocol
 from tests.support.builder import TableBuilder
