@@ -17,6 +17,7 @@ from deltacli.delta.log.body_lines import encoded_files
 from deltacli.delta.log.commit_content import CommitRequest, Slot
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
 from deltacli.delta.log.state import TableConfiguration
+from deltacli.delta.schema.stray_partitions import require_partitions
 from deltacli.delta.schema.to_arrow import arrow_schema, file_schema, iceberg_compat, stored_columns
 from deltacli.delta.schema.types import PrimitiveType, StructField, holds
 from deltacli.delta.sql.nodes import Form
@@ -78,6 +79,7 @@ def plan_append(snapshot: Snapshot, rows: pyarrow.Schema) -> AppendSpec:
     import pyarrow as pa
 
     config = snapshot.config
+    require_partitions(config, snapshot.version)
     require_possible(snapshot, CommitRequest("WRITE"))
     _require_supported(config)
     fields = config.schema.fields if config.schema else ()
