@@ -20,6 +20,7 @@ from deltacli.delta.log.segment import LogFile
 from deltacli.delta.protocol.protocol_action import require_writable
 from deltacli.errors import FileMissing, Refused, StorageFailed, UsageError, VersionAbsent
 from deltacli.hints import command, parameter
+from deltacli.operations.table.find_log import list_log
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.progress import reported_weighed
@@ -89,7 +90,10 @@ def compact_log(table: TableHandle, first: int, last: int, *, dry_run: bool = Fa
             absent.hint = command("log compact", first=first, last=absent.nearest) if fits else command("history")
         raise
     require_writable(snapshot.protocol, last)
-    commits = snapshot.listing.commits
+    listing = snapshot.listing
+    if listing.start_version > first:  # it begins at a checkpoint, after which nothing older is needed to read
+        listing = list_log(table.storage, start_version=first, progress=table.progress)
+    commits = listing.commits
     missing = gaps_in(commits, first, last)
     if missing:
         is_one = len(missing) == 1 and missing[0][0] == missing[0][1]
