@@ -10,7 +10,7 @@ from typing import Any
 
 from deltacli.hints import sql_name
 from deltacli.paimon.casts import Loss, judge_change
-from deltacli.paimon.schema import Schema, is_true, why_option_is_refused
+from deltacli.paimon.schema import OF_OLD_ROWS, Schema, is_true, why_option_is_refused
 from deltacli.paimon.type_objects import parse_type
 from deltacli.paimon.types import (
     DataField,
@@ -236,6 +236,12 @@ def _moved(pairs: Sequence[tuple[DataField, DataField]], after: Sequence[DataFie
 def sentence(change: Change) -> str:
     """Return a change in words: `rename name to customer`, `set bucket = 4`."""
     return _SENTENCES[change.kind](change, dotted(change.path))
+
+
+def meaning_for_old_rows(change: Change) -> str | None:
+    """Return what the change of an option means for rows that exist; None where it means nothing, or is refused."""
+    is_option = change.kind in (ChangeKind.SET_OPTION, ChangeKind.REMOVE_OPTION)
+    return OF_OLD_ROWS.get(change.path[0]) if is_option and change.loss is not Loss.REFUSED else None
 
 
 def _added(word: str, value: object) -> str:

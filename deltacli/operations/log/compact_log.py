@@ -22,6 +22,7 @@ from deltacli.delta.log.replay import file_key
 from deltacli.delta.log.segment import LogFile
 from deltacli.errors import FileMissing, Refused, StorageFailed, UsageError, VersionAbsent
 from deltacli.hints import command, parameter
+from deltacli.operations.table.find_log import list_log
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.version import Snapshot
@@ -154,7 +155,10 @@ def _last_version(table: TableHandle, first: int, last: int) -> Snapshot:
 
 def _chosen(snapshot: Snapshot, first: int, last: int) -> list[LogFile]:
     """Return the commits of a range. Raises VersionAbsent and Refused."""
-    commits = snapshot.listing.commits
+    listing, table = snapshot.listing, snapshot.table
+    if listing.start_version > first:  # it begins at a checkpoint, after which nothing older is needed to read
+        listing = list_log(table.storage, start_version=first, progress=table.progress)
+    commits = listing.commits
     missing = gaps_in(commits, first, last)
     if missing:
         is_one = len(missing) == 1 and missing[0][0] == missing[0][1]
