@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 
-from deltacli.errors import UsageError
+from deltacli.api.changes import Changes
 from deltacli.operations.table.api_arguments import named, optional_version, version_number
-from deltacli.operations.table.handle import TableHandle
 from deltacli.request_fields import Lazy, takes
 from deltacli.short_repr import short_repr
 
 if TYPE_CHECKING:
-    from deltacli.changing.change import Change, Outcome
-    from deltacli.changing.gate import Plan
     from deltacli.operations.checkpoint.execute import CheckpointResult
     from deltacli.operations.checkpoint.plan import CheckpointPlan, CheckpointRequest
     from deltacli.operations.log.compact_log import Compaction
@@ -22,12 +19,6 @@ if TYPE_CHECKING:
     from deltacli.operations.log.log_restore import RestorePlan
     from deltacli.operations.log.version_checksum import ChecksumReport
 
-    class PlanWithOutcome(Plan, Outcome, Protocol):
-        """A plan whose outcome has the same type."""
-
-    P = TypeVar("P", bound=Plan)
-    PO = TypeVar("PO", bound=PlanWithOutcome)
-    O = TypeVar("O", bound=Outcome)  # noqa: E741
 else:
     CheckpointRequest = Lazy("deltacli.operations.checkpoint.plan", "CheckpointRequest")
     ExpiryRequest = Lazy("deltacli.operations.log.expire", "ExpiryRequest")
@@ -49,7 +40,7 @@ class RestoreResult(NamedTuple):
     was_executed: bool
 
 
-class LogCare(TableHandle):
+class LogCare(Changes):
     """The methods of a table that maintain its `_delta_log`. They act at once, without a question; `plan_…` and
     `execute_…` are their two halves.
     """
@@ -89,11 +80,9 @@ class LogCare(TableHandle):
         """Return the plan of `checkpoint` with the same parameters; its `refusal` is what `force` accepts. Raises as it
         does.
         """
-        from deltacli.changing.change import plan_change
         from deltacli.operations.checkpoint.execute import Checkpoint
 
-        self.require_writable(dry_run=True)
-        return plan_change(Checkpoint(request), self)
+        return self._plan(Checkpoint(request))
 
     @named
     def execute_checkpoint(self, plan: CheckpointPlan) -> CheckpointResult:
@@ -128,11 +117,9 @@ class LogCare(TableHandle):
     @takes(ExpiryRequest)
     def plan_expire_log(self, request: ExpiryRequest) -> ExpiryPlan:
         """Return what `expire_log` would do with the same parameters; refusals are in the plan. Raises as it does."""
-        from deltacli.changing.change import plan_change
         from deltacli.operations.log.expire_execute import LogExpiry
 
-        self.require_writable(dry_run=True)
-        return plan_change(LogExpiry(request), self)
+        return self._plan(LogExpiry(request))
 
     @named
     def execute_expire_log(self, plan: ExpiryPlan) -> ExpiryResult:
@@ -153,7 +140,7 @@ class LogCare(TableHandle):
         """
         from deltacli.operations.log.compact_log import LogCompaction
 
-        return self._made(LogCompaction(version_number(first, "first"), version_number(last, "last")), dry_run)
+        return self._made(LogCompaction(version_number(first, "first"), version_number(last, "last")), dry_run=dry_run)
 
     @named
     def plan_compact_log(self, first: int, last: int) -> Compaction:
@@ -179,7 +166,7 @@ class LogCare(TableHandle):
         """
         from deltacli.operations.log.version_checksum import Checksum
 
-        return self._made(Checksum(optional_version(version, "version")), dry_run)
+        return self._made(Checksum(optional_version(version, "version")), dry_run=dry_run)
 
     @named
     def plan_write_checksum(self, *, version: int | None = None) -> ChecksumReport:
@@ -248,11 +235,9 @@ class LogCare(TableHandle):
     @named
     def plan_restore_log(self, source: str, *, replace: bool = False) -> RestorePlan:
         """Return what `restore_log` would write. Raises as it does."""
-        from deltacli.changing.change import plan_change
         from deltacli.operations.log.log_restore_execute import LogRestore
 
-        self.require_writable(dry_run=True)
-        return plan_change(LogRestore(self.open_other(source), replace), self)
+        return self._plan(LogRestore(self.open_other(source), replace))
 
     @named
     def execute_restore_log(self, plan: RestorePlan) -> RestoreResult:
@@ -261,20 +246,3 @@ class LogCare(TableHandle):
 
         self._execute(LogRestore(plan.source, plan.replaces), plan)
         return RestoreResult(plan, was_executed=not plan.is_noop)
-
-    def _made(self, change: Change[PO, PO], dry_run: bool) -> PO:
-        """Carry out a change whose outcome is one of its plan, or only plan it."""
-        from deltacli.changing.change import carry_out, plan_change
-
-        self.require_writable(dry_run=dry_run)
-        return plan_change(change, self) if dry_run else carry_out(change, self)
-
-    def _execute(self, change: Change[P, O], plan: P, *, writes: bool = True) -> O:
-        """Execute a plan of this table and nothing else; `writes`: it writes to the table."""
-        from deltacli.changing.change import carry_out
-        from deltacli.changing.gate import for_plan
-
-        self.require_writable(dry_run=not writes)
-        if (uri := plan.basis.table.uri) != self.uri:
-            raise UsageError("the plan is one of another table", facts={"plan": uri, "table": self.uri})
-        return carry_out(change, self, plan=plan, ask=for_plan)

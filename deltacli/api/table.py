@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from deltacli.api.before_change import BeforeChange
 from deltacli.api.log_care import LogCare
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from deltacli.operations.change.alter import AlterationOutcome, AlterationRequest
     from deltacli.operations.change.drop_feature import FeatureDrop
     from deltacli.operations.change.table_features import FeaturesOutcome
-    from deltacli.operations.change.table_properties import PropertiesOutcome
+    from deltacli.operations.change.table_properties import PropertiesOutcome, PropertyEdits
     from deltacli.operations.change.widen_type import WideningOutcome
     from deltacli.operations.optimize.execute import OptimizeOutcome
     from deltacli.operations.optimize.plan import OptimizePlan
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from deltacli.storage import Storage
     from deltacli.storage.location import StoreLocation
     from deltacli.storage.retry import Retry
+
+    Settings = TypeVar("Settings", FeaturesOutcome, PropertiesOutcome)
 else:
     AlterationRequest = Lazy("deltacli.operations.change.alter", "AlterationRequest")
     ChangesRequest = Lazy("deltacli.operations.table.read_requests", "ChangesRequest")
@@ -242,10 +244,8 @@ class Table(BeforeChange, LogCare, Undo):
         (`widen.*`) or the protocol forbids writing; ConflictLost and OutcomeUnknown like every commit; and what
         `snapshot` raises. Spec: Type Widening.
         """
-        from deltacli.changing.change import carry_out, plan_change
         from deltacli.operations.change.widen_type import Widening, WidenRequest
 
-        self.require_writable(dry_run=dry_run)
         request = WidenRequest(
             changes,
             enable=enable,
@@ -253,8 +253,7 @@ class Table(BeforeChange, LogCare, Undo):
             check_files=check_files,
             commit_metadata=commit_metadata,
         )
-        change = Widening(request)
-        return plan_change(change, self) if dry_run else carry_out(change, self)
+        return self._made(Widening(request), dry_run=dry_run)
 
     @named
     @takes(AlterationRequest)
@@ -270,12 +269,26 @@ class Table(BeforeChange, LogCare, Undo):
         on a column (`alter.*`), a rule would be broken or the protocol forbids writing; ConflictLost and
         OutcomeUnknown like every commit; and what `snapshot` raises. Spec: Column Mapping.
         """
-        from deltacli.changing.change import carry_out, plan_change
         from deltacli.operations.change.alter import Alteration
 
-        self.require_writable(dry_run=request.dry_run)
-        change = Alteration(request)
-        return plan_change(change, self) if request.dry_run else carry_out(change, self)
+        return self._made(Alteration(request), dry_run=request.dry_run)
+
+    @named
+    @takes(AlterationRequest)
+    def plan_alter(self, request: AlterationRequest) -> AlterationOutcome:
+        """Return what `alter` with the same parameters would do; its refusals are in the plan. Raises as it does."""
+        from deltacli.operations.change.alter import Alteration
+
+        return self._plan(Alteration(request))
+
+    @named
+    def execute_alter(self, plan: AlterationOutcome) -> AlterationOutcome:
+        """Commit a plan of this table. If another writer was first, it is made again, and committed if it comes to the
+        same; else ConflictLost is raised. Raises as `alter` does.
+        """
+        from deltacli.operations.change.alter import Alteration
+
+        return self._execute(Alteration(plan.request), plan)
 
     @named
     @takes(VacuumRequest)
@@ -361,34 +374,26 @@ class Table(BeforeChange, LogCare, Undo):
         other rows; what commits raise; and what `snapshot` raises.
         Spec: Add File and Remove File.
         """
-        from deltacli.changing.change import carry_out, plan_change
         from deltacli.operations.optimize.execute import Optimize
 
-        self.require_writable(dry_run=request.dry_run)
-        change = Optimize(request)
-        return change.outcome(plan_change(change, self)) if request.dry_run else carry_out(change, self)
+        return self._done(Optimize(request), dry_run=request.dry_run)
 
     @named
     @takes(OptimizeRequest)
     def plan_optimize(self, request: OptimizeRequest) -> OptimizePlan:
         """Return what `optimize` with the same parameters would do. Raises as it does."""
-        from deltacli.changing.change import plan_change
         from deltacli.operations.optimize.execute import Optimize
 
-        return plan_change(Optimize(request), self)
+        return self._plan(Optimize(request))
 
     @named
     def execute_optimize(self, plan: OptimizePlan) -> OptimizeOutcome:
         """Rewrite and commit a plan of this table. Files that were touched since are left alone. Raises as `optimize`
         does.
         """
-        from deltacli.changing.change import carry_out
-        from deltacli.changing.gate import for_plan
         from deltacli.operations.optimize.execute import Optimize
 
-        self.require_writable(dry_run=False)
-        self._require_own(plan.table.uri)
-        return carry_out(Optimize(plan.request), self, plan=plan, ask=for_plan)
+        return self._execute(Optimize(plan.request), plan)
 
     @named
     def set_properties(
@@ -408,22 +413,34 @@ class Table(BeforeChange, LogCare, Undo):
         Raises UsageError for values that are none; Refused, with nothing changed, for what the table cannot have or
         the protocol forbids; ConflictLost, StorageFailed, OutcomeUnknown; and what `snapshot` raises.
         """
-        from deltacli.operations.change.table_properties import PropertyEdits, change_properties, plan_properties
+        from deltacli.operations.change.table_properties import PropertyEdits
 
-        self.require_writable(dry_run=dry_run)
-        edits = PropertyEdits(put=dict(values), force=force, commit_metadata=commit_metadata)
-        return plan_properties(self, edits) if dry_run else change_properties(self, edits)
+        return self._change_properties(PropertyEdits(dict(values), (), force, commit_metadata), dry_run=dry_run)
 
     @named
     def unset_properties(
         self, keys: Sequence[str], *, commit_metadata: Mapping[str, str] = NO_METADATA, dry_run: bool = False
     ) -> PropertiesOutcome:
         """Commit the removal of properties; those that are not there are left out. As `set_properties` otherwise."""
-        from deltacli.operations.change.table_properties import PropertyEdits, change_properties, plan_properties
+        from deltacli.operations.change.table_properties import PropertyEdits
 
-        self.require_writable(dry_run=dry_run)
-        edits = PropertyEdits(drop=tuple(keys), commit_metadata=commit_metadata)
-        return plan_properties(self, edits) if dry_run else change_properties(self, edits)
+        return self._change_properties(
+            PropertyEdits(drop=tuple(keys), commit_metadata=commit_metadata), dry_run=dry_run
+        )
+
+    def _change_properties(self, edits: PropertyEdits, *, dry_run: bool) -> PropertiesOutcome:
+        from deltacli.operations.change.table_properties import PropertiesChange
+
+        return _not_refused(self._made(PropertiesChange(edits), dry_run=dry_run))
+
+    @named
+    def execute_properties(self, plan: PropertiesOutcome) -> PropertiesOutcome:
+        """Commit a plan of `set_properties` or `unset_properties`. If another writer was first, it is made again, and
+        committed if it comes to the same; else ConflictLost is raised. Raises as they do.
+        """
+        from deltacli.operations.change.table_properties import PropertiesChange
+
+        return self._execute(PropertiesChange(plan.edits), plan)
 
     @named
     def add_features(
@@ -433,11 +450,16 @@ class Table(BeforeChange, LogCare, Undo):
 
         Of the result, `committed_version` is None where there was nothing to do. Raises what `set_properties` raises.
         """
-        from deltacli.operations.change.table_features import add_features, plan_addition
+        from deltacli.operations.change.table_features import FeaturesAddition
 
-        self.require_writable(dry_run=dry_run)
-        change = plan_addition if dry_run else add_features
-        return change(self, names, commit_metadata=commit_metadata)
+        return _not_refused(self._made(FeaturesAddition(names, commit_metadata), dry_run=dry_run))
+
+    @named
+    def execute_add_features(self, plan: FeaturesOutcome) -> FeaturesOutcome:
+        """Commit a plan of `add_features`; raise ConflictLost where it would add others by now. Raises as it does."""
+        from deltacli.operations.change.table_features import FeaturesAddition
+
+        return self._execute(FeaturesAddition(plan.names, plan.commit_metadata), plan)
 
     @named
     def drop_features(
@@ -459,8 +481,22 @@ class Table(BeforeChange, LogCare, Undo):
         (`features.*`); PartlyDone once something was committed: calling it again goes on; and what `optimize` and
         `set_properties` raise. Spec: Checkpoint Protection.
         """
-        from deltacli.operations.change.drop_feature import drop_feature, plan_drop
+        from deltacli.operations.change.drop_feature import DropFeature
 
-        self.require_writable(dry_run=dry_run)
-        plan = plan_drop(self, name, truncate_history=truncate_history, commit_metadata=commit_metadata)
-        return plan if dry_run else drop_feature(plan, commit_metadata=commit_metadata)
+        return self._made(DropFeature(name, truncate_history, commit_metadata), dry_run=dry_run)
+
+    @named
+    def execute_drop_features(self, plan: FeatureDrop) -> FeatureDrop:
+        """Carry out a plan of `drop_features`, or raise ConflictLost where its steps are others by now. Raises as it
+        does.
+        """
+        from deltacli.operations.change.drop_feature import DropFeature
+
+        return self._execute(DropFeature(plan.name, plan.truncates, plan.commit_metadata), plan)
+
+
+def _not_refused(plan: Settings) -> Settings:
+    """Return a plan. Raises what objects to it."""
+    if (refusal := plan.objection()) is not None:
+        raise refusal
+    return plan

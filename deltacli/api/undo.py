@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from deltacli.api.changes import Changes
 from deltacli.errors import Refused, UsageError
 from deltacli.operations.table.api_arguments import named
-from deltacli.operations.table.handle import TableHandle
 from deltacli.request_fields import Lazy, takes
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ else:
     UndeleteRequest = Lazy("deltacli.operations.recover.request", "UndeleteRequest")
 
 
-class Undo(TableHandle):
+class Undo(Changes):
     """The methods of a table that take changes back."""
 
     @named
@@ -93,21 +93,17 @@ class Undo(TableHandle):
         commits raise; PartlyDone where another program deleted files meanwhile; and what `snapshot` raises.
         Spec: Add File and Remove File.
         """
-        from deltacli.changing.change import carry_out, plan_change
         from deltacli.operations.restore.execute import Restore
 
-        self.require_writable(dry_run=request.dry_run)
-        change = Restore(request)
-        return change.outcome(plan_change(change, self)) if request.dry_run else carry_out(change, self)
+        return self._done(Restore(request), dry_run=request.dry_run)
 
     @named
     @takes(RestoreRequest)
     def plan_restore(self, request: RestoreRequest) -> RestorePlan:
         """Return what `restore` with the same parameters would do; its refusals are in the plan. Raises as it does."""
-        from deltacli.changing.change import plan_change
         from deltacli.operations.restore.execute import Restore
 
-        return plan_change(Restore(request), self)
+        return self._plan(Restore(request))
 
     @named
     def execute_restore(self, plan: RestorePlan, *, may_plan_again: bool = False) -> RestoreOutcome:
@@ -182,7 +178,3 @@ class Undo(TableHandle):
 
         self.require_writable(dry_run=dry_run)
         return put_back(self, backup, dry_run=dry_run)
-
-    def _require_own(self, uri: str) -> None:
-        if uri != self.uri:
-            raise UsageError("the plan is one of another table", facts={"plan": uri, "table": self.uri})

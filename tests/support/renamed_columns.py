@@ -10,6 +10,8 @@ from typing import Any
 import pyarrow as pa
 
 from deltacli import open_table
+from deltacli.changing.gate import Gate, standing
+from deltacli.operations.change.drop_feature import DropFeature
 from deltacli.operations.change.remove_mapping import remove_mapping
 from tests.support.actions import Line, add, metadata, protocol, remove
 from tests.support.altering import MAPPED, drop, rename
@@ -109,7 +111,9 @@ def make_swapped(root: Path) -> int:
     born = metadata(schema_string=schema_of(rows), configuration=feed)
     builder.commit(protocol(2, 5), born, add("f", size=len(data))).write(root)
     _alter(root, MAPPED, rename("a", "t"), rename("b", "a"), rename("t", "b"))
-    removed = remove_mapping(open_table(root), {})
+    change, table = DropFeature("columnMapping"), open_table(root)
+    plan = change.plan(table)
+    removed = remove_mapping(Gate(change.plan, plan, standing(plan), plan), {})
     assert removed is not None
     return removed
 

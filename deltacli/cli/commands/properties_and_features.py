@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from enum import StrEnum
-from functools import partial
 from itertools import takewhile
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
-from deltacli.cli.confirmation import require_confirmation
+from deltacli.cli.changing import Mode, Wording, run_change
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.common_options import CommitMetadataOption, DryRunOption, TableArgument, YesOption, argument
 from deltacli.cli.options.run import Run
-from deltacli.cli.terminal.interrupts import telling_commit
-from deltacli.cli.terminal.shell import again, again_with_flags, again_without, quoted_table
-from deltacli.errors import DeltacliError, Refused, UsageError
+from deltacli.cli.terminal.shell import again, again_with_flags, quoted_table
+from deltacli.errors import UsageError
 from deltacli.request_fields import Option
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
-    from deltacli.operations.change.drop_feature import FeatureDrop
-    from deltacli.operations.change.table_features import FeaturesOutcome
+    from deltacli.operations.change.drop_feature import DropFeature, FeatureDrop
+    from deltacli.operations.change.table_features import FeaturesAddition, FeaturesOutcome
     from deltacli.operations.change.table_properties import PropertiesOutcome, PropertyEdits, ShownProperty
 
 EXIT_CODES = {
@@ -31,7 +28,7 @@ EXIT_CODES = {
 }
 RUNS_ON_CLUSTER = {"features": True}
 
-Outcome = TypeVar("Outcome", "FeaturesOutcome", "PropertiesOutcome")
+Settings = TypeVar("Settings", "FeaturesOutcome", "PropertiesOutcome")
 
 
 class PropertyChange(StrEnum):
@@ -81,7 +78,7 @@ def properties(
         _show_properties(run, table, opened, None if change is None else items or [])
         return
     edits = _edits(change, items or [], force=force, commit_metadata=parse_commit_metadata(commit_metadata or []))
-    _change(run, table, opened, change, edits, dry_run=dry_run, yes=yes)
+    _change(run, table, opened, change, edits, Mode(dry_run, yes))
 
 
 def _show_properties(run: Run, spelling: str, table: Table, keys: Sequence[str] | None) -> None:
@@ -98,22 +95,17 @@ def _show_properties(run: Run, spelling: str, table: Table, keys: Sequence[str] 
     run.say_next(f"deltacli {'features' if is_sound else 'validate'} {quoted_table(spelling)}")
 
 
-def _change(
-    run: Run, spelling: str, table: Table, change: PropertyChange, edits: PropertyEdits, *, dry_run: bool, yes: bool
-) -> None:
-    from deltacli.operations.change.table_properties import change_properties, plan_properties
+def _change(run: Run, spelling: str, table: Table, change: PropertyChange, edits: PropertyEdits, mode: Mode) -> None:
+    from deltacli.operations.change.table_properties import PropertiesChange
 
-    def plan(*, unguarded: bool) -> PropertiesOutcome:
-        planned = plan_properties(table, replace(edits, force=True) if unguarded else edits)
-        for caution in () if unguarded else planned.plan.cautions:
-            run.note(f"note: {caution}")
-        return planned
-
-    def question(planned: PropertiesOutcome) -> str | None:
+    def question(planned: PropertiesOutcome) -> str:
         count = len(planned.plan.changes)
-        return f"{change} {count} {'property' if count == 1 else 'properties'} of {planned.table}" if count else None
+        return f"{change} {count} {'property' if count == 1 else 'properties'} of {planned.table}"
 
-    apply_settings(run, spelling, plan, question, lambda: change_properties(table, edits), dry_run=dry_run, yes=yes)
+    def notes(planned: PropertiesOutcome) -> Sequence[str]:
+        return planned.plan.cautions if planned.refused is None else ()
+
+    run_change(run, table, PropertiesChange(edits), replace(_wording(spelling, question), notes=notes), mode)
 
 
 def _without_key(change: PropertyChange) -> UsageError:
@@ -181,40 +173,17 @@ def _without_value(items: Sequence[str]) -> UsageError:
     )
 
 
-def apply_settings(
-    run: Run,
-    table: str,
-    plan: Callable[..., Outcome],
-    question: Callable[[Outcome], str | None],
-    make: Callable[[], Outcome],
-    *,
-    dry_run: bool,
-    yes: bool,
-) -> None:
-    """Commit a change after confirmation, or show its plan. `question` is None for a plan that changes nothing.
+def _wording(spelling: str, question: Callable[[Settings], str]) -> Wording[Settings, Settings]:
+    """Return how a change of settings is told; `spelling` is the table as the user wrote it."""
+    from deltacli.cli.render.properties_and_features import change_result
 
-    Raises Refused, also without confirmation; for a dry run after the plan that the guards refuse.
-    """
-    from deltacli.cli.render.properties_and_features import write_change
-
-    try:
-        planned = plan(unguarded=False)
-    except Refused:
-        if dry_run:
-            with suppress(DeltacliError):  # for another reason than a guard there is no plan
-                write_change(run, plan(unguarded=True), is_done=False)
-        raise
-    what = question(planned)
-    if dry_run or what is None:
-        write_change(run, planned, is_done=False)
-        if what is not None:
-            run.say_next(again_without(invocation.arguments, "--dry-run"))
-        return
-    require_confirmation(run, what, yes=yes, show_plan=lambda: write_change(run, planned, is_done=False))
-    with telling_commit():
-        outcome = make()
-    write_change(run, outcome, is_done=True)
-    run.say_next(f"deltacli history {quoted_table(table)} --limit 1")
+    history = f"deltacli history {quoted_table(spelling)} --limit 1"
+    return Wording(
+        question=question,
+        planned=lambda planned, _: change_result(planned, is_done=False),
+        done=lambda made: change_result(made, is_done=True),
+        following=lambda made: None if made.committed_version is None else history,
+    )
 
 
 class FeatureChange(StrEnum):
@@ -272,14 +241,15 @@ def features(
         what = "one feature is dropped at a time" if names else "missing argument FEATURE"
         raise UsageError(f"{change}: {what}", hint="deltacli features --help")
     if change is FeatureChange.DROP:
-        from deltacli.operations.change.drop_feature import plan_drop
+        from deltacli.operations.change.drop_feature import DropFeature
 
-        plan = partial(plan_drop, opened, names[0], truncate_history=truncate_history, commit_metadata=added_keys)
-        _drop(run, table, plan, added_keys, dry_run=dry_run, yes=yes)
+        _drop(run, table, opened, DropFeature(names[0], truncate_history, added_keys), Mode(dry_run, yes))
         return
     if truncate_history:
         raise UsageError("--truncate-history requires drop")
-    _add(run, table, opened, names, added_keys, dry_run=dry_run, yes=yes)
+    from deltacli.operations.change.table_features import FeaturesAddition
+
+    _add(run, table, opened, FeaturesAddition(names, added_keys), Mode(dry_run, yes))
 
 
 def _show_features(run: Run, spelling: str, opened: Table) -> None:
@@ -291,48 +261,24 @@ def _show_features(run: Run, spelling: str, opened: Table) -> None:
     run.say_next(f"deltacli explain {quoted_table(spelling)}")
 
 
-def _add(
-    run: Run,
-    spelling: str,
-    opened: Table,
-    names: Sequence[str],
-    commit_metadata: Mapping[str, str],
-    *,
-    dry_run: bool,
-    yes: bool,
-) -> None:
-    from deltacli.operations.change.table_features import add_features, plan_addition
-
-    def question(planned: FeaturesOutcome) -> str | None:
+def _add(run: Run, spelling: str, table: Table, change: FeaturesAddition, mode: Mode) -> None:
+    def question(planned: FeaturesOutcome) -> str:
         listed = ", ".join(one.name for one in planned.plan.added)
-        return f"add {listed} to the protocol of {planned.table} permanently" if listed else None
+        return f"add {listed} to the protocol of {planned.table} permanently"
 
-    def make() -> FeaturesOutcome:
-        return add_features(opened, names, commit_metadata=commit_metadata)
-
-    apply_settings(run, spelling, partial(plan_addition, opened, names), question, make, dry_run=dry_run, yes=yes)
+    run_change(run, table, change, _wording(spelling, question), mode)
 
 
-def _drop(
-    run: Run,
-    spelling: str,
-    plan: Callable[[], FeatureDrop],
-    commit_metadata: Mapping[str, str],
-    *,
-    dry_run: bool,
-    yes: bool,
-) -> None:
+def _drop(run: Run, spelling: str, table: Table, change: DropFeature, mode: Mode) -> None:
     from deltacli.cli.render.properties_and_features import drop_result
-    from deltacli.operations.change.drop_feature import drop_feature
 
-    planned = plan()
-    if dry_run:
-        run.write(drop_result(planned))
-        run.say_next(again_without(invocation.arguments, "--dry-run"))
-        return
-    what = f"drop the feature {planned.name} of {planned.table.uri}: {'; '.join(planned.steps)}"
-    require_confirmation(run, what, yes=yes, show_plan=lambda: run.write(drop_result(planned)))
-    with telling_commit():
-        done = drop_feature(planned, commit_metadata=commit_metadata)
-    run.write(drop_result(done))
-    run.say_next(f"deltacli history {quoted_table(spelling)} --limit 10")
+    def question(planned: FeatureDrop) -> str:
+        return f"drop the feature {planned.name} of {planned.table.uri}: {'; '.join(planned.steps)}"
+
+    wording: Wording[FeatureDrop, FeatureDrop] = Wording(
+        question=question,
+        planned=lambda planned, _: drop_result(planned),
+        done=drop_result,
+        following=lambda _: f"deltacli history {quoted_table(spelling)} --limit 10",
+    )
+    run_change(run, table, change, wording, mode)

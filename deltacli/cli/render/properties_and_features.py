@@ -14,7 +14,6 @@ from deltacli.documents import envelope
 from deltacli.typing import JsonObject
 
 if TYPE_CHECKING:
-    from deltacli.cli.options.run import Run
     from deltacli.cli.render.terminal.console import Canvas
     from deltacli.delta.protocol.clients import ClientAccess
     from deltacli.delta.protocol.feature_changes import ShownFeature
@@ -71,8 +70,8 @@ def features_result(uri: str, version: int, protocol: Protocol, features: Sequen
     return FeaturesResult(fields, "feature", items, columns, features, items_name="features", said=lambda _: said)
 
 
-def write_change(run: Run, outcome: PropertiesOutcome | FeaturesOutcome, *, is_done: bool) -> None:
-    """Write a change that was made or would be; CSV has a line for each property or feature."""
+def change_result(outcome: PropertiesOutcome | FeaturesOutcome, *, is_done: bool) -> Outcome:
+    """Return a change that was made or would be; CSV has a line for each property or feature."""
     from deltacli.operations.change.table_properties import PropertiesOutcome
 
     content = outcome.as_json()
@@ -85,16 +84,14 @@ def write_change(run: Run, outcome: PropertiesOutcome | FeaturesOutcome, *, is_d
 
         draw_settings(canvas, content, said)
 
-    run.write(
-        Outcome(
-            "properties" if is_of_properties else "features",
-            outcome.table,
-            content,
-            lambda: said,
-            [{name: change.get(name) for name in columns} for change in content["changes"]],
-            columns,
-            draw,
-        )
+    return Outcome(
+        "properties" if is_of_properties else "features",
+        outcome.table,
+        content,
+        lambda: said,
+        [{name: change.get(name) for name in columns} for change in content["changes"]],
+        columns,
+        draw,
     )
 
 

@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from deltacli.changing.basis import Basis, basis_of
 from deltacli.changing.change import carry_out
-from deltacli.changing.commit import Committed, commit, require_possible
+from deltacli.changing.commit import Committed, require_possible
 from deltacli.delta.evolution.draft import fields_within
 from deltacli.delta.evolution.mapping import uses_mapping
 from deltacli.delta.log.commit_content import CommitRequest, EveryFile, FilesAt, Slot, encode_line
@@ -36,7 +37,7 @@ from deltacli.delta.protocol.property_changes import plan_unset
 from deltacli.delta.protocol.property_values import truncation_retention_ms
 from deltacli.delta.schema.type_changes import TYPE_CHANGES_KEY
 from deltacli.delta.schema.widened_schema import read_exactly, write_exactly
-from deltacli.errors import PartlyDone, Refused
+from deltacli.errors import DeltacliError, OutcomeUnknown, PartlyDone, Refused
 from deltacli.hints import command
 from deltacli.operations.change.feature_traces import OPERATION as UNBACKFILL
 from deltacli.operations.change.feature_traces import (
@@ -58,7 +59,7 @@ from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.version import Snapshot
 from deltacli.short_repr import short_repr
 from deltacli.typing import Json
-from deltacli.units import format_duration, format_size, format_timestamp, plural
+from deltacli.units import format_duration, format_ranges, format_size, format_timestamp, plural
 
 if TYPE_CHECKING:
     from deltacli.changing.gate import Gate
@@ -76,9 +77,8 @@ _BARRIERS = 3
 class FeatureDrop:
     """A drop of a feature, planned or made. `steps` are sentences; `versions` those that were committed."""
 
-    table: TableHandle
+    basis: Basis
     name: str
-    version: int
     removal: Removal
     protocol_before: Mapping[str, Any]
     protocol_after: Mapping[str, Any]
@@ -86,8 +86,38 @@ class FeatureDrop:
     truncates: bool = False
     clients: tuple[ClientAccess, ...] = ()
     """Those that read or write the table again afterwards."""
+    commit_metadata: Mapping[str, str] = field(default_factory=dict)
     versions: list[int] = field(default_factory=list)
     is_made: bool = False
+
+    @property
+    def table(self) -> TableHandle:
+        """The table."""
+        return self.basis.table
+
+    @property
+    def version(self) -> int:
+        """The version that it was planned on."""
+        return self.basis.version
+
+    @property
+    def is_noop(self) -> bool:
+        """Return False: a feature that is not there cannot be dropped."""
+        return False
+
+    def objection(self) -> None:
+        """Return None: what cannot be dropped is not planned."""
+
+    def effects(self) -> Iterator[str]:
+        """Yield the steps."""
+        yield from self.steps
+
+    def so_far(self) -> str:
+        """Return what was committed."""
+        return f"committed: {format_ranges(self.versions)}" if self.versions else "versions of the log were deleted"
+
+    def require_complete(self) -> None:
+        """Do nothing: a drop is made or ends with an error."""
 
     def as_json(self) -> dict[str, Json]:
         """Return the content of the document `deltacli.features` of a drop."""
@@ -111,14 +141,15 @@ def plan_drop(
     *,
     truncate_history: bool = False,
     commit_metadata: Mapping[str, str] = NO_METADATA,
+    now: Snapshot | None = None,
 ) -> FeatureDrop:
-    """Plan to drop a feature of the newest version. `truncate_history` deletes the versions that need it instead of
-    protecting their checkpoints.
+    """Plan to drop a feature of the newest version, or of one that was rebuilt already. `truncate_history` deletes the
+    versions that need it instead of protecting their checkpoints.
 
     Raises UsageError, Refused where it cannot be dropped or something uses it, and what `read_snapshot` raises.
     """
     require_free(commit_metadata)
-    snapshot = read_snapshot(table)
+    snapshot = now or read_snapshot(table)
     removal = _required(snapshot, name, truncates=truncate_history)
     require_possible(snapshot, CommitRequest(_DROP))
     before = plain_action(snapshot.raw_protocol)
@@ -126,7 +157,8 @@ def plan_drop(
     steps = list(_steps(snapshot, name, removal, truncates=truncate_history))
     left = replace(snapshot.config, protocol=read_protocol(after, "the protocol"), raw_protocol=after)
     clients = clients_regained(snapshot.config, left, [one.domain for one in snapshot.domains])
-    return FeatureDrop(table, name, snapshot.version, removal, before, after, steps, truncate_history, clients)
+    basis = basis_of(snapshot)
+    return FeatureDrop(basis, name, removal, before, after, steps, truncate_history, clients, commit_metadata)
 
 
 def _steps(snapshot: Snapshot, name: str, removal: Removal, *, truncates: bool) -> Iterator[str]:
@@ -169,27 +201,43 @@ def _preparations(snapshot: Snapshot, name: str, removal: Removal) -> Iterator[s
             yield f"take the row ids of {plural(files, 'file')} out of the log"
 
 
-def drop_feature(plan: FeatureDrop, *, commit_metadata: Mapping[str, str] = NO_METADATA) -> FeatureDrop:
-    """Drop a feature as planned; a step that is done already is not done again.
+@dataclass(frozen=True)
+class DropFeature:
+    """A drop of a feature, to be planned and committed; a step that is done already is not done again."""
 
-    Raises what `plan_drop`, `commit` and `optimize` raise; PartlyDone instead once something was committed: running it
-    again goes on.
-    """
-    from deltacli.errors import DeltacliError
+    name: str
+    truncate_history: bool = False
+    commit_metadata: Mapping[str, str] = field(default_factory=dict)
 
-    drop = _Drop(plan, commit_metadata)
-    try:
-        drop.run()
-    except PartlyDone:
-        raise
-    except DeltacliError as fault:
-        if not plan.versions:
+    def plan(self, table: TableHandle, now: Snapshot | None = None) -> FeatureDrop:
+        """Plan it. Raises as `plan_drop`."""
+        how = {"truncate_history": self.truncate_history, "commit_metadata": self.commit_metadata}
+        return plan_drop(table, self.name, **how, now=now)
+
+    def outcome(self, plan: FeatureDrop) -> FeatureDrop:
+        """Return the plan: nothing is committed yet."""
+        return plan
+
+    def execute(self, gate: Gate[FeatureDrop, FeatureDrop]) -> None:
+        """Make what uses the feature go, then the feature. After a question, what is done first is to plan again: most
+        commits are made from the newest version, whatever was planned on.
+
+        Raises what `plan_drop`, `Gate.commit_one` and `optimize` raise; PartlyDone once something was committed:
+        running it again goes on.
+        """
+        if not gate.may_plan_again:
+            gate.outcome = gate.again(self.plan(gate.table))
+        try:
+            _Drop(gate).run()
+        except (OutcomeUnknown, PartlyDone):
             raise
-        facts = fault.facts | {"committed so far": ", ".join(map(str, plan.versions))}
-        message = f"{plan.name} is not dropped yet: {fault.message}"
-        raise PartlyDone(message, code=fault.code, facts=facts, hint=_again(plan)) from fault
-    plan.is_made = True
-    return plan
+        except DeltacliError as fault:
+            if not gate.has_begun:
+                raise
+            partly = PartlyDone.after(fault, gate.outcome.so_far())
+            partly.message, partly.hint = f"{self.name} is not dropped yet: {partly.message}", _again(gate.outcome)
+            raise partly from fault
+        gate.outcome.is_made = True
 
 
 def _again(plan: FeatureDrop) -> str:
@@ -199,8 +247,9 @@ def _again(plan: FeatureDrop) -> str:
 
 
 class _Drop:
-    def __init__(self, plan: FeatureDrop, commit_metadata: Mapping[str, str]) -> None:
-        self._plan, self._table, self._commit_metadata = plan, plan.table, commit_metadata
+    def __init__(self, gate: Gate[FeatureDrop, FeatureDrop]) -> None:
+        self._gate, self._plan, self._table = gate, gate.outcome, gate.table
+        self._commit_metadata = gate.outcome.commit_metadata
 
     def run(self) -> None:
         plan = self._plan
@@ -214,7 +263,7 @@ class _Drop:
 
             self._purge(find_older_types)
             self._commit(self._without_type_changes)
-        if plan.name == MAPPING and (version := remove_mapping(self._table, self._commit_metadata)) is not None:
+        if plan.name == MAPPING and (version := remove_mapping(self._gate, self._commit_metadata)) is not None:
             plan.versions.append(version)
         if plan.name == ROW_IDS:
             self._commit(self._suspended)
@@ -238,6 +287,7 @@ class _Drop:
         if not has_checkpoint_after(self._table, trace):
             self._commit_and_checkpoint()
         again_ms = truncate_history(self._table, trace)
+        self._gate.has_begun = self._gate.has_begun or again_ms is None
         left = newest_trace(read_snapshot(self._table), name) if again_ms is None else trace
         if left is not None:
             when = "after that" if again_ms is None else f"from {format_timestamp(again_ms)}"
@@ -253,7 +303,7 @@ class _Drop:
         self._checkpoint()
 
     def _commit(self, make: Callable[[Snapshot], CommitRequest | None]) -> None:
-        done = commit(self._table, make, commit_metadata=self._commit_metadata)
+        done = self._gate.commit_one(make, commit_metadata=self._commit_metadata)
         if isinstance(done, Committed):
             self._plan.versions.append(done.version)
 
@@ -287,6 +337,7 @@ class _Drop:
             carry_out(Optimize(request, find), self._table, began=gates.append)
         finally:
             self._plan.versions += [version for gate in gates for version in gate.outcome.versions]
+            self._gate.has_begun = bool(self._plan.versions)
 
     def _without_type_changes(self, snapshot: Snapshot) -> CommitRequest | None:
         """Remove what the schema says of older types. Raises Refused while a file has one."""

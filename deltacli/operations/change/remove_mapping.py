@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from time import monotonic
+from typing import TYPE_CHECKING, Any
 
-from deltacli.changing.commit import Committed, commit, jittered_pause
+from deltacli.changing.commit import Committed, jittered_pause
+from deltacli.changing.new_files import NewFiles
 from deltacli.delta.clustering.clustering_columns import clustering_action
 from deltacli.delta.evolution.draft import Draft, Forbidden
 from deltacli.delta.evolution.mapping import uses_mapping, without_mapping
@@ -30,7 +32,6 @@ from deltacli.operations.optimize.request import OptimizeRequest
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.keyed_files import file_keys, removes_of
 from deltacli.operations.table.version import Snapshot
-from deltacli.storage import Failed
 from deltacli.typing import RecordBatch
 from deltacli.units import plural
 from deltacli.work.rewrite.exactness import SPEC
@@ -39,6 +40,7 @@ from deltacli.work.rewrite.rewrite_files import NAMED, RewriteFiles
 from deltacli.work.rows.data_files import DataFile
 
 if TYPE_CHECKING:
+    from deltacli.changing.gate import Gate
     from deltacli.delta.log.state import TableConfiguration
 
 OPERATION = "REMOVE COLUMN MAPPING"
@@ -63,31 +65,32 @@ def _sizes(adds: RecordBatch) -> list[int]:
     return [size or 0 for size in adds.column("size").to_pylist()]
 
 
-def remove_mapping(table: TableHandle, commit_metadata: Mapping[str, str]) -> int | None:
+def remove_mapping(gate: Gate[Any, Any], commit_metadata: Mapping[str, str]) -> int | None:
     """Commit a version without column mapping, and return it; None if there is none to remove.
 
-    Raises Refused, also for a file that cannot be copied exactly; what `commit` raises; StorageFailed. New files are
-    deleted where their commit certainly did not happen; OutcomeUnknown names them.
+    Raises Refused, also for a file that cannot be copied exactly; what `Gate.commit_one` raises; StorageFailed. New
+    files are deleted where their commit certainly did not happen; OutcomeUnknown names them.
     """
-    run = _Removal(table)
+    run = _Removal(gate.table)
     try:
-        done = commit(
-            table,
+        done = gate.commit_one(
             run.request,
+            look=run.look,
             commit_metadata=commit_metadata,
             pause=lambda repetition: jittered_pause(min(repetition, _LONGEST_PAUSE)),
         )
     except OutcomeUnknown as fault:
-        fault.facts |= {f"new file {number}": path for number, path in enumerate(run.new_paths()[:10], 1)}
+        run.new.leave(run.new_paths())
+        fault.facts |= run.new.facts
         raise
     except DeltacliError:
-        run.delete(run.new_paths())
+        run.new.delete(run.new_paths())
         raise
     except BaseException:
         if not run.may_be_committed:
-            run.delete(run.new_paths())
+            run.new.delete(run.new_paths())
         raise
-    run.delete(run.unused)
+    run.new.delete(run.unused)
     return done.version if isinstance(done, Committed) else None
 
 
@@ -123,6 +126,9 @@ class _Removal:
         self._table = table
         self._copies = _Copies(None, {})
         self._named = NamedFiles()
+        self.new = NewFiles(table)
+        self._since = monotonic()
+        """When the first copies were written, or before that."""
         self.unused: list[str] = []
         """New files that the commit does not have: another writer removed what they were copied from."""
         self.may_be_committed = False
@@ -132,14 +138,10 @@ class _Removal:
         of_copies = [decode(file.path) for files in self._copies.of.values() for file in files]
         return list(dict.fromkeys([*self.unused, *of_copies, *self._named.paths]))
 
-    def delete(self, paths: Sequence[str]) -> None:
-        """Delete new files that no version has. What cannot be deleted is for vacuum."""
-        try:
-            for _, answer in self._table.storage.delete_many(paths) if paths else ():
-                if isinstance(answer, Failed):
-                    return
-        except DeltacliError:
-            return
+    def look(self) -> bool:
+        """Look for the copies. Raises FileMissing."""
+        copies = [file for files in self._copies.of.values() for file in files]
+        return self.new.require_there({decode(file.path): file.size_bytes for file in copies}, self._since)
 
     def request(self, snapshot: Snapshot) -> CommitRequest | None:
         """Return the commit after a version, with a copy of every file; None without a mapping."""

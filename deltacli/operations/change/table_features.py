@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING
 
-from deltacli.changing.commit import Committed, commit, require_possible
+from deltacli.changing.basis import Basis, basis_of
+from deltacli.changing.commit import Committed, require_possible
 from deltacli.delta.log.commit_content import CommitRequest
-from deltacli.delta.log.commit_metadata import NO_METADATA, require_free
+from deltacli.delta.log.commit_metadata import require_free
 from deltacli.delta.log.state import read_protocol
 from deltacli.delta.protocol.clients import ClientAccess
 from deltacli.delta.protocol.feature_changes import FeaturesPlan, ShownFeature, plan_features, show_features
+from deltacli.errors import Refused
+from deltacli.operations.change.table_properties import guarded
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.known_clients import clients_after
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.version import Snapshot
 from deltacli.short_repr import short_repr
 from deltacli.typing import Json
+
+if TYPE_CHECKING:
+    from deltacli.changing.gate import Gate
 
 
 @short_repr("version", "committed_version", "added=plan.added", "dry_run")
@@ -26,11 +34,45 @@ class FeaturesOutcome:
     that it created; None where nothing was committed.
     """
 
-    table: str
-    version: int
+    basis: Basis
+    names: tuple[str, ...]
     plan: FeaturesPlan
-    committed_version: int | None
-    dry_run: bool
+    commit_metadata: Mapping[str, str]
+    refused: Refused | None = None
+    """Why it is not made; the plan is then what a guard refuses."""
+    committed_version: int | None = None
+    dry_run: bool = True
+
+    @property
+    def table(self) -> str:
+        """The URI of the table."""
+        return self.basis.table.uri
+
+    @property
+    def version(self) -> int:
+        """The version that it was planned on."""
+        return self.basis.version
+
+    @property
+    def is_noop(self) -> bool:
+        """True where the protocol has the features."""
+        return self.plan.protocol_after is None
+
+    def objection(self) -> Refused | None:
+        """Return the error of the guard that objects, None without one."""
+        return self.refused
+
+    def effects(self) -> Iterator[str]:
+        """Yield the features that are added, and what clients need."""
+        yield from (f"feature {one.name}" for one in self.plan.added)
+        yield from (f"readers: {self.plan.readers}", f"writers: {self.plan.writers}")
+
+    def so_far(self) -> str:
+        """Return what was committed."""
+        return f"version {self.committed_version} was committed"
+
+    def require_complete(self) -> None:
+        """Do nothing: one commit is done or not."""
 
     @property
     def clients(self) -> tuple[ClientAccess, ...]:
@@ -61,44 +103,40 @@ def list_features(snapshot: Snapshot) -> list[ShownFeature]:
     return show_features(snapshot.config, [domain.domain for domain in snapshot.domains])
 
 
-def plan_addition(
-    table: TableHandle,
-    names: Sequence[str],
-    *,
-    commit_metadata: Mapping[str, str] = NO_METADATA,
-    unguarded: bool = False,
-) -> FeaturesOutcome:
-    """Plan to add features to the newest version; an `unguarded` plan shows what a guard refuses.
+@dataclass(frozen=True)
+class FeaturesAddition:
+    """An addition of features, to be planned and committed."""
 
-    Raises UsageError, Refused, and what `read_snapshot` raises.
-    """
-    require_free(commit_metadata)
-    snapshot = read_snapshot(table)
-    plan = plan_features(snapshot.config, snapshot.raw_protocol, names, unguarded=unguarded)
-    request = _request(plan)
-    if request is not None and not unguarded:
-        require_possible(snapshot, request)
-    return FeaturesOutcome(table.uri, snapshot.version, plan, committed_version=None, dry_run=True)
+    names: Sequence[str]
+    commit_metadata: Mapping[str, str] = field(default_factory=dict)
 
+    def plan(self, table: TableHandle, now: Snapshot | None = None) -> FeaturesOutcome:
+        """Plan it. What a guard refuses is part of the plan. Raises UsageError, Refused where nothing can be planned,
+        and what `read_snapshot` raises.
+        """
+        require_free(self.commit_metadata)
+        snapshot = now or read_snapshot(table)
 
-def add_features(
-    table: TableHandle, names: Sequence[str], *, commit_metadata: Mapping[str, str] = NO_METADATA
-) -> FeaturesOutcome:
-    """Commit a protocol with more features; if another writer was first, plan again on the newest version.
+        add = partial(plan_features, snapshot.config, snapshot.raw_protocol, self.names)
 
-    `commit_metadata` are keys for the commitInfo.
-    Raises what `plan_addition` and `commit` raise.
-    """
-    plan = FeaturesPlan((), {}, None)
+        def make() -> FeaturesPlan:
+            plan = add()
+            if (request := _request(plan)) is not None:
+                require_possible(snapshot, request)
+            return plan
 
-    def make(snapshot: Snapshot) -> CommitRequest | None:
-        nonlocal plan
-        plan = plan_features(snapshot.config, snapshot.raw_protocol, names)
-        return _request(plan)
+        plan, refused = guarded(make, partial(add, unguarded=True))
+        return FeaturesOutcome(basis_of(snapshot), tuple(self.names), plan, self.commit_metadata, refused)
 
-    done = commit(table, make, commit_metadata=commit_metadata)
-    version = done.version if isinstance(done, Committed) else None
-    return FeaturesOutcome(table.uri, done.read_version, plan, version, dry_run=False)
+    def outcome(self, plan: FeaturesOutcome) -> FeaturesOutcome:
+        """Return the plan: nothing is committed yet."""
+        return replace(plan, dry_run=False)
+
+    def execute(self, gate: Gate[FeaturesOutcome, FeaturesOutcome]) -> None:
+        """Commit the protocol. Raises what `Gate.commit` raises."""
+        done = gate.commit(lambda plan: _request(plan.plan), commit_metadata=self.commit_metadata)
+        version = done.version if isinstance(done, Committed) else None
+        gate.outcome = replace(gate.plan, committed_version=version, dry_run=False)
 
 
 def _request(plan: FeaturesPlan) -> CommitRequest | None:

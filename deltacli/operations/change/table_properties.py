@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from deltacli.changing.commit import Committed, commit, require_possible
+from deltacli.changing.basis import Basis, basis_of
+from deltacli.changing.commit import Committed, require_possible
 from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.commit_metadata import require_free
 from deltacli.delta.protocol.known_properties import MEANINGS, kind_of
 from deltacli.delta.protocol.property_changes import PropertiesPlan, expected_of, normal_form, plan_set, plan_unset
+from deltacli.errors import DeltacliError, Refused
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.version import Snapshot
 from deltacli.short_repr import short_repr
 from deltacli.typing import Json, JsonObject
+
+if TYPE_CHECKING:
+    from deltacli.changing.gate import Gate
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +66,46 @@ class PropertiesOutcome:
     it created; None where nothing was committed.
     """
 
-    table: str
-    version: int
+    basis: Basis = field(repr=False)
+    edits: PropertyEdits
     protocol: JsonObject = field(repr=False)
     plan: PropertiesPlan
-    committed_version: int | None
-    dry_run: bool
+    refused: Refused | None = None
+    """Why it is not made; the plan is then what a guard refuses."""
+    committed_version: int | None = None
+    dry_run: bool = True
+
+    @property
+    def table(self) -> str:
+        """The URI of the table."""
+        return self.basis.table.uri
+
+    @property
+    def version(self) -> int:
+        """The version that it was planned on."""
+        return self.basis.version
+
+    @property
+    def is_noop(self) -> bool:
+        """True where the properties are as requested."""
+        return self.plan.metadata is None
+
+    def objection(self) -> Refused | None:
+        """Return the error of the guard that objects, None without one."""
+        return self.refused
+
+    def effects(self) -> Iterator[str]:
+        """Yield each property with its value before and after."""
+        for one in self.plan.changes:
+            values = ["(not set)" if value is None else value for value in (one.before, one.after)]
+            yield f"{one.key}: {' -> '.join(values)}"
+
+    def so_far(self) -> str:
+        """Return what was committed."""
+        return f"version {self.committed_version} was committed"
+
+    def require_complete(self) -> None:
+        """Do nothing: one commit is done or not."""
 
     def as_json(self) -> dict[str, Json]:
         changes = [
@@ -89,33 +128,55 @@ def show_properties(snapshot: Snapshot) -> list[ShownProperty]:
     return [_shown(key, value) for key, value in sorted(snapshot.properties.items())]
 
 
-def plan_properties(table: TableHandle, edits: PropertyEdits) -> PropertiesOutcome:
-    """Plan a change of the newest version. Raises UsageError, Refused, and what `read_snapshot` raises."""
-    require_free(edits.commit_metadata)
-    snapshot = read_snapshot(table)
-    plan = _plan(snapshot, edits)
-    request = _request(plan, edits)
-    if request is not None:
-        require_possible(snapshot, request)
-    protocol = snapshot.protocol.as_json()
-    return PropertiesOutcome(table.uri, snapshot.version, protocol, plan, committed_version=None, dry_run=True)
+@dataclass(frozen=True)
+class PropertiesChange:
+    """A change of properties, to be planned and committed."""
+
+    edits: PropertyEdits
+
+    def plan(self, table: TableHandle, now: Snapshot | None = None) -> PropertiesOutcome:
+        """Plan it. What a guard refuses is part of the plan. Raises UsageError, Refused where nothing can be planned,
+        and what `read_snapshot` raises.
+        """
+        edits = self.edits
+        require_free(edits.commit_metadata)
+        snapshot = now or read_snapshot(table)
+
+        def make() -> PropertiesPlan:
+            plan = _plan(snapshot, edits)
+            if (request := _request(plan, edits)) is not None:
+                require_possible(snapshot, request)
+            return plan
+
+        plan, refused = guarded(make, lambda: _plan(snapshot, replace(edits, force=True)))
+        return PropertiesOutcome(basis_of(snapshot), edits, snapshot.protocol.as_json(), plan, refused)
+
+    def outcome(self, plan: PropertiesOutcome) -> PropertiesOutcome:
+        """Return the plan: nothing is committed yet."""
+        return replace(plan, dry_run=False)
+
+    def execute(self, gate: Gate[PropertiesOutcome, PropertiesOutcome]) -> None:
+        """Commit the change. Raises what `Gate.commit` raises."""
+        edits = self.edits
+        done = gate.commit(lambda plan: _request(plan.plan, edits), commit_metadata=edits.commit_metadata)
+        version = done.version if isinstance(done, Committed) else None
+        gate.outcome = replace(gate.plan, committed_version=version, dry_run=False)
 
 
-def change_properties(table: TableHandle, edits: PropertyEdits) -> PropertiesOutcome:
-    """Commit a change of properties; if another writer was first, plan again on the newest version.
+Planned = TypeVar("Planned")
 
-    Raises what `plan_properties` and `commit` raise.
+
+def guarded(make: Callable[[], Planned], unguarded: Callable[[], Planned]) -> tuple[Planned, Refused | None]:
+    """Return a plan and None; or, where a guard refuses it, what it would be without the guard, and the refusal. Raises
+    the refusal where there is none.
     """
-    plan, protocol = PropertiesPlan((), None), dict[str, object]()
-
-    def make(snapshot: Snapshot) -> CommitRequest | None:
-        nonlocal plan, protocol
-        plan, protocol = _plan(snapshot, edits), snapshot.protocol.as_json()
-        return _request(plan, edits)
-
-    done = commit(table, make, commit_metadata=edits.commit_metadata)
-    version = done.version if isinstance(done, Committed) else None
-    return PropertiesOutcome(table.uri, done.read_version, protocol, plan, version, dry_run=False)
+    try:
+        return make(), None
+    except Refused as refused:
+        try:
+            return unguarded(), refused
+        except DeltacliError:
+            raise refused from None
 
 
 def _plan(snapshot: Snapshot, edits: PropertyEdits) -> PropertiesPlan:

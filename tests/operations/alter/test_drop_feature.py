@@ -15,7 +15,6 @@ from deltacli.api.table import Table
 from deltacli.clock import fixed_clock, system_clock
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.errors import DeltacliError, Refused
-from deltacli.operations.change.drop_feature import drop_feature, plan_drop
 from deltacli.storage import Storage, open_storage
 from deltacli.units import DAY_MS
 from tests.support import corpus
@@ -46,7 +45,7 @@ def built(
 def drop(storage: Storage, name: str, *, now_ms: int = NOW_MS, truncate: bool = False) -> str:
     table = Table(storage, clock=fixed_clock(now_ms))
     try:
-        drop_feature(plan_drop(table, name, truncate_history=truncate))
+        table.drop_features(name, truncate_history=truncate)
     except DeltacliError as error:
         return error.code
     return "ok"
@@ -317,9 +316,9 @@ def test_files_with_older_types_are_rewritten(tmp_path: Path) -> None:
 def test_the_plan_names_the_clients_that_regain_access(name: str) -> None:
     storage = tracked() if name == "rowTracking" else built([*LEGACY, name]).in_memory()
     before = {one.access.client.name: one.access for one in open_at(storage).explain().clients}
-    plan = plan_drop(open_at(storage), name)
+    plan = open_at(storage).drop_features(name, dry_run=True)
 
-    drop_feature(plan)
+    open_at(storage).execute_drop_features(plan)
 
     after = {one.access.client.name: one.access for one in open_at(storage).explain().clients}
     regained = {

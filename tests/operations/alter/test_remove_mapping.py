@@ -17,7 +17,6 @@ from deltacli import open_table
 from deltacli.api.table import Table
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.errors import DeltacliError, PartlyDone, Refused
-from deltacli.operations.change.drop_feature import drop_feature, plan_drop
 from deltacli.storage import Storage, open_storage
 from tests.differential.test_rows import PEERS
 from tests.support.actions import Line, add, commit_info, domain, protocol
@@ -105,7 +104,7 @@ def copies(storage: Storage) -> set[str]:
 def unmap(storage: Storage) -> str:
     table = open_at(storage)
     try:
-        drop_feature(plan_drop(table, "columnMapping"))
+        table.drop_features("columnMapping")
     except DeltacliError as error:
         return error.code
     return "ok"
@@ -292,7 +291,7 @@ def test_a_run_that_stops_half_way_says_how_to_go_on() -> None:
     faulty = FaultyStorage(storage, len(counting.calls) - 3, Fault.BEFORE)
 
     with pytest.raises(PartlyDone, match="columnMapping is not dropped yet") as raised:
-        drop_feature(plan_drop(open_at(faulty), "columnMapping"))
+        open_at(faulty).drop_features("columnMapping")
 
     assert raised.value.hint is not None
     assert "columnMapping" in raised.value.hint
