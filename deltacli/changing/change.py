@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar
 
 from deltacli.changing.gate import Consent, Gate, Plan, standing
 from deltacli.errors import DeltacliError, OutcomeUnknown, PartlyDone, Refused
 from deltacli.storage.base import StoreWithPlace
 
 if TYPE_CHECKING:
+    from deltacli.changing.acts import Act
     from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.table.version import Snapshot
     from deltacli.storage import Storage
@@ -31,6 +32,9 @@ class Outcome(Protocol):
 
 class Change(Protocol[P, O]):
     """A change of a table, made from a request."""
+
+    act: ClassVar[Act]
+    """What it does to the table."""
 
     def plan(self, table: TableHandle, now: Snapshot | None = None) -> P:
         """Plan it on the newest version, or on one that was rebuilt already. Reasons against it are in the plan."""

@@ -9,8 +9,9 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
+from deltacli.changing.acts import Act
 from deltacli.changing.basis import Basis, basis_of
 from deltacli.changing.commit import Committed, require_possible
 from deltacli.changing.texts import require_text
@@ -179,6 +180,8 @@ def _schema_json(draft: Draft) -> Json:
 @dataclass(frozen=True)
 class Alteration:
     """Changes of columns and metadata, to be planned and committed."""
+
+    act: ClassVar[Act] = Act.COMMIT
 
     request: AlterationRequest
     _rows: RowsInQuestion = field(default_factory=RowsInQuestion)

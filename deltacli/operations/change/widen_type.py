@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from deltacli.arrow import compute as pc
+from deltacli.changing.acts import Act
 from deltacli.changing.basis import Basis, basis_of
 from deltacli.changing.commit import Committed, require_possible
 from deltacli.delta.log.commit_content import CommitRequest, EveryFile
@@ -159,6 +160,8 @@ class Widening:
     """Wider types of columns, to be planned and committed. `with_impact` also counts the live files, which reads the
     whole state.
     """
+
+    act: ClassVar[Act] = Act.COMMIT
 
     request: WidenRequest
     with_impact: bool = False

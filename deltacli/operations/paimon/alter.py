@@ -6,8 +6,9 @@ import time
 from collections.abc import Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
+from deltacli.changing.acts import Act
 from deltacli.changing.basis import OTHER_PAST, Basis
 from deltacli.changing.commit import Pause
 from deltacli.changing.texts import require_text
@@ -159,6 +160,8 @@ def catalog_warning(options: Mapping[str, str]) -> str:
 @dataclass(frozen=True)
 class SchemaAlteration:
     """Changes of a schema, to be planned and made in its next version."""
+
+    act: ClassVar[Act] = Act.COMMIT
 
     request: AlterRequest
     pause: Pause = short_pause

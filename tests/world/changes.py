@@ -1,0 +1,476 @@
+"""The changes of a table: a row each, with what it does, how it is planned and executed, and what it promises."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+
+from deltacli.api.table import Table
+from deltacli.changing.acts import Act
+from deltacli.changing.change import Change, carry_out, plan_change
+from deltacli.changing.gate import for_plan, standing
+from deltacli.delta.evolution.requests import AddColumn
+from deltacli.errors import DeltacliError
+from deltacli.operations.change.alter import Alteration, AlterationRequest
+from deltacli.operations.change.append import commit_append, plan_append
+from deltacli.operations.change.drop_feature import drop_feature, plan_drop
+from deltacli.operations.change.table_features import add_features, plan_addition
+from deltacli.operations.change.table_properties import PropertyEdits, change_properties, plan_properties
+from deltacli.operations.change.widen_type import Widening, WidenRequest
+from deltacli.operations.checkpoint.execute import write_checkpoint
+from deltacli.operations.checkpoint.plan import CheckpointRequest, plan_checkpoint
+from deltacli.operations.log import expire, log_restore, log_restore_execute
+from deltacli.operations.log.compact_log import compact_log
+from deltacli.operations.log.expire import ExpiryRequest, execute_expiry, plan_expiry
+from deltacli.operations.log.version_checksum import check_or_write_checksum
+from deltacli.operations.optimize.execute import execute_optimize
+from deltacli.operations.optimize.planning import plan_optimize
+from deltacli.operations.optimize.request import OptimizeRequest
+from deltacli.operations.recover import execute as undeleting
+from deltacli.operations.recover.request import UndeleteRequest
+from deltacli.operations.recover.undelete import plan_undelete
+from deltacli.operations.repair import execute as repairing
+from deltacli.operations.repair.planning import plan_repair
+from deltacli.operations.repair.request import RepairRequest
+from deltacli.operations.restore import execute as restoring
+from deltacli.operations.restore.plan import plan_restore
+from deltacli.operations.restore.request import RestoreRequest
+from deltacli.operations.table.rebuild import read_snapshot
+from deltacli.operations.vacuum.execute import execute_vacuum, require_done
+from deltacli.operations.vacuum.full_plan import plan_vacuum
+from deltacli.operations.vacuum.lite_plan import plan_lite
+from deltacli.operations.vacuum.quarantine.purge import PurgeOutcome, execute_purge, plan_purge, require_purged
+from deltacli.operations.vacuum.request import VacuumRequest
+from tests.support.appending import written
+from tests.support.builder import LOG, Files, commit_path
+from tests.world.events import Event, Moment
+from tests.world.oracle import Reading, Rows
+from tests.world.places import World
+from tests.world.tables import (
+    CHECKPOINT,
+    LOST,
+    LOST_FILE,
+    NEWEST,
+    ORPHAN,
+    TARGET,
+    VECTORS,
+    a_copy_that_went_on,
+    a_diverged_copy,
+    the_table,
+)
+
+Plan = Any  # Any: each change has a plan of its own
+Make = Callable[[Table], Plan]
+Execute = Callable[[Table, Plan, bool], object]
+"""Executes a plan; with True, consent was given before and the change may be planned again."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A change. `prepare` is done to the world before, `did` says what is not as promised afterwards."""
+
+    act: Act
+    plan: Callable[[World], Make]
+    execute: Execute
+    did: Callable[[Reading], bool]
+    prepare: Callable[[World], None] = lambda _: None
+    moments: frozenset[Moment] | None = None
+    kinds: tuple[str, ...] = ("disk", "objects")
+    kind: type | None = None
+    """The class of a change of the room."""
+    is_sound: bool = True
+    """Whether it should be done where nothing happens."""
+    is_readable: bool = True
+    """Whether other engines can read the table before."""
+    may_leave: bool = False
+    """Whether it may leave alone what others touch meanwhile, and say so."""
+    writes_once: bool = False
+    """Whether nothing but the store can stop it any more when it writes."""
+    is_beside: bool = False
+    """Whether it changes files beside the table only, so that it does not matter what happens to the table."""
+
+    @property
+    def has_moments(self) -> frozenset[Moment]:
+        """The moments of the change: those that follow from what it does."""
+        if self.moments is not None:
+            return self.moments
+        found = {Moment.PLANNED, Moment.PROMPT}
+        if self.act & (Act.COMMIT | Act.ADD | Act.NAME):
+            found.add(Moment.ATTEMPT)
+        if self.act & ~(Act.COMMIT | Act.NAME):
+            found.add(Moment.BATCH)
+        return frozenset(found)
+
+    def can_be_beside(self, event: Event) -> bool:
+        """Whether an event can happen to the table before or while it is changed."""
+        return (self.is_readable or not event.reads) and (event.is_place or not self.writes_once)
+
+
+def row(change: Change[Any, Any], did: Callable[[Reading], bool], **others: Any) -> Row:  # Any: of each change
+    """The row of a change of the room."""
+
+    def execute(table: Table, plan: Plan, is_standing: bool) -> object:
+        return carry_out(change, table, plan=plan, ask=standing if is_standing else for_plan)
+
+    return Row(change.act, lambda _: partial(plan_change, change), execute, did, kind=type(change), **others)
+
+
+# -- what a change promises -------------------------------------------------------------------------------------------
+
+
+def _schema(table: Reading) -> dict[str, str]:
+    metadata = table.state(table.newest).metadata or {}
+    return {field["name"]: field["type"] for field in json.loads(metadata["schemaString"])["fields"]}
+
+
+def _features(table: Reading) -> list[str]:
+    return (table.state(table.newest).protocol or {})["writerFeatures"]  # type: ignore[no-any-return]
+
+
+def _live(table: Reading) -> set[str]:
+    return {one["path"] for one in table.state(table.newest).live.values()}
+
+
+def _without_garbage(table: Reading, *paths: str) -> bool:
+    live = _live(table)
+    return all(path in live or path not in table.files for path in paths)
+
+
+def _has_checkpoint(table: Reading) -> bool:
+    return max(table.checkpoints) >= NEWEST
+
+
+# -- how changes are executed that have no place in the room yet ------------------------------------------------------
+
+
+def _restore(_: Table, plan: Plan, is_standing: bool) -> None:
+    restoring.require_complete(restoring.execute_restore(plan, may_plan_again=is_standing))
+
+
+def _optimize(_: Table, plan: Plan, __: bool) -> None:
+    execute_optimize(plan)
+
+
+def _vacuum(table: Table, plan: Plan, _: bool, *, tells: bool = True) -> None:
+    request = VacuumRequest(rate=1.0, log_entries=tells)
+    require_done(execute_vacuum(table, plan, request, pause=lambda _: None))
+
+
+def _expire(table: Table, plan: Plan, _: bool) -> None:
+    expire.require_done(execute_expiry(table, plan))
+
+
+def _undelete(table: Table, plan: Plan, _: bool) -> None:
+    undeleting.require_complete(undeleting.execute_undelete(table, plan))
+
+
+def _repair(_: Table, plan: Plan, __: bool) -> None:
+    repairing.require_complete(repairing.execute_repair(plan))
+
+
+def _undo(table: Table, plan: Plan, _: bool) -> None:
+    table.undo_repair(plan)
+
+
+def _purge(table: Table, plan: Plan, _: bool) -> None:
+    outcome = PurgeOutcome()
+    execute_purge(table, plan, outcome)
+    require_purged(plan, outcome, again="")
+
+
+def _log_restore(table: Table, plan: Plan, _: bool) -> None:
+    origin = table.open_other(plan.backup)
+    log_restore_execute.execute_restore(plan, table.storage, origin, table.engine)
+
+
+def _append(table: Table, plan: Plan, _: bool) -> None:
+    rows = _new_rows()
+    files = written(table, plan, rows.to_batches())
+    try:
+        commit_append(table, plan, files, parameters={"mode": "Append"}, commit_metadata={})
+    except DeltacliError:  # as the sink of Spark does
+        deque(table.storage.delete_many([unquote(one.file.path) for one in files]), maxlen=0)
+        raise
+
+
+def _new_rows() -> pa.Table:
+    ids = [1000, 1001]
+    return pa.table({"id": pa.array(ids, pa.int64()), "n": pa.array([1, 2], pa.int32()), "p": ["a", "b"]})
+
+
+# -- what is lost, or beside the table, before ------------------------------------------------------------------------
+
+
+def _lose(world: World, *paths: str) -> None:
+    world.write("own", {path: file for path, file in world.files("own").items() if path not in paths})
+
+
+def _with_source(world: World) -> None:
+    """A sound copy is beside the table, which has lost a file and a vector."""
+    world.write("source", world.files("own"))
+    _lose(world, LOST_FILE, VECTORS)
+
+
+def _with_lost_commit(world: World) -> None:
+    """A sound copy is beside the table, which has lost a file and a commit."""
+    world.write("source", world.files("own"))
+    _lose(world, LOST_FILE, commit_path(LOST))
+
+
+def _with_copy_that_went_on(world: World) -> None:
+    """The copy that is beside the table, which has lost a file, has a newer commit of its own."""
+    world.write("source", a_copy_that_went_on(world.time.begun_ms, NEWEST))
+    _lose(world, LOST_FILE)
+
+
+def _with_tip_of_its_own(world: World) -> None:
+    """The newest commit of the copy beside the table is another one than that which the table has lost."""
+    world.write("source", a_copy_that_went_on(world.time.begun_ms, NEWEST - 2))
+    _lose(world, commit_path(NEWEST - 1))
+
+
+def _with_backup(world: World) -> None:
+    """A backup of the log is beside the table, which has lost a commit."""
+    world.table().backup_log(world.uri_of("beside"))
+    _lose(world, commit_path(LOST))
+
+
+def _with_repair(world: World) -> None:
+    """A damaged checkpoint was moved aside by a repair; its commits are there."""
+    files = world.files("own")
+    path = f"{LOG}/{CHECKPOINT:020d}.checkpoint.parquet"
+    world.write("own", files | {path: replace(files[path], data=files[path].data[:-9])})
+    world.table().repair(level="log", quarantine=world.uri_of("beside"))
+
+
+def _with_quarantine(world: World) -> None:
+    """A vacuum has filled the quarantine beside the table."""
+    world.table().vacuum(quarantine=world.uri_of("beside"))
+    world.time.wait(60)
+
+
+def _backup_of(world: World) -> str:
+    """Where the backup of the repair is."""
+    manifest = next(path for path in world.files("beside") if path.endswith("manifest.json"))
+    return f"{world.uri_of('beside')}/{manifest.rpartition('/')[0]}"
+
+
+def _request(world: World, **others: Any) -> Any:
+    return UndeleteRequest(sources=[world.uri_of("source")], **others)
+
+
+_ONE_CALL = frozenset({Moment.BATCH})
+_CALLED = frozenset({Moment.PLANNED, Moment.BATCH, Moment.ATTEMPT})
+_GARBAGE = ("p=a/a0.parquet", "p=b/b1.parquet", "p=b/b3.parquet", ORPHAN)
+_EDITS = PropertyEdits(put={"delta.checkpointInterval": "20"})
+_SINGLE = frozenset({Moment.PLANNED, Moment.PROMPT})
+
+CHANGES: Mapping[str, Row] = {
+    "alter": row(
+        Alteration(AlterationRequest([AddColumn("added", "string")])), lambda table: "added" in _schema(table)
+    ),
+    "widen-type": row(
+        Widening(WidenRequest((("n", "long"),), enable=True, upgrade_protocol=True)),
+        lambda table: _schema(table)["n"] == "long",
+    ),
+    "properties set": Row(
+        Act.COMMIT,
+        lambda _: lambda table: plan_properties(table, _EDITS),
+        lambda table, _, __: change_properties(table, _EDITS),
+        lambda table: table.properties["delta.checkpointInterval"] == "20",
+    ),
+    "features add": Row(
+        Act.COMMIT,
+        lambda _: lambda table: plan_addition(table, ["domainMetadata"]),
+        lambda table, _, __: add_features(table, ["domainMetadata"]),
+        lambda table: "domainMetadata" in _features(table),
+    ),
+    "features drop": Row(
+        Act.ADD,
+        lambda _: lambda table: plan_drop(table, "deletionVectors"),
+        lambda _, plan, __: drop_feature(plan),
+        lambda table: "deletionVectors" not in _features(table),
+    ),
+    "restore": Row(
+        Act.NAME,
+        lambda _: lambda table: plan_restore(table, RestoreRequest(version=TARGET)),
+        _restore,
+        lambda table: table.versions.get(table.newest) == table.versions.get(TARGET),
+    ),
+    "optimize": Row(
+        Act.ADD,
+        lambda _: lambda table: plan_optimize(table, OptimizeRequest()),
+        _optimize,
+        lambda table: not {"p=a/a7.parquet", "p=a/a8.parquet"} <= _live(table),
+        may_leave=True,
+    ),
+    "append": Row(
+        Act.ADD,
+        lambda _: lambda table: plan_append(read_snapshot(table), _new_rows().schema),
+        _append,
+        lambda table: any("part-00000" in path for path in _live(table)),
+        moments=_CALLED,
+    ),
+    "vacuum": Row(
+        Act.DELETE | Act.COMMIT,
+        lambda _: lambda table: plan_vacuum(table, VacuumRequest()),
+        _vacuum,
+        lambda table: _without_garbage(table, *_GARBAGE),
+    ),
+    "vacuum without entries": Row(
+        Act.DELETE,
+        lambda _: lambda table: plan_vacuum(table, VacuumRequest()),
+        partial(_vacuum, tells=False),
+        lambda table: _without_garbage(table, *_GARBAGE),
+    ),
+    "vacuum lite": Row(
+        Act.DELETE | Act.COMMIT,
+        lambda _: lambda table: plan_lite(table, VacuumRequest(mode="lite")),
+        _vacuum,
+        lambda table: _without_garbage(table, "p=b/b3.parquet"),
+    ),
+    "purge": Row(
+        Act.DELETE,
+        lambda world: lambda table: plan_purge(table, world.uri_of("beside"), 1_000),
+        _purge,
+        lambda _: True,
+        prepare=_with_quarantine,
+        is_beside=True,
+        kinds=("disk",),
+    ),
+    "log expire": Row(
+        Act.EXPIRE,
+        lambda _: lambda table: plan_expiry(table, ExpiryRequest()),
+        _expire,
+        lambda table: min(table.commits) >= CHECKPOINT,
+    ),
+    "checkpoint": Row(
+        Act.DERIVE,
+        lambda _: lambda table: plan_checkpoint(table, CheckpointRequest()),
+        lambda _, plan, __: write_checkpoint(plan),
+        _has_checkpoint,
+    ),
+    "log compact": Row(
+        Act.DERIVE,
+        lambda _: lambda _table: None,
+        lambda table, _, __: compact_log(table, 5, NEWEST),
+        lambda table: f"{LOG}/{5:020d}.{NEWEST:020d}.compacted.json" in table.files,
+        moments=_ONE_CALL,
+        writes_once=True,
+    ),
+    "log crc": Row(
+        Act.DERIVE,
+        lambda _: lambda _table: None,
+        lambda table, _, __: check_or_write_checksum(table, None),
+        lambda table: any(path.endswith(".crc") for path in table.files),
+        moments=_ONE_CALL,
+        writes_once=True,
+    ),
+    "undelete": Row(
+        Act.PUT,
+        lambda world: lambda table: plan_undelete(table, _request(world)),
+        _undelete,
+        lambda table: LOST_FILE in table.files and VECTORS in table.files,
+        prepare=_with_source,
+    ),
+    "undelete a commit": Row(
+        Act.PUT,
+        lambda world: lambda table: plan_undelete(table, _request(world)),
+        _undelete,
+        lambda table: LOST_FILE in table.files and LOST in table.commits,
+        prepare=_with_lost_commit,
+        is_readable=False,
+    ),
+    "undelete from a copy that went on": Row(
+        Act.PUT,
+        lambda world: lambda table: plan_undelete(table, _request(world)),
+        _undelete,
+        lambda _: True,
+        prepare=_with_copy_that_went_on,
+        is_sound=False,
+        moments=_SINGLE,
+    ),
+    "undelete from a copy with another commit": Row(
+        Act.PUT,
+        lambda world: lambda table: plan_undelete(table, _request(world)),
+        _undelete,
+        lambda _: True,
+        prepare=_with_tip_of_its_own,
+        is_sound=False,
+        is_readable=False,
+        moments=_SINGLE,
+    ),
+    "repair": Row(
+        Act.PUT,
+        lambda world: lambda table: plan_repair(table, RepairRequest(sources=[world.uri_of("source")])),
+        _repair,
+        lambda table: LOST_FILE in table.files and VECTORS in table.files,
+        prepare=_with_source,
+        moments=_SINGLE | {Moment.BATCH},
+    ),
+    "repair a commit": Row(
+        Act.PUT,
+        lambda world: lambda table: plan_repair(table, RepairRequest(sources=[world.uri_of("source")])),
+        _repair,
+        lambda table: LOST_FILE in table.files and LOST in table.commits,
+        prepare=_with_lost_commit,
+        moments=_SINGLE | {Moment.BATCH},
+        is_readable=False,
+    ),
+    "repair from a copy with another commit": Row(
+        Act.PUT,
+        lambda world: lambda table: plan_repair(table, RepairRequest(sources=[world.uri_of("source")])),
+        _repair,
+        lambda _: True,
+        prepare=_with_tip_of_its_own,
+        is_sound=False,
+        is_readable=False,
+        moments=_SINGLE,
+    ),
+    "repair --undo": Row(
+        Act.PUT,
+        lambda world: lambda _table: _backup_of(world),
+        _undo,
+        lambda _: True,
+        prepare=_with_repair,
+        kinds=("disk",),
+        moments=_SINGLE,
+    ),
+    "log restore": Row(
+        Act.PUT,
+        lambda world: (
+            lambda table: log_restore.plan_restore(
+                table.storage, table.open_other(world.uri_of("beside")), table.engine
+            )
+        ),
+        _log_restore,
+        lambda table: LOST in table.commits,
+        prepare=_with_backup,
+        is_readable=False,
+        moments=_SINGLE,
+    ),
+}
+
+
+def begin(world: World, change: Row) -> Files:
+    """Let there be the table, the copy that went its own way, and what the change needs; return the table's files
+    before any of them was lost.
+    """
+    sound = the_table(world.time.begun_ms)
+    world.write("own", sound)
+    if world.kind == "disk":
+        world.write("copy", a_diverged_copy(world.time.begun_ms))
+    change.prepare(world)
+    return sound
+
+
+def appended() -> Rows:
+    """The rows that are appended."""
+    return Counter(tuple(sorted(one.items())) for one in _new_rows().to_pylist())
