@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from deltacli.changing.acts import Act
 from deltacli.changing.basis import Basis, basis_of
 from deltacli.changing.change import carry_out
 from deltacli.changing.commit import Committed, require_possible
@@ -205,14 +206,16 @@ def _preparations(snapshot: Snapshot, name: str, removal: Removal) -> Iterator[s
 class DropFeature:
     """A drop of a feature, to be planned and committed; a step that is done already is not done again."""
 
+    act: ClassVar[Act] = Act.COMMIT | Act.ADD | Act.EXPIRE
+
     name: str
     truncate_history: bool = False
     commit_metadata: Mapping[str, str] = field(default_factory=dict)
 
     def plan(self, table: TableHandle, now: Snapshot | None = None) -> FeatureDrop:
         """Plan it. Raises as `plan_drop`."""
-        how = {"truncate_history": self.truncate_history, "commit_metadata": self.commit_metadata}
-        return plan_drop(table, self.name, **how, now=now)
+        truncates, metadata = self.truncate_history, self.commit_metadata
+        return plan_drop(table, self.name, truncate_history=truncates, commit_metadata=metadata, now=now)
 
     def outcome(self, plan: FeatureDrop) -> FeatureDrop:
         """Return the plan: nothing is committed yet."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
+from deltacli.changing.acts import Act
 from deltacli.changing.basis import Basis, basis_of
 from deltacli.changing.commit import Committed, require_possible
 from deltacli.delta.log.commit_content import CommitRequest
@@ -106,6 +107,8 @@ def list_features(snapshot: Snapshot) -> list[ShownFeature]:
 @dataclass(frozen=True)
 class FeaturesAddition:
     """An addition of features, to be planned and committed."""
+
+    act: ClassVar[Act] = Act.COMMIT
 
     names: Sequence[str]
     commit_metadata: Mapping[str, str] = field(default_factory=dict)

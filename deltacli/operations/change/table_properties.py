@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
+from deltacli.changing.acts import Act
 from deltacli.changing.basis import Basis, basis_of
 from deltacli.changing.commit import Committed, require_possible
 from deltacli.delta.log.commit_content import CommitRequest
@@ -131,6 +132,8 @@ def show_properties(snapshot: Snapshot) -> list[ShownProperty]:
 @dataclass(frozen=True)
 class PropertiesChange:
     """A change of properties, to be planned and committed."""
+
+    act: ClassVar[Act] = Act.COMMIT
 
     edits: PropertyEdits
 

@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from deltacli.changing.acts import Act
 from deltacli.changing.derived import require_unchanged
 from deltacli.delta.checkpoint.content import live_transactions
 from deltacli.delta.checkpoint.last_checkpoint_content import Hint, make_hint, read_hint
@@ -93,6 +94,8 @@ class CheckpointResult:
 @dataclass(frozen=True)
 class Checkpoint:
     """A checkpoint to write."""
+
+    act: ClassVar[Act] = Act.DERIVE
 
     request: CheckpointRequest
 

@@ -9,10 +9,11 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import orjson
 
+from deltacli.changing.acts import Act
 from deltacli.changing.basis import Basis, basis_of
 from deltacli.changing.derived import put_derived, require_derivable
 from deltacli.delta.log.action_fields import too_deep
@@ -97,6 +98,8 @@ def compaction_path(first: int, last: int) -> str:
 @dataclass(frozen=True)
 class LogCompaction:
     """The compaction of the commits `first` to `last`, both included."""
+
+    act: ClassVar[Act] = Act.DERIVE
 
     first: int
     last: int

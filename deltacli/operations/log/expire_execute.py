@@ -7,8 +7,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from deltacli.changing.acts import Act
 from deltacli.changing.basis import require_clock, require_same
 from deltacli.changing.lease import require_progress, valid_ms
 from deltacli.changing.plan import Failures
@@ -106,6 +107,8 @@ class LogExpiry:
     """The deletion of log files that no kept version needs. `proves`: what is kept is verified when planned, too, not
     only before the deletion. The log is cut at a multiple of `cut_ms`.
     """
+
+    act: ClassVar[Act] = Act.EXPIRE
 
     request: ExpiryRequest
     proves: bool = True

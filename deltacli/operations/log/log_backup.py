@@ -12,6 +12,7 @@ from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from deltacli.changing.acts import Act
 from deltacli.changing.basis import Basis
 from deltacli.changing.plan import Amount
 from deltacli.delta.log.log_path import HINT_NAME, LOG_DIRECTORY, LogFileKind
@@ -230,6 +231,8 @@ def planned_backup(plan: BackupPlan) -> BackupResult:
 @dataclass(frozen=True)
 class LogBackup:
     """A copy of the log in another store, which is brought up to date."""
+
+    act: ClassVar[Act] = Act.DERIVE
 
     destination: Storage
     full: bool = False

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, ClassVar, assert_never
 
+from deltacli.changing.acts import Act
 from deltacli.delta.log.log_path import HINT_NAME, LogFileKind, commit_name
 from deltacli.engine.base import Engine
 from deltacli.errors import ConflictLost, FileMissing, StorageFailed, Unreadable
@@ -49,6 +50,8 @@ class LogRestored:
 @dataclass(frozen=True)
 class LogRestore:
     """The restore of what a log lacks from its backup; with `replaces` also of what differs."""
+
+    act: ClassVar[Act] = Act.PUT
 
     source: Storage
     replaces: bool = False

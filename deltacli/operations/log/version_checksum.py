@@ -10,10 +10,11 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import orjson
 
+from deltacli.changing.acts import Act
 from deltacli.changing.basis import Basis, basis_of
 from deltacli.changing.derived import put_derived, require_derivable
 from deltacli.delta.log.action_fields import wrong_type
@@ -194,6 +195,8 @@ def checksum_path(version: int) -> str:
 @dataclass(frozen=True)
 class Checksum:
     """The checksum file of a version, or of the newest one. An existing file is compared and never changed."""
+
+    act: ClassVar[Act] = Act.DERIVE
 
     version: int | None = None
 

@@ -14,9 +14,10 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 from time import monotonic
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.changing.acts import Act
 from deltacli.changing.commit import Committed, Dropped, jittered_pause
 from deltacli.changing.new_files import NewFiles
 from deltacli.delta.log.body_lines import encoded_files
@@ -147,6 +148,8 @@ class OptimizeOutcome:
 @dataclass(frozen=True)
 class Optimize:
     """An optimization, to be planned and committed. `find` says what a purge is for besides deleted rows."""
+
+    act: ClassVar[Act] = Act.ADD
 
     request: OptimizeRequest
     find: Find | None = None

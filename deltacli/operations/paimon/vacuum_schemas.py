@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from deltacli.changing.acts import Act
 from deltacli.changing.basis import OTHER_PAST, Basis, require_clock
 from deltacli.changing.plan import NO_FILES, Amount, Failures
 from deltacli.errors import FileMissing, Refusal, Refused, Unreadable
@@ -231,6 +232,8 @@ class SchemaVacuumResult(NamedTuple):
 @dataclass(frozen=True)
 class SchemaVacuum:
     """A vacuum of schema files, to be planned and executed."""
+
+    act: ClassVar[Act] = Act.DELETE
 
     request: SchemaVacuumRequest
 

@@ -9,8 +9,9 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
+from deltacli.changing.acts import Act
 from deltacli.changing.basis import LOOK_SECONDS
 from deltacli.changing.commit import Committed
 from deltacli.delta.log.body_lines import encoded_files
@@ -82,6 +83,8 @@ class RestoreOutcome:
 @dataclass(frozen=True)
 class Restore:
     """A restore, to be planned and committed."""
+
+    act: ClassVar[Act] = Act.NAME
 
     request: RestoreRequest
 

@@ -10,9 +10,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from deltacli.arrow import compute as pc
+from deltacli.changing.acts import Act
 from deltacli.changing.plan import Amount
 from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.delta.vacuum.file_kinds import HiddenNames
@@ -65,6 +66,8 @@ _BATCHES_AHEAD = 4
 @dataclass(frozen=True)
 class VacuumChange:
     """A vacuum, to be planned and executed."""
+
+    act: ClassVar[Act] = Act.DELETE
 
     request: VacuumRequest
 

@@ -39,7 +39,9 @@ class BranchFault(NamedTuple):
 def faults_of_branches(newest: Mapping[str, Schema | None]) -> Iterator[BranchFault]:
     """Yield the branches that readers of another one need and cannot use."""
     for branch, schema in newest.items():
-        for key, other in () if schema is None else _named(schema):
+        if schema is None:
+            continue
+        for key, other in _named(schema):
             if other not in newest:
                 reason = f"{key} names the branch {other!r}, which does not exist"
                 yield BranchFault(branch, key, other, reason, is_missing=True)

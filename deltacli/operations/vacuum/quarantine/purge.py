@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeVar
 
+from deltacli.changing.acts import Act
 from deltacli.changing.basis import Basis, basis_of
 from deltacli.changing.plan import Failures
 from deltacli.errors import FileMissing, PartlyDone, PathExternal, Refusal, Refused
@@ -191,6 +192,8 @@ class PurgeResult(NamedTuple):
 @dataclass(frozen=True)
 class QuarantinePurge:
     """Emptying a quarantine of what is older, to be planned and executed."""
+
+    act: ClassVar[Act] = Act.DELETE
 
     uri: str
     older_ms: int

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from deltacli.arrow import compute as pc
+from deltacli.changing.acts import Act
 from deltacli.changing.basis import Basis, past_of
 from deltacli.delta.log.segment import LogListing
 from deltacli.delta.paths import text_of
@@ -42,6 +43,8 @@ class SavedVacuum:
     """The plan of a file, to be compared with the table and executed from where an earlier run stopped. `tell` gets
     notes on the run.
     """
+
+    act: ClassVar[Act] = Act.DELETE
 
     path: str
     request: VacuumRequest
