@@ -53,6 +53,10 @@ class Loss(NamedTuple):
         return cls(sum(one.files for one in found), sum(rows) if known else None, sum(one.size_bytes for one in found))
 
 
+class NotNeededError(Exception):
+    """Why a change was not made: what it is about was put right, or replaced by somebody else, since the plan."""
+
+
 class Work(Protocol):
     """One change, for which several findings may ask."""
 
@@ -67,7 +71,8 @@ class Work(Protocol):
     def run(self, run: Run) -> int | None:
         """Make the change, after what it replaces was kept, and return the version that it committed, if any.
 
-        Raises what storage and commits raise. Running it again is harmless.
+        Raises NotNeededError where nothing is left to do, and what storage and commits raise. Running it again is
+        harmless.
         """
 
 
@@ -79,6 +84,8 @@ class Run:
     request: RepairRequest
     backup: Backup
     versions: list[int] = field(default_factory=list)
+    unneeded: dict[str, str] = field(default_factory=dict)
+    """Key of a place -> why a change that was made left it out."""
 
 
 class Step(NamedTuple):
