@@ -15,7 +15,6 @@ from deltacli.changing.proofs import UNPROVEN
 from deltacli.delta.log.segment import choose_segment
 from deltacli.delta.log.state import has_in_commit_timestamps
 from deltacli.errors import NotATable, Unreadable, VersionAbsent
-from deltacli.hints import parameter
 from deltacli.operations.log.log_copy import StoredFile, find_table_id, list_whole_log, log_location
 from deltacli.operations.recover.later_files import notes_on_later_files
 from deltacli.operations.recover.log_files import LogItem, LogPlan, plan_log, require_one_history
@@ -31,15 +30,16 @@ from deltacli.operations.recover.open_sources import (
     require_usable,
 )
 from deltacli.operations.recover.plan import MISSING, PLANNED, Amount, DataPlan, Refusal, UndeletePlan
-from deltacli.operations.recover.proving import LeftOut, Proofs, prove
+from deltacli.operations.recover.proving import prove
 from deltacli.operations.recover.sources import CopySource, FoundFiles, Source, find_in, tag_of, tags_of
+from deltacli.operations.recover.unproven import with_proofs
 from deltacli.operations.recover.verify import Problem
 from deltacli.operations.table.find_log import missing_log, refuse_paimon
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.storage import PathKind
 from deltacli.storage.versions import NO_VERSIONS
 from deltacli.typing import ArrowArray, ArrowTable
-from deltacli.units import format_ranges, named_ranges, plural
+from deltacli.units import plural
 
 if TYPE_CHECKING:
     from deltacli.operations.recover.request import UndeleteRequest
@@ -91,7 +91,7 @@ def plan_undelete(table: TableHandle, request: UndeleteRequest, *, is_tip_judged
         raise fault from None
     plan = replace(_begin(table, request, log, sources, overwritten, present), is_new=is_new)
     is_tip_judged = is_tip_judged and request.version is None
-    plan = _with_proofs(_with_cut(table, plan, cut), proofs, is_tip_judged=is_tip_judged)
+    plan = with_proofs(_with_cut(table, plan, cut), proofs, is_tip_judged=is_tip_judged)
     if len(without) == len(opened):
         refusals = [Refusal(one.code, one.message, one.facts, one.hint) for one in without]
         plan = replace(plan, refusals=(*refusals, *plan.refusals))
@@ -122,81 +122,6 @@ def _with_cut(table: TableHandle, plan: UndeletePlan, cut: Mapping[str, StoredFi
         items=plan.items.set_column(column, "presentSizeBytes", pa.array(sizes, pa.int64())),
         notes=(*plan.notes, *notes),
         log_tags={path: tag for path in cut if (tag := tag_of(table.storage, path)) is not None},
-    )
-
-
-def _with_proofs(plan: UndeletePlan, proofs: Proofs, *, is_tip_judged: bool) -> UndeletePlan:
-    """Return a plan with what proves each file of the log, refused where one has no proof."""
-    log = plan.log
-    assert log is not None
-    found = {item.path: proofs.proof_of(plan.log_sources[item.source], item.file) for item in log.items}
-    unproven = [item for item in log.items if found[item.path] is None]
-    refusals = [
-        _unproven(source, proofs, items)
-        for number, source in enumerate(plan.log_sources)
-        if (items := [item for item in unproven if item.source == number])
-    ]
-    if is_tip_judged and not refusals:
-        refusals += [_lost_above(one) for one in proofs.left_out if one.loss is not None]
-    notes = [one.note for one in proofs.left_out if one.loss is None or not is_tip_judged]
-    ways = [f"; to bring back: {_accepting(one.versions)}" for one in proofs.left_out]
-    return replace(
-        plan,
-        proofs={path: proof for path, proof in found.items() if proof is not None},
-        refusals=(*plan.refusals, *refusals),
-        notes=(*plan.notes, *(f"{note}{way}" for note, way in zip(notes, ways, strict=False))),
-    )
-
-
-class _Versions(tuple[int, ...]):
-    """Versions that are written as ranges on a command line."""
-
-    def __str__(self) -> str:
-        return format_ranges(self).replace(" ", "")
-
-
-def _accepting(versions: Iterable[int]) -> str:
-    return parameter("undelete.accept_commits", _Versions(versions))
-
-
-def _unproven(source: Source, proofs: Proofs, items: Sequence[LogItem]) -> Refusal:
-    """Return the refusal of files of a source that may be of another history."""
-    versions = sorted({max(item.file.path.version, item.file.path.last_version) for item in items})
-    reach = proofs.reach_of(source).version
-    compared = (
-        f"{source.name} is proven to be of this table up to version {reach}"
-        if reach >= 0
-        else f"no commit of {source.name} is proven to be of this table"
-    )
-    what = named_ranges("version", versions)
-    verb = "is" if len(versions) == 1 else "are"
-    return Refusal(
-        UNPROVEN,
-        f"{what} of {source.name} {verb} not proven to be of this table: no later commit is in both, and "
-        f"the files that {'it adds' if len(versions) == 1 else 'they add'} are not in the table",
-        {
-            "compared": compared,
-            "why": "a copy may have gone its own way, and its commits would lose rows of the table and bring others",
-            "to accept": _accepting(versions),
-        },
-        f"add {_accepting(versions)}",
-    )
-
-
-def _lost_above(left: LeftOut) -> Refusal:
-    """Return the refusal of commits above the newest version, where the table may have lost some."""
-    what = named_ranges("commit", left.versions)
-    verb = "is" if len(left.versions) == 1 else "are"
-    return Refusal(
-        UNPROVEN,
-        f"{what} of {left.source} {verb} not proven to be of this table: no later commit is in both, and "
-        f"the files that {'it adds' if len(left.versions) == 1 else 'they add'} are not in the table, which may have "
-        f"lost others: {left.loss}",
-        {
-            "to accept": _accepting(left.versions),
-            "to do without": parameter("undelete.version", min(left.versions) - 1),
-        },
-        f"add {_accepting(left.versions)}",
     )
 
 

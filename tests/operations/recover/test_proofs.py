@@ -315,7 +315,7 @@ def test_a_source_that_changed_since_the_plan_is_not_copied(tmp_path: Path) -> N
 
 def test_accepted_versions_are_numbers() -> None:
     with pytest.raises(UsageError, match="accept_commits"):
-        open_table("t").plan_undelete(accept_commits="5")
+        open_table("t").plan_undelete(accept_commits="5")  # type: ignore[arg-type]
 
 
 def lose_middle(table: Branch, chance: random.Random) -> None:

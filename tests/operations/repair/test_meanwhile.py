@@ -95,7 +95,7 @@ def test_what_came_up_meanwhile_is_told_apart_from_what_was_done(
     monkeypatch.setattr(execute, "plan_repair", beside_a_writer)
     done = execute_repair(plan, agreed=lambda _: False)
 
-    found = {step["location"]["version"]: (step["state"], step["reason"]) for step in done.as_json()["steps"]}  # type: ignore[call-overload, index, union-attr]
+    found = {step["location"]["version"]: (step["state"], step["reason"]) for step in done.as_json()["steps"]}
     assert {
         3: ("done", None),
         5: ("skipped", "it was found while the repair ran; run the same command again"),

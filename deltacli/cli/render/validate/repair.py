@@ -112,8 +112,8 @@ def _sections(plan: RepairPlan, outcome: RepairOutcome | None, name: str) -> Ite
         skipped = [step for step in outcome.steps if step.state is StepState.SKIPPED]
         yield Section("not needed", [f"{step.what}: {step.reason}" for step in skipped[:_NAMED]])
         yield from _backup(outcome, name)
-        later = [step for step in plan.steps if step.state is StepState.SKIPPED]
-        yield Section("found meanwhile", _changes(later), Style.WARNING)
+        meanwhile = [step for step in plan.steps if step.state is StepState.SKIPPED]
+        yield Section("found meanwhile", _changes(meanwhile), Style.WARNING)
     stopped = [step for step in plan.steps if step.state is StepState.REFUSED]
     yield Section("not done", _changes(stopped), Style.WARNING)
     yield Section("not repaired", list(_unrepaired(plan)), Style.WARNING)
