@@ -82,7 +82,3 @@ class ProvenFile(NamedTuple):
     size_bytes: int
     proof: Proof
     sha256: str | None = None
-
-
-UNPROVEN = "recover.unproven"
-"""The code of refusals for lack of a proof."""

@@ -16,7 +16,6 @@ from enum import StrEnum
 from functools import partial
 from typing import Any, NamedTuple
 
-from deltacli.changing.proofs import UNPROVEN
 from deltacli.delta.checkpoint.last_checkpoint_content import Hint, read_hint
 from deltacli.delta.log.commit_lines import read_actions
 from deltacli.delta.log.log_path import HINT_NAME, LOG_DIRECTORY, SIDECAR_DIRECTORY, LogFileKind
@@ -345,7 +344,7 @@ def _require_proofs(
         raise Refused(
             f"{named_ranges('version', above)} of the backup {'is' if len(above) == 1 else 'are'} not proven to be of "
             "this table: it is the backup of another address, and no later commit is in both",
-            code=UNPROVEN,
+            code="recover.unproven",
             facts={
                 "backup of": listed.table,
                 "this table": storage.uri,

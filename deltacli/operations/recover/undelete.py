@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
-from deltacli.changing.proofs import UNPROVEN
 from deltacli.delta.log.segment import choose_segment
 from deltacli.delta.log.state import has_in_commit_timestamps
 from deltacli.errors import NotATable, Unreadable, VersionAbsent
@@ -29,10 +28,8 @@ from deltacli.operations.recover.open_sources import (
     other_table,
     require_usable,
 )
-from deltacli.operations.recover.plan import MISSING, PLANNED, Amount, DataPlan, Refusal, UndeletePlan
-from deltacli.operations.recover.proving import prove
+from deltacli.operations.recover.plan import MISSING, PLANNED, UNPROVEN, Amount, DataPlan, Refusal, UndeletePlan
 from deltacli.operations.recover.sources import CopySource, FoundFiles, Source, find_in, tag_of, tags_of
-from deltacli.operations.recover.unproven import with_proofs
 from deltacli.operations.recover.verify import Problem
 from deltacli.operations.table.find_log import missing_log, refuse_paimon
 from deltacli.operations.table.rebuild import read_snapshot
@@ -42,6 +39,7 @@ from deltacli.typing import ArrowArray, ArrowTable
 from deltacli.units import plural
 
 if TYPE_CHECKING:
+    from deltacli.operations.recover.proving import Proofs
     from deltacli.operations.recover.request import UndeleteRequest
     from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.table.version import Snapshot
@@ -72,10 +70,7 @@ def plan_undelete(table: TableHandle, request: UndeleteRequest, *, is_tip_judged
         present = {name: file for name, file in present.items() if log_location(name) not in cut}
     offers = [dict(list_whole_log(source.files) or {}) for source in offered]
     require_one_history(offered, offers)
-    of_cut = {name: file for one in opened for name, file in one.cut.items()}
-    proofs = prove(
-        table, present or {}, of_cut, offered, offers, accepted=request.accept_commits, version=request.version
-    )
+    proofs = _proofs(table, request, opened, offered, offers, present or {})
     without = [one.refusal for one in opened if one.refusal is not None]
     is_new = present is None and table.storage.kind_of("") is PathKind.MISSING
     try:
@@ -90,8 +85,11 @@ def plan_undelete(table: TableHandle, request: UndeleteRequest, *, is_tip_judged
             fault.facts["sources without a log of the table"] = ", ".join(copies)
         raise fault from None
     plan = replace(_begin(table, request, log, sources, overwritten, present), is_new=is_new)
-    is_tip_judged = is_tip_judged and request.version is None
-    plan = with_proofs(_with_cut(table, plan, cut), proofs, is_tip_judged=is_tip_judged)
+    plan = _with_cut(table, plan, cut)
+    if proofs is not None:
+        from deltacli.operations.recover.unproven import with_proofs
+
+        plan = with_proofs(plan, proofs, is_tip_judged=is_tip_judged and request.version is None)
     if len(without) == len(opened):
         refusals = [Refusal(one.code, one.message, one.facts, one.hint) for one in without]
         plan = replace(plan, refusals=(*refusals, *plan.refusals))
@@ -101,6 +99,26 @@ def plan_undelete(table: TableHandle, request: UndeleteRequest, *, is_tip_judged
     if not plan.found.files and not plan.missing.files:  # so no source is needed
         plan = replace(plan, refusals=tuple(one for one in plan.refusals if one.code != NO_VERSIONS))
     return replace(plan, notes=(*plan.notes, *_no_copies(opened, plan)))
+
+
+def _proofs(
+    table: TableHandle,
+    request: UndeleteRequest,
+    opened: Sequence[OpenedSource],
+    offered: Sequence[Source],
+    offers: Sequence[dict[str, StoredFile]],
+    present: Mapping[str, StoredFile],
+) -> Proofs | None:
+    """Return what proves the files that sources offer, None where they offer nothing; what is above the newest version
+    and unproven is taken out of `offers`.
+    """
+    if not any(offers):
+        return None
+
+    from deltacli.operations.recover.proving import prove
+
+    cut = {name: file for one in opened for name, file in one.cut.items()}
+    return prove(table, present, cut, offered, offers, accepted=request.accept_commits, version=request.version)
 
 
 def _with_cut(table: TableHandle, plan: UndeletePlan, cut: Mapping[str, StoredFile]) -> UndeletePlan:

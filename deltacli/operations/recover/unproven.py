@@ -6,10 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from deltacli.changing.proofs import UNPROVEN
 from deltacli.hints import parameter
 from deltacli.operations.recover.log_files import LogItem
-from deltacli.operations.recover.plan import Refusal, UndeletePlan
+from deltacli.operations.recover.plan import UNPROVEN, Refusal, UndeletePlan
 from deltacli.operations.recover.proving import LeftOut, Proofs
 from deltacli.units import format_ranges, named_ranges
 

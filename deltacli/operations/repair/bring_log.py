@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
-from deltacli.changing.proofs import UNPROVEN
 from deltacli.delta.log.log_path import LOG_DIRECTORY, LogFileKind, Place, commit_name, parse_log_path
 from deltacli.delta.rules.checkpoints.checkpoints import WITHOUT_COMMIT
 from deltacli.delta.rules.framework.repairs import StepKind
@@ -17,7 +16,7 @@ from deltacli.delta.rules.log.compactions import BEYOND_LOG
 from deltacli.errors import FileMissing, NotATable, Unreadable
 from deltacli.operations.recover.execute import execute_undelete, refused
 from deltacli.operations.recover.needed import FileKind
-from deltacli.operations.recover.plan import PLANNED, UndeletePlan
+from deltacli.operations.recover.plan import PLANNED, UNPROVEN, UndeletePlan
 from deltacli.operations.recover.request import UndeleteRequest
 from deltacli.operations.recover.sources import tag_of
 from deltacli.operations.recover.undelete import plan_undelete

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from deltacli.errors import ConflictLost, DeltacliError, OutcomeUnknown, PartlyDone, Refused, StorageFailed, Unreadable
 from deltacli.hints import command
 from deltacli.operations.recover.plan import Refusal
-from deltacli.operations.repair.backup import Backup, open_backup
+from deltacli.operations.repair.kept_files import Backup, open_backup
 from deltacli.operations.repair.plan import Loss, NotNeededError, RepairPlan, Run, Step, StepState
 from deltacli.operations.repair.planning import plan_repair
 from deltacli.short_repr import short_repr

@@ -15,7 +15,7 @@ from deltacli.short_repr import short_repr
 from deltacli.typing import Json
 
 if TYPE_CHECKING:
-    from deltacli.operations.repair.backup import Backup
+    from deltacli.operations.repair.kept_files import Backup
     from deltacli.operations.repair.request import RepairRequest
     from deltacli.operations.table.handle import TableHandle
 
