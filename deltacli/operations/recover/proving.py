@@ -53,6 +53,7 @@ from deltacli.units import named_ranges, plural
 
 if TYPE_CHECKING:
     from deltacli.operations.table.handle import TableHandle
+    from deltacli.operations.table.version import Snapshot
 
 Offer = dict[str, StoredFile]
 _TAIL = 64 << 10
@@ -190,18 +191,23 @@ def _reach(
     commits = {file.path.version: file for file in offer.values() if file.path.kind is LogFileKind.COMMIT}
     found = Reach(-1, None)
     common = (file for name, file in offer.items() if name in own and file.path.kind in (*_OF_VERSIONS, _COMPACTION))
-    for file in sorted(
-        common, key=lambda file: (max(file.path.version, file.path.last_version), file.name), reverse=True
-    ):
-        if _is_same(own[file.name], source.files, file):
-            version = max(file.path.version, file.path.last_version)
-            found = Reach(version, Between(version, version, file.name))
+    for file in sorted(common, key=lambda file: (_last(file), file.name), reverse=True):
+        lacking = any(0 <= _last(other) < _last(file) and name not in own for name, other in offer.items())
+        is_proof = _is_same(own[file.name], source.files, file)
+        if is_proof and lacking and file.path.kind is LogFileKind.COMMIT:
+            is_proof = evidence.is_unlike_others(source, offer, file)
+        if is_proof:
+            found = Reach(_last(file), Between(_last(file), _last(file), file.name))
             break
     found = max(found, _noted(table, source, commits, found.version), key=lambda one: one.version)
     found = max([found, *(Reach(one.version, one) for name, one in begun.items() if name in offer)], key=_version_of)
     if any(version > found.version for version in commits):
         found = max(found, evidence.reach(source, offer, commits, found.version), key=_version_of)
     return found
+
+
+def _last(file: StoredFile) -> int:
+    return max(file.path.version, file.path.last_version)
 
 
 def _version_of(reach: Reach) -> int:
@@ -245,6 +251,13 @@ def still_holds(table: TableHandle, source: Source, proof: Proof, replaced: Coll
             return versioned(one for one in present if log_location(one.name) not in replaced).newest_version < 0
         case _:
             return True
+
+
+def _actions_of(storage: Storage, file: StoredFile) -> Sequence[tuple[str, Action]]:
+    try:
+        return read_actions(storage.read(log_location(file.name)), file.name)
+    except (CommitCorrupt, FileMissing):
+        return []
 
 
 def _is_unlike_others(actions: Iterable[tuple[str, Action]]) -> bool:
@@ -339,6 +352,28 @@ class _Evidence:
             path for path, yes in zip(rest, self._table.engine.run(is_later, rest, at_once=at_once), strict=True) if yes
         ]
 
+    def is_unlike_others(self, source: Source, offer: Offer, file: StoredFile) -> bool:
+        """Return True for a commit of a source that no history can have but one with all before it: it has an id, or
+        adds a file that the version before it does not name, which a restore would.
+        """
+        if any(kind == "commitInfo" and one.get("txnId") for kind, one in _actions_of(source.files, file)):
+            return True
+        before = {name: (source.files, one) for name, one in offer.items() if _last(one) < file.path.version}
+        added, known = self._added(source.files, file) or {}, self._named_at(before, file.path.version - 1)
+        return not added.keys() <= known
+
+    def _named_at(self, files: Mapping[str, tuple[Storage, StoredFile]], version: int) -> set[str]:
+        """Return the live files and tombstones of a version; where it cannot be rebuilt, all files that are named."""
+        view, listing = self._view(files), versioned(file for _, file in files.values())
+        found = set[str]()
+        try:
+            snapshot = rebuild(view, Log(listing), version)
+            for keys in self._rows_of(snapshot):
+                found.update(map(text_of, pc.drop_null(keys).to_pylist()))
+        except DeltacliError:
+            return set(map(text_of, self._named(files, -1, None).to_pylist()))
+        return found
+
     def _is_there(self, source: Source, path: str, size_bytes: int | None, unnamed: set[str]) -> bool:
         """Return True for a file of the table that nothing else names and that is the one of the source."""
         if path not in unnamed:
@@ -382,13 +417,7 @@ class _Evidence:
         """Return the files that a log names in a range of versions, by commits and by its checkpoints, as bytes."""
         import pyarrow as pa
 
-        mapped = {
-            log_location(name): MappedFile(storage, log_location(name), file.size_bytes, file.modified_ms)
-            for name, (storage, file) in files.items()
-        }
-        view = self._table.over(
-            FileMap(self._table.storage.uri, mapped, self._table.storage.capabilities.parallel_reads)
-        )
+        view = self._view(files)
         listing = versioned(file for _, file in files.values())
 
         def is_within(version: int) -> bool:
@@ -399,24 +428,31 @@ class _Evidence:
         for rows in named_files(view, LogListing(commits, ()), [], []):
             parts += self._keys_of(rows.path, rows.vector)
         for checkpoint in [one for one in listing.checkpoints if is_within(one.version)][-1:]:
-            parts += self._rows_of(view, checkpoint)
+            with suppress(DeltacliError):  # one that cannot be read names nothing
+                parts += self._rows_of(rebuild(view, Log(LogListing({}, (checkpoint,))), checkpoint.version))
         return pc.unique(pc.drop_null(pa.concat_arrays([whole(part) for part in parts])))
+
+    def _view(self, files: Mapping[str, tuple[Storage, StoredFile]]) -> TableHandle:
+        mapped = {
+            log_location(name): MappedFile(storage, log_location(name), file.size_bytes, file.modified_ms)
+            for name, (storage, file) in files.items()
+        }
+        storage = self._table.storage
+        return self._table.over(FileMap(storage.uri, mapped, storage.capabilities.parallel_reads))
 
     def _keys_of(self, paths: ArrowArray, vectors: ArrowArray) -> Iterator[ArrowArray]:
         of_log = self._keys.of_log(whole(paths))
         yield from (of_log.keys, of_log.written, self._keys.of_vectors(whole(vectors)).keys)
 
-    def _rows_of(self, view: TableHandle, checkpoint: CheckpointInstance) -> Iterator[ArrowArray]:
-        """Yield the files that a checkpoint names; nothing of one that cannot be read."""
-        with suppress(DeltacliError):
-            snapshot = rebuild(view, Log(LogListing({}, (checkpoint,))), checkpoint.version)
-            for kind in ("add", "remove"):
-                for paths, vectors in snapshot.file_actions.map_actions(
-                    kind,
-                    lambda rows: (rows.column("path"), unique_id_column(rows.column("deletionVector"))),
-                    fields=("path",),
-                ):
-                    yield from self._keys_of(paths, vectors)
+    def _rows_of(self, snapshot: Snapshot) -> Iterator[ArrowArray]:
+        """Yield the live files and tombstones of a version. Raises CheckpointUnreadable."""
+        for kind in ("add", "remove"):
+            for paths, vectors in snapshot.file_actions.map_actions(
+                kind,
+                lambda rows: (rows.column("path"), unique_id_column(rows.column("deletionVector"))),
+                fields=("path",),
+            ):
+                yield from self._keys_of(paths, vectors)
 
     def _of_checkpoints(
         self, files: Mapping[str, tuple[Storage, StoredFile]], checkpoints: Sequence[CheckpointInstance]
