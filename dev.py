@@ -2,7 +2,7 @@
 """Work on deltacli from a fresh clone. Needs Python 3.11 and pip only.
 
   python3 dev.py demo       create two sample tables in ./demo and run the main commands on them
-  python3 dev.py test       run the test suite               [pytest arguments]
+  python3 dev.py test       run the test suite               [--without-corpus] [pytest arguments]
   python3 dev.py check      check format, lint, types, layers, generated files and the documentation site
   python3 dev.py generate   write completions, manual pages, reference pages, schemas and screens
   python3 dev.py docs       build the documentation site in ./site
@@ -23,6 +23,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 import secrets
 import shutil
 import subprocess
@@ -97,11 +98,25 @@ def _activation() -> str:
 
 
 def test(arguments: list[str]) -> int:
-    """Run the test suite on all cores, with other engines as oracles."""
+    """Run the test suite on all cores, with other engines as oracles; or what names the corpus, also of the long suite,
+    as in a clone that has none.
+    """
     set_up(DEV, "dev")
     set_up(PEERS, "peers")
     set_up(CLIENTS, "clients")
+    if "--without-corpus" in arguments:
+        others = [argument for argument in arguments if argument != "--without-corpus"]
+        hidden = dict.fromkeys(("DELTACLI_CORPUS", "DELTACLI_PAIMON_CORPUS", "DELTACLI_REFERENCE"), "none")
+        return run_pytest(["-m", "not soak", *naming_the_corpus()], others, place=memory_disk(), **hidden)
     return run_pytest([], arguments or [next_turn()], place=memory_disk())
+
+
+def naming_the_corpus() -> list[str]:
+    """Return the files of tests that name the corpus, or other material that is not in the repository; not those that
+    run on clusters only.
+    """
+    files = sorted(set((ROOT / "tests").rglob("test_*.py")) - set((ROOT / "tests" / "cluster").iterdir()))
+    return [str(path) for path in files if re.search(r"corpus|tests\.support\.material", path.read_text("utf-8"))]
 
 
 def next_turn() -> str:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from deltacli.errors import DeltacliError, UsageError
     from deltacli.operations.read.changes import Changes
     from deltacli.operations.read.history import History, HistoryItem
-    from deltacli.operations.read.scan import Scan
+    from deltacli.operations.table.scan import Scan
     from deltacli.operations.table.version import Snapshot
     from deltacli.operations.validate.validate import Validation
     from deltacli.progress import Progress
@@ -55,7 +55,7 @@ _HOMES = {
     "HistoryItem": "deltacli.operations.read.history",
     "Paimon": "deltacli.api.paimon",
     "Progress": "deltacli.progress",
-    "Scan": "deltacli.operations.read.scan",
+    "Scan": "deltacli.operations.table.scan",
     "Severity": "deltacli.delta.rules.framework.base",
     "SparkEngine": "deltacli.engine.spark.engine",
     "Snapshot": "deltacli.operations.table.version",

@@ -27,7 +27,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from types import MappingProxyType
+from typing import NamedTuple
 
 from deltacli.hints import command
 from deltacli.typing import Json
@@ -158,13 +159,25 @@ class ProtocolUnsupported(Unreadable):
     """The protocol, metadata and domains of the version, each with its kind, where a version was rebuilt."""
 
 
-class Reason(Protocol):
-    """A reason against a plan."""
+class Refusal(NamedTuple):
+    """A reason not to execute a plan, with a hint or another way out, the option that overrides it where that is safe,
+    the files that it is about, as in the log, and facts for the error.
+    """
 
-    @property
-    def code(self) -> str: ...
-    @property
-    def message(self) -> str: ...
+    code: str
+    message: str
+    hint: str | None = None
+    override: str | None = None
+    files: tuple[str, ...] = ()
+    facts: Mapping[str, str] = MappingProxyType({})
+
+    def as_json(self, *parts: str) -> dict[str, Json]:
+        """Return it as in a document that also has these parts: `override`, `wayOut`, `files`."""
+        every = {"override": self.override, "wayOut": self.hint or "", "files": list(self.files)}
+        return {"code": self.code, "message": self.message, **{part: every[part] for part in parts}}
+
+
+NOTHING_CHANGED = "nothing was changed: "
 
 
 class Refused(DeltacliError):
@@ -172,13 +185,31 @@ class Refused(DeltacliError):
 
     exit_code = 4
     code = "refused"
+    override: str | None = None
+    """What accepts it all the same."""
 
     @classmethod
-    def by(cls, reasons: Sequence[Reason], facts: Mapping[str, str], hint: str | None) -> Refused:
-        """Return the error for reasons against a plan: the first one is the message, the codes of the others a fact."""
-        first, *others = reasons
+    def by(
+        cls,
+        refusals: Sequence[Refusal],
+        facts: Mapping[str, str] | None = None,
+        hint: str | None = None,
+        *,
+        said_first: str = NOTHING_CHANGED,
+    ) -> Refused:
+        """Return the error for the refusals of a plan: the first one is the message, the codes of the others a fact.
+        Facts and hint are those of the first one, where no others are given.
+        """
+        first, *others = refusals
         also = {"also": ", ".join(one.code for one in others)} if others else {}
-        return cls(f"nothing was changed: {first.message}", code=first.code, facts={**facts, **also}, hint=hint)
+        found = cls(
+            f"{said_first}{first.message}",
+            code=first.code,
+            facts={**(first.facts if facts is None else facts), **also},
+            hint=first.hint if hint is None else hint,
+        )
+        found.override = first.override
+        return found
 
 
 class NoAtomicCreate(Refused):
@@ -210,11 +241,12 @@ class PartlyDone(DeltacliError):
 
     @classmethod
     def after(cls, cause: DeltacliError, so_far: str) -> PartlyDone:
-        """Return the error for one that came after the first file was put: under its code, with what was done so far
+        """Return the error for one that came after something was done: under its code, with what was done so far
         and, as `causeExit`, the exit code that it has where nothing was done.
         """
         facts = {**cause.facts, "so far": so_far, "causeExit": str(cause.exit_code)}
-        return cls(cause.message, code=cause.code, facts=facts, hint=cause.hint, table=cause.table)
+        message = cause.message.removeprefix(NOTHING_CHANGED)  # it was true when the message was made
+        return cls(message, code=cause.code, facts=facts, hint=cause.hint, table=cause.table)
 
 
 class ConflictLost(DeltacliError):

@@ -19,6 +19,7 @@ from tests.support.builder import TableBuilder
 from tests.support.effort import begin_turn, forgive_slowness, import_the_whole_product, left_to_soaking
 from tests.support.gcs import GcsServer
 from tests.support.gcs_api import GcsApi
+from tests.support.material import Skips
 from tests.support.s3 import S3Server, running
 
 LONG_FOLDERS = ("tests/property/", "tests/differential/")
@@ -40,6 +41,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "quartered: every case is run by `python3 dev.py soak`, elsewhere one in four")
     config.addinivalue_line("markers", "halved: every case is run by `python3 dev.py soak`, elsewhere one in two")
     config.addinivalue_line("markers", "in_turn: all of its cases are run by `python3 dev.py soak`, elsewhere a part")
+    config.pluginmanager.register(Skips(config))
     begin_turn(config.getoption("randomly_seed", 0))
     forgive_slowness()
     gc.set_threshold(50_000, 20, 100)  # as the command line does; it saves the tests a twentieth of the time

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from deltacli.errors import UsageError
 from deltacli.operations.table.api_arguments import named, optional_version, version_number
 from deltacli.operations.table.handle import TableHandle
 from deltacli.request_fields import Lazy, takes
 from deltacli.short_repr import short_repr
 
 if TYPE_CHECKING:
+    from deltacli.changing.change import Change, Outcome
+    from deltacli.changing.gate import Plan
     from deltacli.operations.log.compact_log import Compaction
     from deltacli.operations.log.expire import ExpiryPlan, ExpiryRequest
-    from deltacli.operations.log.expire_deleting import ExpiryOutcome
+    from deltacli.operations.log.expire_execute import ExpiryOutcome
     from deltacli.operations.log.log_backup import BackupResult
     from deltacli.operations.log.log_restore import RestorePlan
     from deltacli.operations.log.version_checksum import ChecksumReport
+
+    P = TypeVar("P", bound=Plan)
+    O = TypeVar("O", bound=Outcome)  # noqa: E741
 else:
     ExpiryRequest = Lazy("deltacli.operations.log.expire", "ExpiryRequest")
 
@@ -42,24 +48,41 @@ class LogCare(TableHandle):
     @named
     @takes(ExpiryRequest)
     def expire_log(self, request: ExpiryRequest) -> ExpiryResult:
-        """Delete the files of the log that no kept version needs, and return the plan with its outcome.
+        """Delete the files of the log that no kept version needs, at once, and return the plan with its outcome.
 
         `retention_ms` (default: the table's own) keeps newer commits; a shorter one than the table's own needs
         `allow_retention_below_ms` with the table's value. `keep_versions` remain readable, whatever their age.
         `dry_run` only plans: the outcome is None, and refusals are in the plan.
 
-        Raises Refused, with nothing deleted, where a guard objects (`expire.*`); PartlyDone where files could not be
-        deleted; StorageFailed; and what `snapshot` raises. Spec: Metadata Cleanup.
+        Raises Refused, with nothing deleted, where a guard objects (`expire.*`) or the table is no longer as planned
+        (`plan.*`); PartlyDone where files could not be deleted, or an error ended the deletion; StorageFailed; and what
+        `snapshot` raises. Spec: Metadata Cleanup.
         """
-        from deltacli.operations.log.expire import execute_expiry, plan_expiry, require_done, with_proof
+        from deltacli.changing.change import carry_out, plan_change
+        from deltacli.operations.log.expire_execute import LogExpiry
 
         self.require_writable(dry_run=request.dry_run)
-        plan = plan_expiry(self, request)
-        if request.dry_run or not plan.files:
-            return ExpiryResult(with_proof(self, plan), None)
-        outcome = execute_expiry(self, plan)
-        require_done(outcome)
-        return ExpiryResult(plan, outcome)
+        change = LogExpiry(request, proves=request.dry_run)
+        plan = plan_change(change, self)
+        is_executed = not (request.dry_run or plan.is_noop)
+        return ExpiryResult(plan, carry_out(change, self, plan=plan) if is_executed else None)
+
+    @named
+    @takes(ExpiryRequest)
+    def plan_expire_log(self, request: ExpiryRequest) -> ExpiryPlan:
+        """Return what `expire_log` would do with the same parameters; refusals are in the plan. Raises as it does."""
+        from deltacli.changing.change import plan_change
+        from deltacli.operations.log.expire_execute import LogExpiry
+
+        self.require_writable(dry_run=True)
+        return plan_change(LogExpiry(request), self)
+
+    @named
+    def execute_expire_log(self, plan: ExpiryPlan) -> ExpiryResult:
+        """Delete the files of a plan of this table. Raises as `expire_log` does."""
+        from deltacli.operations.log.expire_execute import LogExpiry
+
+        return ExpiryResult(plan, self._execute(LogExpiry(plan.request), plan))
 
     @named
     def compact_log(self, first: int, last: int, *, dry_run: bool = False) -> Compaction:
@@ -128,3 +151,13 @@ class LogCare(TableHandle):
             return RestoreResult(plan, was_executed=False)
         execute_restore(plan, self.storage, origin, self.engine, progress=self.progress)
         return RestoreResult(plan, was_executed=True)
+
+    def _execute(self, change: Change[P, O], plan: P) -> O:
+        """Execute a plan of this table and nothing else."""
+        from deltacli.changing.change import carry_out
+        from deltacli.changing.gate import for_plan
+
+        self.require_writable()
+        if (uri := plan.basis.table.uri) != self.uri:
+            raise UsageError("the plan is one of another table", facts={"plan": uri, "table": self.uri})
+        return carry_out(change, self, plan=plan, ask=for_plan)

@@ -142,10 +142,12 @@ class Paimon(TableHandle):
         Raises UsageError for unknown columns, types and changes; Refused, with nothing changed; ConflictLost,
         StorageFailed, OutcomeUnknown; and what `snapshot` raises.
         """
-        from deltacli.operations.paimon.alter import AlterRequest, execute_alter, plan_alter
+        from deltacli.changing.change import carry_out, plan_change
+        from deltacli.operations.paimon.alter import AlterRequest, SchemaAlteration
 
         request = AlterRequest(_as_changes(changes), self.branch, allow_lossy, with_options)
-        return plan_alter(self, request) if dry_run else execute_alter(self, request)
+        change = SchemaAlteration(request)
+        return plan_change(change, self) if dry_run else carry_out(change, self)
 
     @named
     def widen_type(self, *changes: tuple[str, str], allow_lossy: bool = False, dry_run: bool = False) -> AlterOutcome:

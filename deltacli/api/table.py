@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from deltacli.operations.optimize.request import OptimizeRequest
     from deltacli.operations.read.changes import Changes
     from deltacli.operations.read.history import History
-    from deltacli.operations.read.request import ChangesRequest, HistoryRequest
+    from deltacli.operations.table.read_requests import ChangesRequest, HistoryRequest
     from deltacli.operations.vacuum.plan import VacuumResult
     from deltacli.operations.vacuum.request import VacuumRequest
     from deltacli.operations.validate.request import ValidateRequest
@@ -45,9 +45,9 @@ if TYPE_CHECKING:
     from deltacli.storage.retry import Retry
 else:
     AlterationRequest = Lazy("deltacli.operations.change.alter", "AlterationRequest")
-    ChangesRequest = Lazy("deltacli.operations.read.request", "ChangesRequest")
+    ChangesRequest = Lazy("deltacli.operations.table.read_requests", "ChangesRequest")
     CheckpointRequest = Lazy("deltacli.operations.checkpoint.plan", "CheckpointRequest")
-    HistoryRequest = Lazy("deltacli.operations.read.request", "HistoryRequest")
+    HistoryRequest = Lazy("deltacli.operations.table.read_requests", "HistoryRequest")
     OptimizeRequest = Lazy("deltacli.operations.optimize.request", "OptimizeRequest")
     VacuumRequest = Lazy("deltacli.operations.vacuum.request", "VacuumRequest")
     ValidateRequest = Lazy("deltacli.operations.validate.request", "ValidateRequest")
@@ -269,7 +269,8 @@ class Table(BeforeChange, LogCare, Undo):
         (`widen.*`) or the protocol forbids writing; ConflictLost and OutcomeUnknown like every commit; and what
         `snapshot` raises. Spec: Type Widening.
         """
-        from deltacli.operations.change.widen_type import WidenRequest, execute_widen_type, plan_widen_type
+        from deltacli.changing.change import carry_out, plan_change
+        from deltacli.operations.change.widen_type import Widening, WidenRequest
 
         self.require_writable(dry_run=dry_run)
         request = WidenRequest(
@@ -279,9 +280,8 @@ class Table(BeforeChange, LogCare, Undo):
             check_files=check_files,
             commit_metadata=commit_metadata,
         )
-        if dry_run:
-            return plan_widen_type(self, request, with_impact=False)
-        return execute_widen_type(self, request)
+        change = Widening(request)
+        return plan_change(change, self) if dry_run else carry_out(change, self)
 
     @named
     @takes(AlterationRequest)
@@ -297,10 +297,12 @@ class Table(BeforeChange, LogCare, Undo):
         on a column (`alter.*`), a rule would be broken or the protocol forbids writing; ConflictLost and
         OutcomeUnknown like every commit; and what `snapshot` raises. Spec: Column Mapping.
         """
-        from deltacli.operations.change.alter import execute_alteration, plan_alteration
+        from deltacli.changing.change import carry_out, plan_change
+        from deltacli.operations.change.alter import Alteration
 
         self.require_writable(dry_run=request.dry_run)
-        return plan_alteration(self, request) if request.dry_run else execute_alteration(self, request)
+        change = Alteration(request)
+        return plan_change(change, self) if request.dry_run else carry_out(change, self)
 
     @named
     @takes(VacuumRequest)

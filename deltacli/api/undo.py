@@ -5,14 +5,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from deltacli.errors import UsageError
+from deltacli.errors import Refused, UsageError
 from deltacli.operations.table.api_arguments import named
 from deltacli.operations.table.handle import TableHandle
 from deltacli.request_fields import Lazy, takes
 from deltacli.short_repr import short_repr
 
 if TYPE_CHECKING:
-    from deltacli.operations.quarantine.purge import PurgeOutcome, PurgePlan
     from deltacli.operations.recover.plan import UndeletePlan, UndeleteResult
     from deltacli.operations.recover.request import UndeleteRequest
     from deltacli.operations.repair.backup import PutBack
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from deltacli.operations.restore.execute import RestoreOutcome
     from deltacli.operations.restore.plan import RestorePlan
     from deltacli.operations.restore.request import RestoreRequest
+    from deltacli.operations.vacuum.quarantine.purge import PurgeOutcome, PurgePlan
 else:
     RepairRequest = Lazy("deltacli.operations.repair.request", "RepairRequest")
     RestoreRequest = Lazy("deltacli.operations.restore.request", "RestoreRequest")
@@ -143,7 +143,7 @@ class Undo(TableHandle):
         Raises Refused where a manifest cannot be trusted, or the quarantine is in a table; PartlyDone where files could
         not be deleted; StorageFailed; and what `snapshot` raises.
         """
-        from deltacli.operations.quarantine.purge import PurgeOutcome, execute_purge, plan_purge, require_purged
+        from deltacli.operations.vacuum.quarantine.purge import PurgeOutcome, execute_purge, plan_purge, require_purged
 
         self.require_writable(dry_run=dry_run)
         if type(older_ms) is not int or older_ms < 0:
@@ -170,7 +170,7 @@ class Undo(TableHandle):
         Raises Refused, with nothing changed, where guards object to every step (`repair.*`); PartlyDone where some
         steps were refused or failed; what commits raise; NotATable where no log is found; and StorageFailed.
         """
-        from deltacli.operations.repair.execute import RepairOutcome, execute_repair, refused, require_complete
+        from deltacli.operations.repair.execute import RepairOutcome, execute_repair, require_complete
         from deltacli.operations.repair.planning import plan_repair
 
         self.require_writable(dry_run=request.dry_run)
@@ -178,7 +178,7 @@ class Undo(TableHandle):
         if request.dry_run:
             return RepairOutcome(plan)
         if not plan.planned and plan.refusals:
-            raise refused(plan)
+            raise Refused.by(plan.refusals)
         outcome = execute_repair(plan)
         require_complete(outcome)
         return outcome

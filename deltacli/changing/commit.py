@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, assert_never
 
+from deltacli.changing.basis import FRESH_SECONDS, UNKNOWN_TIME, past_of, require_past
+from deltacli.changing.texts import require_text
 from deltacli.delta.log.commit_content import (
     Base,
     CommitRequest,
@@ -30,7 +32,7 @@ from deltacli.delta.log.commit_metadata import NO_METADATA, require_free
 from deltacli.delta.log.conflicts import ConflictingCommit, Drop, Fail, Rebase, Recompute, judge, look_at
 from deltacli.delta.log.log_path import LOG_DIRECTORY, commit_name
 from deltacli.delta.log.row_ids import DOMAIN, read_mark
-from deltacli.delta.log.segment import BEYOND_LOG, TimestampSource
+from deltacli.delta.log.segment import BEYOND_LOG, LogFile, TimestampSource, make_log_file
 from deltacli.errors import CommitCorrupt, ConflictLost, DeltacliError, OutcomeUnknown, Refused, StorageFailed
 from deltacli.hints import DoubleQuoted, command
 from deltacli.operations.table.find_log import list_log
@@ -38,7 +40,7 @@ from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.version import Snapshot
 from deltacli.release import VERSION
-from deltacli.storage import Created, Creation, Existed, Unknown
+from deltacli.storage import Created, Creation, Existed, Storage, Unknown
 from deltacli.storage.base import require_writable
 from deltacli.work.commits.reading import stream_commit
 
@@ -73,6 +75,8 @@ class Committed:
     made_from: Snapshot | None = None
     base: Base | None = None
     """The version that was made, as far as the next commit depends on it."""
+    past: LogFile | None = None
+    """Its file."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +128,11 @@ def commit(
     tried as the next one without reading the table; the caller knows what the commits before `after` changed.
     `commit_metadata` are keys to add to the commitInfo; reserved ones raise UsageError.
 
-    Raises Refused where the table's protocol forbids it or its newest commits are lost, NoAtomicCreate where the store
+    The version that a commit follows is looked at again before each attempt: on a disk always, on a store over a
+    network where it was read some seconds ago.
+
+    Raises Refused where the table's protocol forbids it, its newest commits are lost, or the log has another past by
+    now (`plan.other-past`), NoAtomicCreate where the store
     is read-only, StorageFailed, and ConflictLost after `max_attempts` versions went to others or for a request that
     must not be made again, all with nothing changed; OutcomeUnknown where the commit was sent and cannot be read back;
     and what `read` and a body raise. An interruption carries a note where a commit was in flight.
@@ -145,16 +153,18 @@ def commit(
             if isinstance(found, NothingToDo):
                 return found
             made = found
-        require_allowed(made.request, made.base)
+        _require_allowed(made.request, made.base)
+        if attempt or made.is_looked_at_again(storage):
+            require_past(storage, made.past)
         match sender.send(made):
-            case Base() as base:
+            case Base() as base, past:
                 return Committed(
-                    base.version, sender.txn_id, made.request, made.read_version, attempt, made.snapshot, base
+                    base.version, sender.txn_id, made.request, made.read_version, attempt, made.snapshot, base, past
                 )
             case _Lost() as lost:
                 match judge(made.request, made.base, lost.winners):
                     case Rebase(base):
-                        made = made._replace(base=base)
+                        made = made._replace(base=base, past=lost.past)
                     case Recompute():
                         made = None
                     case Drop(reason):
@@ -171,6 +181,12 @@ class _Made(NamedTuple):
     read_version: int
     base: Base
     snapshot: Snapshot | None
+    past: LogFile | None
+    looked_at: float
+
+    def is_looked_at_again(self, storage: Storage) -> bool:
+        """Return whether the log is looked at before the first attempt: on a disk always, else after a while."""
+        return storage.capabilities.cheap_listing or time.monotonic() - self.looked_at > FRESH_SECONDS
 
 
 def _make(
@@ -191,7 +207,13 @@ def _make(
         raise ValueError("there is no table to commit to")
     if request is None:
         return NothingToDo(read_version)
-    return _Made(request, read_version, _base(snapshot, request, before), snapshot)
+    if before is not None:
+        past, looked_at = before.past, 0.0
+    elif snapshot is not None:
+        past, looked_at = past_of(snapshot.listing, snapshot.version), snapshot.listed_at
+    else:
+        past, looked_at = None, 0.0
+    return _Made(request, read_version, _base(snapshot, request, before), snapshot, past, looked_at)
 
 
 def _require_free_versions(table: TableHandle, snapshot: Snapshot) -> None:
@@ -215,6 +237,8 @@ class _Lost(NamedTuple):
 
     version: int
     winners: tuple[ConflictingCommit, ...]
+    past: LogFile | None = None
+    """The file of the last one."""
 
 
 class _Sender:
@@ -224,7 +248,7 @@ class _Sender:
         self._table, self.txn_id, self._pause = table, txn_id, pause
         self._commit_metadata = commit_metadata
 
-    def send(self, made: _Made) -> Base | _Lost:
+    def send(self, made: _Made) -> tuple[Base, LogFile] | _Lost:
         """Create the version after the base and return it, or the commits of the writer that won it; returns only
         certain outcomes.
 
@@ -241,18 +265,23 @@ class _Sender:
         )
         storage, version = self._table.storage, made.base.version + 1
         path = f"{LOG_DIRECTORY}/{commit_name(version)}"
-        body = made.request.body
+        body, size_bytes = made.request.body, len(head)
         if body is None:
             lost = self._send(made.request, version, partial(storage.put_if_absent, path, head))
-            return lost or following(made.request, made.base, now_ms)
+            return lost or self._sent(made, version, size_bytes, now_ms)
         from deltacli.storage.disk_faults import writing_faults
 
         with storage.draft(path) as draft:
             with writing_faults(draft.place, path), open(draft.place, "wb") as file:
                 file.write(head)
                 file.writelines(body(slot_of(made.request, made.base)))
+                size_bytes = file.tell()
             lost = self._send(made.request, version, draft.publish)
-        return lost or following(made.request, made.base, now_ms)
+        return lost or self._sent(made, version, size_bytes, now_ms)
+
+    def _sent(self, made: _Made, version: int, size_bytes: int, now_ms: int) -> tuple[Base, LogFile]:
+        past = make_log_file(commit_name(version), size_bytes, UNKNOWN_TIME)
+        return following(made.request, made.base, now_ms), past
 
     def _send(self, request: CommitRequest, version: int, create: Callable[[], Creation]) -> _Lost | None:
         try:
@@ -287,7 +316,7 @@ class _Sender:
                 case other:
                     assert_never(other)
             try:
-                winners, newest = self._winners(request, version)
+                winners, newest, past = self._winners(request, version)
             except DeltacliError as failed:
                 fault = failed
                 if isinstance(
@@ -298,35 +327,39 @@ class _Sender:
             if any(winner.txn_id == self.txn_id for winner in winners):
                 return None
             if winners or cause is None:
-                return _Lost(version, winners)
+                return _Lost(version, winners, past)
             if newest >= version:
                 break  # the log has newer versions without it: the commit would follow versions built on another state
         if cause is None and fault is not None:
             raise fault
         raise self._unknown(version, cause, fault)
 
-    def _winners(self, request: CommitRequest, version: int) -> tuple[tuple[ConflictingCommit, ...], int]:
+    def _winners(
+        self, request: CommitRequest, version: int
+    ) -> tuple[tuple[ConflictingCommit, ...], int, LogFile | None]:
         """Read the commits from a version on, up to the first missing or torn one, and return the newest listed
-        version.
+        version, and the file of the last commit that was read.
 
         Raises StorageFailed, and CommitCorrupt where the first is torn.
         """
         storage = self._table.storage
         listing = list_log(storage, start_version=version)
         winners: list[ConflictingCommit] = []
+        past: LogFile | None = None
         while (file := listing.commits.get(version + len(winners))) is not None:
             try:
                 winners.append(look_at(request, file.version, file.modified_ms, stream_commit(storage, file)))
+                past = file
             except CommitCorrupt:
                 if not winners:
                     raise
                 break  # reported when it is reached: the commits before it may already decide
-        return tuple(winners), listing.newest_version
+        return tuple(winners), listing.newest_version, past
 
     def _note(self, request: CommitRequest, version: int) -> str:
         """Return the outcome of a commit that was in flight when the run was interrupted; looks once."""
         try:
-            winners, _ = self._winners(request, version)
+            winners, _, _ = self._winners(request, version)
         except DeltacliError:
             winners = ()
         if any(winner.txn_id == self.txn_id for winner in winners):
@@ -356,7 +389,14 @@ def require_possible(snapshot: Snapshot, request: CommitRequest) -> None:
     read-only. For plans, which commit nothing.
     """
     require_writable(snapshot.table.storage)
-    require_allowed(request, _base(snapshot, request))
+    _require_allowed(request, _base(snapshot, request))
+
+
+def _require_allowed(request: CommitRequest, base: Base) -> None:
+    """Raise Refused where the protocol forbids a commit, UsageError where its texts are not."""
+    require_allowed(request, base)
+    texts = {"metaData": request.metadata, "operation": request.operation_parameters, "tags": request.tags}
+    require_text({**texts, "txn": request.transactions, "domainMetadata": request.domains}, base.metadata)
 
 
 def _base(snapshot: Snapshot | None, request: CommitRequest, before: Committed | None = None) -> Base:

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
-from deltacli.cli.apply_change import SchemaEdit
+from deltacli.cli.changing import Wording
 from deltacli.cli.render.sections import Section, refused
 from deltacli.cli.results import Outcome
 from deltacli.cli.terminal.shell import quoted_table
 from deltacli.cli.terminal.term import Style
-from deltacli.operations.paimon.alter import AlterOutcome, AlterRequest, execute_alter, plan_alter, refusal_of
+from deltacli.operations.paimon.alter import AlterOutcome
 from deltacli.paimon.casts import Loss
 from deltacli.paimon.schema_changes import Change, ChangeKind, dotted, sentence
 from deltacli.typing import JsonObject
 from deltacli.units import some_of
-
-if TYPE_CHECKING:
-    from deltacli.operations.table.handle import TableHandle
 
 _COLUMNS = ("kind", "field", "fieldId", "class", "cast", "change")
 
@@ -91,17 +87,16 @@ def _refusal(outcome: AlterOutcome) -> Iterator[str]:
     yield from (f"{name}: {value}" for name, value in refusal.facts.items())
 
 
-def altering(table: TableHandle, name: str, request: AlterRequest, command: str) -> SchemaEdit[AlterOutcome]:
-    """Return a change of the schema of a Paimon table. `command` is the one that was given: `alter` or `widen-type`."""
+def wording_of_schema(name: str, command: str) -> Wording[AlterOutcome, AlterOutcome]:
+    """Return how a change of the schema of a Paimon table is told. `command` is the one that was given: `alter` or
+    `widen-type`.
+    """
     history = f"deltacli history {quoted_table(name)} --limit 5"
-    return SchemaEdit(
-        plan=lambda _: plan_alter(table, request),
-        make=lambda: execute_alter(table, request),
-        is_noop=lambda planned: planned.is_noop,
-        refusal=lambda planned: None if planned.refusal is None else refusal_of(planned),
-        question=lambda planned: f"change the schema of {table.uri}: {_in_words(planned.changes)}",
-        result=lambda planned, is_dry: _result(planned, command, is_dry=is_dry),
-        next=lambda made: None if made.committed is None else history,
+    return Wording(
+        question=lambda plan: f"change the schema of {plan.table}: {_in_words(plan.changes)}",
+        planned=lambda plan, is_dry: _result(plan, command, is_dry=is_dry),
+        done=lambda made: _result(made, command, is_dry=False),
+        following=lambda made: None if made.committed is None else history,
         overrides={"alter.lossy": "--allow-lossy", "alter.in-options": "--with-options"},
     )
 

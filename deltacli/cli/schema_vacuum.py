@@ -134,7 +134,7 @@ def _moment(file: SchemaFile) -> str:
 def _deleted(plan: SchemaVacuumPlan) -> str:
     if not plan.candidates:
         return "nothing"
-    files, size = plan.amount
+    files, size = plan.amount.files, plan.amount.size_bytes
     return f"{plural(files, 'schema file')}, {format_size(size)}: {format_ranges(file.id for file in plan.candidates)}"
 
 
@@ -152,9 +152,9 @@ def _why(plan: SchemaVacuumPlan, verdict: Verdict) -> str:
 
 
 def _became(outcome: SchemaVacuumOutcome) -> list[Section]:
-    files, size = outcome.deleted
+    files, size = outcome.deleted.files, outcome.deleted.size_bytes
     done = f"{plural(files, 'schema file')}, {format_size(size)}" if files else "nothing"
-    failed = [f"{path}: {reason}" for path, reason in outcome.failed[:_FAILURES]]
+    failed = [f"{path}: {reason}" for path, reason in outcome.failed.named[:_FAILURES]]
     return [
         Section("deleted", [done]),
         Section("missing", [f"{outcome.missing:,} already deleted"] if outcome.missing else []),
@@ -176,7 +176,7 @@ def vacuum_schemas(run: Run, name: str, table: TableHandle, asked: VacuumRequest
         if plan.candidates and not now_is_ahead(run):
             run.say_next(again_without(invocation.arguments, "--dry-run"))
         return
-    files, size = plan.amount
+    files, size = plan.amount.files, plan.amount.size_bytes
     what = f"delete {plural(files, 'schema file')} ({format_size(size)}) of {plan.table}"
     require_confirmation(run, what, yes=options.yes, show_plan=lambda: _show(run, plan, None, options, dry_run=True))
     _delete(run, name, table, plan, options)

@@ -30,9 +30,9 @@ from deltacli.units import format_moment, format_size, plural
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
-    from deltacli.operations.quarantine.purge import PurgeOutcome, PurgePlan
     from deltacli.operations.vacuum.deleting import Record
     from deltacli.operations.vacuum.plan import VacuumPlan
+    from deltacli.operations.vacuum.quarantine.purge import PurgeOutcome, PurgePlan
 
 _NAMED = 5
 _SAVE_AGAIN = "deltacli vacuum {{table}} --save-plan plan.parquet {override}"
@@ -108,7 +108,7 @@ class VacuumCommand(NamedTuple):
         """Empty a quarantine, and leave the table as it is. Raises Refused and PartlyDone where something is left that
         should be gone.
         """
-        from deltacli.operations.quarantine.purge import PurgeOutcome, execute_purge, plan_purge, require_purged
+        from deltacli.operations.vacuum.quarantine.purge import PurgeOutcome, execute_purge, plan_purge, require_purged
 
         plan, outcome = plan_purge(self.table, quarantine, older_ms), PurgeOutcome()
         again_now = again(invocation.arguments)
@@ -168,7 +168,7 @@ class VacuumCommand(NamedTuple):
 
     def _show_applicable(self, plan: VacuumPlan, saved: VacuumPlan) -> None:
         """Show a saved plan. Raises Refused where applying it would be refused."""
-        from deltacli.operations.vacuum.plan import Refusal
+        from deltacli.errors import Refusal
         from deltacli.operations.vacuum.saved.applicable import require_applicable
 
         try:
@@ -322,7 +322,7 @@ def _done(plan: VacuumPlan, outcome: VacuumOutcome, in_flight: str | None) -> st
 
 
 def _show_purge(run: Run, plan: PurgePlan, outcome: PurgeOutcome | None, *, dry_run: bool) -> None:
-    from deltacli.operations.quarantine.purge import PurgeOutcome
+    from deltacli.operations.vacuum.quarantine.purge import PurgeOutcome
 
     content = {**plan.as_json(), **(outcome or PurgeOutcome()).as_json(), "dryRun": dry_run}
     columns = ("quarantine", "tableId", "plans", "files", "sizeBytes", "oldestMs", "newestMs", "deleted")
@@ -350,10 +350,10 @@ def _purge_sections(plan: PurgePlan, outcome: PurgeOutcome | None) -> list[Secti
         Section("incomplete", [f"{one}: its vacuum did not end" for one in plan.incomplete]),
         Section("keep", [f"{plural(plan.young, 'plan')}, not older"] if plan.young else []),
         Section("unnamed", _unnamed(plan)),
-        Section("refused", [f"{directory}: {why}" for directory, why in plan.refusals], Style.PROBLEM),
+        Section("refused", [f"{one.files[0]}: {one.message}" for one in plan.refusals], Style.PROBLEM),
         Section("not its own", [f"{directory}: of {address}" for directory, address in plan.others[:_NAMED]]),
         *([] if outcome is None else [Section("deleted", [plural(outcome.files, "file")])]),
-        *([] if outcome is None else [Section("failed", [": ".join(one) for one in outcome.failed[:_NAMED]])]),
+        *([] if outcome is None else [Section("failed", [": ".join(one) for one in outcome.failed.named[:_NAMED]])]),
     ]
 
 

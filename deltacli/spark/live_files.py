@@ -14,7 +14,7 @@ from deltacli.arrow import compute as pc
 from deltacli.delta.paths import canonical, decode
 from deltacli.errors import DataUnreadable, FileMissing
 from deltacli.hints import command
-from deltacli.operations.read.scan import Selection, data_files
+from deltacli.operations.table.scan import Selection, data_files
 from deltacli.storage.secrets import without_secrets
 from deltacli.work.rows.data_files import DataFile
 

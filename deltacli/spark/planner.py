@@ -16,8 +16,8 @@ from deltacli.api.table import Table, open_table
 from deltacli.delta.schema.type_changes import changed_fields, require_readable_rows
 from deltacli.delta.schema.types import ArrayType, MapType, PrimitiveType, StructField, StructType, holds
 from deltacli.errors import UsageError
-from deltacli.operations.read.scan import Selection
 from deltacli.operations.table.api_arguments import named, named_call, named_items
+from deltacli.operations.table.scan import Selection
 from deltacli.operations.table.version import Snapshot
 from deltacli.spark.conditions import spark_condition
 from deltacli.spark.live_files import Locations, SparkFile, find_live_files, odd_name, repeated_places

@@ -17,9 +17,9 @@ from deltacli.engine.spark.engine import sendable_location
 from deltacli.engine.spark.worker import Job, SeenFile
 from deltacli.errors import DeltacliError, Refused, UsageError
 from deltacli.operations.read.changes import Changes
-from deltacli.operations.read.request import ScanRequest
 from deltacli.operations.table.api_arguments import name_table
 from deltacli.operations.table.handle import TableHandle
+from deltacli.operations.table.read_requests import ScanRequest
 from deltacli.operations.table.time_travel import find_snapshot
 from deltacli.operations.table.version import Snapshot
 from deltacli.spark.batches import Limits, StreamOffset, files_between, next_offset

@@ -45,11 +45,11 @@ from deltacli.operations.read.changes import (
     read_changed,
     require_representable,
 )
-from deltacli.operations.read.scan import Selection, data_files
 from deltacli.operations.read.separate_versions import Break, find_break, is_mapped, may_be_apart
 from deltacli.operations.table.api_arguments import VersionTime
 from deltacli.operations.table.find_log import list_log
 from deltacli.operations.table.rebuild import read_snapshot
+from deltacli.operations.table.scan import Selection, data_files
 from deltacli.operations.table.time_travel import find_range
 from deltacli.operations.table.version import Snapshot
 from deltacli.spark.batches import StreamOffset

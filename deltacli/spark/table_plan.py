@@ -35,7 +35,7 @@ from deltacli.units import format_size, plural
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from deltacli.operations.read.scan import Selection
+    from deltacli.operations.table.scan import Selection
     from deltacli.operations.table.version import Snapshot
 
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, runtime_checkable
 
-from deltacli.errors import NoAtomicCreate, UsageError
+from deltacli.errors import NoAtomicCreate, Refused, UsageError
 from deltacli.storage.outcomes import Creation, Deletion
 from deltacli.typing import BinaryFile
 
@@ -261,6 +261,47 @@ class StoreOfVersions(Protocol):
 
     def version_until(self, timestamp_ms: int) -> int:
         """Return the last version committed at or before a time."""
+
+
+Place = tuple[str, int, int]
+"""The identity of a directory: the kernel that numbers devices, since its start, the device and the inode."""
+
+
+@runtime_checkable
+class StoreWithPlace(Protocol):
+    """A store whose root is a path, where a link or a rename can put another directory at any time."""
+
+    @property
+    def place(self) -> Place | None:
+        """The directory that the store is bound to; None for one that follows its path."""
+
+    def held(self, place: Place | None = None) -> Storage:
+        """Return the store bound to the directory that is at its path now, so that it writes there or not at all: what
+        writes raises Refused (`plan.other-place`) once the path leads elsewhere. The same store where nothing is at the
+        path yet, or where the file system gives the directory another identity each time.
+
+        With a `place`, that of a plan or of another process of the same kernel, raises the same where the directory is
+        another one; so does a store that is bound already.
+        """
+
+    def require_place(self) -> None:
+        """Raise Refused (`plan.other-place`) where the store is bound to a directory that is not at its path now."""
+
+
+def held(storage: Storage, place: Place | None = None) -> Storage:
+    """Return the store bound to the directory at its path; the same one for a store without directories. Raises Refused
+    where that is not the `place`.
+    """
+    return storage.held(place) if isinstance(storage, StoreWithPlace) else storage
+
+
+def other_place(path: str) -> Refused:
+    """Return the refusal to write to a path that leads to another directory than when the change was planned."""
+    return Refused(
+        f"another directory is at {path} than when this was planned",
+        code="plan.other-place",
+        facts={"why": "the directory was renamed or replaced, or a link in its path leads elsewhere now"},
+    )
 
 
 def folds_names(storage: Storage) -> bool:

@@ -141,7 +141,7 @@ def _lock(descriptor: int) -> Lock:
 
 def _tag(directory: str) -> str:
     """Return a text that identifies the running kernel since its start, and the file system of a directory."""
-    kernel = _kernel()
+    kernel = running_kernel()
     if not kernel:
         return _NO_TAG
     import hashlib
@@ -150,7 +150,8 @@ def _tag(directory: str) -> str:
 
 
 @cache
-def _kernel() -> str:
+def running_kernel() -> str:
+    """Return a text that identifies the running kernel since its start; '' where the system has none."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
     except (OSError, ValueError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import errno
 import os
 import shlex
@@ -12,7 +13,17 @@ from typing import Any, Self
 from urllib.parse import quote, unquote_to_bytes
 
 from deltacli.errors import DeltacliError, FileMissing, PathExternal, PermissionRefused, StorageFailed
-from deltacli.storage.base import Capabilities, Draft, FileStat, PathKind, ShouldDescend, Storage, WalkEntry
+from deltacli.storage.base import (
+    Capabilities,
+    Draft,
+    FileStat,
+    PathKind,
+    Place,
+    ShouldDescend,
+    Storage,
+    WalkEntry,
+    other_place,
+)
 from deltacli.storage.bounds import NOTHING, Allowed, LocalBounds
 from deltacli.storage.disk_faults import disk_fault, is_no_file, reason_of
 from deltacli.storage.outcomes import Creation, Deleted, Deletion, Failed, Missing
@@ -35,6 +46,7 @@ class LocalStorage:
     def __init__(self, root: str, allowed: Allowed = NOTHING) -> None:
         self.root = os.path.abspath(root)
         self._swept: set[str] = set()
+        self._directory: _HeldDirectory | None = None
         self.bounds = LocalBounds(self.root, allowed)
 
     @property
@@ -45,6 +57,26 @@ class LocalStorage:
     def aliases(self) -> tuple[str, ...]:
         real = os.path.realpath(self.root)
         return () if real == self.root else (local_uri(real),)
+
+    @property
+    def place(self) -> Place | None:
+        return None if self._directory is None else self._directory.place
+
+    def held(self, place: Place | None = None) -> LocalStorage:
+        if self._directory is not None and place in (None, self.place):
+            self.require_place()
+            return self
+        directory = _HeldDirectory.at(self.root)
+        found = None if directory is None else directory.place
+        if place is not None and place != found and (found is None or place[0] == found[0]):
+            raise other_place(self.root)
+        store = copy.copy(self)
+        store._directory = directory
+        return store
+
+    def require_place(self) -> None:
+        if self._directory is not None and not self._directory.is_at(self.root):
+            raise other_place(self.root)
 
     @property
     def versions(self) -> None:
@@ -190,60 +222,58 @@ class LocalStorage:
     def put_if_absent(self, path: str, data: bytes, *, modified_ms: int | None = None) -> Creation:
         from deltacli.storage.local_write import create
 
-        place = self._at(path)
+        place = self._to_write(path)
         try:
-            self.bounds.directory_of(path)
-            return create(place, data, modified_ms, swept=self._sweep)
+            return create(place, data, modified_ms, swept=self._sweep, here=self.require_place)
         except OSError as fault:
             raise _translate(fault, place, "written") from fault
 
     def put(self, path: str, data: bytes, *, modified_ms: int | None = None) -> None:
         from deltacli.storage.local_write import replace
 
-        place = self._at(path)
+        place = self._to_write(path)
         try:
-            self.bounds.directory_of(path)
-            replace(place, data, modified_ms, swept=self._sweep)
+            replace(place, data, modified_ms, swept=self._sweep, here=self.require_place)
         except OSError as fault:
             raise _translate(fault, place, "written") from fault
 
     def draft(self, path: str) -> Draft:
-        self.bounds.directory_of(path)
-        return _LocalDraft(self._at(path), self._sweep)
+        return _LocalDraft(self._to_write(path), self._sweep, self.require_place)
 
     def copy_within(self, source: str, target: str) -> Creation:
         from deltacli.storage.local_write import create_copy
 
-        place = self._at(target)
-        self.bounds.directory_of(target)
+        place = self._to_write(target)
         try:
             descriptor = self._open(source)[0]
         except (OSError, ValueError) as fault:
             raise _translate(fault, self._at(source)) from fault
         try:
-            return create_copy(descriptor, place, swept=self._sweep)
+            return create_copy(descriptor, place, swept=self._sweep, here=self.require_place)
         except OSError as fault:
             raise _translate(fault, place, "written") from fault
         finally:
             os.close(descriptor)
 
     def delete_many(self, paths: Iterable[str]) -> Iterator[tuple[str, Deletion]]:
+        self.require_place()
         for path in paths:
             try:
                 self.bounds.directory_of(path)
             except PathExternal:
                 yield path, Failed("a link leads outside the table")
             else:
-                yield path, _delete(self._at(path))
+                yield path, _delete(self._at(path), self._directory, path)
 
     def remove_directory(self, path: str) -> Deletion:
         from deltacli.storage.local_walk import leads_elsewhere
 
+        self.require_place()
         place = self._at(path)
         try:
             if not path or leads_elsewhere(self.root, path):
                 return Failed("it is the root of the store" if not path else "a link leads to it")
-            os.rmdir(place)
+            _remove(os.rmdir, place, self._directory, path)
         except ValueError:
             return Missing()  # not a valid directory name
         except OSError as fault:
@@ -263,6 +293,12 @@ class LocalStorage:
     def _at(self, path: str) -> str:
         return f"{self.root}/{path}" if path else self.root
 
+    def _to_write(self, path: str) -> str:
+        """Return the place of a file to write. Raises PathExternal, and Refused where the root is another directory."""
+        self.require_place()
+        self.bounds.directory_of(path)
+        return self._at(path)
+
     def _open(self, path: str) -> tuple[int, str]:
         """Open a regular file and return it with its place. Raises PathExternal before anything outside is opened."""
         self.bounds.directory_of(path)
@@ -276,14 +312,46 @@ class LocalStorage:
         return _open(real), real
 
 
+class _HeldDirectory:
+    """A directory that is kept open, so that no other one gets its inode number meanwhile."""
+
+    def __init__(self, descriptor: int) -> None:
+        from deltacli.storage.drafts import running_kernel
+
+        status = os.fstat(descriptor)
+        self.descriptor = descriptor
+        self.place: Place = (running_kernel(), status.st_dev, status.st_ino)
+
+    @classmethod
+    def at(cls, path: str) -> Self | None:
+        """Return the directory at a path; None where there is none, or where the path shows another identity."""
+        try:
+            found = cls(os.open(path, getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC))
+        except OSError:
+            return None
+        return found if found.is_at(path) else None
+
+    def is_at(self, path: str) -> bool:
+        """Return whether a path leads to this directory."""
+        try:
+            status = os.stat(path)
+        except OSError:
+            return False
+        return (status.st_dev, status.st_ino) == self.place[1:]
+
+    def __del__(self) -> None:
+        with suppress(AttributeError, OSError):
+            os.close(self.descriptor)
+
+
 class _LocalDraft:
     """A draft next to its target, with errors of deltacli."""
 
-    def __init__(self, target: str, swept: Callable[[str, int], None]) -> None:
+    def __init__(self, target: str, swept: Callable[[str, int], None], here: Callable[[], None]) -> None:
         from deltacli.storage.local_write import LocalDraft
 
-        self._target = target
-        self._draft = LocalDraft(target, swept)
+        self._target, self._here = target, here
+        self._draft = LocalDraft(target, swept, here)
 
     @property
     def place(self) -> str:
@@ -303,6 +371,7 @@ class _LocalDraft:
         try:
             return self._draft.publish(replace=replace)
         except OSError as fault:
+            self._here()
             raise _translate(fault, self._target, "written") from fault
 
 
@@ -382,9 +451,17 @@ def _open(place: str, flags: int = 0) -> int:
     raise StorageFailed(f"{place} cannot be read: it is not a regular file", hint=f"ls -ld {shlex.quote(place)}")
 
 
-def _delete(place: str) -> Deletion:
+def _remove(remove: Callable[..., None], place: str, directory: _HeldDirectory | None, path: str) -> None:
+    """Remove a file or a directory at a place; below a directory that is held, whatever is at its path by now."""
+    if directory is None:
+        remove(place)
+    else:
+        remove(path, dir_fd=directory.descriptor)
+
+
+def _delete(place: str, directory: _HeldDirectory | None, path: str) -> Deletion:
     try:
-        os.unlink(place)
+        _remove(os.unlink, place, directory, path)
     except ValueError:
         return Missing()  # no file can have such a name
     except OSError as fault:

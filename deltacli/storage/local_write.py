@@ -32,28 +32,34 @@ _AT_FDCWD, _RENAME_NOREPLACE = -100, 1
 
 Swept = Callable[[str, int], None]
 """Called with the directory of a new draft, and the time of its file system in nanoseconds."""
+Here = Callable[[], None]
+"""Called before a file gets its name; raises Refused where its directory is not that of the store any more."""
 
 
-def create(place: str, data: bytes, modified_ms: int | None = None, *, swept: Swept | None = None) -> Creation:
+def create(
+    place: str, data: bytes, modified_ms: int | None = None, *, swept: Swept | None = None, here: Here | None = None
+) -> Creation:
     """Return whether the file was created; raises OSError, or NoAtomicCreate, with nothing left behind."""
-    with LocalDraft(place, swept) as draft:
+    with LocalDraft(place, swept, here) as draft:
         draft.write(data, modified_ms)
         return draft.publish()
 
 
-def replace(place: str, data: bytes, modified_ms: int | None = None, *, swept: Swept | None = None) -> None:
+def replace(
+    place: str, data: bytes, modified_ms: int | None = None, *, swept: Swept | None = None, here: Here | None = None
+) -> None:
     """Write a file, replacing an existing one; raises OSError, also for a fault after the rename."""
-    with LocalDraft(place, swept) as draft:
+    with LocalDraft(place, swept, here) as draft:
         draft.write(data, modified_ms)
         draft.publish(replace=True)
 
 
-def create_copy(source: int, place: str, *, swept: Swept | None = None) -> Creation:
+def create_copy(source: int, place: str, *, swept: Swept | None = None, here: Here | None = None) -> Creation:
     """Create a file with the content and the time of an open one; where the file system can, both share their blocks.
     Raises OSError, StorageFailed where the source changes meanwhile, or NoAtomicCreate.
     """
     status = os.fstat(source)
-    with LocalDraft(place, swept) as draft:
+    with LocalDraft(place, swept, here) as draft:
         descriptor = os.open(draft.place, os.O_WRONLY | os.O_CLOEXEC)
         try:
             copied = _copy(source, descriptor)
@@ -83,8 +89,9 @@ def _copy(source: int, target: int) -> int:
 class LocalDraft:
     """Yield an empty file next to the target, which is removed in any case. Raises OSError, or NoAtomicCreate."""
 
-    def __init__(self, target: str, swept: Swept | None = None) -> None:
+    def __init__(self, target: str, swept: Swept | None = None, here: Here | None = None) -> None:
         self._target = target
+        self._here = here
         self._directory = os.path.dirname(target)
         self._swept = swept
         self._draft: LockedDraft | None = None
@@ -117,6 +124,8 @@ class LocalDraft:
     def publish(self, *, replace: bool = False) -> Creation:
         """Sync the file and link it to the name."""
         _sync_file(self.place)
+        if self._here is not None:
+            self._here()  # a directory that was switched before is found here, one that is switched later has no draft
         if replace:
             os.replace(self.place, self._target)
             _sync_directory(self._directory)

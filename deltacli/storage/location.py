@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 
 from deltacli.storage import open_storage
+from deltacli.storage.base import Place, StoreWithPlace
 from deltacli.storage.bounds import NOTHING, Allowed
 from deltacli.storage.secrets import holds_secret
 
@@ -39,6 +40,8 @@ class StoreLocation(NamedTuple):
     options: tuple[tuple[str, str], ...] = ()
     allowed: Allowed = NOTHING
     retry_seconds: float | None = None
+    place: Place | None = None
+    """The directory that the root is bound to."""
 
     @classmethod
     def of(
@@ -52,8 +55,9 @@ class StoreLocation(NamedTuple):
         return cls(uri, tuple(sorted((options or {}).items())), allowed, retry_seconds)
 
     def open(self) -> Storage:
-        """Open the store. Raises what `open_storage` raises."""
-        return self.open_other(self.uri)
+        """Open the store. Raises what `open_storage` raises, and Refused where another directory is at its path."""
+        store = self.open_other(self.uri)
+        return store.held(self.place) if self.place is not None and isinstance(store, StoreWithPlace) else store
 
     def open_other(self, uri: str) -> Storage:
         """Open another store with the same options. Raises what `open_storage` raises."""

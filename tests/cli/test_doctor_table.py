@@ -247,9 +247,8 @@ def test_what_is_negative_is_a_cost_and_what_rounds_to_0_is_left_out() -> None:
     assert "costs about $1.50 more per month" == saves(found)
 
 
-@pytest.mark.skipif(not corpus.tables(), reason=corpus.absence())
 def test_every_form_has_the_costs_of_an_advice(tmp_path: Path) -> None:
-    table = next(one for one in corpus.tables() if one.id == "derived/dv-inline-a")
+    table = corpus.table("derived/dv-inline-a")
     shutil.copytree(table.path(corpus.unpacked()), tmp_path / "tbl")
     doctor(tmp_path, "--html", "page.html")
 
@@ -259,9 +258,8 @@ def test_every_form_has_the_costs_of_an_advice(tmp_path: Path) -> None:
     assert f"<dt>saves</dt><dd>{gain}</dd>" in (tmp_path / "page.html").read_text().replace("\xa0", " ")
 
 
-@pytest.mark.skipif(not corpus.tables(), reason=corpus.absence())
 def test_a_lost_deletion_vector_is_a_lost_file(tmp_path: Path) -> None:
-    table = next(one for one in corpus.tables() if one.id == "delta-rs/table-with-dv-small")
+    table = corpus.table("delta-rs/table-with-dv-small")
     shutil.copytree(table.path(corpus.unpacked()), tmp_path / "tbl")
     assert "files.lost" not in {one["code"] for one in document(tmp_path)["advice"]}
     vector = next((tmp_path / "tbl").rglob("deletion_vector_*.bin"))
@@ -274,7 +272,7 @@ def test_a_lost_deletion_vector_is_a_lost_file(tmp_path: Path) -> None:
 
 
 def test_a_file_of_several_lost_vectors_is_named_once(tmp_path: Path) -> None:
-    table = next(one for one in corpus.tables() if one.id == "spark/partitioned-table-with-dv-large")
+    table = corpus.table("spark/partitioned-table-with-dv-large")
     shutil.copytree(table.path(corpus.unpacked()), tmp_path / "tbl")
 
     message = document(tmp_path)["advice"][0]["message"]

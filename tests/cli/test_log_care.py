@@ -174,7 +174,7 @@ def test_a_dry_run_of_expiry_shows_the_refusal_of_the_real_run(home: Path) -> No
     assert ["expire.not-proven"] == [refusal["code"] for refusal in refusals]
     assert '"hint":"deltacli validate tbl"' in dry.err
     assert refusals[0]["message"] in asked.err
-    assert f"nothing was deleted: {refusals[0]['message']}" in done.err
+    assert f"nothing was changed: {refusals[0]['message']}" in done.err
     assert before == names(home)
 
 

@@ -15,12 +15,13 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from deltacli.changing.plan import Amount, Failures
 from deltacli.cli.render.columns import Column
 from deltacli.cli.render.data.rows import Rows, RowsResult
 from deltacli.cli.render.text_form import write_table
 from deltacli.cli.render.vacuum.formats import VacuumResult
 from deltacli.cli.terminal.term import Terminal, cells
-from deltacli.operations.vacuum.plan import Amount, VacuumOutcome
+from deltacli.operations.vacuum.plan import VacuumOutcome
 from tests.cli.pty_session import Session
 from tests.cli.screen import NOW, expect_stored, marked, screen_of
 from tests.cli.support import ROOT, make_sample
@@ -201,7 +202,9 @@ def test_every_part_of_a_plan_is_drawn_at_every_width() -> None:
     kept = KEPT._replace(foreign_examples=names, nested_tables=("שלום", "t" * 300), outside_selection=9)
     refused = make_plan(kept=kept, refusals=(TOO_MUCH, TORN), selection="day < '\x1b[31m'", directories=("a",))
     refused = replace(refused, reach=refused.reach._replace(lost=((12, 13), (17, 29), (31, 40))))
-    done = VacuumOutcome(Amount(2, 3 << 30), 1, 1, [("e\u0301/b.parquet", "denied")], 1, 2, 43, 44, resumed_after=1)
+    done = VacuumOutcome(
+        Amount(2, 3 << 30), 1, 1, Failures(1, [("e\u0301/b.parquet", "denied")]), 2, 43, 44, resumed_after=1
+    )
     screens = []
 
     for width, is_ascii in (*((width, False) for width in WIDTHS), (80, True)):

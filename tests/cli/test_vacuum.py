@@ -17,10 +17,11 @@ from typing import Any
 
 import pytest
 
+from deltacli.changing.plan import Amount, Failures
 from deltacli.cli.app import run
 from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.errors import Refused
-from deltacli.operations.vacuum.plan import Amount, Kept, VacuumOutcome, VacuumPlan
+from deltacli.operations.vacuum.plan import Kept, VacuumOutcome, VacuumPlan
 from deltacli.operations.vacuum.request import Mode, VacuumRequest
 from deltacli.operations.vacuum.saved.plan_file import read_plan, save_plan
 from tests.cli.pty_session import Session
@@ -54,7 +55,7 @@ class Core:
     ) -> VacuumOutcome:
         self.executed.append((options, record))
         outcome.deleted, outcome.start_version = self.outcome.deleted, self.outcome.start_version
-        outcome.failures, outcome.failed = self.outcome.failures, self.outcome.failed
+        outcome.failed = self.outcome.failed
         if self.ends_with is not None:
             outcome.end_version, outcome.end_status = self.outcome.end_version, self.outcome.end_status
             raise self.ends_with
@@ -169,7 +170,7 @@ def test_consent_executes_the_plan_and_reports_the_outcome(core: Core, vacuum: V
 
 
 def test_files_that_could_not_be_deleted_are_named_with_exit_code_5(core: Core, vacuum: Vacuum) -> None:
-    core.outcome = VacuumOutcome(Amount(5, 10), failed=[("a b.parquet", "permission denied")], failures=1)
+    core.outcome = VacuumOutcome(Amount(5, 10), failed=Failures(1, [("a b.parquet", "permission denied")]))
 
     done = vacuum("--yes")
     document = vacuum("--yes", "--json").document
@@ -411,7 +412,7 @@ def test_a_saved_plan_is_executed_once_and_reported(core: Core, vacuum: Vacuum, 
 
 
 def test_an_unfinished_saved_plan_can_be_applied_again(core: Core, vacuum: Vacuum, saved: str) -> None:
-    core.outcome = VacuumOutcome(Amount(5, 10), failed=[("a b.parquet", "permission denied")], failures=1)
+    core.outcome = VacuumOutcome(Amount(5, 10), failed=Failures(1, [("a b.parquet", "permission denied")]))
 
     done = vacuum("--apply", saved, "--yes", *NOW)
 

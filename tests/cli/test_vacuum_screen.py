@@ -10,13 +10,14 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
+from deltacli.changing.plan import Amount, Failures
 from deltacli.cli.formats import NDJSON
 from deltacli.cli.render.sections import Section
 from deltacli.cli.render.text_form import write_sections
 from deltacli.cli.render.vacuum.formats import VacuumResult
 from deltacli.cli.render.vacuum.screen import vacuum_sections
 from deltacli.cli.terminal.term import Terminal
-from deltacli.operations.vacuum.plan import Amount, Kept, TimeTravelRange, VacuumOutcome
+from deltacli.operations.vacuum.plan import Kept, TimeTravelRange, VacuumOutcome
 from deltacli.operations.vacuum.request import Mode
 from tests.cli.vacuum_plans import ROWS, TOO_MUCH, TORN, make_plan
 
@@ -85,7 +86,7 @@ def test_a_pipe_gets_every_character_and_times() -> None:
 
 def test_a_terminal_of_80_columns_gets_ages_and_every_word() -> None:
     outcome = VacuumOutcome(
-        Amount(2, 3 << 30), 1, 1, [("a/b.parquet", "permission denied")], 1, 2, 43, 44, resumed_after=1
+        Amount(2, 3 << 30), 1, 1, Failures(1, [("a/b.parquet", "permission denied")]), 2, 43, 44, resumed_after=1
     )
     plan = make_plan(kept=Kept(live=Amount(120, 5 << 30)))
 
@@ -156,7 +157,7 @@ def test_a_hundred_thousand_candidates_are_listed_completely() -> None:
 
 def test_a_pipe_gets_the_name_of_every_file_that_could_not_be_deleted() -> None:
     names = [f"{number}.parquet" for number in range(12)]
-    outcome = VacuumOutcome(failed=[(name, "permission denied") for name in names], failures=12)
+    outcome = VacuumOutcome(failed=Failures(12, [(name, "permission denied") for name in names]))
 
     piped = on_screen(vacuum_sections(make_plan(), outcome, PIPE), PIPE)
     shown = on_screen(vacuum_sections(make_plan(), outcome, SCREEN), SCREEN)

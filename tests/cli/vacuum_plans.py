@@ -7,7 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from deltacli.operations.vacuum.plan import Amount, Kept, Refusal, TimeTravelRange, VacuumPlan
+from deltacli.changing.plan import Amount
+from deltacli.errors import Refusal
+from deltacli.operations.vacuum.plan import Kept, TimeTravelRange, VacuumPlan
 from deltacli.operations.vacuum.request import Mode
 from tests.support.vacuum_plans import SCHEMA
 
@@ -57,6 +59,6 @@ def make_plan(rows: Sequence[Row] = ROWS, **settings: Any) -> VacuumPlan:  # Any
 
 
 TOO_MUCH = Refusal(
-    "vacuum.max-delete", "83% of the bytes would be deleted, above the limit of 50%", "--max-delete 100%"
+    "vacuum.max-delete", "83% of the bytes would be deleted, above the limit of 50%", override="--max-delete 100%"
 )
-TORN = Refusal("commit.empty", "commit 3 has no bytes", None, "deltacli validate {table} --select 'commit.*'")
+TORN = Refusal("commit.empty", "commit 3 has no bytes", "deltacli validate {table} --select 'commit.*'")

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 from tests.cluster.gates import SITE
-from tests.support.corpus import REPOSITORY
+from tests.support.material import REPOSITORY
 
 _SECONDS = 300
 

@@ -19,7 +19,7 @@ import pytest
 from deltacli.engine.spark.engine import SparkEngine
 from tests.cluster.gates import SITE, Gates
 from tests.support.clusters import Cluster, running_cluster
-from tests.support.corpus import REPOSITORY
+from tests.support.material import REPOSITORY
 from tests.support.s3 import S3Server
 
 OF_THE_WORKERS = (

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from tests.cluster.gates import kill, of_session
 from tests.cluster.grown_tables import Grown
-from tests.support.corpus import REPOSITORY
+from tests.support.material import REPOSITORY
 
 Rows = Counter[tuple[object, ...]]
 SECONDS = 600.0

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from deltacli.api.table import Table, open_table
+from deltacli.changing.change import carry_out
 from deltacli.clock import fixed_clock
 from deltacli.operations.checkpoint.verify import CheckpointVerdict, verify_checkpoints
-from deltacli.operations.log.expire import ExpiryRequest, execute_expiry, plan_expiry
+from deltacli.operations.log.expire import ExpiryRequest
+from deltacli.operations.log.expire_execute import LogExpiry
 from deltacli.operations.table.find_log import list_log
 from deltacli.operations.vacuum.full_plan import plan_vacuum
 from deltacli.operations.vacuum.request import VacuumRequest
@@ -109,7 +111,7 @@ def expire_later(place: Path) -> None:
     changed = max(path.stat().st_mtime for path in (place / LOG).rglob("*"))
     later = fixed_clock(int(changed * 1_000) + 3 * _DAY_MS)
     table = Table(open_storage(str(place)), clock=later)
-    execute_expiry(table, plan_expiry(table, ExpiryRequest()))
+    carry_out(LogExpiry(ExpiryRequest(), proves=False), table)
 
 
 def last_commit(place: Path) -> dict[str, Any]:  # Any: JSON values

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.corpus import REPOSITORY
+from tests.support.material import REPOSITORY
 from tests.support.waiting import in_time
 
 PYTHON = "DELTACLI_SERVER_PYTHON"

@@ -58,23 +58,18 @@ EVERY = 3
 `tests/engine` sends tasks of all tables through other processes, without Spark.
 """
 
-needs_corpus = pytest.mark.skipif(not corpus.tables(), reason=corpus.absence())
-
 
 def _require_same(name: str, tables: tuple[str, ...], engine: SparkEngine) -> None:
-    entries = {entry.id: entry for entry in corpus.tables()}
     for table in tables:
-        uri = str(entries[table].path(corpus.unpacked()))
+        uri = str(corpus.table(table).path(corpus.unpacked()))
         assert answer_of(OPERATIONS[name], uri, EmbeddedEngine()) == answer_of(OPERATIONS[name], uri, engine), table
 
 
-@needs_corpus
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_smoke_answers_are_those_of_the_embedded_engine(name: str, spark_engine: SparkEngine) -> None:
     _require_same(name, SMOKE, spark_engine)
 
 
-@needs_corpus
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_sample_answers_are_those_of_the_embedded_engine(name: str, spark_engine: SparkEngine) -> None:
     first = list(OPERATIONS).index(name) % EVERY
@@ -111,7 +106,6 @@ def test_nulls_stop_not_null_as_on_the_embedded_engine(
     assert (2 if last else 1) == len(list((there / "_delta_log").glob("*.json")))
 
 
-@needs_corpus
 def test_the_sample_has_every_feature_of_small_tables() -> None:
     features = {feature for entry in corpus.tables() for feature in entry.entry["features"]}
     sampled = {feature for entry in corpus.tables() if entry.id in SAMPLE for feature in entry.entry["features"]}

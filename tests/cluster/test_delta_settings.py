@@ -16,7 +16,7 @@ import pytest
 from tests.cluster.gates import SITE
 from tests.cluster.grown_tables import Grown
 from tests.support.clusters import Cluster
-from tests.support.corpus import REPOSITORY
+from tests.support.material import REPOSITORY
 
 SETTINGS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",

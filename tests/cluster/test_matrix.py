@@ -45,11 +45,7 @@ from tests.support.corpus_checkpoints import (
     tombstones_of,
 )
 
-pytestmark = [
-    pytest.mark.soak,
-    pytest.mark.matrix,
-    pytest.mark.skipif(not corpus.tables(), reason=corpus.absence()),
-]
+pytestmark = [pytest.mark.soak, pytest.mark.matrix]
 
 TABLES = [table for table in corpus.tables() if _LARGEST not in table.id]
 LARGEST = [table for table in corpus.tables() if _LARGEST in table.id]

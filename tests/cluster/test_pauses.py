@@ -41,7 +41,7 @@ def test_a_file_that_is_needed_by_the_time_a_paused_worker_wakes_survives(
     waking.join()
 
     assert needed == [str(path.relative_to(place)) for path in place.glob("p=*/*.parquet")]
-    assert (FILES - 1, 1, 0) == (outcome.deleted.files, outcome.spared, outcome.failures)
+    assert (FILES - 1, 1, 0) == (outcome.deleted.files, outcome.spared, outcome.failed.count)
     assert FILES - 1 == int(tables.last_commit(place)["operationMetrics"]["numDeletedFiles"])
     assert [] == list(open_table(str(place)).validate(level="storage", select=["data.file-missing"]).findings)
 

@@ -28,8 +28,8 @@ from tests.cluster.killed_queries import SECONDS, kill_query
 from tests.operations.test_append import _schema as schema_string
 from tests.operations.test_append import _table as make_table
 from tests.support.clusters import Cluster
-from tests.support.corpus import REPOSITORY
 from tests.support.effort import is_soaking
+from tests.support.material import REPOSITORY
 
 MONTH_MS = 30 * 86_400_000
 STEPS = [

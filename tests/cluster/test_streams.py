@@ -34,7 +34,6 @@ SAMPLE = (
     "kernel-rs/type-widening",
     "duckdb-delta/variant/basic",
 )
-needs_corpus = pytest.mark.skipif(not corpus.tables(), reason=corpus.absence())
 
 
 @pytest.fixture
@@ -66,14 +65,12 @@ def _once(count: int) -> Counter[int]:
     return Counter(range(count))
 
 
-@needs_corpus
 @pytest.mark.parametrize("pushdown", ["true", "false"])
 def test_versions_have_the_rows_of_our_own_scan(pushdown: str, source: Any, setting: Change) -> None:
     setting("spark.sql.python.filterPushdown.enabled", pushdown)
     setting("spark.sql.session.timeZone", "Asia/Tokyo")
-    entries = {entry.id: entry for entry in corpus.tables()}
     for name in SAMPLE:
-        uri = str(entries[name].path(corpus.unpacked()))
+        uri = str(corpus.table(name).path(corpus.unpacked()))
         rows = open_table(uri).snapshot().scan().to_arrow()
 
         frame = source.read.format("deltacli").load(uri)
@@ -81,14 +78,12 @@ def test_versions_have_the_rows_of_our_own_scan(pushdown: str, source: Any, sett
         assert counted(rows) == counts_of(frame), name
 
 
-@needs_corpus
 @pytest.mark.parametrize("pushdown", ["true", "false"])
 def test_smoke_filters_select_the_same_rows_with_and_without_pushdown(
     pushdown: str, source: Any, setting: Change
 ) -> None:
     setting("spark.sql.python.filterPushdown.enabled", pushdown)
-    entries = {entry.id: entry for entry in corpus.tables()}
-    uri = str(entries["dat/multi_partitioned_2"].path(corpus.unpacked()))
+    uri = str(corpus.table("dat/multi_partitioned_2").path(corpus.unpacked()))
     whole = source.read.format("deltacli").load(uri)
     column = whole.columns[0]
     value = whole.select(column).first()[0]

@@ -55,15 +55,13 @@ _NOT_IN_ARROW = ("delta-rs/spark-shredded-variant-preview-delta", "kernel-java/s
 """Tables with arrays of variants, which no version of PySpark can fetch."""
 
 Change = Callable[[str, str], None]
-needs_corpus = pytest.mark.skipif(not corpus.tables(), reason=corpus.absence())
 
 
 def _compare(session: Any, names: Iterable[str], *, older: bool = False) -> Counter[str]:
     """Compare tables, and count how each was read: natively, by our own scan, in part, or by neither."""
-    entries = {entry.id: entry for entry in corpus.tables()}
     found: Counter[str] = Counter()
     for name in names:
-        found[_outcome(session, str(entries[name].path(corpus.unpacked())), name, older=older)] += 1
+        found[_outcome(session, str(corpus.table(name).path(corpus.unpacked())), name, older=older)] += 1
     return found
 
 
@@ -88,12 +86,10 @@ def _outcome(session: Any, uri: str, name: str, *, older: bool) -> str:
     return "mixed" if plan.own_files and plan.native_files else "own" if plan.own_files else "native"
 
 
-@needs_corpus
 def test_smoke_frames_have_the_rows_of_our_own_scan(session: Any) -> None:
     assert {"native": len(SMOKE)} == _compare(session, SMOKE)
 
 
-@needs_corpus
 @pytest.mark.parametrize("zone, vectorised", [("UTC", "true"), ("Asia/Tokyo", "false")])
 def test_sample_frames_have_the_rows_of_our_own_scan(zone: str, vectorised: str, session: Any, setting: Change) -> None:
     setting("spark.sql.session.timeZone", zone)
@@ -105,7 +101,6 @@ def test_sample_frames_have_the_rows_of_our_own_scan(zone: str, vectorised: str,
     assert found["native"] >= 24  # Spark 4.0 does not read variants of 4.1
 
 
-@needs_corpus
 @pytest.mark.soak
 @pytest.mark.parametrize("older", [False, True])
 @pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo"])
@@ -121,12 +116,10 @@ def test_every_frame_has_the_rows_of_our_own_scan(
     assert found["native"] >= (93 if not older else 60)
 
 
-@needs_corpus
 def test_smoke_changes_are_those_of_our_own_scan(session: Any, setting: Change) -> None:
     setting("spark.sql.session.timeZone", "Asia/Tokyo")
-    entries = {entry.id: entry for entry in corpus.tables()}
     for name in ("delta-rs/cdf-table-non-partitioned", "delta-rs/cdf-table-with-cdc-and-dvs", "dat/deletion_vectors"):
-        uri = str(entries[name].path(corpus.unpacked()))
+        uri = str(corpus.table(name).path(corpus.unpacked()))
         ours = open_table(uri).changes(from_version=0).to_arrow()
 
         frame = read_changes(session, uri, 0)
@@ -134,10 +127,8 @@ def test_smoke_changes_are_those_of_our_own_scan(session: Any, setting: Change) 
         assert counted(ours) == counts_of(frame), name
 
 
-@needs_corpus
 def test_changes_with_a_condition_and_an_end(session: Any) -> None:
-    entries = {entry.id: entry for entry in corpus.tables()}
-    uri = str(entries["delta-rs/cdf-table-non-partitioned"].path(corpus.unpacked()))
+    uri = str(corpus.table("delta-rs/cdf-table-non-partitioned").path(corpus.unpacked()))
     chosen: dict[str, Any] = {"columns": ["id"], "where": "_change_type = 'insert'"}
     ours = open_table(uri).changes(from_version=0, to_version=1, **chosen).to_arrow()
 
@@ -174,7 +165,6 @@ def test_spark_knows_the_size_of_a_table_and_broadcasts_a_small_one(
     assert re.search(r"BroadcastHashJoin.*BuildRight", capsys.readouterr().out)
 
 
-@needs_corpus
 def test_smoke_our_own_scan_on_executors_has_the_same_rows(
     session: Any, setting: Change, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -184,9 +174,8 @@ def test_smoke_our_own_scan_on_executors_has_the_same_rows(
     assert {"own": len(SMOKE) + 1} == _compare(session, [*SMOKE, "duckdb-delta/variant/basic"])
 
 
-@needs_corpus
 def test_an_error_on_an_executor_names_its_code(session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    entry = next(entry for entry in corpus.tables() if entry.id == "dat/with_checkpoint")
+    entry = corpus.table("dat/with_checkpoint")
     root = tmp_path / "table"
     shutil.copytree(entry.path(corpus.unpacked()), root)
     monkeypatch.setattr("deltacli.spark.planner.hazard_of", lambda _: "a setting of this test")

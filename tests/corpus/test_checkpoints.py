@@ -98,7 +98,7 @@ def cases(*, whole: bool, refused: bool = True) -> pytest.MarkDecorator:
         and (whole or form is not MULTI_PART or index % 4 == 0)
     ]
     named = [pytest.param(table, form, id=f"{table.id}-{form.name}") for table, form in found]
-    return pytest.mark.parametrize("table, form", named or [pytest.param(None, None, id="no-corpus")])
+    return pytest.mark.parametrize("table, form", named)
 
 
 def is_refused(table: CorpusTable) -> bool:
@@ -115,7 +115,7 @@ def allowed(table: CorpusTable, version: Document) -> list[Form]:
 def each(tables: list[CorpusTable]) -> pytest.MarkDecorator:
     """One case a table."""
     chosen = [pytest.param(table, id=table.id) for table in tables]
-    return pytest.mark.parametrize("table", chosen or [pytest.param(None, id="no-corpus")])
+    return pytest.mark.parametrize("table", chosen)
 
 
 @pytest.mark.quartered

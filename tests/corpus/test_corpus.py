@@ -84,11 +84,11 @@ TABLES = corpus.tables()
 
 
 def each_table(chosen_from: Iterable[CorpusTable] = TABLES, *, long: Iterable[str] = ()) -> pytest.MarkDecorator:
-    """Return one case per table, or one that skips if there is no corpus. Some are left to the long suite."""
+    """Return one case per table. Some are left to the long suite."""
     chosen = [
         pytest.param(table, id=table.id, marks=[pytest.mark.long] if table.id in long else []) for table in chosen_from
     ]
-    return pytest.mark.parametrize("table", chosen or [pytest.param(None, id="no-corpus")])
+    return pytest.mark.parametrize("table", chosen)
 
 
 def open_corpus(table: CorpusTable, root: Path) -> Table:

@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 
 from deltacli.api.table import Table
+from deltacli.changing.change import carry_out
 from deltacli.clock import fixed_clock
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.errors import Refused
 from deltacli.operations.log.compact_log import MOST_BYTES, compact_log
-from deltacli.operations.log.expire import ExpiryRequest, execute_expiry, plan_expiry
+from deltacli.operations.log.expire import ExpiryRequest, plan_expiry
+from deltacli.operations.log.expire_execute import LogExpiry
 from deltacli.operations.log.version_checksum import ChecksumStatus, check_or_write_checksum
 from deltacli.operations.read.snapshot import summarize
 from deltacli.storage import open_storage
@@ -95,12 +97,12 @@ def test_a_cleaned_log_has_the_same_newest_version(table: CorpusTable, root: Pat
 
     if table.id in NOT_PROVEN:
         with pytest.raises(Refused, match=NOT_PROVEN[table.id]):
-            execute_expiry(opened, plan)
+            carry_out(LogExpiry(plan.request), opened, plan=plan)
         assert [] == [file.path for file in plan.files if not (place / file.path).exists()]
         if table.id in WRONG_CHECKPOINT:
             assert "log.cleanup-overdue" not in found_in(place, "*", YEARS_LATER_MS)
         return
-    outcome = execute_expiry(opened, plan)
+    outcome = carry_out(LogExpiry(plan.request), opened, plan=plan)
     after = summarize(opened, digest=True)
 
     assert len(plan.files) == outcome.deleted

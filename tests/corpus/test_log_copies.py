@@ -71,7 +71,7 @@ def log_files(table: Path) -> dict[str, tuple[bytes, int]]:
 
 @pytest.mark.parametrize("name", CHOSEN)
 def test_a_real_log_is_restored_unchanged(name: str, root: Path, tmp_path: Path) -> None:
-    (entry,) = (found for found in corpus.tables() if found.id == name)
+    entry = corpus.table(name)
     table = Path(shutil.copytree(entry.path(root), tmp_path / "t"))
     storage, backup = LocalStorage(str(table)), LocalStorage(str(tmp_path / "b"))
     before, files = how_it_reads(table), log_files(table)

@@ -15,7 +15,7 @@ from deltacli import open_table
 from deltacli.delta.predicate.columns import Column
 from deltacli.delta.schema.kinds import Kind
 from deltacli.errors import DeltacliError
-from deltacli.operations.read.scan import Selection, data_files, stream_files
+from deltacli.operations.table.scan import Selection, data_files, stream_files
 from deltacli.operations.table.version import Snapshot
 from deltacli.sharing.hints.file_selection import Hints, select_files
 from tests.support import corpus

@@ -84,14 +84,12 @@ TABLES = corpus.tables()
 
 
 @pytest.mark.quartered
-@pytest.mark.skipif(not TABLES, reason=corpus.absence())
 @pytest.mark.parametrize("table", [one for one in TABLES if one.id not in TOO_MANY_FILES], ids=lambda table: table.id)
 def test_known_faults_of_a_table_are_found(table: CorpusTable) -> None:
     require_explained(table, "data")
 
 
 @pytest.mark.soak
-@pytest.mark.skipif(not TABLES, reason=corpus.absence())
 @pytest.mark.parametrize("table", [one for one in TABLES if one.id in TOO_MANY_FILES], ids=lambda table: table.id)
 def test_known_faults_of_a_large_table_are_found(table: CorpusTable) -> None:
     require_explained(table, "data")

@@ -101,7 +101,7 @@ def test_the_property_is_set_only_with_consent(value: str | None, enable: bool) 
         assert after is not None
         assert configuration | ({} if is_on else ENABLED) == after["configuration"]
     else:
-        assert [("widen.not-enabled", "--enable")] == [(one.code, one.way_out) for one in plan.all_refusals]
+        assert [("widen.not-enabled", "--enable")] == [(one.code, one.hint) for one in plan.all_refusals]
 
 
 def test_the_protocol_is_upgraded_only_with_consent() -> None:
@@ -109,7 +109,7 @@ def test_the_protocol_is_upgraded_only_with_consent() -> None:
     upgraded = planned(FIELDS, ("a", "long"), protocol_action=LEGACY, upgrade_protocol=True)
 
     assert [("widen.protocol-upgrade-needed", "--upgrade-protocol")] == [
-        (one.code, one.way_out) for one in without.all_refusals
+        (one.code, one.hint) for one in without.all_refusals
     ]
     assert "lacks typeWidening; " in without.refusals[0].message
     assert without.metadata_after is None

@@ -91,7 +91,7 @@ def test_the_refusal_names_the_column_the_types_and_the_way_out() -> None:
     ).all_refusals
 
     assert "id cannot become long: the CHECK constraint Positive refers to it, id > 0" == refusal.message
-    assert "drop the constraint Positive, widen, add it again" == refusal.way_out
+    assert "drop the constraint Positive, widen, add it again" == refusal.hint
 
 
 def test_a_constraint_that_cannot_be_parsed_is_reported() -> None:
@@ -242,7 +242,7 @@ def test_other_formats_allow_less(
 def test_the_hint_suggests_a_type_that_the_other_format_allows(change: tuple[str, str], way_out: str) -> None:
     (refusal,) = planned(FIELDS, change, protocol_action=protocol(*WIDENING, "icebergCompatV2")).all_refusals
 
-    assert way_out == refusal.way_out
+    assert way_out == refusal.hint
 
 
 def test_metadata_of_another_format_is_reported() -> None:
@@ -392,7 +392,7 @@ def test_partition_values_that_keep_their_decimal_places_are_not_reported(from_t
 def test_a_change_that_is_not_allowed_names_those_that_are(from_type: str, to_type: str, way_out: str) -> None:
     (refusal,) = planned([field("a", from_type)], ("a", to_type)).all_refusals
 
-    assert ("widen.not-allowed", way_out) == (refusal.code, refusal.way_out)
+    assert ("widen.not-allowed", way_out) == (refusal.code, refusal.hint)
     assert refusal.message.startswith(f"a cannot become {to_type}: ")
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from deltacli import open_table
 from deltacli.delta.protocol.clients import ClientAccess, access, traits_of
-from deltacli.operations.explain.known_clients import known_clients
+from deltacli.operations.table.known_clients import known_clients
 from tests.support import corpus
 from tests.support.effort import is_soaking, sampled
 from tools.clients.facts import ENVIRONMENTS, measure_client
@@ -113,7 +113,6 @@ def test_what_pandas_cannot_express_is_no_other_value(tmp_path: Path) -> None:
 
 @pytest.mark.sampled
 @pytest.mark.long
-@pytest.mark.skipif(not corpus.tables(), reason=corpus.absence())
 @pytest.mark.parametrize("client", ENVIRONMENTS)
 def test_what_is_predicted_of_real_tables_is_what_a_client_does(client: str, tmp_path: Path) -> None:
     python = python_of(client)

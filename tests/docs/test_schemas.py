@@ -150,10 +150,9 @@ def test_the_sample_table_matches(sample: Path, command: str, capsysbinary: Capt
     assert [] == check_output(sample / "nothing", command, capsysbinary)
 
 
-@pytest.mark.skipif(not corpus.tables(), reason=corpus.absence())
 @pytest.mark.parametrize("name", TABLES)
 def test_real_tables_match(name: str, capsysbinary: Capture) -> None:
-    (table,) = (found for found in corpus.tables() if found.id == name)
+    table = corpus.table(name)
 
     number = TABLES.index(name)
     for command in DOCUMENTS if is_soaking() else DOCUMENTS[number % 3 :: 3]:
@@ -222,10 +221,9 @@ def check_findings(table: Path, capture: Capture) -> list[str]:
     )
 
 
-@pytest.mark.skipif(not corpus.tables(), reason=corpus.absence())
 @pytest.mark.parametrize("name", TABLES)
 def test_findings_on_real_tables_match(name: str, capsysbinary: Capture) -> None:
-    (table,) = (found for found in corpus.tables() if found.id == name)
+    table = corpus.table(name)
 
     assert [] == check_findings(table.path(corpus.unpacked()), capsysbinary)
 

@@ -14,14 +14,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltacli.api.table import Table
+from deltacli.changing.change import plan_change
 from deltacli.delta.rules.framework.base import Level
 from deltacli.delta.rules.framework.catalogue import CATALOGUE
 from deltacli.engine.base import Engine
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.errors import DeltacliError
-from deltacli.operations.change.widen_type import WidenRequest, plan_widen_type
-from deltacli.operations.read.output import WrittenDirectory
+from deltacli.operations.change.widen_type import Widening, WidenRequest
 from deltacli.operations.read.snapshot import summarize
+from deltacli.operations.table.output import WrittenDirectory
 from deltacli.storage import open_storage
 from deltacli.storage.location import StoreLocation
 from deltacli.work.task import TableStores, TaskContext
@@ -108,7 +109,7 @@ def _check_files(table: Table) -> Any:
         wider = _WIDER.get(getattr(column.data_type, "name", ""))
         if wider is not None:
             request = WidenRequest(((f"`{column.name}`", wider),), True, True, True)
-            found = plan_widen_type(table, request, with_impact=False)
+            found = plan_change(Widening(request), table)
             if not found.plan.all_refusals:
                 return found.refused_files
     return ()
@@ -138,7 +139,6 @@ def answer_of(operation: Callable[[Table], Any], uri: str, engine: Engine) -> ob
 
 
 @pytest.mark.sampled
-@pytest.mark.skipif(not corpus.tables(), reason=corpus.absence())
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.long) for name in OPERATIONS]
 )

@@ -8,8 +8,10 @@ from collections.abc import Callable
 import pytest
 
 from deltacli.api.table import Table
+from deltacli.changing.change import carry_out
 from deltacli.errors import NoAtomicCreate, PathExternal, Refused
-from deltacli.operations.log.expire import ExpiryRequest, execute_expiry, plan_expiry, require_not_refused, with_proof
+from deltacli.operations.log.expire import ExpiryRequest, plan_expiry
+from deltacli.operations.log.expire_execute import LogExpiry
 from tests.support.actions import add, commit_info
 from tests.support.builder import LOG, TableBuilder
 from tests.support.damage import gap
@@ -31,7 +33,7 @@ def refusal(builder: TableBuilder) -> str:
     plan = plan_expiry(opened, REQUEST)
     assert plan.files
     with pytest.raises(Refused) as refused:
-        execute_expiry(opened, plan)
+        carry_out(LogExpiry(plan.request), opened, plan=plan)
     assert "expire.not-proven" == refused.value.code
     return refused.value.message
 
@@ -39,7 +41,7 @@ def refusal(builder: TableBuilder) -> str:
 def test_a_checkpoint_that_agrees_lets_older_commits_go() -> None:
     opened = open_at(table().in_memory())
 
-    assert execute_expiry(opened, plan_expiry(opened, REQUEST)).deleted
+    assert carry_out(LogExpiry(REQUEST, proves=False), opened).deleted
 
 
 @pytest.mark.parametrize("version", [3, 4])
@@ -75,22 +77,21 @@ def test_a_refused_plan_keeps_the_hint_of_the_proof() -> None:
     opened = open_at(contradicted())
 
     with pytest.raises(Refused) as refused:
-        require_not_refused(with_proof(opened, plan_expiry(opened, REQUEST)))
+        carry_out(LogExpiry(REQUEST), opened)
 
     assert "deltacli validate {table}" == refused.value.hint
 
 
 def test_an_impossible_proof_does_not_refuse_the_plan(monkeypatch: pytest.MonkeyPatch) -> None:
     opened = open_at(table())
-    plan = plan_expiry(opened, REQUEST)
 
     def prove(*_: object) -> None:
         raise PathExternal("a sidecar lies outside the table")
 
-    monkeypatch.setattr("deltacli.operations.log.expire.prove_expiry", prove)
+    monkeypatch.setattr("deltacli.operations.log.expire_execute.unproven", prove)
 
     with pytest.raises(PathExternal):
-        with_proof(opened, plan)
+        LogExpiry(REQUEST).plan(opened)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from deltacli.changing.plan import Amount
 from deltacli.clock import fixed_clock
 from deltacli.errors import NotATable, Refused, StorageFailed, Unreadable, UsageError
 from deltacli.operations.log.log_backup import execute_backup, plan_backup
@@ -33,7 +34,7 @@ def test_a_backup_contains_the_whole_log(kind: CheckpointKind, destination: Memo
     assert log_of(table) == log_of(destination)
     assert is_sound_backup(destination)
     assert (8, "5fba94ed-9794-4965-ba6e-6ee3c0d22af9") == (listed.version, listed.table_id)
-    assert result.files == (len(log_of(table)), sum(map(len, log_of(table).values())))
+    assert result.files == Amount(len(log_of(table)), sum(map(len, log_of(table).values())))
     assert {f"{LOG}/{name}": file.modified_ms for name, file in listed.files.items()} == {
         path: table._files[path][1] for path in log_of(table)
     }

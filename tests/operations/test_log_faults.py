@@ -8,10 +8,12 @@ from contextlib import suppress
 import pytest
 
 from deltacli.api.table import Table
+from deltacli.changing.change import carry_out
 from deltacli.clock import fixed_clock
 from deltacli.errors import DeltacliError
 from deltacli.operations.log.compact_log import compact_log
-from deltacli.operations.log.expire import ExpiryRequest, execute_expiry, plan_expiry
+from deltacli.operations.log.expire import ExpiryRequest
+from deltacli.operations.log.expire_execute import LogExpiry
 from deltacli.operations.log.version_checksum import check_or_write_checksum
 from deltacli.storage import Storage
 from tests.support.builder import EPOCH_MS, LOG, TableBuilder
@@ -32,8 +34,8 @@ def compact(storage: Storage) -> object:
 
 def expire(storage: Storage) -> object:
     table = table_of(storage)
-    outcome = execute_expiry(table, plan_expiry(table, ExpiryRequest()))
-    assert not outcome.failed
+    outcome = carry_out(LogExpiry(ExpiryRequest(), proves=False), table)
+    assert not outcome.failed.count
     return outcome.deleted
 
 

@@ -110,7 +110,7 @@ def test_a_limit_is_exact(limit: int, table: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("limit", [None, 2, 6])
 def test_file_actions_are_written_typed_and_cut_at_the_limit(limit: int | None, table: Path, tmp_path: Path) -> None:
-    from deltacli.operations.read.output import write_actions
+    from deltacli.operations.table.output import write_actions
     from deltacli.work.outputs.actions import ActionColumns
 
     snapshot = open_table(table).snapshot()

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from deltacli.api.table import Table
-from deltacli.operations.change.widen_type import WidenRequest, plan_widen_type
+from deltacli.changing.change import plan_change
+from deltacli.operations.change.widen_type import Widening, WidenRequest
 from tests.support.actions import Action
 from tests.support.builder import TableBuilder
 from tests.support.reading import open_built
@@ -27,7 +28,7 @@ def table_of(columns: int) -> Table:
 
 def widen(table: Table, count: int) -> None:
     words = [word for number in range(count) for word in (f"c{number}", "long")]
-    plan_widen_type(table, WidenRequest().of(words), with_impact=False)
+    plan_change(Widening(WidenRequest().of(words)), table)
 
 
 def skip_statistics_of(table: Table, count: int) -> None:

@@ -12,6 +12,4 @@ from tests.support import paimon_corpus
 @pytest.fixture(scope="session")
 def corpus() -> Path:
     """The unpacked corpus."""
-    if not paimon_corpus.is_there():
-        pytest.skip(paimon_corpus.absence())
     return paimon_corpus.unpacked()

@@ -7,8 +7,9 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from deltacli.changing.change import carry_out
 from deltacli.errors import DeltacliError
-from deltacli.operations.paimon.alter import AlterRequest, execute_alter
+from deltacli.operations.paimon.alter import AlterRequest, SchemaAlteration
 from deltacli.operations.table.handle import TableHandle
 from deltacli.paimon.evolution.requests import UpdateType, change_json, read_changes
 from deltacli.paimon.json_text import java_text
@@ -63,7 +64,9 @@ def altered(case: dict[str, Any]) -> str | None:
     changes = read_changes(json.dumps(case["changes"]).encode())
     assert [_without_ids(change) for change in case["changes"]] == [_without_ids(change_json(one)) for one in changes]
     try:
-        outcome = execute_alter(TableHandle(storage, clock=lambda: NOW_MS), AlterRequest(changes, allow_lossy=True))
+        outcome = carry_out(
+            SchemaAlteration(AlterRequest(changes, allow_lossy=True)), TableHandle(storage, clock=lambda: NOW_MS)
+        )
     except DeltacliError:
         return None
     return None if outcome.committed is None else storage.read(f"schema/schema-{outcome.committed}").decode()
@@ -95,7 +98,7 @@ def _is_made(storage: MemoryStorage, request: AlterRequest) -> bool:
     copy = MemoryStorage()
     copy.put("schema/schema-0", storage.read("schema/schema-0"))
     try:
-        return execute_alter(TableHandle(copy, clock=lambda: NOW_MS), request).committed is not None
+        return carry_out(SchemaAlteration(request), TableHandle(copy, clock=lambda: NOW_MS)).committed is not None
     except DeltacliError:
         return False
 
@@ -149,7 +152,7 @@ def _again(before: Schema, after: Schema) -> str:
     storage.put(schema_path(before.id), before.encode())
     request = AlterRequest(request_of(before, after), allow_lossy=True, with_options=True)
     try:
-        made = execute_alter(TableHandle(storage, clock=lambda: after.time_ms), request).after
+        made = carry_out(SchemaAlteration(request), TableHandle(storage, clock=lambda: after.time_ms)).after
     except DeltacliError as fault:
         return fault.message
     assert made is not None

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from deltacli.changing.change import carry_out
 from deltacli.errors import DeltacliError, OutcomeUnknown, Refused, UsageError
-from deltacli.operations.paimon.alter import AlterOutcome, AlterRequest, execute_alter
+from deltacli.operations.paimon.alter import AlterOutcome, AlterRequest, SchemaAlteration
 from deltacli.operations.table.handle import TableHandle
 from deltacli.paimon.evolution.evolve import EvolutionSettings, evolve
 from deltacli.paimon.evolution.requests import (
@@ -48,12 +49,8 @@ def table() -> MemoryStorage:
 
 
 def alter(storage: Storage, *changes: SchemaChange) -> AlterOutcome:
-    return execute_alter(
-        TableHandle(storage, clock=lambda: 5),
-        AlterRequest(changes or (ADD,)),
-        pause=lambda _: None,
-        wait=lambda _: None,
-    )
+    change = SchemaAlteration(AlterRequest(changes or (ADD,)), lambda _: None, lambda _: None)
+    return carry_out(change, TableHandle(storage, clock=lambda: 5))
 
 
 def schemas(storage: Storage) -> list[Schema]:
@@ -141,7 +138,9 @@ def test_a_change_that_another_writer_replaces_is_made_again(
     storage = Rival(inner, then=then, replaced=replaced)
 
     request = AlterRequest((ADD,))
-    outcome = execute_alter(TableHandle(storage, clock=lambda: 5), request, pause=lambda _: None, wait=storage.rename)
+    outcome = carry_out(
+        SchemaAlteration(request, lambda _: None, storage.rename), TableHandle(storage, clock=lambda: 5)
+    )
 
     assert len(comments) - 1 == outcome.committed
     assert comments == [schema.comment for schema in schemas(inner)]

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from deltacli.changing.change import carry_out
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.errors import Refused
-from deltacli.operations.paimon.alter import AlterRequest, execute_alter
+from deltacli.operations.paimon.alter import AlterRequest, SchemaAlteration
 from deltacli.operations.table.handle import TableHandle
 from deltacli.paimon.evolution.requests import SetOption
 from deltacli.paimon.rules.option_conflicts import CONFLICTS
@@ -308,7 +309,7 @@ def refused(keys: Any, options: str) -> str | None:  # Any: JSON values
     storage.put("schema/schema-0", content(keys, {key: wanted[key] for key in needed}))
     request = AlterRequest(tuple(SetOption(key, value) for key, value in wanted.items()))
     try:
-        execute_alter(TableHandle(storage, clock=lambda: 0), request)
+        carry_out(SchemaAlteration(request), TableHandle(storage, clock=lambda: 0))
     except Refused as refusal:
         assert ["schema-0"] == [one.name for one in storage.list_from("schema")]
         reason = refusal.message.removeprefix("nothing was changed: the new schema is not valid: ")

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from deltacli.alter_verbs import Details, Verb
-from deltacli.operations.paimon.alter import AlterRequest, execute_alter
+from deltacli.changing.change import carry_out
+from deltacli.operations.paimon.alter import AlterRequest, SchemaAlteration
 from deltacli.operations.paimon.commit_schema import read_newest
 from deltacli.operations.table.handle import TableHandle
 from deltacli.paimon.casts import Loss, judge_cast
@@ -29,7 +30,7 @@ UNREAD = 45
 
 
 def alter(root: Path, *changes: SchemaChange) -> Schema:
-    outcome = execute_alter(TableHandle(open_storage(str(root))), AlterRequest(changes))
+    outcome = carry_out(SchemaAlteration(AlterRequest(changes)), TableHandle(open_storage(str(root))))
     assert outcome.committed is not None
     assert outcome.after is not None
     return outcome.after

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from deltacli.changing.change import carry_out
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.paimon import commit_schema
-from deltacli.operations.paimon.alter import AlterRequest, execute_alter
+from deltacli.operations.paimon.alter import AlterRequest, SchemaAlteration
 from deltacli.operations.paimon.table_files import list_schemas, read_schemas
 from deltacli.operations.table.handle import TableHandle
 from deltacli.paimon.evolution.requests import AddColumn
@@ -34,7 +35,7 @@ def _alter(uri: str, racer: int, count: int, together: Barrier) -> None:
     together.wait()
     for number in range(count):
         request = AlterRequest((AddColumn((f"r{racer}_{number}",), parse_sql_type("INT")),))
-        outcome = execute_alter(TableHandle(open_storage(uri)), request)
+        outcome = carry_out(SchemaAlteration(request), TableHandle(open_storage(uri)))
         assert outcome.committed is not None
 
 

@@ -10,11 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deltacli.api.table import Table
+from deltacli.changing.change import carry_out
 from deltacli.clock import fixed_clock
 from deltacli.errors import Refused, Unreadable
 from deltacli.operations.checkpoint.execute import write_checkpoint
 from deltacli.operations.checkpoint.plan import CheckpointRequest, plan_checkpoint
-from deltacli.operations.log.expire import ExpiryPlan, ExpiryRequest, execute_expiry, plan_expiry
+from deltacli.operations.log.expire import ExpiryPlan, ExpiryRequest, plan_expiry
+from deltacli.operations.log.expire_execute import LogExpiry
 from tests.support import strategies as some
 from tests.support.actions import add, commit_info, metadata, protocol, remove
 from tests.support.builder import EPOCH_MS, TableBuilder, commit_path
@@ -82,7 +84,7 @@ def test_every_kept_version_is_as_before_wherever_the_deletion_stops(data: st.Da
         check(plan, before, part, day, builder)
     there = set(storage._files)
     try:
-        outcome = execute_expiry(table, plan)
+        outcome = carry_out(LogExpiry(plan.request), table, plan=plan)
     except Refused:
         assert there == set(storage._files)
         return
@@ -134,7 +136,7 @@ def test_ten_thousand_commits_with_sidecars_and_their_own_timestamps() -> None:
     before = {version: state_document(later, version) for version in kept}
 
     plan = plan_expiry(later, ExpiryRequest())
-    outcome = execute_expiry(later, plan)
+    outcome = carry_out(LogExpiry(plan.request), later, plan=plan)
 
     assert boundary == plan.boundary
     assert tuple(range(boundary)) == plan.lost_versions

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections import Counter
 from importlib import import_module
 from pathlib import Path
-
-import pytest
 
 from deltacli.delta.rules.checkpoints import contents as checkpoint_contents
 from deltacli.delta.rules.framework.base import Level, Rule, Severity
@@ -16,8 +13,8 @@ from deltacli.delta.rules.framework.catalogue import CATALOGUE
 from deltacli.delta.rules.log import commit_lines
 from deltacli.paimon.rules.catalogue import PAIMON_CATALOGUE
 from tests.rules.corruptions import DAMAGES, load_all
+from tests.support.material import REFERENCE
 
-REFERENCE = Path(os.environ.get("DELTACLI_REFERENCE", Path(__file__).parents[3] / "shared" / "reference"))
 RULES = CATALOGUE.rules
 BY_READERS = {
     rule.id
@@ -77,9 +74,8 @@ def test_ids_are_distinguished_and_rows_are_filled() -> None:
         assert rule.checks.endswith("."), rule.id
 
 
-@pytest.mark.skipif(not REFERENCE.is_dir(), reason=f"the reference catalogue is not here: {REFERENCE}")
 def test_the_catalogue_is_the_reference() -> None:
-    text = (REFERENCE / "delta-protocol.md").read_text()
+    text = (REFERENCE.require() / "delta-protocol.md").read_text()
     rows = re.findall(r"^\| `([a-z0-9]+\.[a-z0-9-]+)` \| ([EWI]) \| (log|ckpt|list|foot|data) \|", text, re.MULTILINE)
     levels = {"log": "log", "ckpt": "log", "list": "storage", "foot": "footers", "data": "data"}
     letters = {"E": Severity.ERROR, "W": Severity.WARNING, "I": Severity.INFO}

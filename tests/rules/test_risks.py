@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
@@ -14,8 +12,8 @@ from deltacli.delta.rules.framework.base import Level, Severity
 from deltacli.delta.rules.framework.catalogue import CATALOGUE
 from deltacli.delta.rules.framework.risks import RULES, SAYS, UNREADABLE, UNREADABLE_FILES, Risk, risk_of
 from deltacli.operations.validate.findings import CHECK_CRASHED
+from tests.support.material import REFERENCE
 
-REFERENCE = Path(os.environ.get("DELTACLI_REFERENCE", Path(__file__).parents[3] / "shared" / "reference"))
 NAMED = [rule for rules in RULES.values() for rule in rules.split()]
 
 
@@ -24,9 +22,9 @@ def test_a_rule_is_of_one_class() -> None:
     assert [] == [rule for rule, count in Counter(NAMED).items() if count > 1]
 
 
-@pytest.mark.skipif(not REFERENCE.is_dir(), reason=f"the reference catalogue is not here: {REFERENCE}")
 def test_the_classes_name_rules_that_there_are() -> None:
-    rows = re.findall(r"^\| `([a-z0-9]+\.[a-z0-9-]+)` \| [EWI] \|", (REFERENCE / "delta-protocol.md").read_text(), re.M)
+    text = (REFERENCE.require() / "delta-protocol.md").read_text()
+    rows = re.findall(r"^\| `([a-z0-9]+\.[a-z0-9-]+)` \| [EWI] \|", text, re.M)
 
     assert set() == set(NAMED) - set(rows) - set(CATALOGUE.rules)
 

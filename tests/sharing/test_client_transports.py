@@ -16,6 +16,7 @@ from tests.sharing.configured import serving
 from tests.sharing.reading_client import MODES, plain_rows
 from tests.support import corpus
 from tests.support.certificates import certify
+from tests.support.material import CORPUS
 from tests.support.s3 import S3Server
 
 pytestmark = pytest.mark.long
@@ -34,8 +35,7 @@ def client() -> str:
     python = os.environ.get("DELTACLI_SHARING_PYTHON", "")
     if not Path(python).is_file():
         pytest.skip("DELTACLI_SHARING_PYTHON is not set")
-    if not corpus.tables():
-        pytest.skip(corpus.absence())
+    CORPUS.require()
     return python
 
 

@@ -149,8 +149,6 @@ def written(chosen: Sequence[str], root: Path, tmp_path: Path) -> Iterator[Writt
 @pytest.mark.long
 def test_spark_reads_the_types_and_the_values_of_the_protocol(tmp_path: Path, in_turn: InTurn) -> None:
     python = need_spark()
-    if not corpus.tables():
-        pytest.skip(corpus.absence())
     chosen = [*in_turn(TABLES), *WITH_SIDECARS]
     files = list(written(chosen, corpus.unpacked(), tmp_path))
     paths = {file.name: str(file.place) for file in files}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -13,18 +14,20 @@ from deltacli.spark.parquet_schema import FileShapes
 
 
 def calls_of(action: Callable[[], object]) -> int:
-    """How many functions an action calls."""
+    """How many functions an action calls. The garbage of other tests is not collected meanwhile: it calls some, too."""
     calls = 0
 
     def count(_: object, event: str, __: object) -> None:
         nonlocal calls
         calls += event in ("call", "c_call")
 
+    gc.disable()
     sys.setprofile(count)
     try:
         action()
     finally:
         sys.setprofile(None)
+        gc.enable()
     return calls
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from deltacli import open_table
 from deltacli.errors import DeltacliError
-from deltacli.operations.read.scan import stream_files
+from deltacli.operations.table.scan import stream_files
 from deltacli.spark.batches import Limits, StreamOffset, files_between, next_offset
 from deltacli.spark.source_options import StreamOptions
 from deltacli.spark.table_log import TableLog

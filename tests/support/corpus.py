@@ -1,7 +1,6 @@
 """The corpus of real tables and its manifest: found, unpacked once, and put into the words of a snapshot document.
 
-`DELTACLI_CORPUS` names the directory that holds `corpus.tar.zst` and `manifest.json`; without it, `shared/corpus`
-next to the repository.
+Without it, each function here skips the test that calls it, or the module that calls it while it is imported.
 """
 
 from __future__ import annotations
@@ -19,9 +18,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from tests.support.material import CORPUS
+
 ARCHIVE = "corpus.tar.zst"
 MANIFEST = "manifest.json"
-REPOSITORY = Path(__file__).parents[2]
 
 Document = dict[str, Any]  # Any: JSON values
 
@@ -150,22 +150,21 @@ def facts_of_history(items: list[Document]) -> list[Document]:
 
 @lru_cache(maxsize=1)
 def tables() -> tuple[CorpusTable, ...]:
-    """Every table of the manifest; none where the corpus is absent."""
-    manifest = _home() / MANIFEST
-    if not manifest.is_file():
-        return ()
+    """Every table of the manifest."""
+    manifest = CORPUS.require() / MANIFEST
     return tuple(CorpusTable(entry) for entry in json.loads(manifest.read_bytes())["tables"])
 
 
-def absence() -> str:
-    """Why there is no corpus."""
-    return f"no corpus: {_home() / MANIFEST} does not exist; DELTACLI_CORPUS can name its directory"
+def table(name: str) -> CorpusTable:
+    """The table with an id."""
+    (found,) = (one for one in tables() if one.id == name)
+    return found
 
 
 @lru_cache(maxsize=1)
 def unpacked() -> Path:
     """The root of the corpus, unpacked by whichever process comes first. Nobody may write below it."""
-    archive = _home() / ARCHIVE
+    archive = CORPUS.require() / ARCHIVE
     digest = hashlib.sha256(archive.read_bytes()).hexdigest()[:16]
     place = Path(tempfile.gettempdir()) / f"deltacli-corpus-{os.getuid()}-{digest}"
     if not place.is_dir():
@@ -181,11 +180,6 @@ def unpacked() -> Path:
         except OSError:  # another process was faster
             shutil.rmtree(building)
     return place
-
-
-def _home() -> Path:
-    named = os.environ.get("DELTACLI_CORPUS")
-    return Path(named) if named else REPOSITORY.parent / "shared" / "corpus"
 
 
 def _protocol(action: Document) -> Document:

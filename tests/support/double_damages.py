@@ -15,11 +15,11 @@ from deltacli.clock import fixed_clock
 from deltacli.delta.paths import decode
 from deltacli.delta.vectors import vector_file
 from deltacli.errors import DeltacliError, NotATable, Refused
-from deltacli.operations.read.scan import Selection, data_files
 from deltacli.operations.repair.backup import put_back
 from deltacli.operations.repair.execute import RepairOutcome, execute_repair
 from deltacli.operations.repair.plan import StepState
 from deltacli.operations.repair.planning import plan_repair
+from deltacli.operations.table.scan import Selection, data_files
 from deltacli.storage import open_storage
 from deltacli.work.rows.row_reader import read_rows
 from tests.rules.table_builder import NOW_MS

@@ -159,7 +159,7 @@ def _prepare() -> None:
     for module in ("compute", "dataset", "fs", "parquet"):
         import_module(f"pyarrow.{module}")
     sys.modules["rich"] = None  # type: ignore[assignment]  # importing it fails
-    for part in ("cli", "delta", "fleet", "work", "operations", "sharing", "api"):
+    for part in ("cli", "changing", "delta", "fleet", "work", "operations", "sharing", "api"):
         package = import_module(f"deltacli.{part}")
         for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             try:

@@ -1,7 +1,6 @@
 """The corpus of real Paimon tables and its manifest, unpacked once.
 
-`DELTACLI_PAIMON_CORPUS` names the directory that holds the archive and `manifest.json`; without it,
-`shared/corpus-paimon` next to the repository.
+Without it, each function here skips the test that calls it, or the module that calls it while it is imported.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.support.corpus import REPOSITORY
+from tests.support.material import PAIMON_CORPUS
 
 ARCHIVE = "paimon-corpus-a.tar.xz"
 
@@ -36,28 +35,10 @@ class Branch(NamedTuple):
         return self.table.startswith("java/")
 
 
-def home() -> Path:
-    """Return the directory of the corpus."""
-    named = os.environ.get("DELTACLI_PAIMON_CORPUS")
-    return Path(named) if named else REPOSITORY.parent / "shared" / "corpus-paimon"
-
-
-def is_there() -> bool:
-    """Return whether the corpus is there."""
-    return (home() / ARCHIVE).is_file()
-
-
-def absence() -> str:
-    """Return why tests on the corpus are skipped."""
-    return f"the corpus of Paimon tables is not in {home()}; DELTACLI_PAIMON_CORPUS names another directory"
-
-
 @lru_cache(maxsize=1)
 def manifest() -> Facts:
-    """Return the manifest; empty without a corpus."""
-    if not is_there():
-        return {}
-    found: Facts = json.loads((home() / "manifest.json").read_text("utf-8"))
+    """Return the manifest."""
+    found: Facts = json.loads((PAIMON_CORPUS.require() / "manifest.json").read_text("utf-8"))
     return found
 
 
@@ -81,7 +62,7 @@ def unpacked() -> Path:
     place = Path(tempfile.gettempdir()) / f"deltacli-paimon-{os.getuid()}-{manifest()['sha256'][:12]}"
     if not place.is_dir():
         building = Path(tempfile.mkdtemp(prefix=f"{place.name}-"))
-        with tarfile.open(home() / ARCHIVE) as tar:
+        with tarfile.open(PAIMON_CORPUS.require() / ARCHIVE) as tar:
             tar.extractall(building, filter="data")
         try:
             building.rename(place)

@@ -9,9 +9,11 @@ from typing import Any, TypeVar
 
 from deltacli import open_table
 from deltacli.api.table import Table
+from deltacli.changing.change import carry_out
 from deltacli.clock import fixed_clock
 from deltacli.errors import Refused
-from deltacli.operations.log.expire import ExpiryRequest, execute_expiry, plan_expiry
+from deltacli.operations.log.expire import ExpiryRequest, plan_expiry
+from deltacli.operations.log.expire_execute import LogExpiry
 from tests.support.vacuum_model import HOUR_MS, Live, VacuumedTable, content, set_time
 from tests.support.vacuum_needs import Listing, Needs, files_of, listing
 from tests.support.vacuum_steps import (
@@ -97,7 +99,7 @@ def expire(table: VacuumedTable, hours: int) -> None:
     found = opened(table)
     plan = plan_expiry(found, ExpiryRequest(retention_ms=hours * HOUR_MS, allow_retention_below_ms=30 * 24 * HOUR_MS))
     if not plan.refusals:
-        execute_expiry(found, plan)
+        carry_out(LogExpiry(plan.request), found, plan=plan)
     table.look()
 
 

@@ -13,6 +13,7 @@ from deltacli.clock import Clock, fixed_clock
 from deltacli.operations.vacuum.plan import VacuumPlan
 from deltacli.operations.vacuum.saved.plan_file import read_plan, save_plan
 from deltacli.storage import Storage
+from deltacli.storage.base import Place, held
 from tests.support.actions import Action, Line, add, deletion_vector, metadata, protocol, to_bytes
 from tests.support.builder import EPOCH_MS, TableBuilder, commit_path
 from tests.support.reading import NOW_MS
@@ -121,6 +122,12 @@ class Meanwhile:
     def __init__(self, inner: Storage, verb: str, *acts: Callable[[], object] | None, after: bool = False) -> None:
         self._inner, self._verb, self._after = inner, verb, after
         self._acts = iter(acts)
+
+    def held(self, place: Place | None = None) -> Meanwhile:
+        """The same store, bound to the directory at its path."""
+        other = Meanwhile(held(self._inner, place), self._verb, after=self._after)
+        other._acts = self._acts
+        return other
 
     def __getattr__(self, name: str) -> Any:  # Any: whatever the store has
         found = getattr(self._inner, name)

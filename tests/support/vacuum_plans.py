@@ -10,7 +10,9 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from deltacli.operations.vacuum.plan import Amount, Kept, Reason, Refusal, TimeTravelRange, VacuumPlan
+from deltacli.changing.plan import Amount
+from deltacli.errors import Refusal
+from deltacli.operations.vacuum.plan import Kept, Reason, TimeTravelRange, VacuumPlan
 from deltacli.operations.vacuum.request import Mode
 from tests.support.reading import NOW_MS
 
@@ -74,7 +76,7 @@ _PATHS = (st.binary(max_size=12) | st.text("a'\"\n\r\t =%/é.\u202e", max_size=1
     lambda path: not _UNPLANNED.search(path)
 )
 _DIRECTORIES = _PATHS.map(lambda path: path.decode("utf-8", "surrogateescape"))
-_AMOUNTS = st.builds(Amount, _NUMBERS, _NUMBERS)
+_AMOUNTS = st.builds(Amount, _NUMBERS, _NUMBERS, st.none())
 _ROWS = st.tuples(
     _PATHS,
     st.none() | st.integers(0, 2**40),
@@ -115,7 +117,10 @@ def any_plans(draw: st.DrawFn) -> VacuumPlan:
             )
         ),
         refusals=draw(
-            st.lists(st.builds(Refusal, _TEXTS, _TEXTS, st.none() | _TEXTS, st.none() | _TEXTS), max_size=2).map(tuple)
+            st.lists(
+                st.builds(Refusal, _TEXTS, _TEXTS, st.none() | _TEXTS, st.none() | _TEXTS, st.just(()), st.just({})),
+                max_size=2,
+            ).map(tuple)
         ),
         notes=draw(st.lists(_TEXTS, max_size=2).map(tuple)),
         directories=draw(st.lists(_DIRECTORIES, max_size=2).map(tuple)),

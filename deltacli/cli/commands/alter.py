@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from deltacli.alter_verbs import Details, Verb
-from deltacli.cli.apply_change import edit_schema
+from deltacli.cli.changing import Mode
 from deltacli.cli.options.common_options import (
     AllowLossyOption,
     BranchOption,
@@ -120,13 +120,12 @@ def alter(
     _require_fitting(change, details, wanted)
 
     def edit(opened: Handle) -> None:
-        _edit(run, opened, change, words or [], details.request(), wanted, asked)
+        _edit(opened, change, words or [], details.request(), wanted, asked)
 
     ask(run, table, edit, writes=not (wanted.dry_run or wanted.check))
 
 
 def _edit(
-    run: Run,
     opened: Handle,
     change: Verb | None,
     words: list[str],
@@ -134,17 +133,17 @@ def _edit(
     wanted: AlterOptions,
     asked: Asked[AlterationRequest],
 ) -> None:
-    planned = opened.alter(
+    opened.alter(
         change,
         words,
         details,
         asked,
+        mode=Mode(wanted.dry_run, wanted.yes, wanted.check),
         read=lambda: _read(wanted.apply or ""),
         branch=wanted.branch,
         allow_lossy=wanted.allow_lossy,
         with_options=wanted.with_options,
     )
-    edit_schema(run, planned, dry_run=wanted.dry_run, yes=wanted.yes, check=wanted.check)
 
 
 def _require_fitting(change: Verb | None, details: Asked[Details], wanted: AlterOptions) -> None:

@@ -19,12 +19,12 @@ from deltacli.cli.options.rows import (
 )
 from deltacli.cli.options.run import Run
 from deltacli.errors import UsageError
-from deltacli.operations.read.request import ChangesRequest, ScanRequest
+from deltacli.operations.table.read_requests import ChangesRequest, ScanRequest
 from deltacli.request_fields import Option, option
 
 if TYPE_CHECKING:
     from deltacli.cli.render.data.rows import FramedResult, RowsResult
-    from deltacli.operations.read.scan import Scan
+    from deltacli.operations.table.scan import Scan
     from deltacli.operations.table.version import Snapshot
 
 EXIT_CODES = (0, 2, 3, 4, 7, 70)
@@ -64,7 +64,7 @@ def read(run: Run, table: TableArgument, *, asked: Asked[ScanRequest], wanted: R
       deltacli read ./tbl --output rows/  # Parquet files, in parallel
       deltacli read ./tbl --where "trip > 500 AND ride.city = 'Bern'" --explain
     """
-    from deltacli.operations.read.scan import Scan
+    from deltacli.operations.table.scan import Scan
     from deltacli.storage.base import StoreOfVersions
 
     version = wanted.version

@@ -23,7 +23,7 @@ from deltacli.units import format_size, plural
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
-    from deltacli.operations.recover.plan import Refusal
+    from deltacli.errors import Refusal
     from deltacli.operations.repair.execute import RepairOutcome
     from deltacli.operations.repair.plan import RepairPlan
 
@@ -222,12 +222,11 @@ class RepairCommand(NamedTuple):
 
     def _show_dry(self, plan: RepairPlan) -> None:
         """Show a plan. Raises Refused where a guard objects to one of its steps."""
-        from deltacli.operations.repair.execute import refused
 
         is_plan = self.how.dry_run or self.how.save_plan is not None or bool(plan.refusals)
         self._show(plan, is_plan=is_plan)
         if plan.refusals:
-            refusal = refused(plan)
+            refusal = Refused.by(plan.refusals)
             if len(plan.refusals) > 1:
                 refusal.facts["also"] = "; ".join(one.message for one in plan.refusals[1:])
                 refusal.facts.update(_way_past(plan))

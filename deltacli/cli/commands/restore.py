@@ -22,7 +22,7 @@ from deltacli.units import format_size, plural
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
-    from deltacli.operations.restore.difference import Amount
+    from deltacli.changing.plan import Amount
     from deltacli.operations.restore.execute import RestoreOutcome
     from deltacli.operations.restore.plan import RestorePlan
 

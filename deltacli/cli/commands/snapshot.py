@@ -131,7 +131,7 @@ def _refuse_row_formats(run: Run) -> None:
 
 def _list_files(run: Run, table: Table, wanted: SnapshotOptions, at_ms: int | None) -> None:
     from deltacli.cli.render.data.file_list import FileListing, FilesResult
-    from deltacli.operations.read.output import write_actions
+    from deltacli.operations.table.output import write_actions
 
     listing = FileListing.choose(wanted.columns, files=wanted.files, tombstones=wanted.tombstones)
     most = settle_limit(run, wanted.limit)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from deltacli.cli.apply_change import edit_schema
+from deltacli.cli.changing import Mode
 from deltacli.cli.options.common_options import (
     AllowLossyOption,
     BranchOption,
@@ -62,12 +62,8 @@ def widen_type(
     ask(
         run,
         table,
-        lambda opened: edit_schema(
-            run,
-            opened.widen_type(changes, asked, allow_lossy=allow_lossy, branch=branch),
-            dry_run=dry_run,
-            yes=yes,
-            check=check,
+        lambda opened: opened.widen_type(
+            changes, asked, mode=Mode(dry_run, yes, check), allow_lossy=allow_lossy, branch=branch
         ),
         writes=not (dry_run or check),
     )

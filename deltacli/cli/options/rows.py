@@ -15,7 +15,7 @@ from deltacli.units import some_of
 
 if TYPE_CHECKING:
     from deltacli.cli.render.data.rows import Written
-    from deltacli.operations.read.output import WrittenDirectory
+    from deltacli.operations.table.output import WrittenDirectory
 
 _NAMED = 5
 

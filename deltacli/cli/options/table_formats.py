@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from deltacli.alter_verbs import Details, Verb
     from deltacli.api.paimon import Paimon
     from deltacli.api.table import Table
-    from deltacli.cli.apply_change import SchemaEdit
+    from deltacli.cli.changing import Mode
     from deltacli.cli.options.request_options import Asked
     from deltacli.cli.options.run import Run
     from deltacli.cli.render.history import HistoryResult
@@ -27,11 +27,10 @@ if TYPE_CHECKING:
     from deltacli.cli.results import Result
     from deltacli.cli.vacuum_runner import VacuumOptions
     from deltacli.delta.rules.framework.base import Finding, Rule
-    from deltacli.operations.change.alter import AlterationOutcome, AlterationRequest
-    from deltacli.operations.change.widen_type import WideningOutcome, WidenRequest
+    from deltacli.operations.change.alter import AlterationRequest
+    from deltacli.operations.change.widen_type import WidenRequest
     from deltacli.operations.explain.explain import Explanation
     from deltacli.operations.explain.request import ExplainRequest
-    from deltacli.operations.paimon.alter import AlterOutcome
     from deltacli.operations.paimon.snapshot import PaimonSnapshot
     from deltacli.operations.schemas.described import DescribedSchema
     from deltacli.operations.table.api_arguments import VersionTime
@@ -128,14 +127,16 @@ class DeltaHandle(_Handle):
         details: Details,
         asked: Asked[AlterationRequest],
         *,
+        mode: Mode,
         read: Callable[[], bytes],
         **_: object,
-    ) -> SchemaEdit[AlterationOutcome]:
-        """Return the changes of the table. Raises UsageError, also for what another command does."""
+    ) -> None:
+        """Make the changes of the table. Raises UsageError, also for what another command does."""
+        from deltacli.cli.changing import run_change
         from deltacli.cli.options.request_options import Asked
-        from deltacli.cli.render.schemas.altering import alteration
+        from deltacli.cli.render.schemas.altering import wording_of_alteration
         from deltacli.delta.evolution.requests import changes_of, read_changes
-        from deltacli.operations.change.alter import AlterationRequest
+        from deltacli.operations.change.alter import Alteration, AlterationRequest
         from deltacli.operations.table.find_log import list_log
 
         list_log(self.storage)  # PaimonTable, or NotATable: the words mean something else in the other format
@@ -145,15 +146,18 @@ class DeltaHandle(_Handle):
             facts = {"path": self.storage.uri, "instead": "deltacli properties"}
             raise only_for(OF_PAIMON, f"alter {change}", facts, hint)
         changes = read_changes(read()) if change is None else changes_of(change, words, details)
-        return alteration(
-            self.table, self.name, Asked(AlterationRequest, {**asked.values, "changes": changes}).request()
-        )
+        request = Asked(AlterationRequest, {**asked.values, "changes": changes}).request()
+        run_change(self.run, self.table, Alteration(request), wording_of_alteration(self.name), mode)
 
-    def widen_type(self, words: Sequence[str], asked: Asked[WidenRequest], **_: object) -> SchemaEdit[WideningOutcome]:
-        """Return the change that gives columns wider types. Raises UsageError."""
-        from deltacli.cli.render.schemas.altering import widening
+    def widen_type(self, words: Sequence[str], asked: Asked[WidenRequest], *, mode: Mode, **_: object) -> None:
+        """Give columns wider types. Raises UsageError."""
+        from deltacli.cli.changing import run_change
+        from deltacli.cli.render.schemas.altering import wording_of_widening
+        from deltacli.operations.change.widen_type import Widening
 
-        return widening(self.table, self.name, asked.request().of(words))
+        is_shown = not mode.check and (mode.dry_run or not mode.yes)
+        change = Widening(asked.request().of(words), with_impact=is_shown)
+        run_change(self.run, self.table, change, wording_of_widening(self.name), mode)
 
     def more_rules(self) -> Iterable[Rule]:
         """Return the rules that a run of `validate` may not have chosen from."""
@@ -242,38 +246,40 @@ class PaimonHandle(_Handle):
         *,
         read: Callable[[], bytes],
         **how: Any,
-    ) -> SchemaEdit[AlterOutcome]:
-        """Return the change of the schema. Raises UsageError."""
+    ) -> None:
+        """Change the schema. Raises UsageError."""
         from deltacli.alter_verbs import VERBS_OF_DELTA
         from deltacli.paimon.evolution.requests import changes_of, read_changes
 
         if change in VERBS_OF_DELTA:
             raise only_for(OF_DELTA, f"alter {change}", {"path": self.storage.uri})
         changes = read_changes(read()) if change is None else changes_of(change, words, details)
-        return self._altered(changes, **how)
+        self._alter(changes, **how)
 
-    def _altered(
+    def _alter(
         self,
         changes: tuple[SchemaChange, ...],
         *,
+        mode: Mode,
         branch: str | None,
         allow_lossy: bool,
         with_options: bool = False,
         command: str = "alter",
-    ) -> SchemaEdit[AlterOutcome]:
-        from deltacli.cli.alter_paimon import altering
-        from deltacli.operations.paimon.alter import AlterRequest
+    ) -> None:
+        from deltacli.cli.alter_paimon import wording_of_schema
+        from deltacli.cli.changing import run_change
+        from deltacli.operations.paimon.alter import AlterRequest, SchemaAlteration
 
-        request = AlterRequest(changes, branch or "main", allow_lossy, with_options)
-        return altering(self.at(branch), self.name, request, command)
+        change = SchemaAlteration(AlterRequest(changes, branch or "main", allow_lossy, with_options))
+        run_change(self.run, self.at(branch), change, wording_of_schema(self.name, command), mode)
 
     def widen_type(
-        self, words: Sequence[str], _asked: Asked[WidenRequest], *, branch: str | None, allow_lossy: bool
-    ) -> SchemaEdit[AlterOutcome]:
-        """Return the change that gives columns wider types. Raises UsageError."""
+        self, words: Sequence[str], _asked: Asked[WidenRequest], *, mode: Mode, branch: str | None, allow_lossy: bool
+    ) -> None:
+        """Give columns wider types. Raises UsageError."""
         from deltacli.paimon.evolution.requests import widening
 
-        return self._altered(widening(words), branch=branch, allow_lossy=allow_lossy, command="widen-type")
+        self._alter(widening(words), mode=mode, branch=branch, allow_lossy=allow_lossy, command="widen-type")
 
     def more_rules(self) -> Iterable[Rule]:
         """Return the rules that a run of `validate` may not have chosen from."""

@@ -28,10 +28,11 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from deltacli.cli.render.terminal.console import Canvas
+    from deltacli.errors import Refusal
     from deltacli.operations.checkpoint.execute import CheckpointResult
     from deltacli.operations.checkpoint.verify import Verification
-    from deltacli.operations.log.expire import ExpiryPlan, ExpiryRefusal
-    from deltacli.operations.log.expire_deleting import ExpiredFile, ExpiryOutcome
+    from deltacli.operations.log.expire import ExpiredFile, ExpiryPlan
+    from deltacli.operations.log.expire_execute import ExpiryOutcome
     from deltacli.operations.log.log_backup import BackupResult
     from deltacli.operations.log.log_copy import BackupList
     from deltacli.operations.log.log_restore import RestorePlan
@@ -241,12 +242,12 @@ def _deleted(outcome: ExpiryOutcome) -> str:
     parts = [file_amount(outcome.deleted, outcome.deleted_bytes)]
     if outcome.missing:
         parts.append(f"{outcome.missing:,} already missing")
-    if outcome.failed:
-        parts.append(f"{plural(len(outcome.failed), 'file')} could not be deleted")
+    if outcome.failed.count:
+        parts.append(f"{plural(outcome.failed.count, 'file')} could not be deleted")
     return ", ".join(parts)
 
 
-def _refusal(refusal: ExpiryRefusal) -> str:
+def _refusal(refusal: Refusal) -> str:
     """The message with the rule that is broken; a proof that failed names the rule itself."""
     rule = "" if refusal.message.endswith("]") else f" [{refusal.code}]"
     return f"{refusal.message}{rule}" + (f"; override with {refusal.override}" if refusal.override else "")
@@ -316,8 +317,11 @@ def restore_result(plan: RestorePlan, *, dry_run: bool) -> Listing[JsonObject]:
         Section(add, list(_some(plan, Action.ADD)), Style.GOOD),
         Section(replace, list(_some(plan, Action.REPLACE)) if plan.amount(Action.REPLACE).files else [], Style.CHANGED),
         Section("differ", [*_some(plan, Action.KEEP), "and stay as they are in the log"] if kept.files else []),
-        Section("unchanged", [file_amount(*plan.unchanged)]),
-        Section("only in log", [file_amount(*plan.only_in_log)] if plan.only_in_log.files else []),
+        Section("unchanged", [file_amount(plan.unchanged.files, plan.unchanged.size_bytes)]),
+        Section(
+            "only in log",
+            [file_amount(plan.only_in_log.files, plan.only_in_log.size_bytes)] if plan.only_in_log.files else [],
+        ),
     ]
     return _listing("log-restore", plan.table, plan.as_json(dry_run=dry_run), plan.items(), sections)
 

@@ -17,8 +17,8 @@ from deltacli.units import format_count, format_moment, format_size, plural
 if TYPE_CHECKING:
     from rich.text import Text
 
+    from deltacli.changing.plan import Amount
     from deltacli.cli.render.terminal.console import Canvas
-    from deltacli.operations.restore.difference import Amount
     from deltacli.operations.restore.execute import RestoreOutcome
     from deltacli.operations.restore.plan import RestorePlan
 

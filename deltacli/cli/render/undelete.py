@@ -123,7 +123,7 @@ def _by_kind(plan: UndeletePlan, state: str) -> dict[tuple[str, str], tuple[int,
 
 
 def _kinds(plan: UndeletePlan, *, is_done: bool) -> Iterator[str]:
-    yield f"{file_amount(*plan.found)}{', verified' if is_done else ''}"
+    yield f"{file_amount(plan.found.files, plan.found.size_bytes)}{', verified' if is_done else ''}"
     for (kind, source), (files, size_bytes) in _by_kind(plan, PLANNED).items():
         yield f"  {kind}: {file_amount(files, size_bytes)}, from {source}"
 

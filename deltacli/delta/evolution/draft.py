@@ -13,7 +13,8 @@ from deltacli.delta.log.state import TableConfiguration, read_metadata, read_pro
 from deltacli.delta.schema.column_path import ColumnFinder, ColumnPlace, PathPart
 from deltacli.delta.schema.types import StructType, parse_schema
 from deltacli.delta.schema.widened_schema import read_exactly, write_exactly
-from deltacli.delta.schema.widening_guards import Caution, WideningRefusal
+from deltacli.delta.schema.widening_guards import Caution
+from deltacli.errors import Refusal
 from deltacli.hints import in_backticks
 from deltacli.typing import Json
 
@@ -119,14 +120,14 @@ Changed = tuple[Draft, Effect]
 class Forbidden(Exception):
     """A change that the table, or the protocol, does not allow."""
 
-    def __init__(self, refusals: Sequence[WideningRefusal]) -> None:
+    def __init__(self, refusals: Sequence[Refusal]) -> None:
         super().__init__(refusals[0].message)
         self.refusals = tuple(refusals)
 
 
 def forbid(code: str, message: str, way_out: str = "") -> NoReturn:
     """Raise Forbidden for one reason."""
-    raise Forbidden([WideningRefusal(code, message, way_out)])
+    raise Forbidden([Refusal(code, message, way_out)])
 
 
 def at(root: Root, address: Sequence[str | int]) -> Any:

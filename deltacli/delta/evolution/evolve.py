@@ -52,11 +52,11 @@ from deltacli.delta.protocol.upgrade import upgraded
 from deltacli.delta.schema.column_differences import differences, exchanged
 from deltacli.delta.schema.column_path import CODE, PathPart, nearest_place
 from deltacli.delta.schema.types import StructType
-from deltacli.delta.schema.widening_guards import Caution, WideningRefusal
+from deltacli.delta.schema.widening_guards import Caution
 from deltacli.delta.sql.parser import parse_expression
 from deltacli.delta.sql.stored import CONSTRAINT_PREFIX, unknown_column
 from deltacli.delta.stats.schema import INDEXED_COLUMNS, STATS_COLUMNS, indexed_columns
-from deltacli.errors import Refused, UsageError
+from deltacli.errors import Refusal, Refused, UsageError
 from deltacli.hints import command, parameter
 from deltacli.units import some_of
 
@@ -73,7 +73,7 @@ class Evolution:
     before: Draft
     after: Draft
     effects: tuple[Effect, ...]
-    refusals: tuple[WideningRefusal, ...]
+    refusals: tuple[Refusal, ...]
     cautions: tuple[Caution, ...] = ()
 
     @property
@@ -258,12 +258,12 @@ _MAKERS: Mapping[type[Change], Callable[[Draft, Any, Settings], Changed]] = {  #
 }
 
 
-def _with_protocol(before: Draft, draft: Draft, settings: Settings) -> tuple[Draft, list[WideningRefusal]]:
+def _with_protocol(before: Draft, draft: Draft, settings: Settings) -> tuple[Draft, list[Refusal]]:
     """Return the draft with the features that it needs, and the reasons against adding them."""
     try:
         protocol = upgraded(draft.protocol, draft.needed) or draft.protocol
     except Refused as refused:
-        return draft, [WideningRefusal(refused.code, refused.message, refused.hint or command("snapshot"))]
+        return draft, [Refusal(refused.code, refused.message, refused.hint or command("snapshot"))]
     after = replace(draft, protocol=protocol, needed=())
     if protocol == before.protocol or settings.upgrade_protocol:
         return after, []
@@ -276,7 +276,7 @@ def _with_protocol(before: Draft, draft: Draft, settings: Settings) -> tuple[Dra
     named = "columnMapping" if "columnMapping" in lacking else ", ".join(lacking)
     message = f"the protocol lacks {named}; {concerned} without support for it will lose access"
     way_out = parameter("alter.upgrade_protocol", True)
-    return after, [WideningRefusal(UPGRADE_NEEDED, message, way_out)]
+    return after, [Refusal(UPGRADE_NEEDED, message, way_out)]
 
 
 def _require_clustering_statistics(before: Draft, after: Draft) -> None:
@@ -288,7 +288,7 @@ def _require_clustering_statistics(before: Draft, after: Draft) -> None:
     if lost:
         message = f"files would get no statistics of {', '.join(lost)}, by which the table is clustered"
         way_out = command("properties set", {"delta.dataSkippingStatsColumns": ...}) or "choose another position"
-        raise Forbidden([WideningRefusal("alter.clustering-statistics", message, way_out)])
+        raise Forbidden([Refusal("alter.clustering-statistics", message, way_out)])
 
 
 def _of_statistics(before: Draft, after: Draft) -> Iterator[Caution]:

@@ -20,10 +20,11 @@ from deltacli.delta.protocol.property_values import CHANGE_FEED
 from deltacli.delta.protocol.upgrade import way_to_mapping
 from deltacli.delta.schema.column_path import ColumnPlace
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType
-from deltacli.delta.schema.widening_guards import CHAR_VARCHAR_KEY, IDENTITY_PREFIX, WideningRefusal
+from deltacli.delta.schema.widening_guards import CHAR_VARCHAR_KEY, IDENTITY_PREFIX
 from deltacli.delta.sql.nodes import Form
 from deltacli.delta.sql.parser import parse_expression
 from deltacli.delta.sql.stored import DEFAULT_KEY, Reference, StoredKind, refers_to, stored_sql
+from deltacli.errors import Refusal
 from deltacli.hints import command
 
 FORBIDDEN = " ,;{}()\n\t="
@@ -111,7 +112,7 @@ def require_independent(draft: Draft, place: ColumnPlace, verb: str, *, is_dropp
         raise Forbidden(found)
 
 
-def _of_sql(draft: Draft, place: ColumnPlace, verb: str, *, is_dropped: bool) -> Iterator[WideningRefusal]:
+def _of_sql(draft: Draft, place: ColumnPlace, verb: str, *, is_dropped: bool) -> Iterator[Refusal]:
     own = ".".join(names_of(place))
     for stored in stored_sql(draft.config):
         is_own = stored.kind is not StoredKind.CONSTRAINT and (stored.name == own or stored.name.startswith(f"{own}."))
@@ -120,25 +121,25 @@ def _of_sql(draft: Draft, place: ColumnPlace, verb: str, *, is_dropped: bool) ->
         reference = refers_to(stored.text, draft.schema, place)
         if reference is not Reference.NO:
             message = f"{place.text} cannot be {verb}: {stored.verdict(reference)}"
-            yield WideningRefusal(_CODES[stored.kind], message, _WAYS_OUT[stored.kind].format(name=stored.name))
+            yield Refusal(_CODES[stored.kind], message, _WAYS_OUT[stored.kind].format(name=stored.name))
 
 
-def _of_indexes(place: ColumnPlace, verb: str) -> Iterator[WideningRefusal]:
+def _of_indexes(place: ColumnPlace, verb: str) -> Iterator[Refusal]:
     if any(key.startswith(_BLOOM_FILTER) for key in place.nearest.metadata):
         message = f"{place.text} cannot be {verb}: it has a Bloom filter index, whose files have its name"
-        yield WideningRefusal("alter.bloom-filter", message, "drop the index first, with the engine that made it")
+        yield Refusal("alter.bloom-filter", message, "drop the index first, with the engine that made it")
 
 
-def _of_layout(draft: Draft, place: ColumnPlace) -> Iterator[WideningRefusal]:
+def _of_layout(draft: Draft, place: ColumnPlace) -> Iterator[Refusal]:
     config, path = draft.config, physical_path(draft.config, place)
     if path[0] in config.partition_columns:
         message = f"{place.text} cannot be dropped: the table is partitioned by it"
-        yield WideningRefusal("alter.partition-column", message, "write the table anew with other partitions")
+        yield Refusal("alter.partition-column", message, "write the table anew with other partitions")
     for columns in draft.clustering:
         length = min(len(columns), len(path))
         if columns[:length] == path[:length]:
             message = f"{place.text} cannot be dropped: the table is clustered by {'.'.join(columns)}"
-            yield WideningRefusal("alter.clustering-column", message, "cluster the table by other columns first")
+            yield Refusal("alter.clustering-column", message, "cluster the table by other columns first")
 
 
 def require_default_keeps_shape(draft: Draft, place: ColumnPlace, text: str, verb: str) -> None:
@@ -162,4 +163,4 @@ def require_no_identity(draft: Draft, place: ColumnPlace, verb: str) -> None:
         return
     if any(key.startswith(IDENTITY_PREFIX) for key in place.nearest.metadata):
         message = f"{place.text} cannot be {verb}: it is an identity column"
-        raise Forbidden([WideningRefusal("alter.identity", message, "")])
+        raise Forbidden([Refusal("alter.identity", message, "")])

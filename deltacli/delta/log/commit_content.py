@@ -84,6 +84,8 @@ class CommitRequest:
     "The features that its protocol no longer has."
     is_blind_append: bool = False
     "It only adds files, and depends on none."
+    names_files: bool = False
+    "Its adds name files that were there before and that no live version needs to have: a vacuum may delete them."
     names_version: bool = False
     "Its actions contain the version of the commit, as `tableVersion` in a schema does."
 

@@ -89,6 +89,11 @@ def _if_same_transaction(request: CommitRequest, action: Action) -> str | None:
     return f"it has a transaction of {name}" if name in request.app_ids else None
 
 
+def _if_deletes(request: CommitRequest, action: Action) -> str | None:
+    is_vacuum = action.get("operation") in ("VACUUM START", "VACUUM END")
+    return "it deletes files that the commit brings back" if request.names_files and is_vacuum else None
+
+
 _OBSTACLES: Mapping[str, _Rule] = {
     "protocol": lambda _request, _action: "it changes the protocol",
     "metaData": lambda _request, _action: "it changes the metadata",
@@ -97,7 +102,7 @@ _OBSTACLES: Mapping[str, _Rule] = {
     "remove": _if_read("remove"),
     "cdc": _never,  # change data files are not part of a state
     "txn": _if_same_transaction,
-    "commitInfo": _never,
+    "commitInfo": _if_deletes,
 }
 "Content of a winning commit -> why this commit cannot follow it. An unrecognized action may have changed anything."
 

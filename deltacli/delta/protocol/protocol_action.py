@@ -111,10 +111,9 @@ def require_writable(protocol: Protocol, version: int) -> None:
         )
 
 
-def require_committable(protocol: Protocol, properties: Mapping[str, str], version: int) -> None:
-    """Raise Refused unless deltacli may write the commit after this version: every feature is recognized, the numbers
-    and lists are valid, and neither a catalog nor another table decides what is committed. Spec: Table Features;
-    Catalog-managed tables.
+def require_derivable(protocol: Protocol, version: int) -> None:
+    """Raise Refused unless deltacli may write files that follow from commits, such as checkpoints: every feature is
+    recognized, and the numbers and lists are valid. Spec: Table Features.
     """
     require_writable(protocol, version)
     fault = _illegal(protocol)
@@ -126,6 +125,13 @@ def require_committable(protocol: Protocol, properties: Mapping[str, str], versi
             facts={"protocol": f"reader {protocol.min_reader_version}, writer {protocol.min_writer_version}"},
             hint=command("validate"),
         )
+
+
+def require_committable(protocol: Protocol, properties: Mapping[str, str], version: int) -> None:
+    """Raise Refused unless deltacli may write the commit after this version, which neither a catalog nor another table
+    decides. Spec: Table Features; Catalog-managed tables.
+    """
+    require_derivable(protocol, version)
     if protocol.is_catalog_managed or properties.get(_COMMIT_COORDINATOR):
         catalogs = sorted(protocol.supported_features & CATALOG_FEATURES)
         raise Refused(

@@ -31,6 +31,7 @@ from deltacli.delta.sql.stored import (
     refers_to,
     stored_sql,
 )
+from deltacli.errors import Refusal
 from deltacli.hints import command
 from deltacli.units import plural
 
@@ -43,14 +44,6 @@ IDENTITY_PREFIX = "delta.identity."
 _ICEBERG = ("icebergCompatV1", "icebergCompatV2", "icebergCompatV3", "icebergWriterCompatV1", "icebergWriterCompatV3")
 _SHOWN_TEXTS = 3
 _FAILING_READER = "DuckDB 1.5.5"
-
-
-class WideningRefusal(NamedTuple):
-    """Why a change is refused, and how to make it possible; `{table}` in the way out is replaced by the table."""
-
-    code: str
-    message: str
-    way_out: str
 
 
 class Caution(NamedTuple):
@@ -74,7 +67,7 @@ class Ground:
         return tuple(stored_sql(self.config))
 
 
-def refusals_of(change: Widened, ground: Ground) -> tuple[WideningRefusal, ...]:
+def refusals_of(change: Widened, ground: Ground) -> tuple[Refusal, ...]:
     """Yield every reason against a change. For a change that is never allowed, only that reason."""
     refusals = tuple(_type_refusals(change))
     return refusals or tuple(refusal for guard in _GUARDS for refusal in guard(change, ground))
@@ -126,15 +119,13 @@ def is_partition_column(change: Widened, config: TableConfiguration) -> bool:
 _INTEGERS = ("byte", "short", "integer", "long")
 
 
-def _type_refusals(change: Widened) -> Iterator[WideningRefusal]:
+def _type_refusals(change: Widened) -> Iterator[Refusal]:
     name = change.place.text
     charred = [field for field in change.place.fields if CHAR_VARCHAR_KEY in field.metadata]
     if charred or change.from_type.startswith(("char", "varchar")):
         place = charred[0].name if charred else name
         message = f"{name} cannot become {change.to_type}: {place} keeps the types of a char or varchar column as text"
-        yield WideningRefusal(
-            "widen.char-varchar", message, f"ALTER TABLE … ALTER COLUMN {place} TYPE with STRING, then again"
-        )
+        yield Refusal("widen.char-varchar", message, f"ALTER TABLE … ALTER COLUMN {place} TYPE with STRING, then again")
         return
     if is_allowed_change(change.from_type, change.to_type):
         return
@@ -143,14 +134,14 @@ def _type_refusals(change: Widened) -> Iterator[WideningRefusal]:
     message = f"{name} cannot become {change.to_type}: {change.from_type} cannot be {verb} {change.to_type}"
     if change.from_type == "void":
         message = f"{name} cannot become {change.to_type}: a void column has no values that could be widened"
-        yield WideningRefusal("widen.not-allowed", message, f"ALTER TABLE … ALTER COLUMN {name} TYPE {change.to_type}")
+        yield Refusal("widen.not-allowed", message, f"ALTER TABLE … ALTER COLUMN {name} TYPE {change.to_type}")
         return
     targets = possible_targets(change.from_type)
     way_out = f"{change.from_type} can become {targets}" if targets else "add a column, and copy the values into it"
-    yield WideningRefusal("widen.not-allowed", message, way_out)
+    yield Refusal("widen.not-allowed", message, way_out)
 
 
-def _iceberg(change: Widened, ground: Ground) -> Iterator[WideningRefusal]:
+def _iceberg(change: Widened, ground: Ground) -> Iterator[Refusal]:
     config = ground.config
     for feature in _ICEBERG:
         if feature not in config.features and not config.is_on(f"delta.enable{feature[0].upper()}{feature[1:]}"):
@@ -158,16 +149,16 @@ def _iceberg(change: Widened, ground: Ground) -> Iterator[WideningRefusal]:
         is_too_small = feature == "icebergWriterCompatV1" and change.to_type == "short"
         if is_too_small or not is_iceberg_change(change.from_type, change.to_type):
             message = f"{change.place.text} cannot become {change.to_type}: {feature} does not support this change"
-            yield WideningRefusal("widen.iceberg-compat", message, _iceberg_way_out(change))
+            yield Refusal("widen.iceberg-compat", message, _iceberg_way_out(change))
             return
 
 
-def _uniform(change: Widened, ground: Ground) -> Iterator[WideningRefusal]:
+def _uniform(change: Widened, ground: Ground) -> Iterator[Refusal]:
     formats = uniform_formats(ground.config)
     if formats and not is_iceberg_change(change.from_type, change.to_type):
         shown = ", ".join(formats)
         message = f"{change.place.text} cannot become {change.to_type}: the table is also kept as {shown}"
-        yield WideningRefusal("widen.uniform", message, _iceberg_way_out(change))
+        yield Refusal("widen.uniform", message, _iceberg_way_out(change))
 
 
 def uniform_formats(config: TableConfiguration) -> list[str]:
@@ -195,16 +186,16 @@ _DEPENDENT = {
 }
 
 
-def _expressions(change: Widened, ground: Ground) -> Iterator[WideningRefusal]:
+def _expressions(change: Widened, ground: Ground) -> Iterator[Refusal]:
     for stored in ground.stored_sql:
         reference = refers_to(stored.text, ground.schema, change.place)
         if reference is not Reference.NO:
             code, way_out = _DEPENDENT[stored.kind]
             message = f"{change.place.text} cannot become {change.to_type}: {stored.verdict(reference)}"
-            yield WideningRefusal(code, message, way_out.format(name=stored.name))
+            yield Refusal(code, message, way_out.format(name=stored.name))
 
 
-def _own_expressions(change: Widened, ground: Ground) -> Iterator[WideningRefusal]:
+def _own_expressions(change: Widened, ground: Ground) -> Iterator[Refusal]:
     is_generated, has_identity = (not ground.config.is_inert(name) for name in (GENERATED_COLUMNS, IDENTITY_COLUMNS))
     for field in change.place.fields:
         name = change.place.text
@@ -212,20 +203,20 @@ def _own_expressions(change: Widened, ground: Ground) -> Iterator[WideningRefusa
             message = (
                 f"{name} cannot become {change.to_type}: {field.name} is generated, and its expression has a fixed type"
             )
-            yield WideningRefusal("widen.generation-expression", message, "write the table anew without the expression")
+            yield Refusal("widen.generation-expression", message, "write the table anew without the expression")
         if field.metadata.get(INVARIANT_KEY) is not None:
             message = f"{name} cannot become {change.to_type}: {field.name} has an invariant"
             way_out = f"commit a metaData without delta.invariants of {field.name}, widen, add it again"
-            yield WideningRefusal("widen.invariant", message, way_out)
+            yield Refusal("widen.invariant", message, way_out)
         if has_identity and any(key.startswith(IDENTITY_PREFIX) for key in field.metadata):
             message = f"{name} cannot become {change.to_type}: {field.name} is an identity column, which is a long"
-            yield WideningRefusal("widen.identity", message, f"ALTER TABLE … ALTER COLUMN {field.name} DROP IDENTITY")
+            yield Refusal("widen.identity", message, f"ALTER TABLE … ALTER COLUMN {field.name} DROP IDENTITY")
 
 
 # -- defaults --------------------------------------------------------------------------------------------------------
 
 
-def _default(change: Widened, _ground: Ground) -> Iterator[WideningRefusal]:
+def _default(change: Widened, _ground: Ground) -> Iterator[Refusal]:
     for field in change.place.fields:
         text = field.metadata.get(DEFAULT_KEY)
         if text is None:
@@ -236,7 +227,7 @@ def _default(change: Widened, _ground: Ground) -> Iterator[WideningRefusal]:
             shown = " ".join(str(text).split())[:120]
             message = f"{change.place.text} cannot become {change.to_type}: the default {shown} may not fit"
             way_out = f"drop the default of {field.name}, widen, set the default again"
-            yield WideningRefusal("widen.default", message, way_out)
+            yield Refusal("widen.default", message, way_out)
 
 
 _SUFFIX = re.compile(r"(?:BD|[LSYDF])\Z", re.IGNORECASE)
@@ -263,13 +254,13 @@ def _fits(node: Node, to_type: str | None, *, is_cast: bool = False) -> bool:
 # -- partition values ------------------------------------------------------------------------------------------------
 
 
-def _partition_values(change: Widened, ground: Ground) -> Iterator[WideningRefusal]:
+def _partition_values(change: Widened, ground: Ground) -> Iterator[Refusal]:
     if not is_partition_column(change, ground.config):
         return
     name, way_out = change.place.text, command("validate", select=["partition.*"])
     if ground.partition_values is None:
         message = f"{name} cannot become {change.to_type}: the partition values are not known"
-        yield WideningRefusal("widen.partition-value", message, way_out)
+        yield Refusal("widen.partition-value", message, way_out)
         return
     texts = ground.partition_values(ground.config.physical_name(change.place.column))
     wrong = [text for text in texts if text and not parses(change.to_type, text)]
@@ -279,7 +270,7 @@ def _partition_values(change: Widened, ground: Ground) -> Iterator[WideningRefus
             f"{name} cannot become {change.to_type}: {plural(len(wrong), 'partition value')} cannot be read as that: "
             f"{shown}{', …' if len(wrong) > _SHOWN_TEXTS else ''}"
         )
-        yield WideningRefusal("widen.partition-value", message, way_out)
+        yield Refusal("widen.partition-value", message, way_out)
 
 
 def parses(type_name: str, text: str) -> bool:
@@ -293,11 +284,11 @@ def parses(type_name: str, text: str) -> bool:
 # -- history ---------------------------------------------------------------------------------------------------------
 
 
-def _history(change: Widened, _ground: Ground) -> Iterator[WideningRefusal]:
+def _history(change: Widened, _ground: Ground) -> Iterator[Refusal]:
     fault = history_of(change.place).fault
     if fault is not None:
         message = f"{change.place.text} cannot become {change.to_type}: its history is broken, {fault}"
-        yield WideningRefusal("widen.history-broken", message, command("validate", select=["typewidening.*"]))
+        yield Refusal("widen.history-broken", message, command("validate", select=["typewidening.*"]))
 
 
 _GUARDS = (_iceberg, _uniform, _own_expressions, _expressions, _default, _partition_values, _history)

@@ -21,12 +21,11 @@ from deltacli.delta.schema.widening_guards import (
     Caution,
     Ground,
     PartitionValues,
-    WideningRefusal,
     cautions_of,
     refusals_of,
     uniform_formats,
 )
-from deltacli.errors import Refused, Unreadable, UsageError
+from deltacli.errors import Refusal, Refused, Unreadable, UsageError
 from deltacli.hints import command, parameter
 from deltacli.typing import Json
 
@@ -38,7 +37,7 @@ class PlannedChange:
     column: str
     from_type: str
     to_type: str
-    refusals: tuple[WideningRefusal, ...]
+    refusals: tuple[Refusal, ...]
     place: ColumnPlace = field(repr=False)
 
     @property
@@ -56,7 +55,7 @@ class PlannedChange:
         return not self.refusals
 
     def as_json(self) -> dict[str, Json]:
-        refusals = [{"code": one.code, "message": one.message, "wayOut": one.way_out} for one in self.refusals]
+        refusals = [one.as_json("wayOut") for one in self.refusals]
         types = {"fromType": self.from_type, "toType": self.to_type}
         return {"column": self.column, **types, "allowed": self.is_allowed, "refusals": refusals}
 
@@ -71,7 +70,7 @@ class WideningPlan:
     """
 
     changes: tuple[PlannedChange, ...]
-    refusals: tuple[WideningRefusal, ...]
+    refusals: tuple[Refusal, ...]
     warnings: tuple[Caution, ...]
     protocol_before: Action
     protocol_after: Action | None
@@ -91,7 +90,7 @@ class WideningPlan:
         return not self.due
 
     @property
-    def all_refusals(self) -> tuple[WideningRefusal, ...]:
+    def all_refusals(self) -> tuple[Refusal, ...]:
         """Return those of each change, which can be impossible, then those of the table, which an option overrides."""
         return (*(refusal for change in self.changes for refusal in change.refusals), *self.refusals)
 
@@ -132,7 +131,7 @@ def plan_widening(
     enables = bool(due) and not config.is_on(TYPE_WIDENING_ENABLED)
     if enables and not enable:
         message = f"type widening is not enabled: {TYPE_WIDENING_ENABLED} is not true"
-        refusals.append(WideningRefusal("widen.not-enabled", message, parameter("widen-type.enable", True)))
+        refusals.append(Refusal("widen.not-enabled", message, parameter("widen-type.enable", True)))
     is_of_preview = TYPE_WIDENING_PREVIEW in config.features and TYPE_WIDENING not in config.features
     return WideningPlan(
         planned,
@@ -198,30 +197,28 @@ def _protocol_of(config: TableConfiguration) -> Action:
 
 def _protocol(
     config: TableConfiguration, before: Action, due: Sequence[Widened], *, upgrade_protocol: bool
-) -> tuple[Action | None, list[WideningRefusal]]:
+) -> tuple[Action | None, list[Refusal]]:
     """Return the protocol that the changes need, or None if the table has it, and the reasons against it."""
     if not due:
         return None, []
     try:
         after = upgraded(before, _needed_features(config, due))
     except Refused as refused:
-        return None, [WideningRefusal(refused.code, refused.message, refused.hint or command("snapshot"))]
+        return None, [Refusal(refused.code, refused.message, refused.hint or command("snapshot"))]
     if after is None or upgrade_protocol:
         return after, []
     listed = ", ".join(added_features(before, after)) or "its features in both lists"
     message = f"the protocol lacks {listed}; readers and writers without support for it will lose access"
-    return after, [
-        WideningRefusal("widen.protocol-upgrade-needed", message, parameter("widen-type.upgrade_protocol", True))
-    ]
+    return after, [Refusal("widen.protocol-upgrade-needed", message, parameter("widen-type.upgrade_protocol", True))]
 
 
-def _refusals_of_readers(config: TableConfiguration, before: Action, after: Action | None) -> Iterator[WideningRefusal]:
+def _refusals_of_readers(config: TableConfiguration, before: Action, after: Action | None) -> Iterator[Refusal]:
     """Yield a refusal if recorded type changes without effect so far would make every reader refuse the table."""
     added = added_features(before, after) if after else ()
     refusal = refused_change(config, [*config.features, *added]) if TYPE_WIDENING in added else None
     if refusal is not None:
         message = f"with the feature {TYPE_WIDENING} no reader could read the table: {refusal.reason}"
-        yield WideningRefusal("widen.history-refused", message, command("validate", select=["typewidening.*"]))
+        yield Refusal("widen.history-refused", message, command("validate", select=["typewidening.*"]))
 
 
 def _needed_features(config: TableConfiguration, due: Sequence[Widened]) -> list[str]:

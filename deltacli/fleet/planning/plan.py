@@ -30,7 +30,7 @@ from deltacli.typing import Json
 
 if TYPE_CHECKING:
     from deltacli.engine.base import Engine
-    from deltacli.operations.log.expire import ExpiryPlan
+    from deltacli.operations.log.expire_execute import LogExpiry
     from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.vacuum.plan import VacuumPlan
     from deltacli.storage import Storage
@@ -275,11 +275,12 @@ def plan_vacuum_step(table: TableHandle, policy: Policy) -> VacuumPlan:
     return plan_vacuum(table, settings)
 
 
-def plan_expiry_step(table: TableHandle, policy: Policy) -> ExpiryPlan:
-    """Return the plan of a log expiry with the settings of a policy. Raises what `plan_expiry` raises."""
-    from deltacli.operations.log.expire import ExpiryRequest, plan_expiry
+def expiry_step(policy: Policy, *, proves: bool) -> LogExpiry:
+    """Return the log expiry with the settings of a policy."""
+    from deltacli.operations.log.expire import ExpiryRequest
+    from deltacli.operations.log.expire_execute import LogExpiry
 
     settings = policy.steps["log-expire"]
     assert isinstance(settings, ExpirePolicy)
     retention_ms, limit_ms = settings.retention_ms, settings.allow_retention_below_ms
-    return plan_expiry(table, ExpiryRequest(retention_ms=retention_ms, allow_retention_below_ms=limit_ms))
+    return LogExpiry(ExpiryRequest(retention_ms=retention_ms, allow_retention_below_ms=limit_ms), proves)

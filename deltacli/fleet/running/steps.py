@@ -109,16 +109,15 @@ def _checkpoint(table: TableHandle, policy: Policy, _: str) -> StepOutcome:
 
 
 def _log_expire(table: TableHandle, policy: Policy, _: str) -> StepOutcome:
-    from deltacli.fleet.planning.plan import plan_expiry_step
-    from deltacli.operations.log.expire import execute_expiry, require_done, require_not_refused
+    from deltacli.changing.change import carry_out, plan_change
+    from deltacli.fleet.planning.plan import expiry_step
 
-    plan = plan_expiry_step(table, policy)
+    change = expiry_step(policy, proves=False)
+    plan = plan_change(change, table)
     if not plan.files:
         details: Details = {"files": 0, "sizeBytes": 0, "retentionMs": plan.retention_ms}
         return StepOutcome("nothing", message="no log file can be deleted", details=details)
-    require_not_refused(plan)
-    outcome = execute_expiry(table, plan)
-    require_done(outcome)
+    outcome = carry_out(change, table, plan=plan)
     details = {
         "planId": plan.plan_id,
         "files": outcome.deleted,

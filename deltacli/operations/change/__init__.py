@@ -1,1 +1,1 @@
-"""Operations that commit a change of metadata, and the commit itself."""
+"""Operations that commit a change of metadata."""

@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from deltacli.changing.commit import Committed, commit, require_possible
+from deltacli.changing.basis import Basis, basis_of
+from deltacli.changing.commit import Committed, require_possible
+from deltacli.changing.texts import require_text
 from deltacli.delta.clustering.clustering_columns import DOMAIN, clustering_action, read_clustering_columns
 from deltacli.delta.evolution.draft import Draft, Effect, Settings
 from deltacli.delta.evolution.evolve import UPGRADE_NEEDED, Evolution, evolve, logical_names
 from deltacli.delta.evolution.requests import (
+    KIND_OF,
     AddColumn,
     AddConstraint,
     Change,
@@ -37,18 +40,20 @@ from deltacli.delta.log.commit_metadata import NO_METADATA, require_free
 from deltacli.delta.log.log_path import LOG_DIRECTORY, Place, commit_name
 from deltacli.delta.log.state import plain_action, plain_metadata
 from deltacli.delta.protocol.clients import ClientAccess, traits_of
-from deltacli.delta.schema.widening_guards import WideningRefusal
-from deltacli.errors import Unreadable, UsageError
+from deltacli.errors import Refusal, Refused, Unreadable, UsageError
 from deltacli.hints import command
 from deltacli.operations.change.rows_in_question import RowsInQuestion, asks_about_rows
 from deltacli.operations.change.widen_type import addressed, partition_values_of, refusal_error
-from deltacli.operations.explain.known_clients import clients_after
 from deltacli.operations.table.handle import TableHandle
+from deltacli.operations.table.known_clients import clients_after
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.version import Snapshot
 from deltacli.request_fields import COMMIT_METADATA, OF_DELTA, option, shared
 from deltacli.short_repr import short_repr
 from deltacli.typing import Json, JsonObject
+
+if TYPE_CHECKING:
+    from deltacli.changing.gate import Gate
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +73,10 @@ class AlterationRequest:
     dry_run: bool = False
 
     def __post_init__(self) -> None:
-        """Raise UsageError for a value that is not a change, and where there is no change."""
+        """Raise UsageError for a value that is not a change, for a text that is not Unicode, and without a change."""
         object.__setattr__(self, "changes", as_changes(self.changes))
+        for change in self.in_order:
+            require_text(change_json(change), None)
 
     @property
     def in_order(self) -> tuple[Change, ...]:
@@ -82,14 +89,23 @@ class AlterationRequest:
 class AlterationOutcome:
     """A planned or executed change. `committed_version` is None where nothing was committed."""
 
-    table: TableHandle
-    read_version: int
+    basis: Basis
     request: AlterationRequest
     evolution: Evolution
     committed_version: int | None = None
 
     @property
-    def refusals(self) -> tuple[WideningRefusal, ...]:
+    def table(self) -> TableHandle:
+        """The table."""
+        return self.basis.table
+
+    @property
+    def read_version(self) -> int:
+        """The version that the change was planned on."""
+        return self.basis.version
+
+    @property
+    def refusals(self) -> tuple[Refusal, ...]:
         """Return all reasons not to commit."""
         return self.evolution.refusals
 
@@ -97,6 +113,26 @@ class AlterationOutcome:
     def is_noop(self) -> bool:
         """True where the table already is as requested."""
         return self.evolution.is_noop
+
+    def objection(self) -> Refused | None:
+        """Return the error of the refusals, None without one."""
+        return refusal_error(self.refusals) if self.refusals else None
+
+    def effects(self) -> Iterator[str]:
+        """Yield what changes, the features that are added, and the consequences."""
+        before, after = self.evolution.before.config, self.evolution.after.config
+        for effect in self.evolution.due:
+            words = (KIND_OF[type(effect.change)], effect.subject, effect.before, effect.after)
+            yield " ".join(word for word in words if word is not None)
+        yield from (f"feature {name}" for name in sorted(after.features - before.features))
+        yield from (caution.message for caution in self.evolution.cautions)
+
+    def so_far(self) -> str:
+        """Return what was committed."""
+        return f"version {self.committed_version} was committed"
+
+    def require_complete(self) -> None:
+        """Do nothing: one commit is done or not."""
 
     @property
     def clients(self) -> tuple[ClientAccess, ...]:
@@ -116,9 +152,7 @@ class AlterationOutcome:
             "readVersion": self.read_version,
             "requested": [change_json(change) for change in self.request.in_order],
             "changes": [_effect_json(effect) for effect in evolution.due],
-            "refusals": [
-                {"code": one.code, "message": one.message, "wayOut": one.way_out} for one in evolution.refusals
-            ],
+            "refusals": [one.as_json("wayOut") for one in evolution.refusals],
             "warnings": [{"code": caution.code, "message": caution.message} for caution in evolution.cautions],
             "protocolBefore": evolution.before.protocol,
             "protocolAfter": evolution.after.protocol,
@@ -142,39 +176,37 @@ def _schema_json(draft: Draft) -> Json:
     return found
 
 
-def plan_alteration(table: TableHandle, request: AlterationRequest) -> AlterationOutcome:
-    """Plan the commit. A refusal is part of the outcome.
+@dataclass(frozen=True)
+class Alteration:
+    """Changes of columns and metadata, to be planned and committed."""
 
-    Raises UsageError for unknown columns, types and positions, Refused where the table cannot be written, and what
-    `read_snapshot` raises.
-    """
-    require_free(request.commit_metadata)
-    snapshot = read_snapshot(table)
-    evolution = RowsInQuestion().checked(snapshot, _evolved(snapshot, request))
-    if not (evolution.is_noop or evolution.refusals):
-        require_possible(snapshot, _commit_request(evolution))
-    return AlterationOutcome(table, snapshot.version, request, evolution)
+    request: AlterationRequest
+    _rows: RowsInQuestion = field(default_factory=RowsInQuestion)
+    """What is known of rows that were read for a plan before."""
 
+    def plan(self, table: TableHandle, now: Snapshot | None = None) -> AlterationOutcome:
+        """Plan the commit. A refusal is part of the plan.
 
-def execute_alteration(table: TableHandle, request: AlterationRequest) -> AlterationOutcome:
-    """Commit the changes, planned on the newest version, and again whenever another writer was first.
+        Raises UsageError for unknown columns, types and positions, Refused where the table cannot be written, and what
+        `read_snapshot` raises.
+        """
+        require_free(self.request.commit_metadata)
+        snapshot = now or read_snapshot(table)
+        evolution = self._rows.checked(snapshot, _evolved(snapshot, self.request))
+        if not (evolution.is_noop or evolution.refusals):
+            require_possible(snapshot, _commit_request(evolution))
+        return AlterationOutcome(basis_of(snapshot), self.request, evolution)
 
-    Raises Refused, with nothing changed, where something objects (the first refusal is the message), UsageError, and
-    what `changing.commit.commit` raises.
-    """
-    made: list[Evolution] = []
-    rows = RowsInQuestion()
+    def outcome(self, plan: AlterationOutcome) -> AlterationOutcome:
+        """Return the plan: nothing is committed yet."""
+        return plan
 
-    def make(snapshot: Snapshot) -> CommitRequest | None:
-        evolution = rows.checked(snapshot, _evolved(snapshot, request))
-        made.append(evolution)
-        if evolution.refusals:
-            raise refusal_error(evolution.refusals)
-        return None if evolution.is_noop else _commit_request(evolution)
-
-    done = commit(table, make, commit_metadata=request.commit_metadata)
-    version = done.version if isinstance(done, Committed) else None
-    return AlterationOutcome(table, done.read_version, request, made[-1], version)
+    def execute(self, gate: Gate[AlterationOutcome, AlterationOutcome]) -> None:
+        """Commit the changes. Raises UsageError, and what `Gate.commit` raises."""
+        metadata = self.request.commit_metadata
+        done = gate.commit(lambda plan: _commit_request(plan.evolution), commit_metadata=metadata)
+        version = done.version if isinstance(done, Committed) else None
+        gate.outcome = replace(gate.plan, committed_version=version)
 
 
 def _evolved(snapshot: Snapshot, request: AlterationRequest) -> Evolution:
@@ -209,7 +241,7 @@ def _clustering_columns(snapshot: Snapshot) -> tuple[tuple[str, ...], ...]:
 _AMBIGUOUS = ("mapping.id-duplicate", "mapping.physical-path-duplicate")
 
 
-def broken_rules(snapshot: Snapshot, before: Draft, after: Draft) -> Iterator[WideningRefusal]:
+def broken_rules(snapshot: Snapshot, before: Draft, after: Draft) -> Iterator[Refusal]:
     """Yield the errors that `validate` would report for the new metadata and not for that of now, and of both those
     after which nobody knows which column is meant.
     """
@@ -233,7 +265,7 @@ def broken_rules(snapshot: Snapshot, before: Draft, after: Draft) -> Iterator[Wi
                 key = (finding.rule.id, finding.message)
                 is_new = previous is not None and key not in known
                 if finding.severity is Severity.ERROR and (is_new or key[0] in _AMBIGUOUS):
-                    yield WideningRefusal(finding.rule.id, f"the table would break a rule: {finding.message}", "")
+                    yield Refusal(finding.rule.id, f"the table would break a rule: {finding.message}", "")
                 known.add(key)
         previous = config
 

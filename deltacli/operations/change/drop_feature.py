@@ -51,8 +51,8 @@ from deltacli.operations.change.feature_traces import (
     vector_files,
 )
 from deltacli.operations.change.remove_mapping import files_to_rename, remove_mapping
-from deltacli.operations.explain.known_clients import clients_regained
 from deltacli.operations.table.handle import TableHandle
+from deltacli.operations.table.known_clients import clients_regained
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.version import Snapshot
 from deltacli.short_repr import short_repr

@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
+from deltacli.changing.change import carry_out, plan_change
 from deltacli.delta.log.action_fields import FIELDS
 from deltacli.delta.log.body_lines import encoded_files
 from deltacli.delta.log.commit_content import Slot
@@ -27,7 +28,8 @@ from deltacli.delta.protocol.property_values import (
 )
 from deltacli.delta.schema.names import MODE
 from deltacli.delta.schema.type_changes import TYPE_CHANGES_KEY
-from deltacli.operations.log.expire import ExpiryRequest, execute_expiry, plan_expiry, require_done, require_not_refused
+from deltacli.operations.log.expire import ExpiryRequest
+from deltacli.operations.log.expire_execute import LogExpiry
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.version import Snapshot
@@ -114,10 +116,10 @@ def truncate_history(table: TableHandle, trace: int) -> int | None:
     snapshot = read_snapshot(table)
     own, retention = log_retention_ms(snapshot.properties), truncation_retention_ms(snapshot.properties)
     request = ExpiryRequest(retention_ms=retention, allow_retention_below_ms=max(own, retention))
-    plan = plan_expiry(table, request, cut_ms=_MINUTE_MS)
+    change = LogExpiry(request, proves=False, cut_ms=_MINUTE_MS)
+    plan = plan_change(change, table)
     if plan.boundary is not None and plan.boundary > trace:
-        require_not_refused(plan)
-        require_done(execute_expiry(table, plan))
+        carry_out(change, table, plan=plan)
         return None
     listing = list_log_whole(table.storage, table.progress).listing
     first = min((one.version for one in listing.checkpoints if one.version > trace), default=snapshot.version)

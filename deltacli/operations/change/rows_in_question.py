@@ -11,9 +11,9 @@ from deltacli.delta.clustering.clustering_columns import clustering_action
 from deltacli.delta.evolution.draft import names_of
 from deltacli.delta.evolution.evolve import Evolution
 from deltacli.delta.evolution.requests import AddConstraint, SetClustering, SetNotNull
-from deltacli.delta.schema.widening_guards import WideningRefusal
 from deltacli.delta.sql.stored import StoredKind
 from deltacli.delta.vectors import unique_id
+from deltacli.errors import Refusal
 from deltacli.hints import command
 from deltacli.operations.table.demands import FIELDS, Demand, DemandCheck, FoundRows, demands_of
 from deltacli.operations.table.version import Snapshot
@@ -114,29 +114,29 @@ class _WithoutStatistics:
         view = FilesView(adds, self._config, versions, versions, clustering=self._clustering)
         self._files += [str(one.place.key) for one in clustering_columns_without_statistics(view)]
 
-    def refusals(self) -> Iterator[WideningRefusal]:
+    def refusals(self) -> Iterator[Refusal]:
         if self._files:
             files = plural(len(set(self._files)), "file")
             message = f"{files} have no statistics of a clustering column, first {self._files[0]}"
             way_out = command("optimize", zorder="COLUMN") or "rewrite them first"
-            yield WideningRefusal("alter.clustering-statistics", message, way_out)
+            yield Refusal("alter.clustering-statistics", message, way_out)
 
 
-def _refusals(check: DemandCheck) -> Iterator[WideningRefusal]:
+def _refusals(check: DemandCheck) -> Iterator[Refusal]:
     for demand, found in check.found.items():
         if found.files:
             yield _violated(demand, found)
         if found.unjudged:
             files = plural(len(found.unjudged), "file")
             message = f"{files} may violate {demand}, first {found.unjudged[0]}: {found.reason}"
-            yield WideningRefusal("alter.rows-unknown", message, "let an engine make the change, which checks the rows")
+            yield Refusal("alter.rows-unknown", message, "let an engine make the change, which checks the rows")
 
 
-def _violated(demand: Demand, found: FoundRows) -> WideningRefusal:
+def _violated(demand: Demand, found: FoundRows) -> Refusal:
     noun = "null" if isinstance(demand.owner, str) else "row"
     rows = f"{noun}s" if found.rows is None else plural(found.rows, noun)
     verb = "violates" if found.rows == 1 else "violate"
     example = "" if found.first is None else f": {found.first}"
     files = plural(len(found.files), "file")
     message = f"{rows} in {files} {verb} {demand}, first in {found.files[0]}{example}"
-    return WideningRefusal("alter.rows-violate", message, "change or delete these rows first")
+    return Refusal("alter.rows-violate", message, "change or delete these rows first")

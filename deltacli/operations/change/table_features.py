@@ -11,8 +11,8 @@ from deltacli.delta.log.commit_metadata import NO_METADATA, require_free
 from deltacli.delta.log.state import read_protocol
 from deltacli.delta.protocol.clients import ClientAccess
 from deltacli.delta.protocol.feature_changes import FeaturesPlan, ShownFeature, plan_features, show_features
-from deltacli.operations.explain.known_clients import clients_after
 from deltacli.operations.table.handle import TableHandle
+from deltacli.operations.table.known_clients import clients_after
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.version import Snapshot
 from deltacli.short_repr import short_repr

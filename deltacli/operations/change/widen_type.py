@@ -10,19 +10,20 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
-from deltacli.changing.commit import Committed, NothingToDo, commit, require_possible
+from deltacli.changing.basis import Basis, basis_of
+from deltacli.changing.commit import Committed, require_possible
 from deltacli.delta.log.commit_content import CommitRequest, EveryFile
 from deltacli.delta.log.commit_metadata import NO_METADATA, require_free
 from deltacli.delta.log.counts import FileCounts
 from deltacli.delta.log.state import plain_action, read_protocol
 from deltacli.delta.protocol.clients import ClientAccess
 from deltacli.delta.schema.widened_schema import read_exactly
-from deltacli.delta.schema.widening_guards import Caution, PartitionValues, WideningRefusal
+from deltacli.delta.schema.widening_guards import Caution, PartitionValues
 from deltacli.delta.schema.widening_plan import PlannedChange, WideningPlan, plan_widening
-from deltacli.errors import Refused, UsageError
+from deltacli.errors import Refusal, Refused, UsageError
 from deltacli.hints import command
-from deltacli.operations.explain.known_clients import clients_after
 from deltacli.operations.table.handle import TableHandle
+from deltacli.operations.table.known_clients import clients_after
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.version import Snapshot
 from deltacli.request_fields import COMMIT_METADATA, OF_DELTA, option, shared
@@ -32,6 +33,8 @@ from deltacli.work.rows.data_files import COLUMNS, ColumnsOfFiles, check_types
 
 if TYPE_CHECKING:
     import pyarrow
+
+    from deltacli.changing.gate import Gate
 
 _NEAR_FILES_A_PIECE, _FAR_FILES_A_PIECE = 16, 1
 """Opening a file takes several reads of a remote store, which is worth a piece of its own; a near one takes 1 ms."""
@@ -80,18 +83,50 @@ class WideningImpact:
 class WideningOutcome:
     """A planned or executed change. `committed_version` is None where nothing was committed."""
 
-    table: TableHandle
-    read_version: int
+    basis: Basis
     plan: WideningPlan
     clients: tuple[ClientAccess, ...]
     impact: WideningImpact | None = None
     committed_version: int | None = None
-    refused_files: tuple[WideningRefusal, ...] = field(default=())
+    refused_files: tuple[Refusal, ...] = field(default=())
 
     @property
-    def refusals(self) -> tuple[WideningRefusal, ...]:
+    def table(self) -> TableHandle:
+        """The table."""
+        return self.basis.table
+
+    @property
+    def read_version(self) -> int:
+        """The version that the change was planned on."""
+        return self.basis.version
+
+    @property
+    def is_noop(self) -> bool:
+        """True where the columns have these types already."""
+        return self.plan.is_noop
+
+    @property
+    def refusals(self) -> tuple[Refusal, ...]:
         """Return all reasons not to commit."""
         return (*self.plan.all_refusals, *self.refused_files)
+
+    def objection(self) -> Refused | None:
+        """Return the error of the refusals, None without one."""
+        return refusal_error(self.refusals) if self.refusals else None
+
+    def effects(self) -> Iterator[str]:
+        """Yield what changes, the features and the property that are added, and the consequences."""
+        yield from (f"{change.column} {change.from_type} -> {change.to_type}" for change in self.plan.due)
+        yield from (f"feature {name}" for name in self.plan.added_features)
+        yield from ["enables type widening"] if self.plan.enables_property else []
+        yield from (caution.message for caution in self.plan.warnings)
+
+    def so_far(self) -> str:
+        """Return what was committed."""
+        return f"version {self.committed_version} was committed"
+
+    def require_complete(self) -> None:
+        """Do nothing: one commit is done or not."""
 
     def as_json(self, *, dry_run: bool) -> dict[str, Json]:
         """Return the content of the document `deltacli.widen-type`."""
@@ -99,7 +134,7 @@ class WideningOutcome:
         found: dict[str, Any] = {
             "readVersion": self.read_version,
             "changes": [change.as_json() for change in plan.changes],
-            "refusals": [_as_json(refusal) for refusal in (*plan.refusals, *self.refused_files)],
+            "refusals": [one.as_json("wayOut") for one in (*plan.refusals, *self.refused_files)],
             "warnings": [{"code": caution.code, "message": caution.message} for caution in plan.warnings],
             "protocolBefore": plan.protocol_before,
             "protocolAfter": plan.protocol_after or plan.protocol_before,
@@ -119,69 +154,63 @@ class WideningOutcome:
         return found
 
 
-def _as_json(refusal: WideningRefusal) -> dict[str, str]:
-    return {"code": refusal.code, "message": refusal.message, "wayOut": refusal.way_out}
-
-
-def plan_widen_type(table: TableHandle, request: WidenRequest, *, with_impact: bool) -> WideningOutcome:
-    """Plan the commit; with the impact, also count the live files, which reads the whole state.
-
-    Raises UsageError for unknown columns and types, Refused where the table cannot be written, and what
-    `read_snapshot` raises.
+@dataclass(frozen=True)
+class Widening:
+    """Wider types of columns, to be planned and committed. `with_impact` also counts the live files, which reads the
+    whole state.
     """
-    require_free(request.commit_metadata)
-    snapshot = read_snapshot(table)
-    values_of = cache(partial(partition_values_of, snapshot))
-    plan = _plan(snapshot, request, values_of)
-    refused: tuple[WideningRefusal, ...] = ()
-    if request.check_files and not plan.is_noop and not plan.all_refusals:
-        refused = tuple(_file_refusals(snapshot, plan.due))
-    if not (plan.is_noop or plan.all_refusals or refused):
-        require_possible(snapshot, _request(plan, snapshot))
-    impact = _impact(snapshot, plan, values_of) if with_impact and not plan.is_noop else None
-    return WideningOutcome(table, snapshot.version, plan, _clients(plan), impact, refused_files=refused)
+
+    request: WidenRequest
+    with_impact: bool = False
+
+    def plan(self, table: TableHandle, now: Snapshot | None = None) -> WideningOutcome:
+        """Plan the commit. A refusal is part of the plan.
+
+        Raises UsageError for unknown columns and types, Refused where the table cannot be written, and what
+        `read_snapshot` raises.
+        """
+        require_free(self.request.commit_metadata)
+        snapshot = now or read_snapshot(table)
+        values_of = cache(partial(partition_values_of, snapshot))
+        plan = _plan(snapshot, self.request, values_of)
+        refused: tuple[Refusal, ...] = ()
+        if self.request.check_files and not plan.is_noop and not plan.all_refusals:
+            refused = tuple(_file_refusals(snapshot, plan.due))
+        if not (plan.is_noop or plan.all_refusals or refused):
+            require_possible(snapshot, _request(plan, snapshot))
+        counts = self.with_impact and now is None and not plan.is_noop
+        impact = _impact(snapshot, plan, values_of) if counts else None
+        return WideningOutcome(basis_of(snapshot), plan, _clients(plan), impact, refused_files=refused)
+
+    def outcome(self, plan: WideningOutcome) -> WideningOutcome:
+        """Return the plan: nothing is committed yet."""
+        return plan
+
+    def execute(self, gate: Gate[WideningOutcome, WideningOutcome]) -> None:
+        """Commit the change. Raises UsageError, and what `Gate.commit` raises."""
+
+        def request(outcome: WideningOutcome) -> CommitRequest:
+            assert outcome.basis.snapshot is not None
+            return _request(outcome.plan, outcome.basis.snapshot)
+
+        done = gate.commit(request, commit_metadata=self.request.commit_metadata)
+        version = done.version if isinstance(done, Committed) else None
+        gate.outcome = replace(gate.plan, committed_version=version)
 
 
-def execute_widen_type(table: TableHandle, request: WidenRequest) -> WideningOutcome:
-    """Commit the change, planned on the newest version, and again whenever another writer was first.
-
-    Raises Refused, with nothing changed, where a guard objects (the first refusal is the message), and what
-    `changing.commit.commit` raises.
-    """
-    made: list[WideningPlan] = []
-
-    def make(snapshot: Snapshot) -> CommitRequest | None:
-        plan = _plan(snapshot, request, partial(partition_values_of, snapshot))
-        made.append(plan)
-        if plan.is_noop:
-            return None
-        refusals = [*plan.all_refusals]
-        if request.check_files and not refusals:
-            refusals += _file_refusals(snapshot, plan.due)
-        if refusals:
-            raise refusal_error(refusals)
-        return _request(plan, snapshot)
-
-    match commit(table, make, commit_metadata=request.commit_metadata):
-        case NothingToDo(read):
-            return WideningOutcome(table, read, made[-1], ())
-        case Committed(version=version, read_version=read):
-            return WideningOutcome(table, read, made[-1], _clients(made[-1]), committed_version=version)
-
-
-def refusal_error(refusals: Sequence[WideningRefusal], *, said_first: str = "nothing was changed: ") -> Refused:
+def refusal_error(refusals: Sequence[Refusal], *, said_first: str = "nothing was changed: ") -> Refused:
     """Return the error for refusals: the first one as the message, the others as facts. The hint names the options
     where they are all that is missing.
     """
     first, *others = refusals
-    missing = [one.way_out for one in refusals if one.code in _OF_CONSENT]
+    missing = [one.hint or "" for one in refusals if one.code in _OF_CONSENT]
     is_possible = len(missing) == len(refusals)
-    facts = {} if is_possible or not first.way_out else {"fix": first.way_out}
+    facts = {} if is_possible or not first.hint else {"fix": first.hint}
     for number, other in enumerate(others, 2):
-        way_out = "" if is_possible or not other.way_out else f"; {other.way_out}"
+        way_out = "" if is_possible or not other.hint else f"; {other.hint}"
         facts[f"reason {number}"] = f"{other.message} [{other.code}]{way_out}"
-    hint = f"add {' '.join(dict.fromkeys(missing))}" if is_possible else None
-    return Refused(f"{said_first}{first.message}", code=first.code, facts=facts, hint=hint)
+    hint = f"add {' '.join(dict.fromkeys(missing))}" if is_possible else ""
+    return Refused.by([first], facts, hint, said_first=said_first)
 
 
 def _plan(snapshot: Snapshot, request: WidenRequest, values_of: PartitionValues) -> WideningPlan:
@@ -210,9 +239,9 @@ def _of_readers(snapshot: Snapshot, plan: WideningPlan) -> Iterator[Caution]:
         yield from of_readers(snapshot.config, Draft(plan.metadata_after, protocol, ()).config)
 
 
-def addressed(refusals: Iterable[WideningRefusal], uri: str) -> tuple[WideningRefusal, ...]:
+def addressed(refusals: Iterable[Refusal], uri: str) -> tuple[Refusal, ...]:
     """Return refusals whose commands name the table."""
-    return tuple(one._replace(way_out=one.way_out.replace("{table}", shlex.quote(uri))) for one in refusals)
+    return tuple(one._replace(hint=(one.hint or "").replace("{table}", shlex.quote(uri))) for one in refusals)
 
 
 def partition_values_of(snapshot: Snapshot, name: str) -> frozenset[str | None]:
@@ -273,7 +302,7 @@ def _impact(
     return WideningImpact(files, sum(values) if partitions else None)
 
 
-def _file_refusals(snapshot: Snapshot, changes: Sequence[PlannedChange]) -> Iterable[WideningRefusal]:
+def _file_refusals(snapshot: Snapshot, changes: Sequence[PlannedChange]) -> Iterable[Refusal]:
     """Return files that store a changed column in a type that is neither the current one nor a narrower one."""
     table = snapshot.table
     columns = {change.place.column.name: change.place.column for change in changes}
@@ -292,7 +321,7 @@ def _file_refusals(snapshot: Snapshot, changes: Sequence[PlannedChange]) -> Iter
             step.advance(len(found))
             for message in found:
                 if message is not None:
-                    yield WideningRefusal("widen.file-type", message, way_out)
+                    yield Refusal("widen.file-type", message, way_out)
 
 
 def _paths(adds: pyarrow.RecordBatch) -> list[str]:

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+from deltacli.changing.derived import require_unchanged
 from deltacli.delta.checkpoint.content import live_transactions
 from deltacli.delta.checkpoint.last_checkpoint_content import Hint, make_hint, read_hint
 from deltacli.delta.checkpoint.layout import Layout, TopFile, classic_path
@@ -22,7 +24,7 @@ from deltacli.hints import command
 from deltacli.operations.checkpoint.file_writer import CheckpointFile, CheckpointWriter, WrittenCheckpoint
 from deltacli.operations.checkpoint.plan import DEFAULT_ROWS_A_SIDECAR, CheckpointPlan, plan_of
 from deltacli.operations.checkpoint.rows import StateRows
-from deltacli.operations.log.checksum_guard import require_as_in_checksum
+from deltacli.operations.table.checksum_guard import require_as_in_checksum
 from deltacli.operations.table.find_log import list_log
 from deltacli.operations.table.rebuild import without_checkpoint
 from deltacli.operations.table.version import Snapshot
@@ -98,7 +100,13 @@ def _written(plan: CheckpointPlan, tell: Callable[[str], None]) -> CheckpointRes
     rows = StateRows(snapshot, plan.columns, plan.config, plan.now_ms)
     is_unusable = classic_path(snapshot.version).rpartition("/")[2] in snapshot.set_aside
     writer = CheckpointWriter(
-        snapshot, plan.columns, plan.encoding, rows, replace=plan.request.force or is_unusable, tell=tell
+        snapshot,
+        plan.columns,
+        plan.encoding,
+        rows,
+        replace=plan.request.force or is_unusable,
+        tell=tell,
+        look=partial(require_unchanged, plan.basis),
     )
     match plan.layout:
         case Layout.CLASSIC:

@@ -28,7 +28,7 @@ from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.log_path import LOG_DIRECTORY, SIDECAR_DIRECTORY
 from deltacli.errors import DeltacliError, FileMissing
 from deltacli.operations.checkpoint.rows import StateRows
-from deltacli.operations.log.checksum_guard import require_as_in_checksum
+from deltacli.operations.table.checksum_guard import require_as_in_checksum
 from deltacli.operations.table.version import Snapshot
 from deltacli.progress import reported
 from deltacli.storage import Created, Draft, Existed, Storage, Unknown
@@ -111,7 +111,8 @@ class WrittenCheckpoint:
 class CheckpointWriter:
     """Writes one version; each method is one form. Raises StorageFailed, NoAtomicCreate and Refused.
 
-    `replace`: a classic file replaces an existing one. `tell` is called with the path of each published file.
+    `replace`: a classic file replaces an existing one. `look` is called before the first file is published that readers
+    may use, and raises where the table has changed; `tell` with the path of each of these files.
     """
 
     def __init__(
@@ -123,6 +124,7 @@ class CheckpointWriter:
         *,
         replace: bool = False,
         tell: Callable[[str], None] = lambda _: None,
+        look: Callable[[], None] = lambda: None,
     ) -> None:
         self._snapshot = snapshot
         self._storage = snapshot.table.storage
@@ -131,6 +133,7 @@ class CheckpointWriter:
         self._rows = rows
         self._replace = replace
         self._tell = tell
+        self._look = look
         self._unique = str(uuid4())
 
     # -- forms ----------------------------------------------------------------------------------------------------
@@ -149,6 +152,7 @@ class CheckpointWriter:
                 encoded = encoder.finish()
             self._require_proven(draft.place, path, encoded)
             self._require_checksum(encoded.actions)
+            self._look()
             was_there = not self._published(draft, path, encoded.size_bytes, replace=self._replace)
             if (
                 was_there and self._size_of(path) == 0
@@ -191,6 +195,7 @@ class CheckpointWriter:
                 self._require_proven(draft.place, path, one)
             actions = _summed(one.actions for one in encoded)
             self._require_checksum(actions)
+            self._look()
             was_there = self._publish_parts(list(zip(drafts, paths, encoded, strict=True)))
         known_schema = None if was_there else schema
         files = tuple(
@@ -212,6 +217,7 @@ class CheckpointWriter:
             small += [("sidecar", sidecar.as_action()) for sidecar in sidecars.written]
             with self._storage.draft(path) as draft:
                 size, top_schema = self._write_top(draft, path, form, small)
+                self._look()
                 sidecars.are_named = True  # readers may use them from here on
                 publish_named(self._storage, draft, path, size)
             self._tell(path)

@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from deltacli.changing.basis import Basis, past_of
+from deltacli.changing.derived import require_derivable
 from deltacli.delta.checkpoint.content import Columns
 from deltacli.delta.checkpoint.layout import READERS_THAT_FAIL, SEVERAL_FORMS, Layout, TopFile, choose_layout
 from deltacli.delta.checkpoint.parsed_columns import partition_type, stats_type
@@ -16,7 +18,6 @@ from deltacli.delta.log.segment import CheckpointInstance, LogListing
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.known_properties import CODEC
 from deltacli.delta.protocol.property_values import STATS_AS_JSON, STATS_AS_STRUCT, is_true
-from deltacli.delta.protocol.protocol_action import require_writable
 from deltacli.errors import DeltacliError, Refused, Unreadable, UsageError
 from deltacli.hints import command, parameter
 from deltacli.operations.table.api_arguments import optional_version
@@ -113,6 +114,13 @@ class CheckpointPlan:
     notes: tuple[str, ...]
 
     @property
+    def basis(self) -> Basis:
+        """The version, with the commit that the checkpoint follows from."""
+        snapshot = self.snapshot
+        past = past_of(self.listing, snapshot.version)
+        return Basis(snapshot.table, snapshot.version, self.now_ms, past, snapshot, snapshot.listed_at)
+
+    @property
     def is_due(self) -> bool:
         """False where there is nothing to do."""
         if self.request.force:
@@ -144,14 +152,14 @@ def _from_older_log(snapshot: Snapshot) -> Snapshot:
         listing = list_log(table.storage, progress=table.progress)
     older = tuple(checkpoint for checkpoint in listing.checkpoints if checkpoint.version != snapshot.version)
     try:
-        return rebuild(table, Log(replace(listing, checkpoints=older)), snapshot.version)
+        return rebuild(table, Log(replace(listing, checkpoints=older), (), snapshot.listed_at), snapshot.version)
     except Unreadable:
         return snapshot
 
 
 def plan_of(snapshot: Snapshot, listing: LogListing, request: CheckpointRequest, *, was_parsed: bool) -> CheckpointPlan:
     version = snapshot.version
-    require_writable(snapshot.protocol, version)
+    require_derivable(snapshot)
     if version not in listing.commits:
         raise Refused(
             f"version {version} has no commit file; a checkpoint is written only for an existing commit",

@@ -12,9 +12,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.changing.plan import Amount
 from deltacli.delta.log.file_actions import FileBatch
 from deltacli.errors import Unreadable
-from deltacli.operations.restore.difference import Amount, Difference, LiveFiles, amount_of, difference_of, joined_files
+from deltacli.operations.restore.difference import Difference, LiveFiles, amount_of, difference_of, joined_files
 from deltacli.operations.table.api_arguments import errors_about
 from deltacli.operations.table.find_log import Log, list_log
 from deltacli.operations.table.keyed_files import Spelling, narrow_keys
@@ -64,7 +65,7 @@ class FileDiff:
     @cached_property
     def totals(self) -> tuple[Amount, Amount]:
         """All live files of both versions."""
-        before, after = (_plus(amount_of(side.files, None), self.shared) for side in (self.before, self.after))
+        before, after = (amount_of(side.files, None) + self.shared for side in (self.before, self.after))
         return before, after
 
     @cached_property
@@ -191,10 +192,7 @@ def _compare_commits(before: Snapshot, after: Snapshot) -> FileDiff:
     sides = {
         side: _Side(batches, _collected(batches(), None)) for side, batches in ((older, of_older), (newer, of_newer))
     }
-    shared = Amount(0, 0, 0)
-    for one in parts:
-        shared = _plus(shared, one)
-    return FileDiff(sides[before], sides[after], shared, None)
+    return FileDiff(sides[before], sides[after], sum(parts, Amount(0, 0, 0)), None)
 
 
 def _of_tail(side: Snapshot) -> Iterator[RecordBatch]:
@@ -228,11 +226,6 @@ def _amount(adds: RecordBatch) -> Amount:
     return Amount(
         adds.num_rows, pc.sum(adds.column("size")).as_py() or 0, None if rows.null_count else pc.sum(rows).as_py() or 0
     )
-
-
-def _plus(first: Amount, second: Amount) -> Amount:
-    rows = None if first.rows is None or second.rows is None else first.rows + second.rows
-    return Amount(first.files + second.files, first.size_bytes + second.size_bytes, rows)
 
 
 def _nothing(like: ArrowArray) -> ArrowArray:

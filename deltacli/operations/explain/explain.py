@@ -29,10 +29,10 @@ from deltacli.delta.schema.widening_plan import plan_widening
 from deltacli.errors import DeltacliError, LogIncomplete, ProtocolUnsupported, UsageError
 from deltacli.hints import TABLE, command, quoted_table
 from deltacli.operations.change.widen_type import refusal_error
-from deltacli.operations.explain.known_clients import known_clients
 from deltacli.operations.explain.request import ChangeKind, ExplainRequest, Supposed
 from deltacli.operations.table.find_log import list_log
 from deltacli.operations.table.handle import TableHandle
+from deltacli.operations.table.known_clients import known_clients
 from deltacli.operations.table.rebuild import read_newest_readable, read_snapshot
 from deltacli.operations.table.replay import small_actions
 from deltacli.operations.table.version import Snapshot

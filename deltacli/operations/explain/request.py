@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from deltacli.errors import UsageError
 from deltacli.hints import nearest_name, parameter
-from deltacli.operations.explain.known_clients import known_clients, paimon_clients
+from deltacli.operations.table.known_clients import known_clients, paimon_clients
 from deltacli.request_fields import OF_DELTA, Kind, option
 
 _OTHER_NAMES = {"delta-rs": "deltalake", "clickhouse": "chdb", "delta-spark": "spark", "dbr": "databricks"}

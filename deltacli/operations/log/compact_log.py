@@ -12,12 +12,13 @@ from typing import Any
 
 import orjson
 
+from deltacli.changing.basis import basis_of
+from deltacli.changing.derived import require_derivable, require_unchanged
 from deltacli.delta.log.action_fields import too_deep
 from deltacli.delta.log.commit_lines import Action, read_actions
 from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.delta.log.replay import file_key
 from deltacli.delta.log.segment import LogFile
-from deltacli.delta.protocol.protocol_action import require_writable
 from deltacli.errors import FileMissing, Refused, StorageFailed, UsageError, VersionAbsent
 from deltacli.hints import command, parameter
 from deltacli.operations.table.handle import TableHandle
@@ -88,7 +89,7 @@ def compact_log(table: TableHandle, first: int, last: int, *, dry_run: bool = Fa
             fits = first < absent.nearest
             absent.hint = command("log compact", first=first, last=absent.nearest) if fits else command("history")
         raise
-    require_writable(snapshot.protocol, last)
+    require_derivable(snapshot)
     commits = snapshot.listing.commits
     missing = gaps_in(commits, first, last)
     if missing:
@@ -116,6 +117,7 @@ def compact_log(table: TableHandle, first: int, last: int, *, dry_run: bool = Fa
     found = Compaction(first, last, path, len(data), size, counts, dry_run=dry_run)
     if dry_run:
         return found
+    require_unchanged(basis_of(snapshot))
     was_there = _put(table.storage, path, data)
     _require_equal(table.storage, path, kept)
     return Compaction(first, last, path, len(data), size, counts, skipped=was_there)

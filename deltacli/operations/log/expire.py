@@ -1,4 +1,4 @@
-"""`log expire`: plan and delete the log files that no kept version needs.
+"""The plan of `log expire`: the log files that no kept version needs.
 
 Spec: Metadata Cleanup; Checkpoint Protection.
 """
@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, NamedTuple
 
+from deltacli.changing.basis import Basis, basis_of
 from deltacli.delta.checkpoint.last_checkpoint_content import Hint, read_hint
-from deltacli.delta.log.counts import FileCounts
 from deltacli.delta.log.log_path import HINT_NAME, LOG_DIRECTORY, SIDECAR_DIRECTORY, LogFileKind
-from deltacli.delta.log.segment import CheckpointInstance, LogFile, LogListing, read_listing
+from deltacli.delta.log.segment import LogFile, LogListing, read_listing
 from deltacli.delta.protocol.property_values import (
     CHECKPOINT_PROTECTION,
     DEFAULT_LOG_RETENTION_MS,
@@ -26,50 +26,18 @@ from deltacli.delta.protocol.property_values import (
     parse_integer,
 )
 from deltacli.delta.protocol.protocol_action import require_writable
-from deltacli.errors import CheckpointUnreadable, FileMissing, PartlyDone, Refused, Unreadable, VersionAbsent
+from deltacli.errors import CheckpointUnreadable, FileMissing, Refusal, Refused, VersionAbsent
 from deltacli.hints import command, parameter
-from deltacli.operations.checkpoint.verify import CheckpointVerdict, facts_of, verify_checkpoint
-from deltacli.operations.log.checksum_guard import contradiction
-from deltacli.operations.log.expire_deleting import ExpiredFile, ExpiryOutcome, ExpiryReason, delete_in_order
-from deltacli.operations.log.file_history import RULE as MISSING_ADD
-from deltacli.operations.log.file_history import count_lost_files
-from deltacli.operations.read.snapshot import summarize_with_digests
 from deltacli.operations.table.api_arguments import optional_count, version_number
-from deltacli.operations.table.find_log import Log
 from deltacli.operations.table.handle import TableHandle
-from deltacli.operations.table.rebuild import read_snapshot, rebuild
+from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.time_travel import version_at
 from deltacli.operations.table.version import Snapshot
 from deltacli.operations.validate.inspect_storage import WholeLog, list_log_whole
 from deltacli.request_fields import Kind, option
 from deltacli.short_repr import short_repr
-from deltacli.units import (
-    DAY_MS,
-    duration,
-    format_duration,
-    format_ranges,
-    format_timestamp,
-    named_ranges,
-    plural,
-    ranges_of,
-)
+from deltacli.units import DAY_MS, duration, format_duration, format_ranges, format_timestamp, ranges_of
 from deltacli.work.checkpoints.reading import open_checkpoint
-
-_UNPROVEN = "nothing was deleted: "
-_NOT_PROVEN = "expire.not-proven"
-
-
-class ExpiryRefusal(NamedTuple):
-    """A reason not to execute a plan, with the option that overrides it where that is safe, else the next command."""
-
-    code: str
-    message: str
-    override: str | None = None
-    hint: str | None = None
-
-    def as_json(self) -> dict[str, Any]:
-        """As in the document."""
-        return {"code": self.code, "message": self.message, "override": self.override}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,15 +71,37 @@ class ExpiryRequest:
             object.__setattr__(self, name, value)
 
 
+class ExpiryReason(StrEnum):
+    """Why a file of the log is no longer needed."""
+
+    COMMIT = "commit"
+    CHECKSUM = "checksum"
+    CHECKPOINT = "checkpoint"
+    COMPACTION = "compaction"
+    STAGED = "staged-commit"
+    SIDECAR = "sidecar"
+    LEFTOVER = "leftover"
+
+
+class ExpiredFile(NamedTuple):
+    """A file to delete; `path` is relative to the table."""
+
+    path: str
+    size_bytes: int
+    modified_ms: int
+    reason: ExpiryReason
+
+
 @short_repr("newest_version", "boundary", "files", "size_bytes", "lost_versions", "refusals")
 @dataclass(frozen=True)
 class ExpiryPlan:
     """The files to delete, in the order of deletion. Nothing has been done."""
 
-    table: str
-    newest_version: int
-    now_ms: int
+    basis: Basis
+    request: ExpiryRequest
     retention_ms: int
+    own_retention_ms: int
+    """That of the table."""
     cutoff_ms: int
     boundary: int | None
     """The version of the checkpoint at which the kept log begins; None where nothing can be deleted."""
@@ -119,10 +109,42 @@ class ExpiryPlan:
     lost_versions: tuple[int, ...]
     """Versions that can be rebuilt now but not after the deletion."""
     kept_versions: int
-    refusals: tuple[ExpiryRefusal, ...]
+    refusals: tuple[Refusal, ...]
     notes: tuple[str, ...]
     offered_checkpoint: int | None
     """A version to write a checkpoint of, where there is none before the cutoff."""
+
+    @property
+    def table(self) -> str:
+        """The URI of the table."""
+        return self.basis.table.uri
+
+    @property
+    def newest_version(self) -> int:
+        """The version that it was planned on."""
+        return self.basis.version
+
+    @property
+    def now_ms(self) -> int:
+        """When it was planned."""
+        return self.basis.now_ms
+
+    @property
+    def is_noop(self) -> bool:
+        """True where there is nothing to delete."""
+        return not self.files
+
+    def objection(self) -> Refused | None:
+        """Return the error of the first refusal, None without one."""
+        if not self.refusals:
+            return None
+        override = self.refusals[0].override
+        return Refused.by(self.refusals[:1], hint=f"add {override}" if override else None)
+
+    def effects(self) -> Iterator[str]:
+        """Yield where the log will begin, and the files."""
+        yield f"the log begins at version {self.boundary}"
+        yield from (file.path for file in self.files)
 
     @property
     def size_bytes(self) -> int:
@@ -153,7 +175,7 @@ class ExpiryPlan:
             "candidates": {"files": len(self.files), "sizeBytes": self.size_bytes, "byKind": by_reason},
             "lostVersions": [list(pair) for pair in ranges_of(self.lost_versions)],
             "keptVersions": self.kept_versions,
-            "refusals": [refusal.as_json() for refusal in self.refusals],
+            "refusals": [refusal.as_json("override") for refusal in self.refusals],
             "offeredCheckpoint": self.offered_checkpoint,
         }
 
@@ -172,7 +194,8 @@ def plan_expiry(
     Raises what `read_snapshot` raises for the newest version: a damaged log is not changed.
     """
     snapshot = snapshot or read_snapshot(table)
-    now_ms = table.clock()
+    basis = basis_of(snapshot)
+    now_ms = basis.now_ms
     own_retention = log_retention_ms(snapshot.properties)
     retention = own_retention if request.retention_ms is None else request.retention_ms
     cutoff = log_cutoff_ms(now_ms, retention, cut_ms)
@@ -183,20 +206,20 @@ def plan_expiry(
     boundary = max((found.version for found in complete), default=None)
     files = tuple(_expired(table, whole, boundary, now_ms, notes)) if boundary is not None else ()
     gone = {file.path for file in files}
-    kept = _without(whole, gone)
+    kept = without(whole, gone)
     lost = tuple(sorted(set(listing.reconstructable) - set(kept.reconstructable)))
     offered = limit if boundary is None and limit > 0 and limit in listing.reconstructable else None
     return ExpiryPlan(
-        table.uri,
-        snapshot.version,
-        now_ms,
+        basis,
+        request,
         retention,
+        own_retention,
         cutoff,
         boundary if files else None,
         files,
         lost,
         len(kept.reconstructable),
-        tuple(_refusals(snapshot, listing, request, retention, own_retention, boundary)),
+        tuple(refusals_of(snapshot, listing, request, boundary)),
         tuple(notes),
         offered,
     )
@@ -308,40 +331,41 @@ def _unnamed_sidecars(
             yield ExpiredFile(path, stored.size_bytes, stored.modified_ms, ExpiryReason.SIDECAR)
 
 
-def _without(whole: WholeLog, gone: Collection[str]) -> LogListing:
+def without(whole: WholeLog, gone: Collection[str]) -> LogListing:
+    """Return the log without the files at these paths."""
     return read_listing(file for file in whole.files if f"{LOG_DIRECTORY}/{file.name}" not in gone)
 
 
-def _refusals(
+def refusals_of(
     snapshot: Snapshot,
     listing: LogListing,
     request: ExpiryRequest,
-    retention: int,
-    own_retention: int,
     boundary: int | None,
-) -> Iterator[ExpiryRefusal]:
+) -> Iterator[Refusal]:
     """Yield the refusals. `listing` is the whole log; the listing of a snapshot may begin at the hint."""
     properties = snapshot.properties
+    own_retention = log_retention_ms(properties)
+    retention = own_retention if request.retention_ms is None else request.retention_ms
     try:
         require_writable(snapshot.protocol, snapshot.version)
     except Refused as fault:
-        yield ExpiryRefusal(fault.code, fault.message, hint=fault.hint or command("features"))
+        yield Refusal(fault.code, fault.message, hint=fault.hint or command("features"))
     if snapshot.protocol.is_catalog_managed:
-        yield ExpiryRefusal(
+        yield Refusal(
             "catalog.managed", "the catalog of this table decides when its log is cleaned", hint=command("features")
         )
     if is_false(properties, LOG_CLEANUP):
         message = f"{LOG_CLEANUP} is false: the table keeps its whole log"
-        yield ExpiryRefusal("expire.disabled", message, hint=command("properties"))
+        yield Refusal("expire.disabled", message, hint=command("properties"))
     allowed = request.allow_retention_below_ms
     if retention < own_retention and (allowed is None or allowed < own_retention):
         own = format_duration(own_retention)
         message = f"{format_duration(retention)} is less than the table's own retention of {own}"
         override = parameter("log expire.allow_retention_below_ms", duration(own_retention))
-        yield ExpiryRefusal("expire.retention", message, override)
+        yield Refusal("expire.retention", message, override=override)
     empty = [version for version, file in listing.commits.items() if file.size_bytes == 0]
     if empty:
-        yield ExpiryRefusal(
+        yield Refusal(
             "commit.empty",
             f"commit {empty[0]} is empty, which indicates an interrupted write; repair it first",
             hint=command("validate"),
@@ -352,134 +376,4 @@ def _refusals(
             f"{CHECKPOINT_PROTECTION} is {protected}: older versions may only be deleted all at once, "
             f"but the kept log would begin at {boundary}"
         )
-        yield ExpiryRefusal("expire.checkpoint-protection", message, hint=command("properties"))
-
-
-def prove_expiry(table: TableHandle, plan: ExpiryPlan) -> None:
-    """Verify, before anything is deleted, that every kept version can be rebuilt from the remaining files.
-
-    The boundary's checkpoint must match the log, the newest version must be rebuilt unchanged from it, and no kept
-    version may lose a file it needs. Raises Refused.
-    """
-    if plan.boundary is None:
-        return
-    whole = list_log_whole(table.storage, table.progress)
-    gone = {file.path for file in plan.files}
-    kept = _without(whole, gone)
-    lost = set(whole.listing.reconstructable) - set(kept.reconstructable) - set(plan.lost_versions)
-    if lost or any(version >= plan.boundary for version in plan.lost_versions):
-        raise _unproven(f"{named_ranges('version', lost or plan.lost_versions)} would also be lost")
-    for instance in kept.checkpoints:
-        if instance.version == plan.boundary:
-            _prove_checkpoint(table, whole.listing, instance)
-    before = summarize_with_digests(rebuild(table, Log(whole.listing), plan.newest_version), plan.now_ms)
-    _require_as_in_checksum(before.snapshot, before.files)
-    others = {found: "checkpoint.unreadable" for found in kept.checkpoints if found.version != plan.boundary}
-    try:
-        after = summarize_with_digests(rebuild(table, Log(kept), plan.newest_version, unusable=others), plan.now_ms)
-    except Unreadable as fault:
-        raise _unproven(fault.message) from fault
-    if facts_of(before) != facts_of(after):
-        raise _unproven(f"version {plan.newest_version} would change")
-
-
-def _prove_checkpoint(table: TableHandle, listing: LogListing, instance: CheckpointInstance) -> None:
-    found = verify_checkpoint(table, listing, instance)
-    if found.verdict in (CheckpointVerdict.DIFFERS, CheckpointVerdict.UNREADABLE):
-        what = found.reason or ", ".join(name for name, _, _ in found.details)
-        raise _unproven(f"the checkpoint of version {instance.version} {found.verdict}: {what}")
-    others = {other: "checkpoint.unreadable" for other in listing.checkpoints if other != instance}
-    state = rebuild(table, Log(listing), instance.version, unusable=others)
-    if instance.version in listing.checksums:
-        _require_as_in_checksum(state, state.counts()[0])
-    if found.verdict is CheckpointVerdict.ALONE:
-        _require_no_lost_files(state, listing)
-
-
-def _require_as_in_checksum(state: Snapshot, files: FileCounts) -> None:
-    """Raise Refused where the checksum file of a version counts other files than its state."""
-    found = contradiction(state, files.count, files.size_bytes)
-    if found is not None:
-        raise _unproven(f"{found.message} [{found.rule}]")
-
-
-def _require_no_lost_files(state: Snapshot, listing: LogListing) -> None:
-    """Raise Refused where older commits, from which no version is rebuilt, add files that a checkpoint's state
-    lacks.
-    """
-    first, last = next((run for run in listing.commit_runs if run[0] <= state.version <= run[1]), (0, -1))
-    commits = {
-        version: file for version, file in listing.commits.items() if first <= version <= min(last, state.version)
-    }
-    lost = count_lost_files(state, replace(listing, commits=commits))
-    if lost:
-        raise _unproven(
-            f"{plural(lost, 'file')} that commits add and do not remove {'is' if lost == 1 else 'are'} missing from "
-            f"the checkpoint of version {state.version} [{MISSING_ADD}]"
-        )
-
-
-def with_proof(table: TableHandle, plan: ExpiryPlan) -> ExpiryPlan:
-    """Return the plan with the refusal that would end its execution, verified before the confirmation.
-
-    Raises what `prove_expiry` raises where the plan could not be verified.
-    """
-    if plan.refusals or not plan.files:
-        return plan
-    try:
-        prove_expiry(table, plan)
-    except Refused as fault:
-        if fault.code != _NOT_PROVEN:
-            raise
-        return replace(
-            plan, refusals=(ExpiryRefusal(fault.code, fault.message.removeprefix(_UNPROVEN), hint=fault.hint),)
-        )
-    return plan
-
-
-def _unproven(why: str) -> Refused:
-    return Refused(
-        f"{_UNPROVEN}{why}",
-        code=_NOT_PROVEN,
-        hint=command("validate"),
-    )
-
-
-def require_not_refused(plan: ExpiryPlan) -> None:
-    """Raise Refused for the first refusal of a plan."""
-    for refusal in plan.refusals:
-        raise Refused(
-            f"nothing was changed: {refusal.message}",
-            code=refusal.code,
-            hint=f"add {refusal.override}" if refusal.override else refusal.hint,
-        )
-
-
-def execute_expiry(table: TableHandle, plan: ExpiryPlan, outcome: ExpiryOutcome | None = None) -> ExpiryOutcome:
-    """Verify the plan, then delete, oldest first, so that an interrupted run leaves a log without gaps. `outcome` is
-    updated meanwhile.
-
-    Raises Refused where the plan has refusals or cannot be verified, NoAtomicCreate, and StorageFailed.
-    """
-    require_not_refused(plan)
-    prove_expiry(table, plan)
-    done = outcome or ExpiryOutcome()
-    with table.progress.step("deleting", unit="files", total=len(plan.files)) as step:
-        delete_in_order(table, plan.files, partial(prove_expiry, table, plan), done, step.advance)
-    return done
-
-
-def require_done(outcome: ExpiryOutcome, *, again: str | None = None) -> None:
-    """Raise PartlyDone, naming the first file, where some could not be deleted; `again` is the command that retries.
-    Raises PermissionRefused where none could be deleted for lack of permission.
-    """
-    if outcome.failed:
-        path, reason = outcome.failed[0]
-        if not outcome.deleted:
-            outcome.denials.require_some_permission(outcome.failed[0], failures=len(outcome.failed))
-        raise PartlyDone(
-            f"{plural(len(outcome.failed), 'file')} could not be deleted",
-            code="expire.partly-done",
-            facts={"first": path, "why": reason},
-            hint=again or command("log expire", yes=True),
-        )
+        yield Refusal("expire.checkpoint-protection", message, hint=command("properties"))

@@ -12,17 +12,18 @@ from enum import StrEnum
 from functools import partial
 from typing import Any, NamedTuple
 
+from deltacli.changing.plan import Amount
 from deltacli.clock import Clock
 from deltacli.delta.log.log_path import HINT_NAME, LOG_DIRECTORY, LogFileKind
 from deltacli.engine.base import Engine
 from deltacli.errors import ConflictLost, FileMissing, NotATable, Refused, StorageFailed, UsageError
 from deltacli.hints import command, parameter
 from deltacli.operations.log.log_copy import (
+    AMOUNT_NAMES,
     LIST_NAME,
     BackedUp,
     BackupList,
     Journal,
-    LogAmount,
     StoredFile,
     at_once,
     copying_order,
@@ -75,13 +76,13 @@ class BackupResult:
     dry_run: bool = False
 
     @property
-    def files(self) -> LogAmount:
-        return LogAmount.of(file.size_bytes for file in self.listed.files.values())
+    def files(self) -> Amount:
+        return Amount.of(file.size_bytes for file in self.listed.files.values())
 
     @property
-    def unchanged(self) -> LogAmount:
+    def unchanged(self) -> Amount:
         gone = {file.name for file in self.plan.missing} | {file.name for file in self.copied}
-        return LogAmount.of(file.size_bytes for name, file in self.listed.files.items() if name not in gone)
+        return Amount.of(file.size_bytes for name, file in self.listed.files.items() if name not in gone)
 
     def as_json(self) -> dict[str, Any]:
         """Return the fields of the document `deltacli.log-backup` except its items."""
@@ -92,10 +93,10 @@ class BackupResult:
             "timestampMs": self.listed.taken_ms,
             "timestamp": format_timestamp(self.listed.taken_ms),
             "full": self.plan.full,
-            "files": self.files.as_json(),
-            "copied": LogAmount.of(file.size_bytes for file in self.copied).as_json(),
-            "unchanged": self.unchanged.as_json(),
-            "missing": LogAmount.of(file.size_bytes for file in self.plan.missing).as_json(),
+            "files": self.files.as_json(**AMOUNT_NAMES),
+            "copied": Amount.of(file.size_bytes for file in self.copied).as_json(**AMOUNT_NAMES),
+            "unchanged": self.unchanged.as_json(**AMOUNT_NAMES),
+            "missing": Amount.of(file.size_bytes for file in self.plan.missing).as_json(**AMOUNT_NAMES),
             "dryRun": self.dry_run,
         }
 

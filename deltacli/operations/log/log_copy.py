@@ -75,19 +75,8 @@ class StoredFile(NamedTuple):
         return parse_log_path(self.name)
 
 
-class LogAmount(NamedTuple):
-    """The number of files and their total size."""
-
-    files: int
-    size_bytes: int
-
-    @classmethod
-    def of(cls, sizes: Iterable[int]) -> LogAmount:
-        found = list(sizes)
-        return cls(len(found), sum(found))
-
-    def as_json(self) -> dict[str, int]:
-        return {"count": self.files, "sizeBytes": self.size_bytes}
+AMOUNT_NAMES = {"count": "files", "sizeBytes": "size_bytes"}
+"""The names of an amount in documents."""
 
 
 @dataclass(slots=True)

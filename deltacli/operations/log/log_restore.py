@@ -16,6 +16,7 @@ from enum import StrEnum
 from functools import partial
 from typing import Any, NamedTuple
 
+from deltacli.changing.plan import Amount
 from deltacli.delta.checkpoint.last_checkpoint_content import Hint, read_hint
 from deltacli.delta.log.commit_lines import read_actions
 from deltacli.delta.log.log_path import HINT_NAME, LOG_DIRECTORY, SIDECAR_DIRECTORY, LogFileKind
@@ -24,10 +25,10 @@ from deltacli.engine.base import Engine
 from deltacli.errors import CommitCorrupt, FileMissing, Refused, Unreadable
 from deltacli.hints import command, parameter
 from deltacli.operations.log.log_copy import (
+    AMOUNT_NAMES,
     LIST_NAME,
     BackedUp,
     BackupList,
-    LogAmount,
     StoredFile,
     at_once,
     differing,
@@ -88,16 +89,16 @@ class RestorePlan:
     listed: BackupList
     writes: tuple[RestoreItem, ...]
     kept: tuple[RestoreItem, ...]
-    unchanged: LogAmount
-    only_in_log: LogAmount
+    unchanged: Amount
+    only_in_log: Amount
     had_log: bool
     newest_before: int
     claim: int | None
 
-    def amount(self, action: Action) -> LogAmount:
+    def amount(self, action: Action) -> Amount:
         """Return the number of files with this action."""
         items = (*self.writes, *self.kept)
-        return LogAmount.of(item.file.size_bytes for item in items if item.action is action)
+        return Amount.of(item.file.size_bytes for item in items if item.action is action)
 
     def as_json(self, *, dry_run: bool) -> dict[str, Any]:
         """Return the fields of the document `deltacli.log-restore` except its items."""
@@ -108,12 +109,12 @@ class RestorePlan:
             "timestampMs": self.listed.taken_ms,
             "timestamp": format_timestamp(self.listed.taken_ms),
             "dryRun": dry_run,
-            "files": LogAmount.of(file.size_bytes for file in self.listed.files.values()).as_json(),
-            "added": self.amount(Action.ADD).as_json(),
-            "replaced": self.amount(Action.REPLACE).as_json(),
-            "kept": self.amount(Action.KEEP).as_json(),
-            "unchanged": self.unchanged.as_json(),
-            "onlyInLog": self.only_in_log.as_json(),
+            "files": Amount.of(file.size_bytes for file in self.listed.files.values()).as_json(**AMOUNT_NAMES),
+            "added": self.amount(Action.ADD).as_json(**AMOUNT_NAMES),
+            "replaced": self.amount(Action.REPLACE).as_json(**AMOUNT_NAMES),
+            "kept": self.amount(Action.KEEP).as_json(**AMOUNT_NAMES),
+            "unchanged": self.unchanged.as_json(**AMOUNT_NAMES),
+            "onlyInLog": self.only_in_log.as_json(**AMOUNT_NAMES),
         }
 
     def items(self) -> list[dict[str, Any]]:
@@ -186,8 +187,8 @@ def plan_restore(
         listed=listed,
         writes=tuple(order),
         kept=tuple(item for item in items if item.action is Action.KEEP),
-        unchanged=LogAmount.of(found.file.size_bytes for found in compared if found.relation is _Relation.SAME),
-        only_in_log=LogAmount.of(file.size_bytes for name, file in present.items() if name not in listed.files),
+        unchanged=Amount.of(found.file.size_bytes for found in compared if found.relation is _Relation.SAME),
+        only_in_log=Amount.of(file.size_bytes for name, file in present.items() if name not in listed.files),
         had_log=log is not None,
         newest_before=before.newest_version,
         claim=claim,

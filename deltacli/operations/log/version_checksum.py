@@ -14,16 +14,17 @@ from typing import Any
 
 import orjson
 
+from deltacli.changing.basis import basis_of
+from deltacli.changing.derived import require_derivable, require_unchanged
 from deltacli.delta.log.action_fields import wrong_type
 from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.delta.log.segment import CheckpointInstance, LogListing
 from deltacli.delta.log.state import has_in_commit_timestamps, read_metadata, read_protocol
 from deltacli.delta.protocol.property_values import TRANSACTION_RETENTION
-from deltacli.delta.protocol.protocol_action import require_writable
 from deltacli.delta.rules.log.configuration_differences import metadata_differences, protocol_differences
 from deltacli.errors import CommitCorrupt, FileMissing, Refused, StorageFailed, Unreadable
 from deltacli.hints import command
-from deltacli.operations.log.checksum_guard import MAX_BYTES
+from deltacli.operations.table.checksum_guard import MAX_BYTES
 from deltacli.operations.table.find_log import Log, list_log
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot, rebuild
@@ -174,7 +175,7 @@ def check_or_write_checksum(table: TableHandle, version: int | None, *, dry_run:
         return _compared(version, path, fields, table.storage.read_range(path, 0, MAX_BYTES), computed)
     except FileMissing:
         pass
-    require_writable(snapshot.protocol, version)
+    require_derivable(snapshot)
     if version not in snapshot.listing.commits:
         raise Refused(
             f"version {version} has no commit file; a checksum is written only for an existing commit",
@@ -185,6 +186,7 @@ def check_or_write_checksum(table: TableHandle, version: int | None, *, dry_run:
     if dry_run:
         return ChecksumReport(version, path, ChecksumStatus.MISSING, fields)
     data = _encode(computed)
+    require_unchanged(basis_of(snapshot))
     match table.storage.put_if_absent(path, data):
         case Created():
             return ChecksumReport(version, path, ChecksumStatus.WRITTEN, fields)
@@ -200,7 +202,7 @@ def check_or_write_checksum(table: TableHandle, version: int | None, *, dry_run:
 def proven_checksum(table: TableHandle, version: int) -> bytes:
     """Return the checksum file that a version should have. Raises what `check_or_write_checksum` raises."""
     snapshot = read_snapshot(table, version=version)
-    require_writable(snapshot.protocol, version)
+    require_derivable(snapshot)
     computed = compute_checksum(snapshot)
     _require_provable(table, snapshot, computed)
     return _encode(computed)

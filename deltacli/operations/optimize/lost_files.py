@@ -16,8 +16,8 @@ from deltacli.errors import FileMissing
 from deltacli.operations.optimize.live_files import LiveFiles
 from deltacli.operations.optimize.plan import OptimizePlan
 from deltacli.operations.optimize.select import Selection
-from deltacli.operations.recover.needed import joined, look_for, needed_files
 from deltacli.operations.table.keyed_files import marked_actions
+from deltacli.operations.table.needed import joined, look_for, needed_files
 from deltacli.storage import Storage
 from deltacli.typing import ArrowArray
 from deltacli.work.rewrite.pieces import RefusedFile

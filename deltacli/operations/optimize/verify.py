@@ -17,10 +17,10 @@ from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
 from deltacli.errors import DataUnreadable, StorageFailed
 from deltacli.hints import command
-from deltacli.operations.read.scan import data_files
 from deltacli.operations.table.find_log import list_log
 from deltacli.operations.table.keyed_files import KEY_BYTES, file_keys
 from deltacli.operations.table.rebuild import read_snapshot
+from deltacli.operations.table.scan import data_files
 from deltacli.typing import ArrowArray, Json, RecordBatch
 from deltacli.units import format_ranges
 from deltacli.work.commits.reading import stream_commit

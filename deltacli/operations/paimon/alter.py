@@ -5,11 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
+from deltacli.changing.basis import OTHER_PAST, Basis
 from deltacli.changing.commit import Pause
+from deltacli.changing.texts import require_text
 from deltacli.delta.rules.framework.base import Finding, Severity
 from deltacli.errors import Refused
+from deltacli.hints import command
 from deltacli.operations.paimon.commit_schema import (
     CommittedSchema,
     Newest,
@@ -27,12 +31,15 @@ from deltacli.paimon.evolution.requests import AddColumn, SchemaChange, change_j
 from deltacli.paimon.rules import fields
 from deltacli.paimon.rules.catalogue import PAIMON_CATALOGUE, SchemaFileView
 from deltacli.paimon.schema import Schema
-from deltacli.paimon.schema_changes import Change, changes_between
+from deltacli.paimon.schema_changes import Change, ChangeKind, changes_between, sentence
 from deltacli.paimon.table_paths import MAIN_BRANCH
 from deltacli.paimon.types import walk_fields
 from deltacli.short_repr import short_repr
 from deltacli.storage.base import require_writable
 from deltacli.typing import Json
+
+if TYPE_CHECKING:
+    from deltacli.changing.gate import Gate
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +55,11 @@ class AlterRequest:
     allow_lossy: bool = False
     with_options: bool = False
 
+    def __post_init__(self) -> None:
+        """Raise UsageError for a text that is not Unicode."""
+        for change in self.changes:
+            require_text(change_json(change), None)
+
 
 @short_repr("table", "changes", "committed", "refusal=refusal.code", "is_noop")
 @dataclass(frozen=True, slots=True)
@@ -56,7 +68,7 @@ class AlterOutcome:
     where there is nothing to do. `committed` is the id of the version that was created.
     """
 
-    table: str
+    basis: Basis
     request: AlterRequest
     before: Schema
     after: Schema | None
@@ -66,9 +78,30 @@ class AlterOutcome:
     branches: tuple[str, ...] = (MAIN_BRANCH,)
 
     @property
+    def table(self) -> str:
+        """The URI of the table."""
+        return self.basis.table.uri
+
+    @property
     def is_noop(self) -> bool:
         """True where the schema is already as requested."""
         return self.refusal is None and not self.changes
+
+    def objection(self) -> Refused | None:
+        """Return the error of a refused change, None without one."""
+        return None if self.refusal is None else _as_unchanged(self.refusal)
+
+    def effects(self) -> Iterator[str]:
+        """Yield what changes, and what to do besides."""
+        yield from (sentence(change) for change in self.changes if change.kind is not ChangeKind.HIGHEST_FIELD_ID)
+        yield from (message for _, message in self.warnings)
+
+    def so_far(self) -> str:
+        """Return what was created."""
+        return f"schema {self.committed} was created"
+
+    def require_complete(self) -> None:
+        """Do nothing: one version is created or not."""
 
     @property
     def warnings(self) -> tuple[tuple[str, str], ...]:
@@ -110,57 +143,71 @@ def catalog_warning(options: Mapping[str, str]) -> str:
     )
 
 
-def plan_alter(table: TableHandle, request: AlterRequest) -> AlterOutcome:
-    """Return the next version of the schema without creating it. A refusal is part of the outcome.
+@dataclass(frozen=True)
+class SchemaAlteration:
+    """Changes of a schema, to be planned and made in its next version."""
 
-    Raises UsageError for unknown columns, NotATable, Unreadable, and NoAtomicCreate where the store is read-only.
-    """
-    storage = table.storage
-    require_paimon(storage)
-    branches = require_branch(storage, request.branch)
-    require_writable(storage)
-    newest = read_newest(storage, request.branch)
-    try:
-        after = _next_schema(request, newest, UsedIds(storage, table.engine, request.branch), table.clock())
-    except Refused as refusal:
-        return AlterOutcome(storage.uri, request, newest.schema, None, refusal=refusal)
-    return AlterOutcome(storage.uri, request, newest.schema, after, _changes(newest, after), branches=branches)
+    request: AlterRequest
+    pause: Pause = short_pause
+    wait: Wait = time.sleep
+
+    def plan(self, table: TableHandle, _now: object = None) -> AlterOutcome:
+        """Return the next version of the schema without creating it. A refusal is part of the plan.
+
+        Raises UsageError for unknown columns, NotATable, Unreadable, and NoAtomicCreate where the store is read-only.
+        """
+        storage, branch = table.storage, self.request.branch
+        require_paimon(storage)
+        branches = require_branch(storage, branch)
+        require_writable(storage)
+        return self._plan(table, read_newest(storage, branch), UsedIds(storage, table.engine, branch), branches)
+
+    def outcome(self, plan: AlterOutcome) -> AlterOutcome:
+        """Return the plan: nothing is created yet."""
+        return replace(plan, after=plan.before) if plan.is_noop else plan
+
+    def execute(self, gate: Gate[AlterOutcome, AlterOutcome]) -> None:
+        """Create the next version of the schema, judged on the newest one, and again whenever another writer was first.
+
+        Raises Refused, with nothing changed, and what `plan`, `Gate.again` and `commit_schema` raise.
+        """
+        agreed, table = gate.plan, gate.table
+        used = UsedIds(table.storage, table.engine, self.request.branch)
+
+        def make(newest: Newest) -> Schema | None:
+            _require_same(agreed, newest)
+            plan = gate.again(self._plan(table, newest, used, agreed.branches))
+            return None if plan.is_noop else plan.after
+
+        done = commit_schema(table.storage, self.request.branch, make, pause=self.pause, wait=self.wait)
+        match done:
+            case NothingToCommit(before):
+                gate.outcome = replace(gate.plan, before=before.schema, after=before.schema)
+            case CommittedSchema(before, schema):
+                changes = _changes(before, schema)
+                gate.outcome = replace(
+                    gate.plan, before=before.schema, after=schema, changes=changes, committed=schema.id
+                )
+
+    def _plan(self, table: TableHandle, newest: Newest, used: UsedIds, branches: tuple[str, ...]) -> AlterOutcome:
+        basis = Basis(table, newest.schema.id, table.clock())
+        try:
+            after = _next_schema(self.request, newest, used, basis.now_ms)
+        except Refused as refusal:
+            return AlterOutcome(basis, self.request, newest.schema, None, refusal=refusal)
+        return AlterOutcome(basis, self.request, newest.schema, after, _changes(newest, after), branches=branches)
 
 
-def execute_alter(
-    table: TableHandle, request: AlterRequest, *, pause: Pause = short_pause, wait: Wait = time.sleep
-) -> AlterOutcome:
-    """Create the next version of the schema, judged on the newest one, and again whenever another writer was first.
-
-    Raises Refused, with nothing changed, and what `plan_alter` and `commit_schema` raise.
-    """
-    storage = table.storage
-    require_paimon(storage)
-    branches = require_branch(storage, request.branch)
-    used = UsedIds(storage, table.engine, request.branch)
-
-    def make(newest: Newest) -> Schema | None:
-        after = _next_schema(request, newest, used, table.clock())
-        return after if _changes(newest, after) else None
-
-    try:
-        done = commit_schema(storage, request.branch, make, pause=pause, wait=wait)
-    except Refused as refusal:
-        raise _as_unchanged(refusal) from None
-    match done:
-        case NothingToCommit(before):
-            return AlterOutcome(storage.uri, request, before.schema, before.schema)
-        case CommittedSchema(before, schema):
-            changes = _changes(before, schema)
-            return AlterOutcome(
-                storage.uri, request, before.schema, schema, changes, committed=schema.id, branches=branches
-            )
-
-
-def refusal_of(outcome: AlterOutcome) -> Refused:
-    """Return the error for a refused plan."""
-    assert outcome.refusal is not None
-    return _as_unchanged(outcome.refusal)
+def _require_same(agreed: AlterOutcome, newest: Newest) -> None:
+    """Raise Refused where the schema that a plan was made from is gone or another one."""
+    before = agreed.before
+    if newest.schema.id < before.id or (newest.schema.id == before.id and newest.schema != before):
+        raise Refused(
+            f"nothing was changed: schema {before.id}, on which this was planned, was replaced",
+            code=OTHER_PAST,
+            facts={"newest": f"schema {newest.schema.id}"},
+            hint=command("history", limit=5),
+        )
 
 
 def _as_unchanged(refusal: Refused) -> Refused:
@@ -177,6 +224,7 @@ def _next_schema(request: AlterRequest, newest: Newest, used: UsedIds, now_ms: i
     greatest = used.greatest(newest) if any(isinstance(change, AddColumn) for change in request.changes) else -1
     settings = EvolutionSettings(newest.has_snapshots, greatest, request.allow_lossy, request.with_options)
     after = evolve(newest.schema, request.changes, settings, time_ms=now_ms)
+    require_text(after.as_json(), newest.schema.as_json())
     fault = next(_faults_of_new(after, newest.schema), None)
     if fault is not None:
         place = {} if fault.place.key is None else {"at": fault.place.key}

@@ -13,14 +13,13 @@ from enum import StrEnum
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from deltacli.errors import DeltacliError, FileMissing, PartlyDone, Refused, Unreadable
+from deltacli.changing.plan import NO_FILES, Amount, Failures
+from deltacli.errors import DeltacliError, FileMissing, PartlyDone, Refusal, Refused, Unreadable
 from deltacli.hints import command, parameter
 from deltacli.operations.paimon.schema_users import SchemaUsers, find_schema_users
 from deltacli.operations.paimon.table_files import list_branches, read_schemas, require_branch, require_paimon
 from deltacli.operations.table.api_arguments import count_number
 from deltacli.operations.table.handle import TableHandle
-from deltacli.operations.table.refused_deletions import Denials
-from deltacli.operations.vacuum.plan import NOTHING, Amount, Refusal
 from deltacli.paimon.schema import Schema
 from deltacli.paimon.table_paths import (
     MAIN_BRANCH,
@@ -156,26 +155,25 @@ class SchemaVacuumPlan:
             "schemas": len(self.files),
             "candidates": self.amount.as_json(),
             "kept": {verdict.value: count for verdict, count in self.kept.items()},
-            "refusals": [{"code": one.code, "message": one.message, "override": one.override} for one in self.refusals],
+            "refusals": [one.as_json("override") for one in self.refusals],
         }
 
 
-@short_repr("deleted=deleted.files", "missing", "spared", "failed")
+@short_repr("deleted=deleted.files", "missing", "spared", "failed=failed.count")
 @dataclass(slots=True)
 class SchemaVacuumOutcome:
     """What was deleted. `spared` are candidates that a newer commit needs."""
 
-    deleted: Amount = NOTHING
+    deleted: Amount = NO_FILES
     missing: int = 0
     spared: int = 0
-    failed: list[tuple[str, str]] = field(default_factory=list)
-    denials: Denials = field(default_factory=Denials)
+    failed: Failures = field(default_factory=Failures)
 
     def as_json(self) -> dict[str, Json]:
         """Return the outcome as in the document `deltacli.vacuum`."""
         return {
             "deleted": self.deleted.as_json()
-            | {"missing": self.missing, "spared": self.spared, "failed": len(self.failed)}
+            | {"missing": self.missing, "spared": self.spared, "failed": self.failed.count}
         }
 
 
@@ -261,7 +259,7 @@ def _refusals(request: SchemaVacuumRequest, users: SchemaUsers) -> Iterator[Refu
             "vacuum.retention",
             f"{format_duration(request.retention_ms)} is less than {own}: a writer that opened the table before a "
             "change of the schema could still commit files of the older one",
-            parameter("vacuum.allow_retention_below_ms", duration(DEFAULT_RETENTION_MS)),
+            override=parameter("vacuum.allow_retention_below_ms", duration(DEFAULT_RETENTION_MS)),
         )
     if users.broken:
         shown = "; ".join(f"{file.path}: {file.reason}" for file in users.broken[:_NAMED_FAULTS])
@@ -346,31 +344,24 @@ def execute_schema_vacuum(
 def require_allowed(plan: SchemaVacuumPlan) -> None:
     """Raise Refused for the first refusal of a plan; further ones become facts."""
     if plan.refusals:
-        first = plan.refusals[0]
-        raise Refused.by(plan.refusals, {"guard": first.code}, first.hint)
+        raise Refused.by(plan.refusals, {"guard": plan.refusals[0].code})
 
 
 def _count(found: SchemaVacuumOutcome, file: SchemaFile, answer: Deleted | Missing | Failed) -> None:
     match answer:
         case Deleted():
-            found.deleted = Amount(found.deleted.files + 1, found.deleted.size_bytes + file.size_bytes)
+            found.deleted += Amount(1, file.size_bytes)
         case Missing():
             found.missing += 1
-        case Failed(reason):
-            found.failed.append((file.path, reason))
-            found.denials.note(answer)
+        case Failed():
+            found.failed.note(file.path, answer)
 
 
 def require_all_deleted(outcome: SchemaVacuumOutcome, *, again: str | None = None) -> None:
     """Raise PartlyDone where files could not be deleted; PermissionRefused where none could for lack of permission."""
-    if not outcome.failed:
-        return
-    if not outcome.deleted.files:
-        outcome.denials.require_some_permission(outcome.failed[0], failures=len(outcome.failed))
-    path, reason = outcome.failed[0]
-    raise PartlyDone(
-        f"{plural(len(outcome.failed), 'schema file')} could not be deleted",
+    outcome.failed.require_none(
+        plural(outcome.failed.count, "schema file"),
         code="vacuum.partly-done",
-        facts={"first": path, "why": reason},
         hint=again,
+        has_deleted=bool(outcome.deleted.files),
     )

@@ -11,6 +11,7 @@ from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
+from deltacli.changing.plan import Amount
 from deltacli.delta.log.segment import file_times
 from deltacli.delta.protocol.property_values import (
     LOG_CLEANUP,
@@ -27,7 +28,6 @@ from deltacli.operations.reach.versions import NEVER, Part, VersionFiles, versio
 from deltacli.operations.table.find_log import list_log
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.vacuum.full_plan import kept_walk, plan_vacuum
-from deltacli.operations.vacuum.plan import Amount
 from deltacli.operations.vacuum.request import VacuumRequest
 from deltacli.short_repr import short_repr
 from deltacli.storage.base import StoreOfVersions
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from deltacli.operations.reach.request import ReachRequest
     from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.table.version import Snapshot
-    from deltacli.operations.vacuum.walk import KeptWalk
+    from deltacli.operations.table.walk import KeptWalk
 
 
 class Reached(NamedTuple):

@@ -16,13 +16,13 @@ from deltacli.arrow.rows import grouped
 from deltacli.delta.vacuum.keys import PathKeys
 from deltacli.errors import FileMissing, PathExternal
 from deltacli.operations.reach.replayed import Step
-from deltacli.operations.recover.needed import FileKind, look_for, needed_files, whole
 from deltacli.operations.table.keyed_files import key_digests
+from deltacli.operations.table.needed import FileKind, look_for, needed_files, whole
 from deltacli.typing import ArrowArray, ArrowTable, RecordBatch
 
 if TYPE_CHECKING:
     from deltacli.operations.table.handle import TableHandle
-    from deltacli.operations.vacuum.walk import KeptWalk
+    from deltacli.operations.table.walk import KeptWalk
     from deltacli.work.commits.file_references import FileReferences
 
 NEVER = 1 << 62

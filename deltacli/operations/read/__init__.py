@@ -1,1 +1,1 @@
-"""Operations that read: rows, changes, history, snapshots, raw commits."""
+"""Operations that read: changes, history, snapshots, raw commits."""

@@ -31,11 +31,11 @@ from deltacli.delta.schema.types import PrimitiveType, StructField, StructType, 
 from deltacli.delta.vectors import unique_id
 from deltacli.errors import CommitCorrupt, LogIncomplete, UsageError, VersionAbsent
 from deltacli.hints import DoubleQuoted, command, parameter
-from deltacli.operations.read.scan import ArrowRows, Selection, data_files, stream_files
 from deltacli.operations.read.separate_versions import apart_error, find_break, may_be_apart
 from deltacli.operations.table.api_arguments import named_items
 from deltacli.operations.table.find_log import list_log
 from deltacli.operations.table.rebuild import read_snapshot
+from deltacli.operations.table.scan import ArrowRows, Selection, data_files, stream_files
 from deltacli.storage.base import Storage, StoreOfVersions
 from deltacli.storage.secrets import without_secrets
 from deltacli.work.commits.reading import stream_commit
@@ -45,9 +45,9 @@ from deltacli.work.rows.table_files import TableFiles
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.operations.read.output import WrittenDirectory
-    from deltacli.operations.read.request import ChangesRequest, ScanRequest
     from deltacli.operations.table.handle import TableHandle
+    from deltacli.operations.table.output import WrittenDirectory
+    from deltacli.operations.table.read_requests import ChangesRequest, ScanRequest
     from deltacli.operations.table.version import Snapshot
 
 CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP = "_change_type", "_commit_version", "_commit_timestamp"
@@ -133,7 +133,7 @@ class Changes(ArrowRows):
         """Write the changes as Parquet files to a directory, as `Scan.write_parquet` does. Names of files ascend with
         the versions.
         """
-        from deltacli.operations.read.output import write_rows
+        from deltacli.operations.table.output import write_rows
 
         return write_rows(self._table, directory, self._wanted, self.changed_files(), self._limit)
 

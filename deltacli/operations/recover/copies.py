@@ -13,9 +13,9 @@ from deltacli.arrow import compute as pc
 from deltacli.delta.paths import text_of
 from deltacli.engine.base import Engine
 from deltacli.errors import FileMissing, StorageFailed
-from deltacli.operations.quarantine.layout import NotedChecksums
-from deltacli.operations.recover.needed import NeededFiles, whole
+from deltacli.operations.recover.quarantine_layout import NotedChecksums
 from deltacli.operations.recover.verify import Fault, Problem
+from deltacli.operations.table.needed import NeededFiles, whole
 from deltacli.progress import Progress, weighed
 from deltacli.storage import Created, Creation, Storage
 from deltacli.storage.disk_faults import writing_faults

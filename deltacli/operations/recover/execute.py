@@ -20,11 +20,11 @@ from deltacli.hints import command
 from deltacli.operations.log.log_copy import digest, list_whole_log
 from deltacli.operations.log.log_restore import require_real_directories
 from deltacli.operations.recover.log_files import LogItem, fault_of_log_file
-from deltacli.operations.recover.needed import FileKind, look_for
 from deltacli.operations.recover.plan import MISSING, RESTORED, UNPROVEN, UndeletePlan
 from deltacli.operations.recover.sources import CopySource, Journal, Source, put_found, tag_of
 from deltacli.operations.recover.undelete import plan_undelete
 from deltacli.operations.recover.verify import verify
+from deltacli.operations.table.needed import FileKind, look_for
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.progress import weighed
 from deltacli.storage import Created, Creation, Deleted, Storage

@@ -10,15 +10,14 @@ from deltacli.arrow import compute as pc
 from deltacli.delta.paths import text_of
 from deltacli.delta.vacuum.keys import binary_paths
 from deltacli.errors import FileMissing
-from deltacli.operations.recover.needed import whole
-from deltacli.operations.vacuum.plan_context import hidden_names
-from deltacli.operations.vacuum.walk import TableWalk
+from deltacli.operations.table.needed import whole
+from deltacli.operations.table.walk import TableWalk, hidden_names
 from deltacli.storage import FileStat, Storage
 from deltacli.units import format_size, plural
 
 if TYPE_CHECKING:
-    from deltacli.operations.recover.needed import NeededFiles
     from deltacli.operations.table.handle import TableHandle
+    from deltacli.operations.table.needed import NeededFiles
     from deltacli.operations.table.version import Snapshot
 
 

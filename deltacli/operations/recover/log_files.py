@@ -16,9 +16,9 @@ from deltacli.delta.log.segment import LogListing, choose_segment
 from deltacli.engine.base import Engine
 from deltacli.errors import CheckpointUnreadable, CommitCorrupt, FileMissing, Refused, Unreadable
 from deltacli.operations.log.log_copy import StoredFile, at_once, digest, log_location, versioned
-from deltacli.operations.recover.needed import FileKind
 from deltacli.operations.recover.object_versions import FileMap, MappedFile
 from deltacli.operations.recover.sources import Source
+from deltacli.operations.table.needed import FileKind
 from deltacli.storage import Storage
 from deltacli.work.task import TableStores
 

@@ -9,10 +9,10 @@ from deltacli.arrow import compute as pc
 from deltacli.delta.log.segment import LogListing
 from deltacli.delta.vacuum.keys import PathKeys
 from deltacli.errors import CommitCorrupt, Unreadable
-from deltacli.operations.log.file_history import named_files
-from deltacli.operations.recover.needed import live_files, look_for, whole
 from deltacli.operations.recover.sources import FoundFiles
+from deltacli.operations.table.file_history import named_files
 from deltacli.operations.table.find_log import list_log
+from deltacli.operations.table.needed import live_files, look_for, whole
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.typing import ArrowArray, ArrowTable
 

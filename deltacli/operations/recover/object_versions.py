@@ -16,7 +16,7 @@ from deltacli.delta.log.log_path import LOG_DIRECTORY, LogFileKind, parse_log_pa
 from deltacli.delta.paths import text_of
 from deltacli.engine.base import Engine
 from deltacli.errors import FileMissing
-from deltacli.operations.recover.needed import NeededFiles, whole
+from deltacli.operations.table.needed import NeededFiles, whole
 from deltacli.storage import Capabilities, Creation, FileStat, PathKind, ShouldDescend, Storage, WalkEntry
 from deltacli.storage.base import PARALLEL_READS, no_atomic_create
 from deltacli.storage.read_only import ReadOnlyFiles

@@ -11,20 +11,20 @@ from deltacli.delta.paths import canonical
 from deltacli.errors import Refused
 from deltacli.hints import parameter
 from deltacli.operations.log.log_copy import StoredFile, find_table_id, list_whole_log, read_list
-from deltacli.operations.quarantine.layout import (
+from deltacli.operations.recover.copies import copy_within_store
+from deltacli.operations.recover.log_files import cut_commits, require_same_commits
+from deltacli.operations.recover.object_versions import VERSIONS, Overwritten, versions_of_files, versions_of_log
+from deltacli.operations.recover.quarantine_layout import (
     NotedChecksums,
     address_of,
     manifest_of,
     newest_first,
     plan_directories,
 )
-from deltacli.operations.recover.copies import copy_within_store
-from deltacli.operations.recover.log_files import cut_commits, require_same_commits
-from deltacli.operations.recover.needed import NeededFiles
-from deltacli.operations.recover.object_versions import VERSIONS, Overwritten, versions_of_files, versions_of_log
 from deltacli.operations.recover.sources import CopySource, Source, open_copy
 from deltacli.operations.table.find_log import list_log
 from deltacli.operations.table.handle import TableHandle
+from deltacli.operations.table.needed import NeededFiles
 from deltacli.storage import PathKind, Storage, is_address_of
 from deltacli.storage.versions import VersionedObjects, require_versions
 from deltacli.work.commits.provenance import read_provenance

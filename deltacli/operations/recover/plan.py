@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.changing.plan import Amount
+from deltacli.errors import Refusal
 from deltacli.operations.recover.log_files import LogPlan
-from deltacli.operations.recover.needed import whole
 from deltacli.operations.recover.object_versions import Overwritten
 from deltacli.operations.recover.request import UndeleteRequest
 from deltacli.operations.recover.sources import FoundFiles, Journal, Source
+from deltacli.operations.table.needed import whole
 from deltacli.short_repr import short_repr
 from deltacli.typing import ArrowArray, ArrowTable, Json
 from deltacli.units import ranges_of
@@ -24,28 +25,6 @@ PLANNED, RESTORED, MISSING = "planned", "restored", "missing"
 """States of a file: found and to be put in its place, put there, and in no source."""
 UNPROVEN = "recover.unproven"
 """The code of refusals for lack of a proof."""
-
-
-class Amount(NamedTuple):
-    """The number of files and their bytes, as far as they are known."""
-
-    files: int = 0
-    size_bytes: int = 0
-
-    def as_json(self) -> dict[str, int]:
-        return {"files": self.files, "sizeBytes": self.size_bytes}
-
-
-class Refusal(NamedTuple):
-    """A reason against the plan: the code and the message, and for the error of it facts and a hint."""
-
-    code: str
-    message: str
-    facts: Mapping[str, str] = MappingProxyType({})
-    hint: str | None = None
-
-    def as_json(self) -> dict[str, Json]:
-        return {"code": self.code, "message": self.message}
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,7 +32,6 @@ from deltacli.delta.vacuum.file_kinds import HiddenNames
 from deltacli.delta.vacuum.keys import PathKeys, binary_paths
 from deltacli.delta.vectors import unique_id_column
 from deltacli.errors import CommitCorrupt, DeltacliError, FileMissing
-from deltacli.operations.log.file_history import named_files
 from deltacli.operations.log.log_copy import (
     StoredFile,
     digest,
@@ -41,12 +40,13 @@ from deltacli.operations.log.log_copy import (
     read_list,
     versioned,
 )
-from deltacli.operations.recover.needed import whole
 from deltacli.operations.recover.object_versions import FileMap, MappedFile, VersionsSource
 from deltacli.operations.recover.sources import CopySource, Source
+from deltacli.operations.table.file_history import named_files
 from deltacli.operations.table.find_log import Log
+from deltacli.operations.table.needed import whole
 from deltacli.operations.table.rebuild import rebuild
-from deltacli.operations.vacuum.walk import TableWalk
+from deltacli.operations.table.walk import TableWalk
 from deltacli.storage import PathKind, Storage, is_address_of
 from deltacli.typing import ArrowArray
 from deltacli.units import named_ranges, plural

@@ -16,10 +16,10 @@ from deltacli.delta.paths import text_of
 from deltacli.engine.base import Engine
 from deltacli.errors import FileMissing, StorageFailed, Unreadable, UsageError
 from deltacli.hints import parameter
-from deltacli.operations.quarantine.layout import NotedChecksums
 from deltacli.operations.recover.copies import compare_digests, copy_file
-from deltacli.operations.recover.needed import NeededFiles, look_for, whole
+from deltacli.operations.recover.quarantine_layout import NotedChecksums
 from deltacli.operations.recover.verify import Problem, Verified, verify
+from deltacli.operations.table.needed import NeededFiles, look_for, whole
 from deltacli.progress import SILENT, Progress, weighed
 from deltacli.storage import Created, Creation, Existed, PathKind, Storage, Unknown, is_inside
 from deltacli.typing import ArrowArray

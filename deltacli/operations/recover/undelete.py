@@ -11,13 +11,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
+from deltacli.changing.plan import Amount
 from deltacli.delta.log.segment import choose_segment
 from deltacli.delta.log.state import has_in_commit_timestamps
-from deltacli.errors import NotATable, Unreadable, VersionAbsent
+from deltacli.errors import NotATable, Refusal, Unreadable, VersionAbsent
 from deltacli.operations.log.log_copy import StoredFile, find_table_id, list_whole_log, log_location
 from deltacli.operations.recover.later_files import notes_on_later_files
 from deltacli.operations.recover.log_files import LogItem, LogPlan, plan_log, require_one_history
-from deltacli.operations.recover.needed import FileKind, NeededFiles, live_files, look_for, whole
 from deltacli.operations.recover.newest_complete import newest_complete
 from deltacli.operations.recover.object_versions import Overwritten
 from deltacli.operations.recover.open_sources import (
@@ -28,10 +28,11 @@ from deltacli.operations.recover.open_sources import (
     other_table,
     require_usable,
 )
-from deltacli.operations.recover.plan import MISSING, PLANNED, UNPROVEN, Amount, DataPlan, Refusal, UndeletePlan
+from deltacli.operations.recover.plan import MISSING, PLANNED, UNPROVEN, DataPlan, UndeletePlan
 from deltacli.operations.recover.sources import CopySource, FoundFiles, Source, find_in, tag_of, tags_of
 from deltacli.operations.recover.verify import Problem
 from deltacli.operations.table.find_log import missing_log, refuse_paimon
+from deltacli.operations.table.needed import FileKind, NeededFiles, live_files, look_for, whole
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.storage import PathKind
 from deltacli.storage.versions import NO_VERSIONS
@@ -91,7 +92,7 @@ def plan_undelete(table: TableHandle, request: UndeleteRequest, *, is_tip_judged
 
         plan = with_proofs(plan, proofs, is_tip_judged=is_tip_judged and request.version is None)
     if len(without) == len(opened):
-        refusals = [Refusal(one.code, one.message, one.facts, one.hint) for one in without]
+        refusals = [Refusal(one.code, one.message, one.hint, facts=one.facts) for one in without]
         plan = replace(plan, refusals=(*refusals, *plan.refusals))
     else:
         plan = replace(plan, notes=(*plan.notes, *require_usable(opened)))

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from deltacli.errors import Refusal
 from deltacli.hints import parameter
 from deltacli.operations.recover.log_files import LogItem
-from deltacli.operations.recover.plan import UNPROVEN, Refusal, UndeletePlan
+from deltacli.operations.recover.plan import UNPROVEN, UndeletePlan
 from deltacli.operations.recover.proving import LeftOut, Proofs
 from deltacli.units import format_ranges, named_ranges
 
@@ -65,12 +66,12 @@ def _unproven(source: Source, proofs: Proofs, items: Sequence[LogItem]) -> Refus
         UNPROVEN,
         f"{what} of {source.name} {verb} not proven to be of this table: no later commit is in both, and "
         f"the files that {'it adds' if len(versions) == 1 else 'they add'} are not in the table",
-        {
+        f"add {_accepting(versions)}",
+        facts={
             "compared": compared,
             "why": "a copy may have gone its own way, and its commits would lose rows of the table and bring others",
             "to accept": _accepting(versions),
         },
-        f"add {_accepting(versions)}",
     )
 
 
@@ -83,9 +84,9 @@ def _lost_above(left: LeftOut) -> Refusal:
         f"{what} of {left.source} {verb} not proven to be of this table: no later commit is in both, and "
         f"the files that {'it adds' if len(left.versions) == 1 else 'they add'} are not in the table, which may have "
         f"lost others: {left.loss}",
-        {
+        f"add {_accepting(left.versions)}",
+        facts={
             "to accept": _accepting(left.versions),
             "to do without": parameter("undelete.version", min(left.versions) - 1),
         },
-        f"add {_accepting(left.versions)}",
     )

@@ -11,7 +11,7 @@ from deltacli.delta.paths import text_of
 from deltacli.delta.rules.framework.base import UNREAD
 from deltacli.engine.base import Engine
 from deltacli.errors import StorageFailed
-from deltacli.operations.recover.needed import FileKind, NeededFiles, whole
+from deltacli.operations.table.needed import FileKind, NeededFiles, whole
 from deltacli.patterns import pattern
 from deltacli.progress import Progress
 from deltacli.typing import ArrowArray

@@ -24,7 +24,6 @@ from deltacli.errors import (
     VersionAbsent,
 )
 from deltacli.hints import command
-from deltacli.operations.log.file_history import live_keys
 from deltacli.operations.log.log_copy import StoredFile, list_whole_log, log_location, versioned
 from deltacli.operations.recover.copies import copy_file
 from deltacli.operations.recover.log_files import fault_of_log_file
@@ -37,6 +36,7 @@ from deltacli.operations.repair.kept_files import (
     open_backup,
     read_manifest,
 )
+from deltacli.operations.table.file_history import live_keys
 from deltacli.operations.table.find_log import Log, list_log
 from deltacli.operations.table.rebuild import rebuild
 from deltacli.storage import Created, Storage

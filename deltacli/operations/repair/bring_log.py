@@ -15,12 +15,12 @@ from deltacli.delta.rules.framework.repairs import StepKind
 from deltacli.delta.rules.log.compactions import BEYOND_LOG
 from deltacli.errors import FileMissing, NotATable, Unreadable
 from deltacli.operations.recover.execute import execute_undelete, refused
-from deltacli.operations.recover.needed import FileKind
 from deltacli.operations.recover.plan import PLANNED, UNPROVEN, UndeletePlan
 from deltacli.operations.recover.request import UndeleteRequest
 from deltacli.operations.recover.sources import tag_of
 from deltacli.operations.recover.undelete import plan_undelete
 from deltacli.operations.repair.plan import NO_SOURCE, Planned, Step, Unrepaired, left
+from deltacli.operations.table.needed import FileKind
 from deltacli.typing import BinaryFile
 from deltacli.units import format_size, plural
 

@@ -26,10 +26,10 @@ from deltacli.delta.schema.to_arrow import arrow_schema, file_schema, stored_col
 from deltacli.delta.stats.collect import StatisticsCollector
 from deltacli.delta.stats.record_counts import num_records_column
 from deltacli.delta.stats.schema import BOUNDS, NULL_COUNT
-from deltacli.operations.recover.needed import look_for, needed_files, whole
 from deltacli.operations.recover.verify import Problem, verify
 from deltacli.operations.repair.plan import Planned, Step, Unrepaired, left
 from deltacli.operations.table.keyed_files import file_keys, removes_of
+from deltacli.operations.table.needed import look_for, needed_files, whole
 from deltacli.typing import Json, JsonObject
 from deltacli.units import plural
 from deltacli.work.commits.reading import stream_commit

@@ -9,11 +9,20 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from deltacli.errors import ConflictLost, DeltacliError, OutcomeUnknown, PartlyDone, Refused, StorageFailed, Unreadable
+from deltacli.changing.plan import Amount
+from deltacli.errors import (
+    ConflictLost,
+    DeltacliError,
+    OutcomeUnknown,
+    PartlyDone,
+    Refusal,
+    Refused,
+    StorageFailed,
+    Unreadable,
+)
 from deltacli.hints import command
-from deltacli.operations.recover.plan import Refusal
 from deltacli.operations.repair.kept_files import Backup, open_backup
-from deltacli.operations.repair.plan import Loss, NotNeededError, RepairPlan, Run, Step, StepState
+from deltacli.operations.repair.plan import NotNeededError, RepairPlan, Run, Step, StepState
 from deltacli.operations.repair.planning import plan_repair
 from deltacli.short_repr import short_repr
 from deltacli.units import plural
@@ -55,10 +64,10 @@ class RepairOutcome:
         return self.backup.uri if self.backup is not None and self.backup.kept else None
 
     @property
-    def loss(self) -> Loss:
+    def loss(self) -> Amount:
         """Return what was given up."""
         given = {(step.committed_version, step.place.key): step.loses for step in self.done if step.loses is not None}
-        return Loss.total(given.values())
+        return sum(given.values(), Amount(0, 0, 0))
 
     def as_json(self) -> dict[str, Json]:
         """Return the content of the document `deltacli.repair`."""
@@ -126,7 +135,8 @@ def _planned_again(plan: RepairPlan, outcome: RepairOutcome) -> RepairPlan:
         if not outcome.done:
             raise
         message = fault.message.removeprefix(NOTHING)
-        refusal = Refusal(str(fault.code), message, {key: str(value) for key, value in fault.facts.items()}, fault.hint)
+        facts = {key: str(value) for key, value in fault.facts.items()}
+        refusal = Refusal(str(fault.code), message, fault.hint, facts=facts)
         return replace(plan, steps=(), unrepaired=(), refusals=(refusal,), is_partial=False)
 
 
@@ -184,13 +194,6 @@ def _mark_left(outcome: RepairOutcome) -> None:
         for step in outcome.plan.steps
     )
     outcome.plan = replace(outcome.plan, steps=tuple(steps))
-
-
-def refused(plan: RepairPlan) -> Refused:
-    """Return the error for a plan none of whose steps may be made."""
-    first, *others = plan.refusals
-    also = {"also": ", ".join(one.code for one in others)} if others else {}
-    return Refused(f"{NOTHING}{first.message}", code=first.code, facts={**first.facts, **also}, hint=first.hint)
 
 
 def require_complete(outcome: RepairOutcome) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from deltacli.arrow import compute as pc
 from deltacli.arrow.parquet import ParquetReader
 from deltacli.changing.commit import Committed, commit
+from deltacli.changing.plan import Amount
 from deltacli.delta.log.body_lines import encoded_files
 from deltacli.delta.log.commit_content import CommitRequest, FilesAt, Slot
 from deltacli.delta.paths import decode, text_of
@@ -23,7 +24,6 @@ from deltacli.delta.rules.framework.repairs import StepKind
 from deltacli.delta.stats.record_counts import num_records_column
 from deltacli.errors import DataUnreadable, DeltacliError, StorageFailed
 from deltacli.memory_limit import stop_if_exhausted
-from deltacli.operations.recover.needed import look_for, whole
 from deltacli.operations.recover.verify import Problem, without_nulls
 from deltacli.operations.repair.corrected_adds import AddAgain, Amendment
 from deltacli.operations.repair.file_search import (
@@ -37,9 +37,10 @@ from deltacli.operations.repair.file_search import (
     needed_of,
     right_descriptors,
 )
-from deltacli.operations.repair.plan import Loss, NotNeededError, Planned, Step, StepState, Unrepaired, left
+from deltacli.operations.repair.plan import NotNeededError, Planned, Step, StepState, Unrepaired, left
 from deltacli.operations.restore.bring import Brought
 from deltacli.operations.table.keyed_files import Mask, file_keys, removes_of
+from deltacli.operations.table.needed import look_for, whole
 from deltacli.storage import Unknown
 from deltacli.storage.disk_faults import writing_faults
 from deltacli.units import plural
@@ -171,7 +172,7 @@ class _Steps:
         self.request, self.named, self.looked, self.obstacle = request, named, looked, obstacle
         self.steps: list[Step] = []
         self.unrepaired: list[Unrepaired] = []
-        self.removed: dict[int, Loss] = {}
+        self.removed: dict[int, Amount] = {}
         self.returned: set[str] = set()
         self.renamed: dict[int, str] = {}
         self.amended: dict[int, Amendment] = {}
@@ -284,13 +285,13 @@ class _Steps:
             return CONTENT, finding.message
         return (Problem.MISSING.value, "it is outside the table") if is_elsewhere else (None, None)
 
-    def _loss(self, row: int) -> Loss:
+    def _loss(self, row: int) -> Amount:
         adds = self.named.adds.slice(row, 1)
         records = num_records_column(adds["stats"].combine_chunks())[0].as_py()
         vector = adds["deletionVector"][0].as_py()
         deleted = 0 if vector is None else vector.get("cardinality")
         rows = None if records is None or deleted is None else max(records - deleted, 0)
-        return Loss(1, rows, adds["size"][0].as_py() or 0)
+        return Amount(1, adds["size"][0].as_py() or 0, rows)
 
     def _removal(self) -> RemoveFiles:
         rows = sorted(self.removed)

@@ -15,8 +15,8 @@ from uuid import uuid4
 from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.errors import FileMissing, Refused, StorageFailed, Unreadable
 from deltacli.operations.log.log_copy import list_whole_log
-from deltacli.operations.quarantine.fill import open_quarantine
 from deltacli.operations.recover.copies import copy_file
+from deltacli.operations.vacuum.quarantine.fill import open_quarantine
 from deltacli.storage import Created, Failed, Storage, is_address_of
 from deltacli.units import format_timestamp
 

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from deltacli.changing.plan import Amount
 from deltacli.delta.log.log_path import Place
 from deltacli.delta.rules.framework.base import Finding, Severity
 from deltacli.delta.rules.framework.repairs import StepKind
-from deltacli.operations.recover.plan import Refusal
+from deltacli.errors import Refusal
 from deltacli.short_repr import short_repr
 from deltacli.typing import Json
 
@@ -32,25 +33,6 @@ class StepState(StrEnum):
     FAILED = "failed"
     REFUSED = "refused"
     SKIPPED = "skipped"
-
-
-class Loss(NamedTuple):
-    """What a step gives up; rows are None where they are not known."""
-
-    files: int
-    rows: int | None
-    size_bytes: int
-
-    def as_json(self) -> dict[str, Json]:
-        return {"files": self.files, "rows": self.rows, "bytes": self.size_bytes}
-
-    @classmethod
-    def total(cls, losses: Iterable[Loss]) -> Loss:
-        """Return the sum of losses."""
-        found = list(losses)
-        rows = [one.rows for one in found if one.rows is not None]
-        known = len(rows) == len(found)
-        return cls(sum(one.files for one in found), sum(rows) if known else None, sum(one.size_bytes for one in found))
 
 
 class NotNeededError(Exception):
@@ -97,7 +79,7 @@ class Step(NamedTuple):
     work: int
     what: str
     source: str | None = None
-    loses: Loss | None = None
+    loses: Amount | None = None
     state: StepState = StepState.PLANNED
     reason: str | None = None
     """Why it was refused, skipped, or failed."""
@@ -111,7 +93,7 @@ class Step(NamedTuple):
             "action": self.action.value,
             "what": self.what,
             "source": self.source,
-            "loses": None if self.loses is None else self.loses.as_json(),
+            "loses": None if self.loses is None else self.loses.as_json(files="files", rows="rows", bytes="size_bytes"),
             "state": self.state.value,
             "reason": self.reason,
             "committedVersion": self.committed_version,
@@ -175,10 +157,10 @@ class RepairPlan:
         return any(one.reason.startswith(lacking) for one in self.errors)
 
     @property
-    def loss(self) -> Loss:
+    def loss(self) -> Amount:
         """Return what the planned steps give up; a file is counted once."""
         of_work = {(step.work, step.place.key): step.loses for step in self.planned if step.loses is not None}
-        return Loss.total(of_work.values())
+        return sum(of_work.values(), Amount(0, 0, 0))
 
     def as_json(self, *, dry_run: bool) -> dict[str, Json]:
         """Return the content of the document `deltacli.repair`."""

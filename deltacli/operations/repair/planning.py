@@ -14,12 +14,11 @@ from deltacli.delta.log.log_path import LOG_DIRECTORY, Place
 from deltacli.delta.protocol.protocol_action import require_committable
 from deltacli.delta.rules.framework.base import Severity
 from deltacli.delta.rules.framework.repairs import Family, row_of
-from deltacli.errors import DeltacliError, NotATable, Refused, Unreadable
+from deltacli.errors import DeltacliError, NotATable, Refusal, Refused, Unreadable
 from deltacli.hints import command, parameter
 from deltacli.operations.log.log_copy import find_table_id, list_whole_log, versioned
 from deltacli.operations.recover.log_files import DivergedError
 from deltacli.operations.recover.open_sources import open_sources
-from deltacli.operations.recover.plan import Refusal
 from deltacli.operations.repair.bring_log import NEWER, has_log, last_version, plan_log_files
 from deltacli.operations.repair.corrected_adds import plan_statistics
 from deltacli.operations.repair.file_search import ORPHANS
@@ -174,7 +173,7 @@ def _without(plan: RepairPlan, diverged: Sequence[DivergedError]) -> RepairPlan:
             return step
         return step._replace(state=StepState.REFUSED, reason=reason)
 
-    refusals = tuple(Refusal(str(one.code), one.message, one.facts, one.hint) for one in diverged)
+    refusals = tuple(Refusal(str(one.code), one.message, one.hint, facts=one.facts) for one in diverged)
     unrepaired = tuple(
         one._replace(reason=reason) if row_of(one.rule).family is Family.LOG else one for one in plan.unrepaired
     )
@@ -276,7 +275,7 @@ def _refusals(plan: RepairPlan, data: FilesPlan) -> Iterator[Refusal]:
         yield Refusal(
             "repair.listing-differs",
             f"{plural(len(data.returned), 'file')} that the listing lacks are there when they are asked for",
-            {"first": data.returned[0], "why": "what else is missing may be there, too"},
+            facts={"first": data.returned[0], "why": "what else is missing may be there, too"},
         )
     if data.renamed:
         (path, other), *more = data.renamed.items()
@@ -285,7 +284,7 @@ def _refusals(plan: RepairPlan, data: FilesPlan) -> Iterator[Refusal]:
             "repair.file-renamed",
             f"{path} is missing, and {other}, which no log names, is what the log says of it{also}: a path in a commit "
             "may be damaged",
-            {
+            facts={
                 "if it is the file": f"copy {other} to {path}",
                 "if it is another one": f"move {other} out of the table",
             },
@@ -300,7 +299,7 @@ def _refusals(plan: RepairPlan, data: FilesPlan) -> Iterator[Refusal]:
             "repair.too-much-missing",
             f"{data.lost:,} of {plural(data.live, 'live file')} cannot be read{whole_ones}: the wrong directory may be "
             f"mounted, or a prefix be missing",
-            {
+            facts={
                 "limit": f"{limit:.0%}",
                 "first": "look whether the right directory is mounted",
                 "to list what is missing": command("validate", level="storage"),
@@ -313,7 +312,7 @@ def _refusals(plan: RepairPlan, data: FilesPlan) -> Iterator[Refusal]:
         yield Refusal(
             "repair.loss-not-accepted",
             f"{what} would be given up, because no source has {'it' if loss.files == 1 else 'them'}",
-            {
+            facts={
                 "to look elsewhere": parameter("repair.sources", "COPY"),
                 "to give them up": parameter("repair.accept_loss", True),
             },
@@ -334,7 +333,7 @@ def _in_use(plan: RepairPlan, table: TableHandle) -> Refusal | None:
     return Refusal(
         "repair.table-in-use",
         f"version {newest} was committed {IN_USE}, so a writer may be active",
-        {"to repair nevertheless": parameter("repair.allow_in_use", True)},
+        facts={"to repair nevertheless": parameter("repair.allow_in_use", True)},
     )
 
 

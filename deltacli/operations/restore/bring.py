@@ -11,11 +11,11 @@ from deltacli.arrow import compute as pc
 from deltacli.delta.paths import text_of
 from deltacli.errors import StorageFailed
 from deltacli.operations.log.log_copy import list_whole_log
-from deltacli.operations.recover.needed import NeededFiles, look_for, whole
 from deltacli.operations.recover.open_sources import data_sources, open_sources, require_usable
 from deltacli.operations.recover.sources import FoundFiles, Source, find_in, put_found, tags_of
 from deltacli.operations.recover.verify import verify
 from deltacli.operations.restore.verify import Checked, ProblemFile
+from deltacli.operations.table.needed import NeededFiles, look_for, whole
 
 if TYPE_CHECKING:
     from deltacli.operations.table.handle import TableHandle

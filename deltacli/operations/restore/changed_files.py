@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.vacuum.keys import PathKeys
-from deltacli.operations.recover.needed import FileKind
 from deltacli.operations.restore.verify import ProblemFile
 from deltacli.operations.table.keyed_files import chosen_actions
+from deltacli.operations.table.needed import FileKind
 from deltacli.storage import Storage
 from deltacli.typing import ArrowArray, RecordBatch
 

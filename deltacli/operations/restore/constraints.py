@@ -14,9 +14,9 @@ from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.property_values import is_true
 from deltacli.delta.schema.names import physical_name
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, StructField, StructType, simple_name
+from deltacli.errors import Refusal
 from deltacli.hints import command
 from deltacli.operations.restore.difference import Difference
-from deltacli.operations.restore.metadata import RestoreRefusal
 from deltacli.operations.table.demands import FIELDS, UNREAD, Demand, DemandCheck, FoundRows, new_demands
 from deltacli.operations.table.keyed_files import Mask, chosen_actions
 from deltacli.units import plural
@@ -30,7 +30,7 @@ _ICEBERG = tuple(f"delta.enableIcebergCompatV{number}" for number in (1, 2, 3))
 
 def refusals_of_demands(
     now: Snapshot, target: Snapshot, found: Difference, where: Mask, sources: Sequence[str]
-) -> Iterator[RestoreRefusal]:
+) -> Iterator[Refusal]:
     """Yield the demands of now that files of the target which come back violate, or may violate because their rows
     cannot be judged. `sources` are where files are brought from. Raises StorageFailed.
     """
@@ -50,37 +50,37 @@ def refusals_of_demands(
             yield _open(demand, one, target.version, brings)
 
 
-def _violated(demand: Demand, found: FoundRows, version: int) -> RestoreRefusal:
+def _violated(demand: Demand, found: FoundRows, version: int) -> Refusal:
     count = len(found.files)
     noun = "null" if isinstance(demand.owner, str) else "row"
     rows = f"{noun}s" if found.rows is None else plural(found.rows, noun)
     verb = "violates" if found.rows == 1 else "violate"
     example = "" if found.first is None else f": {found.first}"
-    return RestoreRefusal(
+    return Refusal(
         "restore.constraint",
         f"{rows} in {plural(count, 'file')} of version {version} {verb} {demand}, first in {found.files[0]}{example}",
         "drop the constraint first, or write the other rows with an engine, which checks them",
-        tuple(found.files),
+        files=tuple(found.files),
     )
 
 
-def _open(demand: Demand, found: FoundRows, version: int, brings: str) -> RestoreRefusal:
+def _open(demand: Demand, found: FoundRows, version: int, brings: str) -> Refusal:
     count = len(found.unjudged)
-    return RestoreRefusal(
+    return Refusal(
         "restore.constraint",
         f"{plural(count, 'file')} of version {version} may violate {demand}, first {found.unjudged[0]}: {found.reason}",
         brings
         if brings and found.reason == UNREAD
         else "drop the constraint first, or write these rows with an engine",
-        tuple(found.unjudged),
+        files=tuple(found.unjudged),
     )
 
 
-def differences(now: TableConfiguration, target: TableConfiguration, version: int) -> Iterator[RestoreRefusal]:
+def differences(now: TableConfiguration, target: TableConfiguration, version: int) -> Iterator[Refusal]:
     """Yield why files of the target cannot be files of the table as it is now."""
     found = _first_difference(now, target)
     if found is not None:
-        yield RestoreRefusal(
+        yield Refusal(
             "restore.schema-differs",
             f"the files of version {version} do not fit the schema of now: {found}",
             "restore the whole table, or write these partitions with an engine",

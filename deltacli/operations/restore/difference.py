@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
+from deltacli.changing.plan import Amount
 from deltacli.delta.stats.record_counts import num_records_column
 from deltacli.operations.table.keyed_files import KEY_BYTES, Mask, differing_keys, file_keys
 from deltacli.typing import ArrowArray, RecordBatch
@@ -34,14 +35,6 @@ class LiveFiles:
     """Rows with those that a deletion vector deletes."""
     has_vector: ArrowArray
     has_row_id: ArrowArray
-
-
-class Amount(NamedTuple):
-    """Files with their bytes and rows; None: not all of them are known."""
-
-    files: int
-    size_bytes: int
-    rows: int | None
 
 
 @dataclass(frozen=True, eq=False)

@@ -34,6 +34,7 @@ from deltacli.delta.protocol.upgrade import upgraded
 from deltacli.delta.schema.names import ID, MAX_COLUMN_ID, PHYSICAL_NAME, recorded_name
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, StructField, StructType
 from deltacli.delta.schema.widened_schema import read_exactly, write_exactly
+from deltacli.errors import Refusal
 from deltacli.hints import command
 from deltacli.typing import Json
 from deltacli.units import format_duration
@@ -41,19 +42,6 @@ from deltacli.units import format_duration
 VECTORS_ENABLED = "delta.enableDeletionVectors"
 CLUSTERING = "delta.clustering"
 _MARK, _STEP = "delta.identity.highWaterMark", "delta.identity.step"
-
-
-class RestoreRefusal(NamedTuple):
-    """A reason not to restore, and the way out. `files` are those it is about, as in the log, where it names some."""
-
-    code: str
-    message: str
-    way_out: str
-    files: tuple[str, ...] = ()
-
-    def as_json(self) -> dict[str, Json]:
-        """As in the document."""
-        return {"code": self.code, "message": self.message, "wayOut": self.way_out, "files": list(self.files)}
 
 
 class SmallState(NamedTuple):
@@ -82,7 +70,7 @@ class SmallActions(NamedTuple):
     metadata: Action | None = None
     domains: tuple[Action, ...] = ()
     notes: tuple[str, ...] = ()
-    refusals: tuple[RestoreRefusal, ...] = ()
+    refusals: tuple[Refusal, ...] = ()
 
 
 def settle(now: SmallState, target: SmallState, *, brings_vectors: bool) -> SmallActions:
@@ -97,7 +85,7 @@ class _Settlement:
         self._now, self._target = now, target
         self._brings_vectors = brings_vectors
         self._notes: list[str] = []
-        self._refusals: list[RestoreRefusal] = []
+        self._refusals: list[Refusal] = []
 
     def actions(self) -> SmallActions:
         now, protocol = self._now.metadata, self._protocol()
@@ -299,15 +287,15 @@ class _Settlement:
             yield {"domain": CLUSTERING, "configuration": wanted, "removed": False}
 
     def _refuse(self, code: str, message: str, way_out: str) -> None:
-        self._refusals.append(RestoreRefusal(code, message, way_out))
+        self._refusals.append(Refusal(code, message, way_out))
 
 
-def refusal_of_partitioning(now: SmallState, target: SmallState, stay: int) -> Iterator[RestoreRefusal]:
+def refusal_of_partitioning(now: SmallState, target: SmallState, stay: int) -> Iterator[Refusal]:
     """Refuse a partitioning that files of now which stay do not fit."""
     columns = [list(state.config.partition_columns) for state in (target, now)]
     if stay and {*columns[0]} != {*columns[1]}:
         then, ours = (", ".join(names) or "nothing" for names in columns)
-        yield RestoreRefusal(
+        yield Refusal(
             "restore.partitioning",
             f"version {target.version} was partitioned by {then} and the table is by {ours}, and files stay "
             f"({stay:,}), which have partition values of now",
@@ -315,9 +303,9 @@ def refusal_of_partitioning(now: SmallState, target: SmallState, stay: int) -> I
         )
 
 
-def vectors_refusal(*, has_feature: bool = True) -> RestoreRefusal:
+def vectors_refusal(*, has_feature: bool = True) -> Refusal:
     """Return the refusal of files with vectors where the table has vectors switched off, or does not support them."""
-    return RestoreRefusal(
+    return Refusal(
         "restore.vectors-off",
         "files with deletion vectors would come back, and "
         + (f"{VECTORS_ENABLED} is not true" if has_feature else "the protocol of now has no deletionVectors"),

@@ -18,7 +18,7 @@ from deltacli.delta.log.state import read_metadata, read_protocol
 from deltacli.delta.protocol.property_values import CHANGE_FEED, is_true
 from deltacli.delta.protocol.protocol_action import require_committable
 from deltacli.delta.rules.framework.repairs import may_keep
-from deltacli.errors import Refused
+from deltacli.errors import Refusal, Refused
 from deltacli.hints import command, parameter, spelling
 from deltacli.operations.recover.verify import Problem
 from deltacli.operations.restore import row_ids
@@ -26,7 +26,6 @@ from deltacli.operations.restore.difference import Difference, compare, no_diffe
 from deltacli.operations.restore.metadata import (
     CLUSTERING,
     VECTORS_ENABLED,
-    RestoreRefusal,
     SmallActions,
     SmallState,
     refusal_of_partitioning,
@@ -97,7 +96,7 @@ class RestorePlan:
     """The newest version with other rows than now that can be restored, where files of the target are missing; None:
     none is known.
     """
-    refusals: tuple[RestoreRefusal, ...]
+    refusals: tuple[Refusal, ...]
     notes: tuple[str, ...]
     clients: tuple[Noticing, ...]
     schema: SchemaDiff | None
@@ -143,13 +142,13 @@ class RestorePlan:
             "schemaChanges": [] if schema is None else [schema.change_json(change) for change in schema.changes],
             "clients": [client.as_json() for client in self.clients],
             "notes": list(self.notes),
-            "refusals": [refusal._replace(way_out=self.filled(refusal)).as_json() for refusal in self.refusals],
+            "refusals": [one._replace(hint=self.filled(one)).as_json("wayOut", "files") for one in self.refusals],
             "dryRun": dry_run,
         }
 
-    def filled(self, refusal: RestoreRefusal) -> str:
+    def filled(self, refusal: Refusal) -> str:
         """Return the way out of a refusal with the table in its place."""
-        return spelling().fill(refusal.way_out, self.table.uri)
+        return spelling().fill(refusal.hint or "", self.table.uri)
 
 
 def plan_restore(table: TableHandle, request: RestoreRequest) -> RestorePlan:
@@ -232,7 +231,7 @@ class _Planning:
             plan = replace(plan, clients=tuple(_clients(plan, *states)))
         return plan
 
-    def _take_condition(self, now: SmallState, target: SmallState) -> Iterator[RestoreRefusal]:
+    def _take_condition(self, now: SmallState, target: SmallState) -> Iterator[Refusal]:
         """Parse the condition, and yield why files of the target do not fit the table of now."""
         if self._request.where is None:
             return
@@ -241,7 +240,7 @@ class _Planning:
         self._where = PartitionCondition(now.config, self._request.where)
         yield from differences(now.config, target.config, target.version)
 
-    def _violations(self, found: Difference, checked: Checked) -> Iterator[RestoreRefusal]:
+    def _violations(self, found: Difference, checked: Checked) -> Iterator[Refusal]:
         """Yield what rows that come back violate of what is demanded today; nothing where files of them are nowhere."""
         if self._where is None or any(one.source is None for one in checked.problems):
             return
@@ -330,7 +329,7 @@ def require_executable(plan: RestorePlan) -> None:
     if more > 0:
         facts["more"] = f"{plural(more, 'file')}, which the plan lists"
     facts |= {f"also {number}": f"{other.message} [{other.code}]" for number, other in enumerate(others, 2)}
-    raise Refused(f"nothing was changed: {first.message}", code=first.code, facts=facts, hint=first.way_out or None)
+    raise Refused.by([first], facts)
 
 
 def _state_of(snapshot: Snapshot) -> SmallState:
@@ -357,14 +356,14 @@ def _schema_changes(now: Snapshot, after: Snapshot) -> SchemaDiff | None:
 # -- what objects to a restore ----------------------------------------------------------------------------------------
 
 
-def _vector_refusals(now: SmallState, found: Difference) -> Iterator[RestoreRefusal]:
+def _vector_refusals(now: SmallState, found: Difference) -> Iterator[Refusal]:
     """Refuse vectors in some partitions of a table that has them switched off, or does not support them."""
     has_feature = "deletionVectors" in now.config.features
     if found.brings_vectors and not (has_feature and is_true(now.config.properties, VECTORS_ENABLED)):
         yield vectors_refusal(has_feature=has_feature)
 
 
-def _file_refusals(plan: RestorePlan) -> Iterator[RestoreRefusal]:
+def _file_refusals(plan: RestorePlan) -> Iterator[Refusal]:
     version = plan.target.version
     for code, is_missing, said in ((FILE_MISSING, True, "missing"), (FILE_DAMAGED, False, "damaged")):
         chosen = [one for one in plan.lost if (one.problem is Problem.MISSING) is is_missing]
@@ -381,7 +380,7 @@ def _file_refusals(plan: RestorePlan) -> Iterator[RestoreRefusal]:
             newest = f"version {plan.restorable} is the newest that can be restored"
         elif not also:
             newest = "no other version is known to be complete"
-        yield RestoreRefusal(
+        yield Refusal(
             code,
             f"{plural(len(chosen), 'file')} of version {version} {verb} {said}, first {chosen[0].path}; {newest}",
             _way_out(plan),

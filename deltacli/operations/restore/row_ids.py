@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
+from deltacli.changing.plan import Amount
 from deltacli.delta.log.row_ids import DOMAIN, ENABLED, FEATURE, MATERIALIZED_NAMES, NO_MARK, assigns_row_ids, read_mark
 from deltacli.delta.protocol.property_values import is_true
 from deltacli.delta.stats.record_counts import num_records_column
-from deltacli.operations.restore.difference import Amount, Difference
-from deltacli.operations.restore.metadata import RestoreRefusal, SmallState
+from deltacli.errors import Refusal
+from deltacli.operations.restore.difference import Difference
+from deltacli.operations.restore.metadata import SmallState
 from deltacli.operations.table.keyed_files import Mask, marked_actions
 from deltacli.typing import ArrowArray, RecordBatch
 from deltacli.units import plural
@@ -32,12 +34,12 @@ def begins_again(now: SmallState, target: SmallState) -> bool:
     return FEATURE in now.config.features and (is_other or _mark_of(target) is None)
 
 
-def refusals_of_marks(now: SmallState, target: SmallState) -> Iterator[RestoreRefusal]:
+def refusals_of_marks(now: SmallState, target: SmallState) -> Iterator[Refusal]:
     """Refuse rows whose ids will be given again: row tracking was dropped, and its mark with it."""
     ours, theirs = _mark_of(now), _mark_of(target)
     if theirs is None or theirs <= (NO_MARK if ours is None else ours) or begins_again(now, target):
         return
-    yield RestoreRefusal(
+    yield Refusal(
         "restore.row-ids",
         f"rows of version {target.version} have ids up to {theirs}, and row tracking was dropped since: the "
         f"high-water mark of row ids is {'gone' if ours is None else ours}",
@@ -49,11 +51,11 @@ def _mark_of(state: SmallState) -> int | None:
     return next((read_mark(one.configuration) for one in state.domains if one.domain == DOMAIN), None)
 
 
-def refusal_of_files_that_stay(now: SmallState, target: SmallState, without_row_id: int) -> Iterator[RestoreRefusal]:
+def refusal_of_files_that_stay(now: SmallState, target: SmallState, without_row_id: int) -> Iterator[Refusal]:
     """Refuse to enable row ids over files of now that have none."""
     comes_back = is_true(target.config.properties, ENABLED) and not is_true(now.config.properties, ENABLED)
     if without_row_id and comes_back:
-        yield RestoreRefusal(
+        yield Refusal(
             "restore.row-ids",
             f"{ENABLED} was true at version {target.version} and is not now, and files without row ids stay "
             f"({without_row_id:,})",
@@ -70,11 +72,11 @@ def files_to_number(after: Snapshot, found: Difference, *, begins_again: bool) -
 
 def refusals_of_files(
     now: Snapshot, target: Snapshot, after: Snapshot, found: Difference, where: Mask | None, *, begins_again: bool
-) -> Iterator[RestoreRefusal]:
+) -> Iterator[Refusal]:
     """Refuse files that need ids and whose rows are unknown, and ids that files which stay have as well."""
     fresh = files_to_number(after, found, begins_again=begins_again)
     if fresh.files and fresh.rows is None:
-        yield RestoreRefusal(
+        yield Refusal(
             "restore.rows-unknown",
             f"row ids cannot be given: the log has no number of rows for some of {plural(fresh.files, 'file')} that "
             "come back and need new ones",
@@ -82,7 +84,7 @@ def refusals_of_files(
         )
     keeps = FEATURE in now.protocol.supported_features and found.added_amount.files and not begins_again
     if keeps and _overlap(now, target, found, where):
-        yield RestoreRefusal(
+        yield Refusal(
             "restore.row-ids",
             f"files of version {target.version} that come back have row ids of files that stay: row tracking was "
             "dropped and added again since",

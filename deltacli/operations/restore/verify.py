@@ -15,8 +15,8 @@ from deltacli.delta.vacuum.keys import PathKeys
 from deltacli.delta.vectors import unique_id_column
 from deltacli.errors import FileMissing, PathExternal
 from deltacli.hints import parameter
-from deltacli.operations.recover.needed import FileKind, NeededFiles, joined, look_for, needed_files, whole
 from deltacli.operations.recover.verify import Problem, faults_within, other_size, verify
+from deltacli.operations.table.needed import FileKind, NeededFiles, joined, look_for, needed_files, whole
 from deltacli.progress import SILENT
 from deltacli.typing import ArrowArray, RecordBatch
 from deltacli.units import plural

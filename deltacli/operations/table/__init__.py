@@ -1,1 +1,1 @@
-"""Opening a table and rebuilding its versions."""
+"""Opening a table, rebuilding its versions, and what all rooms read of them: rows, files, what is around."""

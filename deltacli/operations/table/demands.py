@@ -24,7 +24,7 @@ from deltacli.delta.sql.stored import StoredKind, StoredSql, stored_sql
 from deltacli.delta.stats.record_counts import num_records_column
 from deltacli.errors import UsageError
 from deltacli.hints import in_backticks
-from deltacli.operations.recover.needed import look_for, needed_files
+from deltacli.operations.table.needed import look_for, needed_files
 from deltacli.progress import SILENT
 from deltacli.typing import ArrowArray, RecordBatch
 from deltacli.units import plural

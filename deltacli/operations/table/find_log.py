@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Collection
 from itertools import islice
 from typing import NamedTuple
@@ -37,6 +38,8 @@ class Log(NamedTuple):
 
     listing: LogListing
     hint_problems: tuple[str, ...] = ()
+    listed_at: float = 0.0
+    """When the listing began, by the monotonic clock of this process."""
 
 
 def find_log(storage: Storage, version: int | None = None, *, progress: Progress = SILENT) -> Log:
@@ -46,7 +49,7 @@ def find_log(storage: Storage, version: int | None = None, *, progress: Progress
     A stale, torn, dangling or forged hint costs one more listing but is not an error. Raises NotATable where there is
     no log.
     """
-    hint = find_hint(storage)
+    began, hint = time.monotonic(), find_hint(storage)
     problems = (hint.rule,) if isinstance(hint, BadHint) else ()
     start = 0
     if (
@@ -59,10 +62,10 @@ def find_log(storage: Storage, version: int | None = None, *, progress: Progress
     if isinstance(hint, Hint) and not any(instance.version == hint.version for instance in listing.checkpoints):
         problems = ("hint.checkpoint-missing",)
         if start and not any(instance.version > hint.version for instance in listing.checkpoints):
-            listing = list_log(storage, progress=progress)
+            began, listing = time.monotonic(), list_log(storage, progress=progress)
     if version is None and taken_name(storage, listing) is not None:
         raise not_a_file(listing)
-    return Log(listing, problems)
+    return Log(listing, problems, began)
 
 
 def taken_name(storage: Storage, listing: LogListing) -> str | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
 from deltacli.clock import Clock, system_clock
@@ -15,10 +16,11 @@ from deltacli.engine.base import Engine
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.progress import SILENT, Progress
 from deltacli.storage import NOTHING, Allowed, Storage, open_storage
-from deltacli.storage.base import StoreOfVersions, require_writable
+from deltacli.storage.base import StoreOfVersions, StoreWithPlace, held, require_writable
 from deltacli.work.task import TableStores
 
 if TYPE_CHECKING:
+    from deltacli.storage.base import Place
     from deltacli.storage.location import StoreLocation
     from deltacli.work.rows.table_files import TableFiles
 
@@ -56,7 +58,18 @@ class TableHandle:
 
     def __dir__(self) -> list[str]:
         """Return the operations, and what identifies the table; operations alone use the rest of the handle."""
-        parts = {"allowed", "clock", "engine", "files", "newest_seen", "note_version", "open_other", "over", "progress"}
+        parts = {
+            "allowed",
+            "clock",
+            "engine",
+            "files",
+            "held",
+            "newest_seen",
+            "note_version",
+            "open_other",
+            "over",
+            "progress",
+        }
         return sorted(set(super().__dir__()) - parts - {"require_writable", "storage", "stores"})
 
     @property
@@ -69,6 +82,19 @@ class TableHandle:
         other = copy.copy(self)
         other.storage = storage
         other.stores = TableStores(storage, self.open_other, self.allowed, self.stores.location)
+        return other
+
+    def held(self, place: Place | None = None) -> Self:
+        """Return the same handle bound to the directory that is at its path now: it writes there, or raises Refused.
+
+        Raises Refused (`plan.other-place`) where that is not the `place` of a plan, or the one it is bound to already.
+        """
+        storage = held(self.storage, place)
+        if storage is self.storage or not isinstance(storage, StoreWithPlace):
+            return self
+        other, location = self.over(storage), self.stores.location
+        if location is not None:
+            other.stores = replace(other.stores, location=location._replace(place=storage.place))
         return other
 
     def files(self) -> TableFiles:

@@ -44,12 +44,12 @@ if TYPE_CHECKING:
     import pyarrow
 
     from deltacli.delta.schema.types import StructType
-    from deltacli.operations.read.output import WrittenDirectory
-    from deltacli.operations.read.request import ScanRequest
-    from deltacli.operations.read.scan import Scan
+    from deltacli.operations.table.output import WrittenDirectory
+    from deltacli.operations.table.read_requests import ScanRequest
+    from deltacli.operations.table.scan import Scan
     from deltacli.work.checkpoints.reading import CheckpointPiece
 else:
-    ScanRequest = Lazy("deltacli.operations.read.request", "ScanRequest")
+    ScanRequest = Lazy("deltacli.operations.table.read_requests", "ScanRequest")
 
 
 Batch = TypeVar("Batch")
@@ -149,7 +149,7 @@ class Snapshot:
         at most `limit` rows are read. Raises UsageError for invalid columns and conditions, and Unreadable for an
         unsupported type; iterating raises DataUnreadable.
         """
-        from deltacli.operations.read.scan import Scan
+        from deltacli.operations.table.scan import Scan
 
         return Scan(self, request)
 
@@ -190,6 +190,11 @@ class Snapshot:
         """Return the listed log."""
         return self._log.listing
 
+    @property
+    def listed_at(self) -> float:
+        """Return when the log was listed, by the monotonic clock of this process."""
+        return self._log.listed_at
+
     @named
     def counts(self, *, now_ms: int | None = None) -> tuple[FileCounts, TombstoneCounts]:
         """Count live files and tombstones; a tombstone is expired if it is older than the table's retention at `now_ms`
@@ -208,7 +213,7 @@ class Snapshot:
         """
         if not (files or tombstones):
             raise UsageError("neither files nor tombstones are to be written")
-        from deltacli.operations.read.output import write_actions
+        from deltacli.operations.table.output import write_actions
         from deltacli.work.outputs.actions import ActionColumns
 
         kinds = (*(("add",) if files else ()), *(("remove",) if tombstones else ()))
@@ -433,7 +438,7 @@ def _commit_time(snapshot: Snapshot) -> tuple[CommitTime | None, str | None]:
             provenance = read_provenance(storage, file)
         if provenance.in_commit_timestamp is not None:
             return CommitTime(provenance.in_commit_timestamp, TimestampSource.IN_COMMIT), None
-    commits = (
-        listing.commits if listing.start_version == 0 else list_log(storage, progress=snapshot.table.progress).commits
-    )
+    commits = listing.commits
+    if listing.start_version:  # the version itself may be gone by now
+        commits = {**list_log(storage, progress=snapshot.table.progress).commits, snapshot.version: file}
     return file_times(commits)[snapshot.version], "ict.missing" if is_stamped else None

@@ -5,13 +5,18 @@ LITE run begins, and the plan itself.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow.rows import grouped
+from deltacli.changing.basis import basis_of
+from deltacli.changing.plan import Amount
 from deltacli.delta.protocol.property_values import CHANGE_FEED, is_true
 from deltacli.delta.vacuum.keys import is_among
+from deltacli.errors import Refusal
+from deltacli.operations.table.other_tables import tables_around
 from deltacli.operations.table.time_travel import committed_at
 from deltacli.operations.vacuum.candidates import CandidateChoice
 from deltacli.operations.vacuum.guards import (
@@ -26,8 +31,7 @@ from deltacli.operations.vacuum.guards import (
     retention_contradictions,
     retention_refusals,
 )
-from deltacli.operations.vacuum.other_tables import tables_around
-from deltacli.operations.vacuum.plan import Amount, Refusal, TimeTravelRange, VacuumPlan
+from deltacli.operations.vacuum.plan import TimeTravelRange, VacuumPlan
 from deltacli.operations.vacuum.plan_context import PlanContext
 from deltacli.operations.vacuum.request import Mode
 from deltacli.typing import ArrowArray, ArrowTable
@@ -111,6 +115,7 @@ def make_plan(
         allows_below=allows_below(request, setting.own_ms),
         protected=setting.protected,
         copied_ms=_copied_ms(setting),
+        made_from=replace(basis_of(setting.snapshot), now_ms=setting.now_ms, snapshot=None),
         **parts,
     )
 

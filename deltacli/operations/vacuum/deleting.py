@@ -16,11 +16,11 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Protocol
 
 from deltacli.arrow import compute as pc
+from deltacli.changing.lease import require_progress, valid_ms
 from deltacli.clock import Clock, system_clock
-from deltacli.errors import DeltacliError, Refused
+from deltacli.errors import DeltacliError
 from deltacli.operations.vacuum.groups import Batch, Begun, DeleteUnlessEnding, Group
 from deltacli.operations.vacuum.plan import VacuumOutcome, VacuumPlan
-from deltacli.storage.base import RETRY_BUDGET
 from deltacli.typing import ArrowArray
 from deltacli.work.files.deleting import (
     MOST_AT_ONCE,
@@ -46,9 +46,6 @@ _FRESH_SECONDS = 5.0
 """Age of a check of the files up to which they are not checked again."""
 _BATCHES_SENT = 64
 """Batches per check of the log on an engine of several processes: enough for each of them, and some seconds of work."""
-_VALID_MS = 60_000
-"""Age of a check of the log up to which deletions begin."""
-_MOST_FRUITLESS = 3
 
 Pause = Callable[[float], None]
 Ticks = Callable[[], float]
@@ -289,24 +286,6 @@ class Deletions:
         if self.record is not None:
             last = groups[-1].rows.column("row")[-1].as_py()
             self.record.advance(last + 1 if left is None else left, self.outcome)
-
-
-def valid_ms(table: TableHandle) -> int:
-    """Return how long a batch may be sent after a check of the log, including the retries of a request."""
-    location = table.stores.location
-    retry_seconds = None if location is None else location.retry_seconds
-    return _VALID_MS + int(1_000 * (RETRY_BUDGET.total_seconds() if retry_seconds is None else retry_seconds))
-
-
-def require_progress(fruitless: int) -> None:
-    """Raise Refused where no file was tried in so many rounds, although each followed a check of the log."""
-    if fruitless >= _MOST_FRUITLESS:
-        raise Refused(
-            f"no file could be deleted within {_VALID_MS // 1_000} s of a check of the log, in {fruitless} attempts",
-            code="vacuum.clock-skew",
-            facts={"why": "the clocks of the processes that delete are ahead, or they are too busy"},
-            hint="date -u",
-        )
 
 
 def _parts(pending: Sequence[range], each: int) -> Iterator[list[range]]:

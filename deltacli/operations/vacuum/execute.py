@@ -17,23 +17,24 @@ from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.commit_metadata import require_free
 from deltacli.delta.log.log_path import LOG_DIRECTORY, commit_name
 from deltacli.delta.vacuum.keys import PathKeys
-from deltacli.errors import DeltacliError, NoSpace, PartlyDone, Refused, StorageFailed, Unreadable, UsageError
+from deltacli.errors import DeltacliError, NoSpace, Refused, StorageFailed, Unreadable, UsageError
 from deltacli.hints import command, parameter
 from deltacli.operations.table.find_log import list_log
+from deltacli.operations.table.other_tables import tables_above
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.vacuum.deleting import Deletions, Pause, Record, Ticks, is_fresh
 from deltacli.operations.vacuum.last_vacuum_info import write_last_vacuum
-from deltacli.operations.vacuum.other_tables import tables_above
 from deltacli.operations.vacuum.plan import VacuumOutcome, VacuumPlan
 from deltacli.operations.vacuum.rechecking import NewerCommits
 from deltacli.operations.vacuum.request import VacuumRequest
 from deltacli.storage import Deleted, folds_names, is_inside
+from deltacli.storage.base import StoreWithPlace, other_place
 from deltacli.units import CLOCK_SKEW_MS, format_timestamp, plural
 
 if TYPE_CHECKING:
-    from deltacli.operations.quarantine.fill import Quarantine
     from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.table.version import Snapshot
+    from deltacli.operations.vacuum.quarantine.fill import Quarantine
 
 
 def execute_vacuum(
@@ -54,7 +55,7 @@ def execute_vacuum(
     Raises Refused where the plan has refusals, or where a newer version forbids it; what `commit` raises; and
     StorageFailed. On any error END is committed with the status FAILED where that is still possible.
     """
-    chosen = request or VacuumRequest()
+    chosen, table = request or VacuumRequest(), _bound(table, plan)
     found = outcome if outcome is not None else record.counts if record is not None else VacuumOutcome()
     require_free(chosen.commit_metadata)
     require_executable(plan)
@@ -64,6 +65,7 @@ def execute_vacuum(
     if chosen.quarantine is not None:
         plan = with_quarantine(table, plan, chosen.quarantine)
     quarantine = None if plan.quarantine is None else _fill(table, plan, plan.quarantine, found, record)
+    table = _bound(table, plan)
     if (
         quarantine is not None
         or plan.looked_at is None
@@ -83,24 +85,37 @@ def execute_vacuum(
         _require_store_clock(table, plan, found)
         deletions.run()
         _remove_directories(table, plan, found)
-        status = "FAILED" if found.failures else "COMPLETED"
+        status = "FAILED" if found.failed.count else "COMPLETED"
     finally:
         if logs:
             _commit_end(table, found, status, chosen.commit_metadata)
-    if quarantine is not None and not found.failures:
+    if quarantine is not None and not found.failed.count:
         quarantine.complete()
-    if not found.failures and not found.spared:  # LITE would skip files that were spared for their age
+    if not found.failed.count and not found.spared:  # LITE would skip files that were spared for their age
         _note_horizon(table, plan)  # before the record is marked as complete
     if record is not None:
-        record.finish(found, completed=not found.failures)
+        record.finish(found, completed=not found.failed.count)
     return found
+
+
+def _bound(table: TableHandle, plan: VacuumPlan) -> TableHandle:
+    """Return the table bound to the directory of a plan. Raises Refused (`plan.other-place`) for another one."""
+    if plan.made_from is None:
+        return table.held()
+    own = plan.made_from.table.storage
+    if isinstance(own, StoreWithPlace) and isinstance(table.storage, StoreWithPlace):
+        return table.held(own.place)
+    if not (is_inside(own, table.storage) and is_inside(table.storage, own)):
+        raise other_place(table.uri)
+    plan.made_from.table.held()
+    return table
 
 
 def with_quarantine(table: TableHandle, plan: VacuumPlan, uri: str) -> VacuumPlan:
     """Return the plan with a quarantine. Raises UsageError where it has another one, and what `open_quarantine`
     raises.
     """
-    from deltacli.operations.quarantine.fill import open_quarantine
+    from deltacli.operations.vacuum.quarantine.fill import open_quarantine
 
     asked = open_quarantine(table, uri)
     if plan.quarantine is not None:
@@ -116,7 +131,7 @@ def with_quarantine(table: TableHandle, plan: VacuumPlan, uri: str) -> VacuumPla
 
 def _fill(table: TableHandle, plan: VacuumPlan, uri: str, outcome: VacuumOutcome, record: Record | None) -> Quarantine:
     """Copy the files of a plan to its quarantine. Raises what that raises, with nothing deleted."""
-    from deltacli.operations.quarantine.fill import Quarantine
+    from deltacli.operations.vacuum.quarantine.fill import Quarantine
 
     quarantine = Quarantine(table, plan, uri)
     quarantine.fill([range(plan.files)] if record is None else record.pending)
@@ -168,23 +183,19 @@ def require_executable(plan: VacuumPlan) -> None:
     """Raise Refused for the first refusal of a plan."""
     for refusal in plan.refusals:
         way_out = f"add {refusal.override}" if refusal.override else command("vacuum", dry_run=True)
-        raise Refused(refusal.message, code=refusal.code, hint=refusal.hint or way_out)
+        raise Refused.by([refusal], hint=refusal.hint or way_out, said_first="")
 
 
 def require_done(outcome: VacuumOutcome, *, again: str | None = None) -> None:
     """Raise PartlyDone, naming the first file, where some could not be deleted; `again` is the command that retries.
     Raises PermissionRefused where none could be deleted for lack of permission.
     """
-    if outcome.failures:
-        path, reason = outcome.failed[0]
-        if not outcome.deleted.files:
-            outcome.denials.require_some_permission(outcome.failed[0], failures=outcome.failures)
-        raise PartlyDone(
-            f"{plural(outcome.failures, 'file')} could not be deleted",
-            code="vacuum.partly-done",
-            facts={"first": path, "why": reason},
-            hint=again or command("vacuum", yes=True),
-        )
+    outcome.failed.require_none(
+        plural(outcome.failed.count, "file"),
+        code="vacuum.partly-done",
+        hint=again or command("vacuum", yes=True),
+        has_deleted=bool(outcome.deleted.files),
+    )
 
 
 def _commit_start(table: TableHandle, plan: VacuumPlan, newer: NewerCommits, commit_metadata: Mapping[str, str]) -> int:

@@ -12,18 +12,17 @@ from deltacli.delta.vacuum.file_kinds import HiddenNames
 from deltacli.delta.vacuum.keys import binary_paths
 from deltacli.errors import CommitCorrupt, FileMissing, UsageError
 from deltacli.hints import command, parameter
-from deltacli.operations.log.file_history import RULE, named_files
+from deltacli.operations.table.file_history import RULE, named_files
+from deltacli.operations.table.other_tables import kind_at
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.time_travel import committed_at
 from deltacli.operations.vacuum.assemble_plan import choice_of
-from deltacli.operations.vacuum.candidates import CandidateClassifier, Candidates, choose
+from deltacli.operations.vacuum.candidates import CandidateClassifier, Candidates, choose, spare_linked
 from deltacli.operations.vacuum.full_plan import plan_vacuum
 from deltacli.operations.vacuum.log_fault_notes import missing_commits, removed_in_gap
-from deltacli.operations.vacuum.other_tables import kind_at
 from deltacli.operations.vacuum.plan import Reason
 from deltacli.operations.vacuum.plan_context import PlanContext, prepare
 from deltacli.operations.vacuum.request import VacuumRequest
-from deltacli.operations.vacuum.walk import spare_linked
 from deltacli.storage import PathKind
 from deltacli.typing import ArrowArray
 from deltacli.units import format_duration, format_size, format_timestamp

@@ -13,12 +13,15 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
+from deltacli.changing.plan import Amount
 from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.delta.vacuum.file_kinds import HiddenNames
 from deltacli.delta.vacuum.keys import binary_paths
-from deltacli.errors import Unreadable
+from deltacli.errors import Refusal, Unreadable
 from deltacli.operations.table.handle import TableHandle
+from deltacli.operations.table.other_tables import tables_above
 from deltacli.operations.table.rebuild import read_snapshot
+from deltacli.operations.table.walk import KeptWalk, TableWalk, hidden_names
 from deltacli.operations.vacuum.assemble_plan import (
     choice_of,
     common_refusals,
@@ -35,14 +38,13 @@ from deltacli.operations.vacuum.candidates import (
     choose,
     kept_files,
     rows_at_once,
+    spare_linked,
 )
 from deltacli.operations.vacuum.guards import listing_refusals, nested_refusals, shared_refusals
 from deltacli.operations.vacuum.log_fault_notes import lost_notes, missing_notes, unread_note
-from deltacli.operations.vacuum.other_tables import tables_above
-from deltacli.operations.vacuum.plan import Amount, Refusal, VacuumPlan
-from deltacli.operations.vacuum.plan_context import PlanContext, hidden_names, own_formats, prepare
+from deltacli.operations.vacuum.plan import VacuumPlan
+from deltacli.operations.vacuum.plan_context import PlanContext, own_formats, prepare
 from deltacli.operations.vacuum.request import Mode, VacuumRequest
-from deltacli.operations.vacuum.walk import KeptWalk, TableWalk, spare_linked
 from deltacli.threads import ReadAhead
 from deltacli.typing import ArrowArray
 from deltacli.units import format_timestamp, plural
@@ -64,14 +66,16 @@ def plan_vacuum(
 ) -> VacuumPlan:
     """Determine which files can be deleted. Refusals are part of the plan; nothing is deleted. `snapshot` is the newest
     version where it was rebuilt before, `walk` the whole table where it is looked at several times: not to be executed.
+    The plan is bound to the directory that the table is in now.
 
     Raises what `read_snapshot` raises for the newest version and for versions to keep; Refused where the protocol
     prevents deltacli from writing or the quarantine is in a table; UsageError for a prefix or a condition that does not
     fit this table.
     """
+    table = table if snapshot else table.held()
     if request.quarantine is None:
         return _plan_of_mode(table, request, snapshot, walk)
-    from deltacli.operations.quarantine.fill import open_quarantine
+    from deltacli.operations.vacuum.quarantine.fill import open_quarantine
 
     quarantine = open_quarantine(table, request.quarantine)
     return replace(_plan_of_mode(table, request, snapshot, walk), quarantine=quarantine.uri)

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from deltacli.changing.plan import Amount
 from deltacli.errors import DeltacliError, PermissionRefused
-from deltacli.operations.vacuum.plan import Amount, VacuumOutcome
+from deltacli.operations.vacuum.plan import VacuumOutcome
 from deltacli.storage import Failed
 from deltacli.typing import ArrowArray
 from deltacli.work.files.deleting import BatchOutcome, DeleteBatch, DeletePiece, FileOutcome, Stop
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     import pyarrow
 
     from deltacli.work.task import TaskContext
-
-_FAILURES_NAMED = 1_000
 
 
 @dataclass
@@ -54,7 +53,7 @@ class Batch:
         """
         if self.outcome is None:
             return
-        deleted, size_bytes = outcome.deleted
+        deleted, size_bytes = outcome.deleted.files, outcome.deleted.size_bytes
         of_rest = _failure_of(self.outcome.fault)
         each = zip(self.rows, self.piece.paths, self.sizes, self.outcome.each(), strict=True)
         for row, path, size, (code, failure) in each:
@@ -71,10 +70,7 @@ class Batch:
                     outcome.spared += 1
             failed = of_rest if code is FileOutcome.NOT_TRIED else failure
             if failed is not None:
-                outcome.failures += 1
-                outcome.denials.note(failed)
-                if len(outcome.failed) < _FAILURES_NAMED:
-                    outcome.failed.append((path, failed.reason))
+                outcome.failed.note(path, failed)
         outcome.deleted = Amount(deleted, size_bytes)
 
 

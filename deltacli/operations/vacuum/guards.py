@@ -12,16 +12,16 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
+from deltacli.changing.plan import Amount
 from deltacli.delta.log.segment import BEYOND_LOG
 from deltacli.delta.protocol.property_values import DELETED_FILE_RETENTION, deleted_file_retention_ms, parse_interval
-from deltacli.errors import Unreadable
+from deltacli.errors import Refusal, Unreadable
 from deltacli.hints import command, parameter
-from deltacli.operations.log.checksum_guard import contradiction
-from deltacli.operations.log.file_history import NamedKeys, live_keys, logical_keys
+from deltacli.operations.table.checksum_guard import contradiction
+from deltacli.operations.table.file_history import NamedKeys, live_keys, logical_keys
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.version import Snapshot
 from deltacli.operations.vacuum.candidates import Doubts
-from deltacli.operations.vacuum.plan import Amount, Refusal
 from deltacli.operations.vacuum.references import References
 from deltacli.operations.vacuum.request import DeletionLimit, VacuumRequest
 from deltacli.typing import ArrowArray
@@ -44,7 +44,7 @@ def retention_refusals(request: VacuumRequest, retention_ms: int, own_ms: int) -
             "vacuum.retention",
             f"{format_duration(retention_ms)} is less than the table's own retention of {own}: longer running readers, "
             "writers and streams would lose files",
-            parameter("vacuum.allow_retention_below_ms", duration(own_ms)),
+            override=parameter("vacuum.allow_retention_below_ms", duration(own_ms)),
         )
 
 
@@ -56,7 +56,7 @@ def property_refusals(request: VacuumRequest, properties: Mapping[str, str]) -> 
             "property.bad-interval",
             f"{DELETED_FILE_RETENTION} is {text!r}, which is not an interval, so the retention of removed files is "
             "unknown",
-            parameter("vacuum.retention_ms", duration(30 * DAY_MS)),
+            override=parameter("vacuum.retention_ms", duration(30 * DAY_MS)),
             hint=command("properties set", {DELETED_FILE_RETENTION: "interval 30 days"}),
         )
 
@@ -148,7 +148,7 @@ def limit_refusals(request: VacuumRequest, candidates: Amount, live: Amount) -> 
         yield Refusal(
             "vacuum.max-delete",
             f"{what} would be deleted, above the limit of {limit.text}{' B' if limit.text.isdecimal() else ''}",
-            override,
+            override=override,
         )
     if limit.share is None:
         return
@@ -156,7 +156,7 @@ def limit_refusals(request: VacuumRequest, candidates: Amount, live: Amount) -> 
         if gone > limit.share * all_of_it and all_of_it > 0:
             share = f"{100 * gone / all_of_it:.0f}%"
             message = f"{what}, {share} of all {noun}, would be deleted, above the limit of {limit.text}"
-            yield Refusal("vacuum.max-delete", message, override)
+            yield Refusal("vacuum.max-delete", message, override=override)
             return
 
 
@@ -178,7 +178,7 @@ def outer_refusals(outer: Iterable[str], protected: Collection[str]) -> Iterator
             yield Refusal(
                 "vacuum.inside-table",
                 f"it is inside the directory of another table, {uri}, whose files here would count as unreferenced",
-                f"{parameter('vacuum.protect_from')} {shlex.quote(uri)}",
+                override=f"{parameter('vacuum.protect_from')} {shlex.quote(uri)}",
             )
             return
 
@@ -192,7 +192,7 @@ def nested_refusals(request: VacuumRequest, directories: Sequence[str], in_neste
         yield Refusal(
             "vacuum.nested-table",
             f"{'another table is' if len(nested) == 1 else f'{len(nested):,} tables are'} below it: {named}{looks}",
-            parameter("vacuum.skip_nested_tables", True),
+            override=parameter("vacuum.skip_nested_tables", True),
         )
 
 
@@ -273,7 +273,7 @@ def checksum_refusals(setting: PlanContext) -> Iterator[Refusal]:
     if snapshot is None:
         return
     references = setting.references
-    files, size_bytes = references.live_count
+    files, size_bytes = references.live_count.files, references.live_count.size_bytes
     if snapshot is not setting.snapshot:
         counts, _ = snapshot.counts()
         files, size_bytes = counts.count, counts.size_bytes
@@ -318,6 +318,6 @@ def retention_contradictions(setting: PlanContext) -> Iterator[Refusal]:
         yield Refusal(
             "checkpoint.metadata-differs",
             f"the commits keep removed files for {wanted}, but the checkpoint for {format_duration(setting.own_ms)}",
-            parameter("vacuum.retention_ms", duration(wanted_ms)),
+            override=parameter("vacuum.retention_ms", duration(wanted_ms)),
             hint=command("validate"),
         )

@@ -12,11 +12,13 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
+from deltacli.changing.plan import Amount
 from deltacli.delta.log.segment import LogListing
 from deltacli.delta.vacuum.keys import partition_of
-from deltacli.errors import Refused
+from deltacli.errors import Refusal, Refused
 from deltacli.hints import command, parameter
 from deltacli.operations.table.find_log import list_log
+from deltacli.operations.table.other_tables import tables_above
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.vacuum.assemble_plan import (
     common_refusals,
@@ -25,14 +27,12 @@ from deltacli.operations.vacuum.assemble_plan import (
     make_plan,
     reach_of,
 )
-from deltacli.operations.vacuum.candidates import outside_of
+from deltacli.operations.vacuum.candidates import is_live_by_links, outside_of
 from deltacli.operations.vacuum.guards import MISSING_SHARE, doubts, nested_refusals, shared_refusals
 from deltacli.operations.vacuum.last_vacuum_info import INFO_PATH, read_last_vacuum
 from deltacli.operations.vacuum.log_fault_notes import lost_notes
-from deltacli.operations.vacuum.other_tables import tables_above
-from deltacli.operations.vacuum.plan import Amount, Kept, Reason, Refusal, VacuumPlan
+from deltacli.operations.vacuum.plan import Kept, Reason, VacuumPlan
 from deltacli.operations.vacuum.plan_context import PlanContext, own_formats, prepare
-from deltacli.operations.vacuum.walk import is_live_by_links
 from deltacli.typing import ArrowArray, ArrowTable
 from deltacli.units import format_ranges
 

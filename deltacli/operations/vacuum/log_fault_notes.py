@@ -15,7 +15,7 @@ from deltacli.delta.log.log_path import LogFileKind
 from deltacli.delta.log.segment import CheckpointInstance
 from deltacli.errors import Refused, StorageFailed, Unreadable
 from deltacli.hints import command
-from deltacli.operations.log.file_history import RULE, NamedKeys, live_keys
+from deltacli.operations.table.file_history import RULE, NamedKeys, live_keys
 from deltacli.operations.table.find_log import Log
 from deltacli.operations.table.rebuild import rebuild
 from deltacli.typing import ArrowTable
@@ -24,7 +24,7 @@ from deltacli.units import format_size, format_spans, gaps_in, named_ranges, plu
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.operations.vacuum.plan import Amount
+    from deltacli.changing.plan import Amount
     from deltacli.operations.vacuum.plan_context import PlanContext
 
 _COMMANDS = 5

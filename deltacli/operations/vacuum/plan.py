@@ -9,13 +9,16 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.operations.table.refused_deletions import Denials
+from deltacli.changing.plan import NO_FILES, Amount, Failures
+from deltacli.errors import Refusal
 from deltacli.operations.vacuum.request import Mode
 from deltacli.short_repr import short_repr
 from deltacli.units import format_timestamp
 
 if TYPE_CHECKING:
     import pyarrow
+
+    from deltacli.changing.basis import Basis
 
 
 class Reason(StrEnum):
@@ -31,40 +34,17 @@ class Reason(StrEnum):
     """A file that is not part of a Delta table."""
 
 
-class Refusal(NamedTuple):
-    """A reason not to execute a plan, with the option that overrides it where that is safe."""
-
-    code: str
-    message: str
-    override: str | None = None
-    hint: str | None = None
-
-
-class Amount(NamedTuple):
-    """The number of files and their total bytes."""
-
-    files: int = 0
-    size_bytes: int = 0
-
-    def as_json(self) -> dict[str, int]:
-        """As in the documents."""
-        return {"files": self.files, "sizeBytes": self.size_bytes}
-
-
-NOTHING = Amount()
-
-
 class Kept(NamedTuple):
     """The listed files that are kept. Sizes are counted where the listing has them without an additional call per
     file.
     """
 
-    live: Amount = NOTHING
+    live: Amount = NO_FILES
     """Files of the newest version, including deletion vectors, as far as they were listed."""
     retained: int = 0
     """Not live, but needed by a retained version, a version to keep, or another table."""
     young: int = 0
-    foreign: Amount = NOTHING
+    foreign: Amount = NO_FILES
     hidden: int = 0
     """Files with hidden names, and hidden directories, which are not listed."""
     links: int = 0
@@ -179,6 +159,8 @@ class VacuumPlan:
     copied_ms: int | None = field(default=None, compare=False)
     """The newest time of a log that was copied within the retention, by which all its commits are retained; None for
     another log, and for a saved plan."""
+    made_from: Basis | None = field(default=None, compare=False)
+    """The table and the commit that it was made from; None for a saved plan until it is compared with its table."""
     looked_at: float | None = field(default=None, compare=False)
     """When the listing began, by `time.monotonic` of this process; None for a saved plan."""
 
@@ -242,7 +224,7 @@ class VacuumPlan:
             },
             "kept": self.kept.as_json(),
             "emptyDirectories": len(self.directories),
-            "refusals": [{"code": one.code, "message": one.message, "override": one.override} for one in self.refusals],
+            "refusals": [one.as_json("override") for one in self.refusals],
             "notes": list(self.notes),
             "reach": {
                 "firstVersion": reach.first_version,
@@ -259,21 +241,19 @@ class VacuumPlan:
     "size_bytes=deleted.size_bytes",
     "missing",
     "spared",
-    "failures",
+    "failures=failed.count",
     "end_version",
 )
 @dataclass(slots=True)
 class VacuumOutcome:
     """The outcome of a plan, as far as it was executed."""
 
-    deleted: Amount = NOTHING
+    deleted: Amount = NO_FILES
     missing: int = 0
     """Files that were deleted already."""
     spared: int = 0
     """Candidates that a version committed after the plan needs again."""
-    failed: list[tuple[str, str]] = field(default_factory=list)
-    """Path and reason of the first thousand files that could not be deleted."""
-    failures: int = 0
+    failed: Failures = field(default_factory=Failures)
     directories_removed: int = 0
     start_version: int | None = None
     end_version: int | None = None
@@ -285,8 +265,6 @@ class VacuumOutcome:
     """Files of the plan that an earlier run had decided."""
     quarantine: str | None = None
     """The directory with a copy of each file, where one was asked for."""
-    denials: Denials = field(default_factory=Denials, compare=False)
-    """The failures of this run for lack of permission."""
 
     def as_json(self) -> dict[str, Any]:
         """As in the document."""
@@ -295,8 +273,8 @@ class VacuumOutcome:
             | {
                 "missing": self.missing,
                 "spared": self.spared,
-                "failed": self.failures,
-                "failures": [{"path": path, "reason": reason} for path, reason in self.failed],
+                "failed": self.failed.count,
+                "failures": self.failed.as_json(),
             },
             "directoriesRemoved": self.directories_removed,
             "startVersion": self.start_version,

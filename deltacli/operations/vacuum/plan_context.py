@@ -2,35 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from deltacli.delta.log.commit_lines import Action
-from deltacli.delta.log.state import TableConfiguration, read_metadata
+from deltacli.changing.basis import basis_of, require_same
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.property_values import deleted_file_retention_ms, portable_file_retention_ms
 from deltacli.delta.protocol.protocol_action import require_committable
-from deltacli.delta.schema.names import PHYSICAL_NAME
-from deltacli.delta.schema.types import parse_schema
 from deltacli.delta.vacuum.file_kinds import HiddenNames
 from deltacli.delta.vacuum.keys import PathKeys
-from deltacli.errors import DeltacliError, Unreadable
+from deltacli.errors import Unreadable
 from deltacli.operations.table.find_log import list_log
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.time_travel import last_commit_before
 from deltacli.operations.table.version import Snapshot
+from deltacli.operations.table.walk import hidden_names, readable_formats
 from deltacli.operations.vacuum.plan import ProtectedTable
 from deltacli.operations.vacuum.protected_tables import open_protected, protected_table
+from deltacli.operations.vacuum.rechecking import with_codes_of_vacuum
 from deltacli.operations.vacuum.references import References, Scope, collect_references, find_window
 from deltacli.operations.vacuum.request import Mode, VacuumRequest
 from deltacli.storage import folds_names
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-
-_ICEBERG_FEATURES = ("icebergCompatV1", "icebergCompatV2", "icebergCompatV3")
-_UNIVERSAL = "delta.universalFormat.enabledFormats"
 
 
 class PlanContext(NamedTuple):
@@ -97,6 +89,8 @@ def prepare(
         is_portable=table.engine.may_repeat,
     )
     listing = list_log(table.storage, progress=table.progress)
+    with with_codes_of_vacuum():
+        require_same(basis_of(snapshot), listing)
     window = find_window(table, listing, cutoff_ms)
     listed_until = None if listed_ms is None else last_commit_before(table, listing, listed_ms)
     protect = [open_protected(table, uri) for uri in request.protect_from]
@@ -143,41 +137,6 @@ def _least_own_ms(snapshot: Snapshot, references: References, first: TableConfig
     return min(map(portable_file_retention_ms, configurations))
 
 
-def hidden_names(
-    snapshot: Snapshot, metadata: Sequence[Action], first: TableConfiguration | None = None
-) -> HiddenNames:
-    """Return the rules of hidden names, with the current partition columns, those of all given metaData actions, and
-    those of a first version.
-    """
-    columns = _partition_names(snapshot.config) | (_partition_names(first) if first is not None else set())
-    for action in metadata:
-        try:
-            found = read_metadata(action, "a commit")
-            schema = parse_schema(found.schema_string) if found.schema_string else None
-        except DeltacliError:
-            continue  # an unreadable older metaData protects nothing
-        columns |= _partition_names(TableConfiguration(snapshot.protocol, found, schema))
-    return HiddenNames(sorted(columns), hides_metadata="iceberg" in _own_formats(snapshot, metadata, first))
-
-
-def _partition_names(config: TableConfiguration) -> set[str]:
-    logical = config.metadata.partition_columns if config.metadata else ()
-    fields = {column.name: column for column in (config.schema.fields if config.schema else ())}
-    physical = (fields[name].metadata.get(PHYSICAL_NAME) for name in logical if name in fields)
-    return {*logical, *(name for name in physical if isinstance(name, str))}
-
-
 def own_formats(setting: PlanContext) -> set[str]:
     """Return the formats that the table is or was kept readable as."""
-    return _own_formats(setting.snapshot, setting.references.metadata, setting.first)
-
-
-def _own_formats(snapshot: Snapshot, metadata: Sequence[Action], first: TableConfiguration | None) -> set[str]:
-    """Return the formats that the table is or was kept readable as, whose files in its directory belong to it."""
-    regimes = [snapshot.config] if first is None else [snapshot.config, first]
-    configurations = [*(one.properties for one in regimes), *(action.get("configuration") for action in metadata)]
-    texts = [one.get(_UNIVERSAL) for one in configurations if isinstance(one, Mapping)]
-    found = {name.strip().lower() for text in texts if isinstance(text, str) for name in text.split(",")}
-    if any(not one.features.isdisjoint(_ICEBERG_FEATURES) for one in regimes):
-        found.add("iceberg")
-    return found
+    return readable_formats(setting.snapshot, setting.references.metadata, setting.first)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
+from deltacli.changing.basis import CLOCK, NEWER, OTHER_PAST, TOO_OLD, past_of, require_clock, require_same
 from deltacli.delta.log.log_path import LOG_DIRECTORY, LogFileKind
 from deltacli.delta.log.segment import LogFile, make_log_file
 from deltacli.delta.protocol.property_values import deleted_file_retention_ms
@@ -12,6 +15,7 @@ from deltacli.delta.protocol.protocol_action import require_committable
 from deltacli.delta.vacuum.keys import PathKeys, binary_paths
 from deltacli.errors import Refused
 from deltacli.hints import command
+from deltacli.operations.table.find_log import list_log
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.vacuum.plan import VacuumPlan
 from deltacli.operations.vacuum.protected_tables import made_absolute, of_protected, open_kept
@@ -34,6 +38,27 @@ _CHECKPOINTS = frozenset(
 )
 
 
+_CODES = {
+    OTHER_PAST: "vacuum.plan-other-past",
+    TOO_OLD: "vacuum.plan-too-old",
+    NEWER: "vacuum.plan-newer",
+    CLOCK: "vacuum.clock-skew",
+}
+
+
+@contextmanager
+def with_codes_of_vacuum() -> Iterator[None]:
+    """Give refusals of `changing.basis` the codes and the hint that a vacuum has."""
+    try:
+        yield
+    except Refused as refused:
+        if (code := _CODES.get(refused.code)) is not None:
+            refused.code = code
+            if code != _CODES[CLOCK]:
+                refused.hint = command("vacuum", dry_run=True)
+        raise
+
+
 class NewerCommits:
     """Reads new commits, each once, of the table and of the protected tables, and collects the files that they name.
     Raises what `open_kept` raises.
@@ -41,20 +66,30 @@ class NewerCommits:
 
     def __init__(self, table: TableHandle, keys: PathKeys, plan: VacuumPlan) -> None:
         self._table, self._keys, self._plan = table, keys, plan
-        self._own = _LogTail(table, plan.snapshot_version)
+        past = None if plan.made_from is None else plan.made_from.past
+        self._own = _LogTail(table, plan.snapshot_version, past)
         self._others = [_LogTail(open_kept(table, kept), kept.version) for kept in plan.protected]
         self._needed: ArrowArray = None
 
     def require_same(self, snapshot: Snapshot) -> None:
-        """Raise Refused where a newer version is of another table, or keeps removed files longer than the plan."""
+        """Raise Refused where a newer version is of another table or has another past, where the clock is wrong, and
+        where removed files are kept longer than in the plan.
+        """
         plan = self._plan
-        if snapshot.metadata.id != plan.table_id or snapshot.version < plan.snapshot_version:
+        if snapshot.metadata.id != plan.table_id:
             raise Refused(
                 "the table was replaced after the plan was made",
                 code="vacuum.plan-other-table",
                 facts={"plan": f"{plan.table_id}, version {plan.snapshot_version}"},
                 hint=command("vacuum", dry_run=True),
             )
+        listing = snapshot.listing
+        if plan.made_from is not None:
+            if listing.start_version > plan.snapshot_version:
+                listing = list_log(self._table.storage, start_version=plan.snapshot_version)
+            with with_codes_of_vacuum():
+                require_same(plan.made_from, listing)
+                require_clock(self._table, plan.now_ms, past_of(listing, snapshot.version))
         require_committable(snapshot.protocol, snapshot.properties, snapshot.version)
         own_ms = deleted_file_retention_ms(snapshot.properties)
         if own_ms > plan.own_retention_ms and plan.cutoff_ms > self._table.clock() - own_ms:
@@ -70,7 +105,13 @@ class NewerCommits:
         """
         import pyarrow as pa
 
-        self._read_on()
+        try:
+            self._read_on()
+        except Refused:
+            self._table.held()  # raises the reason for it where another directory is at the path by now
+            raise
+        with with_codes_of_vacuum():
+            require_clock(self._table, self._plan.now_ms, self._own.last)
         if self._needed is None:
             return pa.repeat(pa.scalar(False), len(paths))
         return pc.is_in(self._keys.of_listing(paths), value_set=self._needed)
@@ -110,12 +151,15 @@ class NewerCommits:
 
 
 class _LogTail:
-    """The commits of a log that come after a version, each read once."""
+    """The commits of a log that come after a version, each read once. `past` is the file of that version, which has to
+    stay; None where it is not known.
+    """
 
-    def __init__(self, table: TableHandle, version: int) -> None:
+    def __init__(self, table: TableHandle, version: int, past: LogFile | None = None) -> None:
         self.table = table
         self._seen = version
-        self._last: LogFile | None = None
+        self.last = past
+        """The last commit that was read."""
 
     def read_on(self) -> tuple[list[FileReferences], bool]:
         """Return the files named by unread commits, and whether the commits change more than files."""
@@ -129,7 +173,7 @@ class _LogTail:
             references += named.take(actions, file)
         references += named.flush()
         if new:
-            self._seen, self._last = new[-1].version, new[-1]
+            self._seen, self.last = new[-1].version, new[-1]
         return references, is_other
 
     def _listed(self) -> list[LogFile]:
@@ -137,14 +181,14 @@ class _LogTail:
         changed, so that the log is another one.
         """
         # All names of a version begin with its digits, also that of a checkpoint, which comes before the commit.
-        start = f"{self._seen + 1 if self._last is None else self._seen:020d}"
+        start = f"{self._seen + 1 if self.last is None else self._seen:020d}"
         for _ in range(2):  # a listing may miss a concurrently created file but contain the next one
             listed = [
                 make_log_file(stat.name, stat.size_bytes, stat.modified_ms)
                 for stat in self.table.storage.list_from(LOG_DIRECTORY, start)
             ]
             commits = [file for file in listed if file.path.kind is LogFileKind.COMMIT]
-            self._require_last(commits)
+            self._require_last(listed)
             files = [file for file in commits if file.version > self._seen]
             # A checkpoint proves that commits existed; it may be all that is left of them.
             told = [file.version for file in listed if file.path.kind in _CHECKPOINTS]
@@ -159,8 +203,8 @@ class _LogTail:
             hint=command("vacuum", dry_run=True),
         )
 
-    def _require_last(self, commits: list[LogFile]) -> None:
-        if self._last is not None and self._last not in commits[:1]:
+    def _require_last(self, listed: list[LogFile]) -> None:
+        if self.last is not None and self.last not in listed:
             raise Refused(
                 f"commit {self._seen} was deleted or replaced, so the files the table needs are unknown",
                 code="vacuum.plan-other-past",

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.changing.plan import Amount
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.file_actions import FileBatch
 from deltacli.delta.log.segment import LogListing
@@ -16,11 +17,11 @@ from deltacli.delta.paths import text_of
 from deltacli.delta.protocol.property_values import deleted_file_retention_ms
 from deltacli.delta.vacuum.keys import LogKeys, PathKeys
 from deltacli.errors import CommitCorrupt
-from deltacli.operations.log.file_history import FileHistory, NamedKeys, logical_keys, named_files
+from deltacli.operations.table.file_history import FileHistory, NamedKeys, logical_keys, named_files
 from deltacli.operations.table.find_log import list_log
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.time_travel import last_commit_before
-from deltacli.operations.vacuum.plan import Amount, Reason
+from deltacli.operations.vacuum.plan import Reason
 from deltacli.operations.vacuum.protected_tables import made_absolute, of_protected
 from deltacli.typing import ArrowArray, RecordBatch
 from deltacli.work.commits.file_references import FileReferences

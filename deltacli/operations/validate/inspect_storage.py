@@ -27,7 +27,7 @@ from deltacli.work.rows.table_files import TableFiles
 from deltacli.work.task import TableStores
 
 if TYPE_CHECKING:
-    from deltacli.operations.vacuum.walk import KeptWalk
+    from deltacli.operations.table.walk import KeptWalk
 
 _STAGED_DIRECTORY = "_staged_commits"
 _FILES_A_REPORT = 1_000

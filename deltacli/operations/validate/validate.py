@@ -34,7 +34,7 @@ from deltacli.units import plural
 
 if TYPE_CHECKING:
     from deltacli.operations.table.handle import TableHandle
-    from deltacli.operations.vacuum.walk import KeptWalk
+    from deltacli.operations.table.walk import KeptWalk
     from deltacli.operations.validate.inspect_files import FilesChecked
     from deltacli.operations.validate.table_context import TableContext
     from deltacli.work.rows.table_files import TableFiles

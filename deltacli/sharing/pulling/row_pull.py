@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from deltacli.operations.read.request import ScanRequest
+from deltacli.operations.table.read_requests import ScanRequest
 from deltacli.request_fields import Kind, option
 from deltacli.typing import Json
 

@@ -21,9 +21,9 @@ from deltacli.delta.vectors import vector_file
 from deltacli.engine.spark.worker import Job
 from deltacli.errors import FileMissing
 from deltacli.operations.read.changes import CHANGE_COLUMNS, read_changes
-from deltacli.operations.read.request import ChangesRequest
-from deltacli.operations.read.scan import Selection
 from deltacli.operations.table.handle import TableHandle
+from deltacli.operations.table.read_requests import ChangesRequest
+from deltacli.operations.table.scan import Selection
 from deltacli.operations.table.time_travel import find_snapshot
 from deltacli.sharing.client.addresses import ShareAddress, parse_table_name
 from deltacli.sharing.client.faults import AccessRefused

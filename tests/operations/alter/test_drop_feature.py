@@ -23,6 +23,7 @@ from tests.support.actions import add, commit_info, domain, metadata
 from tests.support.altering import table_of
 from tests.support.builder import LOG, TableBuilder
 from tests.support.committing import Rivals, commits, infos
+from tests.support.effort import InTurn
 from tests.support.faulty import Fault, FaultyStorage
 from tests.support.reading import NOW_MS, open_at
 from tests.support.rows import parquet_bytes
@@ -247,11 +248,11 @@ def test_a_writer_that_uses_the_feature_meanwhile_stops_the_drop() -> None:
     assert "ok" == drop(storage, "inCommitTimestamp")
 
 
-def test_a_drop_that_fails_goes_on_when_it_is_run_again() -> None:
+def test_a_drop_that_fails_goes_on_when_it_is_run_again(in_turn: InTurn) -> None:
     counting = FaultyStorage(built([*LEGACY, "vacuumProtocolCheck"]).in_memory())
     assert "ok" == drop(counting, "vacuumProtocolCheck")
 
-    for at in range(1, len(counting.calls) + 1, 15):
+    for at in in_turn(range(1, len(counting.calls) + 1), 30):
         storage = built([*LEGACY, "vacuumProtocolCheck"]).in_memory()
         verdict = drop(FaultyStorage(storage, at, Fault.BEFORE), "vacuumProtocolCheck")
         has_it = "vacuumProtocolCheck" in open_at(storage).snapshot().protocol.supported_features
@@ -261,11 +262,9 @@ def test_a_drop_that_fails_goes_on_when_it_is_run_again() -> None:
         assert [] == errors(storage)
 
 
-@pytest.mark.skipif(not corpus.tables(), reason=corpus.absence())
 def test_vectors_of_a_real_table_are_purged_and_their_files_recorded(tmp_path: Path) -> None:
     """8.28, 8.30, 8.33: rows stay, older versions too, and vacuum of a client without vectors spares the vectors."""
-    (real,) = (one for one in corpus.tables() if one.id == "dat/deletion_vectors")
-    shutil.copytree(real.path(corpus.unpacked()), tmp_path / "t")
+    shutil.copytree(corpus.table("dat/deletion_vectors").path(corpus.unpacked()), tmp_path / "t")
     storage = open_storage(str(tmp_path / "t"))
     table = open_at(storage)
     before = table.snapshot()

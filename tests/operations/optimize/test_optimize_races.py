@@ -15,7 +15,7 @@ from tests.support.effort import SEED, is_soaking
 from tests.support.file_racing import first_files, optimize, race
 from tests.support.waiting import run_together
 
-GROUPS, TABLES = (2_000, 5) if is_soaking() else (200, 1)
+GROUPS, TABLES = (2_000, 5) if is_soaking() else (60, 1)
 """Of a table, and how many of these there are, each with a seed of its own: a longer log only makes turns slower."""
 DATA = "append,append,delete,merge,overwrite"
 

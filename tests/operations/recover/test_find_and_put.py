@@ -15,9 +15,9 @@ from deltacli import open_table
 from deltacli.arrow import compute as pc
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.errors import StorageFailed
-from deltacli.operations.quarantine.layout import Manifest, newest_first
-from deltacli.operations.recover.needed import NeededFiles, live_files, look_for
+from deltacli.operations.recover.quarantine_layout import Manifest, newest_first
 from deltacli.operations.recover.sources import CopySource, FoundFiles, Journal, find_in, put_found
+from deltacli.operations.table.needed import NeededFiles, live_files, look_for
 from deltacli.progress import SILENT
 from deltacli.storage import Capabilities, LocalStorage, open_storage
 from tests.support.reading import open_at
@@ -189,7 +189,7 @@ def test_a_listing_finds_the_files_that_asking_for_each_finds(
         def capabilities(self) -> Capabilities:
             return super().capabilities._replace(cheap_listing=False)
 
-    monkeypatch.setattr("deltacli.operations.recover.needed._MOST_ASKED", asked)
+    monkeypatch.setattr("deltacli.operations.table.needed._MOST_ASKED", asked)
     table_at(tmp_path / "t")
     os.rename(tmp_path / "t" / "p=a b%20c", tmp_path / "t" / "p=a%20b%2520c")
     (tmp_path / "t" / "part-00000.parquet").unlink()

@@ -7,11 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import corpus
 from tests.support.double_damages import check, damage
 from tests.support.effort import in_turn, is_soaking
-
-pytestmark = pytest.mark.skipif(not corpus.tables(), reason=corpus.absence())
 
 SEEDS = 1_000 if is_soaking() else 25
 AT_ONCE = 25

@@ -22,6 +22,7 @@ from deltacli.operations.repair.saved import read_plan, save_plan
 from deltacli.storage import LocalStorage
 from tests.rules.table_builder import NOW_MS
 from tests.support.damaged_tables import ADDED, CHECKPOINT, HINT, LAST, DamagedTable, tear
+from tests.support.effort import InTurn
 from tests.support.faulty import Fault
 from tests.support.reading import open_at
 from tests.support.repairing import content_of, open_damaged, readable_rows, request
@@ -151,7 +152,7 @@ def test_readable_row_groups_are_kept_in_the_quarantine(tmp_path: Path) -> None:
 
     done = execute_repair(plan_repair(open_damaged(root), request(quarantine=str(tmp_path / "q"))))
 
-    assert (1, 10) == done.loss[:2]
+    assert (1, 10) == (done.loss.files, done.loss.rows)
     (kept,) = (tmp_path / "q").rglob("rows/p=b/*.parquet")
     assert rows.take([0, 1, 2, 3, 8, 9]).equals(pq.read_table(kept, partitioning=None).cast(rows.schema))
 
@@ -167,7 +168,7 @@ def test_deleted_rows_do_not_come_back_with_a_lost_vector(tmp_path: Path) -> Non
 
     done = execute_repair(plan_repair(table, request(level="storage")))
 
-    assert (2, 7) == done.loss[:2]
+    assert (2, 7) == (done.loss.files, done.loss.rows)
     assert readable_rows(table) < rows
     assert 5 == readable_rows(table).total()
 
@@ -257,7 +258,9 @@ def damage_much(root: Path) -> None:
 
 
 @pytest.mark.parametrize("has_source", [True, False])
-def test_a_run_that_dies_before_a_call_is_ended_by_the_next(has_source: bool, root: Path, copy: Path) -> None:
+def test_a_run_that_dies_before_a_call_is_ended_by_the_next(
+    has_source: bool, root: Path, copy: Path, in_turn: InTurn
+) -> None:
     """
     The backups of both runs together have every file that was replaced, as it was.
     """
@@ -274,7 +277,7 @@ def test_a_run_that_dies_before_a_call_is_ended_by_the_next(has_source: bool, ro
     ]
     assert len(writes) > 8
 
-    for at in writes[has_source::2]:
+    for at in in_turn(writes, 4):
         shutil.rmtree(root)
         DamagedTable().write(root)
         damage_much(root)

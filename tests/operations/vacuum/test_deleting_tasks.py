@@ -17,17 +17,19 @@ from typing import Any
 import pytest
 
 from deltacli.api.table import Table
+from deltacli.changing.change import carry_out
+from deltacli.changing.plan import Amount
 from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.clock import fixed_clock
 from deltacli.engine.base import Engine
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.errors import Refused, StorageFailed
-from deltacli.operations.log.expire import ExpiryRequest, execute_expiry, plan_expiry
-from deltacli.operations.log.expire_deleting import ExpiryOutcome
+from deltacli.operations.log.expire import ExpiryRequest, plan_expiry
+from deltacli.operations.log.expire_execute import ExpiryOutcome, LogExpiry
 from deltacli.operations.vacuum import deleting
 from deltacli.operations.vacuum.execute import execute_vacuum
 from deltacli.operations.vacuum.full_plan import plan_vacuum
-from deltacli.operations.vacuum.plan import Amount, VacuumOutcome
+from deltacli.operations.vacuum.plan import VacuumOutcome
 from deltacli.storage import Deletion, LocalStorage, Storage
 from deltacli.storage.retry import Retry, sending_while
 from deltacli.work.files.deleting import DeleteBatch, DeletePiece, FileOutcome
@@ -112,7 +114,7 @@ def test_a_vacuum_whose_batches_run_twice_counts_each_file_once(place: Path) -> 
 
     outcome = execute_vacuum(table, plan_vacuum(table, vacuum_request()))
 
-    assert (Amount(len(GARBAGE), len(GARBAGE)), 0, 0) == (outcome.deleted, outcome.missing, outcome.failures)
+    assert (Amount(len(GARBAGE), len(GARBAGE)), 0, 0) == (outcome.deleted, outcome.missing, outcome.failed.count)
     assert ("COMPLETED", str(len(GARBAGE))) == last_info(place)
     assert set(NEEDED) == files_of(place)
     assert -(-len(GARBAGE) // FILES_A_BATCH) == engine.shipped.pieces["DeleteBatch"]
@@ -156,7 +158,7 @@ def test_files_whose_time_was_over_are_sent_again_after_another_check_of_the_log
 
     outcome = execute_vacuum(table, plan, wall_clock=clock)
 
-    assert (len(GARBAGE) - 1, 1, 0) == (outcome.deleted.files, outcome.spared, outcome.failures)
+    assert (len(GARBAGE) - 1, 1, 0) == (outcome.deleted.files, outcome.spared, outcome.failed.count)
     assert {*NEEDED, "gone-0.parquet"} == files_of(place)
     assert ("COMPLETED", str(len(GARBAGE) - 1)) == last_info(place)
 
@@ -185,7 +187,7 @@ def test_a_fault_in_the_middle_counts_what_is_gone(engine: Engine, place: Path) 
     gone = {*GARBAGE} - files_of(place)
     assert (len(gone), "FAILED") == (outcome.deleted.files, last_info(place)[0])
     assert 0 < len(gone) < len(GARBAGE)
-    assert "gone-4.parquet" in dict(outcome.failed)
+    assert "gone-4.parquet" in dict(outcome.failed.named)
     storage.is_broken = False
     again = execute_vacuum(table, plan_vacuum(table, vacuum_request()))
     assert len(GARBAGE) == outcome.deleted.files + again.deleted.files
@@ -193,7 +195,7 @@ def test_a_fault_in_the_middle_counts_what_is_gone(engine: Engine, place: Path) 
 
 
 def test_an_expiry_counts_the_same_whatever_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("deltacli.operations.log.expire_deleting.FILES_A_BATCH", 3)
+    monkeypatch.setattr("deltacli.operations.log.expire_execute.FILES_A_BATCH", 3)
     later = fixed_clock(EPOCH_MS + 60 * 24 * HOUR_MS)
     outcomes: list[ExpiryOutcome] = []
 
@@ -202,10 +204,10 @@ def test_an_expiry_counts_the_same_whatever_the_engine(monkeypatch: pytest.Monke
         table = Table(storage, clock=later, engine=engine)
         plan = plan_expiry(table, ExpiryRequest())
         deque(storage.delete_many([plan.files[0].path]), maxlen=0)  # somebody else was faster
-        outcomes.append(execute_expiry(table, plan))
+        outcomes.append(carry_out(LogExpiry(plan.request), table, plan=plan))
 
     assert outcomes[0] == outcomes[1]
-    assert (3, 1, []) == (outcomes[0].deleted, outcomes[0].missing, outcomes[0].failed)
+    assert (3, 1, []) == (outcomes[0].deleted, outcomes[0].missing, outcomes[0].failed.named)
 
 
 def test_a_request_is_not_repeated_after_the_time() -> None:
@@ -230,7 +232,7 @@ def test_files_that_are_already_gone_do_not_count_as_deleted(place: Path) -> Non
 
     outcome = execute_vacuum(table, plan)
 
-    assert (len(GARBAGE) - 1, 1, 0) == (outcome.deleted.files, outcome.missing, outcome.failures)
+    assert (len(GARBAGE) - 1, 1, 0) == (outcome.deleted.files, outcome.missing, outcome.failed.count)
     assert ("COMPLETED", str(len(GARBAGE) - 1)) == last_info(place)
 
 

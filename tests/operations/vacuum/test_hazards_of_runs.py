@@ -377,7 +377,7 @@ def test_two_vacuums_at_once_do_each_others_work(is_far: bool) -> None:
     outcome = vacuum(storage)
 
     assert {"a.parquet"} == data_of(inner)
-    assert (0, 10, 0) == (outcome.deleted.files, outcome.missing, outcome.failures)
+    assert (0, 10, 0) == (outcome.deleted.files, outcome.missing, outcome.failed.count)
     assert ["VACUUM START", "VACUUM START", "VACUUM END", "VACUUM END"] == operations(inner)[1:]
 
 
@@ -409,11 +409,11 @@ def test_a_torn_commit_that_comes_after_the_protocol_was_checked_stops_everythin
     plan = plan_of(inner)
 
     class Torn(RecordingStorage):
-        """Shows an empty commit to whoever lists from version 1 on."""
+        """Shows an empty commit to whoever lists from the version of the plan on."""
 
         def list_from(self, directory: str, start: str = "") -> Iterator[FileStat]:
             yield from super().list_from(directory, start)
-            if start.startswith(f"{1:020d}"):
+            if start.startswith(f"{0:020d}"):
                 yield FileStat(commit_path(1).rpartition("/")[2], 0, NOW_MS)
 
         def read(self, path: str) -> bytes:

@@ -14,8 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from deltacli.changing.plan import Amount, Failures
 from deltacli.errors import Refused, StorageFailed
-from deltacli.operations.vacuum.plan import Amount, VacuumOutcome, VacuumPlan
+from deltacli.operations.vacuum.plan import VacuumOutcome, VacuumPlan
 from deltacli.operations.vacuum.saved.progress_record import ProgressRecord, describe
 from tests.support.vacuum_plans import plan_of_paths
 
@@ -64,12 +65,12 @@ def run(
                 outcome.deleted.files + len(tried) - len(failed),
                 outcome.deleted.size_bytes + 10 * (len(tried) - len(failed)),
             )
-            outcome.failures += len(failed)
-            outcome.failed += [(f"f{row:02d}", "denied") for row in failed]
+            outcome.failed.count += len(failed)
+            outcome.failed.named += [(f"f{row:02d}", "denied") for row in failed]
             record.advance(tried[-1] + 1, outcome)
         if stop_after >= len(batches):
             outcome.directories_removed += 1
-            record.finish(outcome, completed=not outcome.failures)
+            record.finish(outcome, completed=not outcome.failed.count)
     return outcome
 
 
@@ -118,7 +119,11 @@ def test_files_that_failed_are_tried_again_first_and_only_they(tmp_path: Path) -
         assert [("f02", "denied"), ("f03", "denied"), ("f09", "denied"), ("f17", "denied")] == list(
             record.failed_before
         )
-        assert (FILES - 4, 0, []) == (record.counts.deleted.files, record.counts.failures, record.counts.failed)
+        assert (FILES - 4, 0, []) == (
+            record.counts.deleted.files,
+            record.counts.failed.count,
+            record.counts.failed.named,
+        )
         assert "resuming after 20 files, retrying 4 failed files" == describe(record)
     run(tmp_path, batch=1, failing=[3], stop_after=2)
 
@@ -133,8 +138,8 @@ def test_files_that_failed_are_tried_again_first_and_only_they(tmp_path: Path) -
 
 def test_a_run_with_failures_is_not_completed_whatever_it_records(tmp_path: Path) -> None:
     with ProgressRecord(place(tmp_path), PLAN) as record:
-        record.advance(FILES, VacuumOutcome(failures=1, failed=[("f00", "x")]))
-        record.finish(VacuumOutcome(failures=1), completed=True)
+        record.advance(FILES, VacuumOutcome(failed=Failures(1, [("f00", "x")])))
+        record.finish(VacuumOutcome(failed=Failures(1)), completed=True)
     assert ([0], False) == (seen(tmp_path)["pending"], seen(tmp_path)["completed"])
 
     with ProgressRecord(place(tmp_path), PLAN) as record:
@@ -304,7 +309,7 @@ def test_contradictions_are_bugs(tmp_path: Path) -> None:
 def test_names_that_are_not_utf8_are_recorded(tmp_path: Path) -> None:
     plan = plan_of_paths(b"a", b"a\xff\n", b"b", b"c", b"d")
     with ProgressRecord(place(tmp_path), plan) as record:
-        record.advance(4, VacuumOutcome(failures=1, failed=[("a\udcff\n", "x")]))
+        record.advance(4, VacuumOutcome(failed=Failures(1, [("a\udcff\n", "x")])))
     with ProgressRecord(place(tmp_path), plan) as record:
         assert ((range(1, 2), range(4, 5)), (("a\udcff\n", "x"),)) == (record.pending, record.failed_before)
 
@@ -312,7 +317,7 @@ def test_names_that_are_not_utf8_are_recorded(tmp_path: Path) -> None:
 def test_of_more_failures_than_are_named_every_row_is_tried_again(tmp_path: Path) -> None:
     run(tmp_path, failing=[1], stop_after=2)
     with ProgressRecord(place(tmp_path), PLAN) as record:
-        record.advance(12, VacuumOutcome(failures=2, failed=[("f09", "x")]))
+        record.advance(12, VacuumOutcome(failed=Failures(2, [("f09", "x")])))
 
     assert [1, *range(8, FILES)] == seen(tmp_path)["pending"]
 

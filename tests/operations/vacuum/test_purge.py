@@ -14,8 +14,14 @@ from typing import Any
 import pytest
 
 from deltacli.errors import PartlyDone, Refused
-from deltacli.operations.quarantine.layout import OWN_NAMES
-from deltacli.operations.quarantine.purge import PurgeOutcome, PurgePlan, execute_purge, plan_purge, require_purged
+from deltacli.operations.recover.quarantine_layout import OWN_NAMES
+from deltacli.operations.vacuum.quarantine.purge import (
+    PurgeOutcome,
+    PurgePlan,
+    execute_purge,
+    plan_purge,
+    require_purged,
+)
 from deltacli.storage import Deletion, Failed, LocalStorage, Storage, open_storage
 from tests.cli.support import deltacli
 from tests.cli.test_documents import validate
@@ -79,7 +85,7 @@ def test_the_age_of_copies_is_that_of_the_run_and_not_of_a_saved_plan(tmp_path: 
     save(LocalStorage(str(place)), saved)
     table = open_at(LocalStorage(str(place)))
     table.clock = lambda: NOW_MS + OLD
-    from deltacli.operations.quarantine.fill import Quarantine
+    from deltacli.operations.vacuum.quarantine.fill import Quarantine
     from deltacli.operations.vacuum.saved.plan_file import read_plan
 
     plan = read_plan(saved)
@@ -214,7 +220,7 @@ def test_a_directory_that_a_vacuum_uses_again_is_left(place: Path) -> None:
 
     execute_purge(table, plan, outcome)
 
-    assert (1, 0, before) == (outcome.failures, outcome.files, tree(place.parent))
+    assert (1, 0, before) == (outcome.failed.count, outcome.files, tree(place.parent))
 
 
 def test_a_quarantine_in_a_store_is_emptied(place: Path, s3: S3Server) -> None:

@@ -14,10 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltacli.errors import DeltacliError, Refused, UsageError
-from deltacli.operations.quarantine.fill import open_quarantine
-from deltacli.operations.quarantine.layout import CHECKSUMS, OWN_NAMES
+from deltacli.operations.recover.quarantine_layout import CHECKSUMS, OWN_NAMES
 from deltacli.operations.vacuum.execute import execute_vacuum
 from deltacli.operations.vacuum.full_plan import plan_vacuum
+from deltacli.operations.vacuum.quarantine.fill import open_quarantine
 from deltacli.operations.vacuum.request import VacuumRequest
 from deltacli.storage import LocalStorage, Storage, open_storage
 from tests.support.effort import InTurn

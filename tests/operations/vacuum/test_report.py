@@ -6,7 +6,8 @@ import json
 import os
 from pathlib import Path
 
-from deltacli.operations.vacuum.plan import Amount, VacuumOutcome
+from deltacli.changing.plan import Amount, Failures
+from deltacli.operations.vacuum.plan import VacuumOutcome
 from deltacli.operations.vacuum.saved.plan_file import write_report
 from tests.support.reading import NOW_MS
 from tests.support.vacuum_plans import plan_of_paths
@@ -14,7 +15,7 @@ from tests.support.vacuum_plans import plan_of_paths
 
 def test_the_report_contains_plan_and_outcome(tmp_path: Path) -> None:
     plan = plan_of_paths(b"a", b"b", b"c")
-    outcome = VacuumOutcome(deleted=Amount(1, 1_000), missing=1, failures=1, failed=[("c\udcff", "denied")])
+    outcome = VacuumOutcome(deleted=Amount(1, 1_000), missing=1, failed=Failures(1, [("c\udcff", "denied")]))
 
     path = write_report(plan, outcome, str(tmp_path / "plan.parquet"), now_ms=NOW_MS)
 
@@ -36,4 +37,4 @@ def test_a_report_is_complete_if_every_file_is_deleted_or_needed_again(tmp_path:
 
     assert is_complete(VacuumOutcome(deleted=Amount(1, 1), missing=1, spared=1))
     assert not is_complete(VacuumOutcome(deleted=Amount(1, 1), missing=1))
-    assert not is_complete(VacuumOutcome(deleted=Amount(2, 2), failures=1))
+    assert not is_complete(VacuumOutcome(deleted=Amount(2, 2), failed=Failures(1)))

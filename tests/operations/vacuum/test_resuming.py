@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from deltacli.changing.plan import Amount
 from deltacli.operations.vacuum.execute import execute_vacuum
-from deltacli.operations.vacuum.plan import Amount
 from deltacli.operations.vacuum.saved.plan_file import read_plan, save_plan
 from deltacli.operations.vacuum.saved.progress_record import ProgressRecord
 from deltacli.storage import Deletion, Failed
@@ -52,7 +52,7 @@ def test_files_one_run_could_not_delete_are_deleted_by_the_next(tmp_path: Path) 
         assert (range(1, 2), range(3, 4)) == record.pending
         second = execute_vacuum(table, plan, record=record)
 
-    assert (Amount(4, 4_000), 2) == (first.deleted, first.failures)
-    assert (Amount(6, 6_000), 0, 0, 4) == (second.deleted, second.failures, second.missing, second.resumed_after)
+    assert (Amount(4, 4_000), 2) == (first.deleted, first.failed.count)
+    assert (Amount(6, 6_000), 0, 0, 4) == (second.deleted, second.failed.count, second.missing, second.resumed_after)
     with ProgressRecord(place, plan) as record:
         assert record.is_completed

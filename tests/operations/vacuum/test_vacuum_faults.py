@@ -18,12 +18,13 @@ from typing import Any
 
 import pytest
 
+from deltacli.changing.plan import Amount
 from deltacli.cli.terminal.interrupts import Interrupted, signals_raise
 from deltacli.errors import ConflictLost, DeltacliError, NoSpace, OutcomeUnknown, PartlyDone, Refused, StorageFailed
 from deltacli.operations.vacuum import deleting
 from deltacli.operations.vacuum.execute import execute_vacuum, require_done
 from deltacli.operations.vacuum.full_plan import plan_vacuum
-from deltacli.operations.vacuum.plan import Amount, VacuumOutcome
+from deltacli.operations.vacuum.plan import VacuumOutcome
 from deltacli.operations.vacuum.request import VacuumRequest
 from deltacli.operations.vacuum.saved.plan_file import read_plan
 from deltacli.operations.vacuum.saved.progress_record import ProgressRecord
@@ -133,7 +134,7 @@ def test_a_fault_at_any_call(fault: Fault, saved: bool, tmp_path: Path) -> None:
             assert log or not gone(place)
         else:
             assert isinstance(found, VacuumOutcome), found
-            assert (len(GARBAGE), 0) == (found.deleted.files, found.failures)
+            assert (len(GARBAGE), 0) == (found.deleted.files, found.failed.count)
             assert (found.end_problem is None) == (found.end_version is not None)
             assert log == [(START, None), (END, "COMPLETED")][: 1 + (found.end_problem is None)]
         assert not isinstance(execute(MortalStorage(LocalStorage(str(place))), plan), DeltacliError)
@@ -222,8 +223,8 @@ def test_files_that_are_refused_are_named_and_only_they_are_tried_again(place: P
     first = execute(Refusing(place, *stubborn), plan)
 
     assert isinstance(first, VacuumOutcome)
-    assert (8, 3) == (first.deleted.files, first.failures)
-    assert [(path, "permission denied") for path in sorted(stubborn)] == first.failed
+    assert (8, 3) == (first.deleted.files, first.failed.count)
+    assert [(path, "permission denied") for path in sorted(stubborn)] == first.failed.named
     with pytest.raises(PartlyDone) as caught:
         require_done(first)
     assert 5 == caught.value.exit_code
@@ -235,7 +236,7 @@ def test_files_that_are_refused_are_named_and_only_they_are_tried_again(place: P
 
     assert isinstance(second, VacuumOutcome)
     assert set(stubborn) == set(again.asked)
-    assert (11, 0, 0, 8) == (second.deleted.files, second.failures, second.missing, second.resumed_after)
+    assert (11, 0, 0, 8) == (second.deleted.files, second.failed.count, second.missing, second.resumed_after)
     assert (END, "COMPLETED") == said(place)[-1]
     assert set(NEEDED) == files_of(place)
 
@@ -262,7 +263,7 @@ def test_a_batch_that_fails_takes_nothing_from_the_others(
     with pytest.raises(StorageFailed, match="the network is down"):
         vacuum(Breaking(LocalStorage(str(place))), plan, outcome=outcome, threads=3)
 
-    assert (7, 4) == (outcome.deleted.files, outcome.failures) == (gone(place), 4)
+    assert (7, 4) == (outcome.deleted.files, outcome.failed.count) == (gone(place), 4)
     assert [(START, None), (END, "FAILED")] == said(place)
     rest = Refusing(place)
     found = execute(rest, plan)

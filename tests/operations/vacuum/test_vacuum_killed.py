@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from deltacli.changing.plan import Amount
 from deltacli.operations.vacuum import deleting
-from deltacli.operations.vacuum.plan import Amount
 from deltacli.storage import LocalStorage
 from tests.cli.support import ROOT
 from tests.support.faulty import Fault
@@ -59,7 +59,7 @@ def undisturbed(place: Path, saved: bool) -> tuple[set[str], bytes, list[str]]:
     storage = MortalStorage(LocalStorage(str(table)))
     outcome = vacuum(storage, plan)
     assert outcome is not None
-    assert (len(GARBAGE), 1, 0) == (outcome.deleted.files, outcome.directories_removed, outcome.failures)
+    assert (len(GARBAGE), 1, 0) == (outcome.deleted.files, outcome.directories_removed, outcome.failed.count)
     check_table(table)
     return data_of(table), (table / INFO).read_bytes(), [verb for verb, _ in storage.calls]
 
@@ -70,7 +70,7 @@ def check_rerun(table: Path, plan: str | None, data: set[str], info: bytes) -> N
     check_table(table)
     assert (data, info) == (data_of(table), (table / INFO).read_bytes())
     if again is not None:
-        assert 0 == again.failures
+        assert 0 == again.failed.count
 
 
 def test_a_run_without_disturbance_succeeds(tmp_path: Path) -> None:

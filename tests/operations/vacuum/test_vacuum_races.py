@@ -34,7 +34,7 @@ def vacuum_once(uri: str, together: Barrier, answers: Any) -> None:  # Any: a qu
         together.wait()
         outcome = table.vacuum(max_delete="100%", threads=2).outcome
         assert outcome is not None
-        answers.put((outcome.deleted.files, outcome.missing, outcome.failures, outcome.end_problem))
+        answers.put((outcome.deleted.files, outcome.missing, outcome.failed.count, outcome.end_problem))
     except Exception as fault:  # noqa: BLE001  (it would only be seen in another process's stderr)
         together.abort()
         answers.put(repr(fault))
@@ -127,7 +127,7 @@ def vacuum_on(uri: str, rounds: int, together: Barrier, answers: Any) -> None:  
                 together.wait()
             outcome = Table(open_storage(uri), clock=fixed_clock(FAR_MS)).vacuum(max_delete="100%").outcome
             assert outcome is not None
-            assert 0 == outcome.failures
+            assert 0 == outcome.failed.count
             deleted += outcome.deleted.files
         answers.put(("vacuum", deleted))
     except Exception as fault:  # noqa: BLE001

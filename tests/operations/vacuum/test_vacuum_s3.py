@@ -111,7 +111,7 @@ def test_requests_are_few_and_a_plan_is_that_of_a_local_copy(s3: S3Server, uri: 
     result = table.vacuum(max_delete="100%")
 
     assert result.outcome is not None
-    assert (GONE + LOOSE, 0, 0) == (result.outcome.deleted.files, result.outcome.failures, result.outcome.spared)
+    assert (GONE + LOOSE, 0, 0) == (result.outcome.deleted.files, result.outcome.failed.count, result.outcome.spared)
     assert 6 == s3.asked("POST", "delete")
     assert 0 == s3.asked("DELETE", "day=")
     assert paths(range(LIVE)) == left(s3, uri)
@@ -150,7 +150,7 @@ def test_throttled_requests_are_retried_and_files_added_again_are_kept(
     outcome = table_at(uri).vacuum(max_delete="100%", threads=2).outcome
 
     assert outcome is not None
-    assert (3, 5, 0) == (outcome.start_version, outcome.end_version, outcome.failures)
+    assert (3, 5, 0) == (outcome.start_version, outcome.end_version, outcome.failed.count)
     assert 7 == s3.asked("POST", "delete")
     assert 8 * 2 + 1 == len(file_listings(s3))
     spared = {early, late, *again}

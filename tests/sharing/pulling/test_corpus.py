@@ -20,7 +20,6 @@ from deltacli.sharing.pulling.pull import Pull, PullRequest
 from tests.sharing.client.serving import Proxy, proxied
 from tests.sharing.client.test_corpus import OTHER_SIZE, shared_corpus
 from tests.sharing.served import shared
-from tests.support import corpus
 from tests.support.effort import is_soaking, sampled
 
 pytestmark = pytest.mark.long
@@ -30,10 +29,7 @@ IN_THE_GATE = 60
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
-    tables = shared_corpus()
-    if not tables:
-        pytest.skip(corpus.absence())
-    shares = [shared(Path(table.location), table.name) for table in tables]
+    shares = [shared(Path(table.location), table.name) for table in shared_corpus()]
     with proxied(tmp_path_factory.mktemp("pulled"), *shares) as proxy:
         yield proxy
 

@@ -16,7 +16,6 @@ from tests.sharing.client.serving import Proxy, proxied
 from tests.sharing.client.test_corpus import OTHER_SIZE, shared_corpus
 from tests.sharing.pulling.origin import Origin, pull
 from tests.sharing.served import shared
-from tests.support import corpus
 from tests.support.peers import ENVIRONMENT_VARIABLE, PeerRows, Task, ask_for_rows, has_peer, peer_python
 from tests.support.row_counts import Rows, count_rows
 
@@ -40,10 +39,7 @@ def python_of(peer: str) -> str:
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Proxy]:
-    tables = shared_corpus()
-    if not tables:
-        pytest.skip(corpus.absence())
-    with proxied(tmp_path, *(shared(Path(table.location), table.name) for table in tables)) as proxy:
+    with proxied(tmp_path, *(shared(Path(table.location), table.name) for table in shared_corpus())) as proxy:
         yield proxy
 
 

@@ -144,10 +144,9 @@ def _plan_vacuum(_: Run, table: Table, policy: Policy, path: str | None) -> Json
 def _plan_expiry(run: Run, table: Table, policy: Policy, path: str | None) -> JsonObject:
     from deltacli.cli.formats import JSON
     from deltacli.cli.render.log_files import expiry_result
-    from deltacli.fleet.planning.plan import plan_expiry_step
-    from deltacli.operations.log.expire import with_proof
+    from deltacli.fleet.planning.plan import expiry_step
 
-    plan = with_proof(table, plan_expiry_step(table, policy))
+    plan = expiry_step(policy, proves=True).plan(table)
     if path is None:
         return plan.as_json()
     with open_sink(path) as sink:

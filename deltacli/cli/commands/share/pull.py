@@ -27,7 +27,7 @@ from deltacli.units import format_size, plural
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.operations.read.scan import Scan
+    from deltacli.operations.table.scan import Scan
     from deltacli.sharing.client.tables.share_storage import ShareStorage
     from deltacli.sharing.pulling.pull import Pull, PullResult
     from deltacli.sharing.pulling.row_pull import WrittenRows
@@ -220,7 +220,7 @@ def _pull_rows(run: Run, table: str, to: str, request: RowRequest, *, force: boo
 
 def _write_rows(run: Run, shared: ShareStorage, to: str, request: RowRequest, *, dry_run: bool) -> WrittenRows:
     """Write rows to a file or directory, complete or not at all. Raises UsageError, and what scans raise."""
-    from deltacli.operations.read.scan import Scan
+    from deltacli.operations.table.scan import Scan
     from deltacli.sharing.pulling.row_pull import WrittenRows
 
     directory = _require_place(to, request.form)

@@ -23,7 +23,7 @@ from deltacli.work.outputs.parquet_stream import require_sound
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.operations.read.output import WrittenDirectory
+    from deltacli.operations.table.output import WrittenDirectory
 
 NULL = "null"
 _NEVER_CUT = 1 << 20

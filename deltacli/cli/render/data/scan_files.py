@@ -20,7 +20,7 @@ from deltacli.units import format_count, format_size, plural
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.operations.read.scan import Scan
+    from deltacli.operations.table.scan import Scan
 
 _NAMES = ("path", "sizeBytes", "records", "kept", "reason")
 
@@ -62,7 +62,7 @@ class Totals:
     def counted(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         """Yield the files under their names in documents, and count them."""
         from deltacli.arrow import compute as pc
-        from deltacli.operations.read.scan import BY_PARTITION, BY_STATISTICS
+        from deltacli.operations.table.scan import BY_PARTITION, BY_STATISTICS
 
         for part in batches:
             batch = part.rename_columns(list(_NAMES))

@@ -5,46 +5,34 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from deltacli.cli.apply_change import SchemaEdit
+from deltacli.cli.changing import Wording
 from deltacli.cli.invocation import invocation
 from deltacli.cli.render.sections import Section, file_amount, refused
 from deltacli.cli.results import Outcome
 from deltacli.cli.terminal.shell import as_typed, quoted_table
 from deltacli.cli.terminal.term import Style
-from deltacli.operations.change.widen_type import (
-    WideningOutcome,
-    WidenRequest,
-    execute_widen_type,
-    plan_widen_type,
-    refusal_error,
-)
+from deltacli.operations.change.widen_type import WideningOutcome
 from deltacli.units import plural, some_of
 
 if TYPE_CHECKING:
-    from deltacli.api.table import Table
     from deltacli.cli.render.terminal.console import Canvas
     from deltacli.delta.evolution.draft import Effect
     from deltacli.delta.log.commit_lines import Action
     from deltacli.delta.protocol.clients import ClientAccess
     from deltacli.delta.schema.widening_plan import PlannedChange
-    from deltacli.operations.change.alter import AlterationOutcome, AlterationRequest
+    from deltacli.operations.change.alter import AlterationOutcome
 
 _CSV = ("change", "subject", "from", "to")
 
 
-def alteration(table: Table, name: str, request: AlterationRequest) -> SchemaEdit[AlterationOutcome]:
-    """Return the changes of a table; `name` is the table as the user wrote it."""
-    from deltacli.operations.change.alter import execute_alteration, plan_alteration
-
+def wording_of_alteration(name: str) -> Wording[AlterationOutcome, AlterationOutcome]:
+    """Return how the changes of a table are told; `name` is the table as the user wrote it."""
     history = f"deltacli history {quoted_table(name)} --limit 5"
-    return SchemaEdit(
-        plan=lambda _: plan_alteration(table, request),
-        make=lambda: execute_alteration(table, request),
-        is_noop=lambda planned: planned.is_noop,
-        refusal=lambda planned: refusal_error(planned.refusals) if planned.refusals else None,
+    return Wording(
         question=_question,
-        result=alteration_result,
-        next=lambda made: None if made.committed_version is None else history,
+        planned=alteration_result,
+        done=lambda made: alteration_result(made, False),
+        following=lambda made: None if made.committed_version is None else history,
     )
 
 
@@ -137,23 +125,21 @@ def _protocol(outcome: AlterationOutcome) -> Iterator[str]:
 
 def _refusals(outcome: AlterationOutcome | WideningOutcome) -> Iterator[str]:
     for refusal in outcome.refusals:
-        way_out = f"; {as_typed(refusal.way_out, invocation.arguments)}" if refusal.way_out else ""
+        way_out = f"; {as_typed(refusal.hint, invocation.arguments)}" if refusal.hint else ""
         yield f"{refusal.message} [{refusal.code}]{way_out}"
 
 
 _CSV_OF_WIDENING = ("column", "fromType", "toType", "allowed")
 
 
-def widening(table: Table, name: str, request: WidenRequest) -> SchemaEdit[WideningOutcome]:
-    """Return the change that gives columns wider types; `name` is the table as the user wrote it."""
-    return SchemaEdit(
-        plan=lambda with_impact: plan_widen_type(table, request, with_impact=with_impact),
-        make=lambda: execute_widen_type(table, request),
-        is_noop=lambda planned: planned.plan.is_noop,
-        refusal=lambda planned: refusal_error(planned.refusals) if planned.refusals else None,
+def wording_of_widening(name: str) -> Wording[WideningOutcome, WideningOutcome]:
+    """Return how wider types are told; `name` is the table as the user wrote it."""
+    checkpoint = f"deltacli checkpoint {quoted_table(name)}"
+    return Wording(
         question=_widening_question,
-        result=widening_result,
-        next=lambda made: None if made.committed_version is None else f"deltacli checkpoint {quoted_table(name)}",
+        planned=widening_result,
+        done=lambda made: widening_result(made, False),
+        following=lambda made: None if made.committed_version is None else checkpoint,
     )
 
 

@@ -17,7 +17,7 @@ from deltacli.cli.terminal.shell import as_typed
 from deltacli.cli.terminal.term import Style, cells
 from deltacli.delta.log.state import read_protocol
 from deltacli.delta.protocol.clients import ClientAccess
-from deltacli.operations.explain.known_clients import clients_after
+from deltacli.operations.table.known_clients import clients_after
 from deltacli.typing import JsonObject
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def draw_widening(canvas: Canvas, outcome: WideningOutcome, said: Sequence[Secti
         parts.append([("property", canvas.joined(["delta.enableTypeWidening ", change(canvas, None, "true")]))])
     if outcome.clients:
         parts.append(client_matrix(canvas, outcome.clients))
-    refusals = [(one.message, one.code, as_typed(one.way_out, invocation.arguments)) for one in outcome.refusals]
+    refusals = [(one.message, one.code, as_typed(one.hint or "", invocation.arguments)) for one in outcome.refusals]
     parts.append([*_chosen(canvas, sections, "files", "then", "warnings"), *refusal_rows(canvas, refusals)])
     draw_parts(canvas, *parts)
 
@@ -82,7 +82,7 @@ def draw_alteration(canvas: Canvas, outcome: AlterationOutcome, said: Sequence[S
     if outcome.clients:
         parts.append(client_matrix(canvas, outcome.clients))
     refusals = [
-        (one.message, one.code, as_typed(one.way_out, invocation.arguments) or None) for one in outcome.refusals
+        (one.message, one.code, as_typed(one.hint or "", invocation.arguments) or None) for one in outcome.refusals
     ]
     parts.append([*_chosen(canvas, sections, "warnings"), *refusal_rows(canvas, refusals)])
     draw_parts(canvas, *parts)

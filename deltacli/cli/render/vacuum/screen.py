@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
     from deltacli.cli.render.terminal.console import Canvas
     from deltacli.cli.render.terminal.plans import PlanRow
+    from deltacli.errors import Refusal
     from deltacli.operations.vacuum.explain import ExplainedCommit, Explanation
-    from deltacli.operations.vacuum.plan import Ages, Reason, Refusal, VacuumOutcome, VacuumPlan
+    from deltacli.operations.vacuum.plan import Ages, Reason, VacuumOutcome, VacuumPlan
 
 _NAMED = 5
 _FAILURES = 10
@@ -108,10 +109,13 @@ def _directory(count: int) -> str:
 def _kept(plan: VacuumPlan) -> Iterator[tuple[str, str]]:
     kept = plan.kept
     if kept.live.files:
-        yield "live", file_amount(*kept.live)
+        yield "live", file_amount(kept.live.files, kept.live.size_bytes)
     yield from _counted(plan, ("retained", "young"))
     if kept.foreign.files:
-        yield UNRECOGNIZED, f"{file_amount(*kept.foreign)}: --include-foreign deletes them"
+        yield (
+            UNRECOGNIZED,
+            f"{file_amount(kept.foreign.files, kept.foreign.size_bytes)}: --include-foreign deletes them",
+        )
         for name in kept.foreign_examples[:_NAMED]:
             yield "", name
         if kept.foreign.files > len(kept.foreign_examples[:_NAMED]) and kept.foreign_examples:
@@ -179,7 +183,7 @@ def _refusal(refusal: Refusal) -> str:
 
 def _became(outcome: VacuumOutcome, terminal: Terminal) -> Iterator[Section]:
     """What was done, and what was not."""
-    parts = [file_amount(*outcome.deleted)]
+    parts = [file_amount(outcome.deleted.files, outcome.deleted.size_bytes)]
     if outcome.missing:
         parts.append(f"{_were(outcome.missing)} already missing")
     if outcome.resumed_after:
@@ -198,12 +202,12 @@ def _were(count: int) -> str:
 
 def _failures(outcome: VacuumOutcome, terminal: Terminal) -> Iterator[str]:
     """The failed files; on a terminal the first ones."""
-    if not outcome.failures:
+    if not outcome.failed.count:
         return
-    shown = outcome.failed[: _FAILURES if terminal.is_terminal else None]
-    yield f"{plural(outcome.failures, 'file')} could not be deleted"
+    shown = outcome.failed.named[: _FAILURES if terminal.is_terminal else None]
+    yield f"{plural(outcome.failed.count, 'file')} could not be deleted"
     yield from (f"{path}: {reason}" for path, reason in shown)
-    if left := outcome.failures - len(shown):
+    if left := outcome.failed.count - len(shown):
         yield f"and {left:,} more" + (": --json names them" if terminal.is_terminal else "")
 
 
@@ -278,13 +282,15 @@ def _drawn_rows(plan: VacuumPlan, terminal: Terminal, verb: str) -> Iterator[Pla
         yield PlanRow(verb, kind_name(reason), total.amount.files, total.amount.size_bytes, ages)
     kept = plan.kept
     if kept.live.files:
-        yield PlanRow("keep", "live", *kept.live, "in the newest version")
+        yield PlanRow("keep", "live", kept.live.files, kept.live.size_bytes, "in the newest version")
     for name, why in kept_kinds(plan).items():
         count = getattr(kept, name)
         if count:
             yield PlanRow("keep", name.replace("outside_selection", "not selected"), count, None, why)
     if kept.foreign.files:
-        yield PlanRow(UNRECOGNIZED, "kept", *kept.foreign, "--include-foreign deletes them")
+        yield PlanRow(
+            UNRECOGNIZED, "kept", kept.foreign.files, kept.foreign.size_bytes, "--include-foreign deletes them"
+        )
 
 
 def _examples(canvas: Canvas, plan: VacuumPlan) -> Iterator[tuple[str, RenderableType]]:

@@ -15,9 +15,10 @@ from deltacli.operations.repair.plan import StepState
 from deltacli.units import format_size, plural
 
 if TYPE_CHECKING:
+    from deltacli.changing.plan import Amount
     from deltacli.operations.repair.backup import PutBack
     from deltacli.operations.repair.execute import RepairOutcome
-    from deltacli.operations.repair.plan import Loss, RepairPlan, Step
+    from deltacli.operations.repair.plan import RepairPlan, Step
     from deltacli.typing import JsonObject
 
 _NAMED = 10
@@ -131,7 +132,7 @@ def _changes(steps: Sequence[Step]) -> list[str]:
     return [*lines, *([f"and {len(rules) - _NAMED:,} more: --json names all"] if len(rules) > _NAMED else [])]
 
 
-def _loss(loss: Loss) -> list[str]:
+def _loss(loss: Amount) -> list[str]:
     if not loss.files:
         return []
     rows = "an unknown number of rows" if loss.rows is None else plural(loss.rows, "row")

@@ -18,11 +18,11 @@ from deltacli.units import format_count, format_moment, format_size, plural
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from deltacli.changing.plan import Amount
     from deltacli.cli.render.terminal.console import Canvas
     from deltacli.cli.terminal.term import Terminal
     from deltacli.operations.diff.rows import RowDiff
     from deltacli.operations.diff.tables import Changed, TableDiff
-    from deltacli.operations.restore.difference import Amount
     from deltacli.operations.table.version import Snapshot
     from deltacli.paimon.schema_changes import Change
 

@@ -19,8 +19,8 @@ from deltacli.units import (
 )
 
 if TYPE_CHECKING:
+    from deltacli.changing.plan import Amount
     from deltacli.operations.reach.table_reach import Cleanup, Reached, ReachRange, TableReach
-    from deltacli.operations.vacuum.plan import Amount
 
 COLUMNS = (
     *("first", "last", "readable", "log", "dataFiles", "vectors", "changeData"),

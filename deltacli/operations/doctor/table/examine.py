@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from deltacli.operations.optimize.plan import OptimizePlan
     from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.table.version import Snapshot
+    from deltacli.operations.table.walk import KeptWalk
     from deltacli.operations.vacuum.plan import VacuumPlan
-    from deltacli.operations.vacuum.walk import KeptWalk
     from deltacli.operations.validate.inspect_storage import WholeLog
 
 Plan = TypeVar("Plan")

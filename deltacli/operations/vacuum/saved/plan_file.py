@@ -13,21 +13,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow.parquet import ParquetReader
+from deltacli.changing.plan import Amount
 from deltacli.delta.encoding.digests import sha256_rows
 from deltacli.documents import dumps, envelope
-from deltacli.errors import PermissionRefused, Unreadable, UsageError
+from deltacli.errors import PermissionRefused, Refusal, Unreadable, UsageError
 from deltacli.hints import command
 from deltacli.memory_limit import stop_if_exhausted
-from deltacli.operations.vacuum.plan import (
-    Amount,
-    Kept,
-    ProtectedTable,
-    Reason,
-    Refusal,
-    TimeTravelRange,
-    VacuumOutcome,
-    VacuumPlan,
-)
+from deltacli.operations.vacuum.plan import Kept, ProtectedTable, Reason, TimeTravelRange, VacuumOutcome, VacuumPlan
 from deltacli.operations.vacuum.request import Mode
 from deltacli.storage.replacement import replacement, unwritable
 from deltacli.typing import Json
@@ -230,7 +222,7 @@ def _report_of(plan: VacuumPlan, outcome: VacuumOutcome, *, now_ms: int) -> dict
     """Return the document `deltacli.vacuum`. It is complete where every file of the plan is deleted or needed again."""
     decided = outcome.deleted.files + outcome.missing + outcome.spared
     return {
-        **envelope("deltacli.vacuum", plan.table, complete=decided >= plan.files and not outcome.failures),
+        **envelope("deltacli.vacuum", plan.table, complete=decided >= plan.files and not outcome.failed.count),
         **plan.as_json(),
         **outcome.as_json(),
         "dryRun": False,
@@ -271,7 +263,7 @@ def header_of(plan: VacuumPlan) -> dict[str, Any]:
         "cutoffMs": plan.cutoff_ms,
         "allowsBelow": plan.allows_below,
         "kept": _kept_as_json(plan.kept),
-        "refusals": [list(refusal) for refusal in plan.refusals],
+        "refusals": [[one.code, one.message, one.override, one.hint] for one in plan.refusals],
         "notes": list(plan.notes),
         "directories": list(plan.directories),
         "reach": {
@@ -321,10 +313,10 @@ def plan_of(header: Mapping[str, Any], candidates: pyarrow.Table) -> VacuumPlan:
 
 def _kept_as_json(kept: Kept) -> dict[str, Any]:
     return {
-        "live": list(kept.live),
+        "live": [kept.live.files, kept.live.size_bytes],
         "retained": kept.retained,
         "young": kept.young,
-        "foreign": list(kept.foreign),
+        "foreign": [kept.foreign.files, kept.foreign.size_bytes],
         "hidden": kept.hidden,
         "links": kept.links,
         "unproven": kept.unproven,
@@ -353,7 +345,8 @@ def _read_refusal(value: Json) -> Refusal:
     code, message, *rest = value
     _require(all(isinstance(text, str) for text in (code, message)), "refusals")
     _require(all(text is None or isinstance(text, str) for text in rest), "refusals")
-    return Refusal(code, message, *rest)
+    override, hint = (*rest, None, None)[:2]
+    return Refusal(code, message, hint, override)
 
 
 def _read_protected(value: Json) -> ProtectedTable:

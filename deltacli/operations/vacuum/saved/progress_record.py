@@ -19,8 +19,9 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
+from deltacli.changing.plan import Amount
 from deltacli.errors import Refused, UsageError
-from deltacli.operations.vacuum.plan import Amount, VacuumOutcome, VacuumPlan
+from deltacli.operations.vacuum.plan import VacuumOutcome, VacuumPlan
 from deltacli.storage.replacement import unwritable
 from deltacli.typing import Json, JsonObject
 from deltacli.units import plural, ranges_of
@@ -129,12 +130,14 @@ class ProgressRecord:
         """
         if not self._up_to <= up_to <= self._plan.files:
             raise ValueError(f"row {up_to} does not follow row {self._up_to} of {self._plan.files}")
-        failures = outcome.failed[len(self._outcome.failed) :]
-        failed = self._failed_rows(up_to, [path for path, _ in failures], outcome.failures - self._outcome.failures)
+        failures = outcome.failed.named[len(self._outcome.failed.named) :]
+        count = outcome.failed.count - self._outcome.failed.count
+        failed = self._failed_rows(up_to, [path for path, _ in failures], count)
         self._append({"type": "done", "upTo": up_to, **counts_as_json(outcome), "failed": failed, "failures": failures})
         self._up_to = up_to
         self._has_failed = self._has_failed or bool(failed)
-        self._outcome = replace(outcome, failed=list(outcome.failed))  # the caller continues to count in its own object
+        ours = replace(outcome.failed, named=list(outcome.failed.named))
+        self._outcome = replace(outcome, failed=ours)  # the caller continues to count in its own object
 
     def finish(self, outcome: VacuumOutcome, *, completed: bool) -> None:
         """Record the end of the run; it is complete only where no row is left to decide."""
@@ -351,7 +354,7 @@ def counts_as_json(outcome: VacuumOutcome) -> dict[str, int | None]:
         "deletedBytes": outcome.deleted.size_bytes,
         "missing": outcome.missing,
         "spared": outcome.spared,
-        "failedFiles": outcome.failures,
+        "failedFiles": outcome.failed.count,
         "directoriesRemoved": outcome.directories_removed,
         "startVersion": outcome.start_version,
         "endVersion": outcome.end_version,

@@ -1,24 +1,28 @@
-"""Listing a table for a vacuum: directory by directory, without hidden ones and other tables; and the targets of links
-in it, which are needed if the log names them through the link.
+"""Listing a table: directory by directory, without hidden ones and other tables; links in it are noted, because the log
+may name their targets through the link.
 
 Links are not followed, so a listing contains such a file only by its other name. Spec: Add File and Remove File.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
+from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.log_path import LOG_DIRECTORY
+from deltacli.delta.log.state import TableConfiguration, read_metadata
 from deltacli.delta.paths import text_of
+from deltacli.delta.schema.names import PHYSICAL_NAME
+from deltacli.delta.schema.types import parse_schema
 from deltacli.delta.vacuum.file_kinds import HiddenNames, kind_of_directories
 from deltacli.delta.vacuum.keys import binary_paths
-from deltacli.errors import FileMissing, UsageError
+from deltacli.errors import DeltacliError, FileMissing, UsageError
 from deltacli.hints import parameter
-from deltacli.operations.vacuum.other_tables import kind_at
+from deltacli.operations.table.other_tables import kind_at
 from deltacli.storage import PathKind, Storage, WalkEntry, is_flat_level, link_targets
 from deltacli.typing import ArrowArray
 from deltacli.work.files.classifying import (
@@ -32,19 +36,11 @@ from deltacli.work.files.classifying import (
 from deltacli.work.files.listing import ListedFiles, in_batches
 
 if TYPE_CHECKING:
-    import pyarrow
-
     from deltacli.operations.table.handle import TableHandle
-    from deltacli.operations.vacuum.candidates import CandidateClassifier
+    from deltacli.operations.table.version import Snapshot
 
-_LONGEST = 1 << 20
-"""Maximum length of a path, because pyarrow 26.0.1 cannot slice without an end."""
-
-_MOST_LINKS = 8
-"""Maximum number of links in the path of one file."""
-
-_MOST_NAMES = 4_000_000
-"""Maximum number of names of files through links, which may form cycles; with more names the files are kept."""
+_ICEBERG_FEATURES = ("icebergCompatV1", "icebergCompatV2", "icebergCompatV3")
+_UNIVERSAL = "delta.universalFormat.enabledFormats"
 
 
 class TableWalk:
@@ -271,81 +267,36 @@ class _Levels:
             waiting += self._inner.pop(path)
 
 
-def spare_linked(judge: CandidateClassifier, walk: TableWalk | None, *, names_hidden: bool) -> pyarrow.Table:
-    """Return the old files without those that the log needs by another name, which are passed to the judge.
-
-    `walk` has listed the whole table, None if nothing has; with `names_hidden` the log names files in hidden
-    directories, so that links in these count, too.
+def hidden_names(
+    snapshot: Snapshot, metadata: Sequence[Action], first: TableConfiguration | None = None
+) -> HiddenNames:
+    """Return the rules of hidden names, with the current partition columns, those of all given metaData actions, and
+    those of a first version.
     """
-    old, storage = judge.old_files(), judge.storage
-    if not old.num_rows or not storage.capabilities.has_directories:
-        return old
-    if walk is None:
-        walk = TableWalk(storage, judge.names)
-        for _ in walk.files():
-            pass
-    links = [*walk.links, *(walk.hidden_links if names_hidden else ())]
-    ways = [(_encoded(target), _encoded(link)) for target, link in link_targets(storage, links)]
-    if not ways:
-        return old
-
-    def is_needed(names: pyarrow.Array) -> pyarrow.Array:
-        hashes = judge.keys.of_listing(names)
-        found = judge.is_needed(hashes)
-        judge.hits.append(pc.filter(hashes, found))
-        return found
-
-    return pc.filter(old, pc.invert(_has_needed_name(old, ways, is_needed)))
+    columns = _partition_names(snapshot.config) | (_partition_names(first) if first is not None else set())
+    for action in metadata:
+        try:
+            found = read_metadata(action, "a commit")
+            schema = parse_schema(found.schema_string) if found.schema_string else None
+        except DeltacliError:
+            continue  # an unreadable older metaData protects nothing
+        columns |= _partition_names(TableConfiguration(snapshot.protocol, found, schema))
+    return HiddenNames(sorted(columns), hides_metadata="iceberg" in readable_formats(snapshot, metadata, first))
 
 
-def is_live_by_links(
-    rows: pyarrow.Table, storage: Storage, directories: Iterable[str], is_live: Callable[[pyarrow.Array], pyarrow.Array]
-) -> pyarrow.Array:
-    """Return which files are live by another name, because the path of one of these directories contains a link."""
-    names = [name for name in directories if "\0" not in name]
-    found = link_targets(storage, names)
-    ways = [(_encoded(target), _encoded(name)) for target, name in found if target != name]
-    return _has_needed_name(rows, ways, is_live)
+def _partition_names(config: TableConfiguration) -> set[str]:
+    logical = config.metadata.partition_columns if config.metadata else ()
+    fields = {column.name: column for column in (config.schema.fields if config.schema else ())}
+    physical = (fields[name].metadata.get(PHYSICAL_NAME) for name in logical if name in fields)
+    return {*logical, *(name for name in physical if isinstance(name, str))}
 
 
-def _has_needed_name(
-    old: pyarrow.Table, ways: Sequence[tuple[bytes, bytes]], is_wanted: Callable[[pyarrow.Array], pyarrow.Array]
-) -> pyarrow.Array:
-    """Return which files have a wanted name through these links (target, link)."""
-    import pyarrow as pa
-
-    numbers = rows = pa.array(range(old.num_rows), pa.int64())
-    names = old.column("path").combine_chunks()
-    is_needed = pa.repeat(pa.scalar(False), old.num_rows)
-    for _ in range(_MOST_LINKS if ways else 0):
-        rows, names = _by_other_names(rows, names, ways)
-        if len(rows) > _MOST_NAMES:
-            return pc.or_(is_needed, pc.is_in(numbers, value_set=rows))
-        if not len(rows):
-            break
-        is_needed = pc.or_(is_needed, pc.is_in(numbers, value_set=pc.filter(rows, is_wanted(names))))
-    return is_needed
-
-
-def _by_other_names(
-    rows: pyarrow.Array, names: pyarrow.Array, ways: Sequence[tuple[bytes, bytes]]
-) -> tuple[pyarrow.Array, pyarrow.Array]:
-    """Return the names of files through one more link, with the indices of their rows."""
-    import pyarrow as pa
-
-    found_rows, found_names = [pa.array([], pa.int64())], [pa.array([], pa.binary())]
-    for target, link in ways:
-        below, start = (target + b"/", len(target) + 1) if target else (b"", 0)
-        is_below = pc.starts_with(names, pattern=below)
-        is_target = pc.equal(names, pa.scalar(target, pa.binary()))
-        inner = pc.binary_slice(pc.filter(names, is_below), start, _LONGEST)
-        found_names += [
-            pc.binary_join_element_wise(pa.scalar(link), inner, b"/"),
-            pa.array([link] * is_target.true_count, pa.binary()),
-        ]
-        found_rows += [pc.filter(rows, is_below), pc.filter(rows, is_target)]
-    return pa.concat_arrays(found_rows), pa.concat_arrays(found_names)
-
-
-def _encoded(path: str) -> bytes:
-    return path.encode("utf-8", "surrogateescape")
+def readable_formats(snapshot: Snapshot, metadata: Sequence[Action], first: TableConfiguration | None) -> set[str]:
+    """Return the formats that the table is or was kept readable as, whose files in its directory belong to it."""
+    regimes = [snapshot.config] if first is None else [snapshot.config, first]
+    configurations = [*(one.properties for one in regimes), *(action.get("configuration") for action in metadata)]
+    texts = [one.get(_UNIVERSAL) for one in configurations if isinstance(one, Mapping)]
+    found = {name.strip().lower() for text in texts if isinstance(text, str) for name in text.split(",")}
+    if any(not one.features.isdisjoint(_ICEBERG_FEATURES) for one in regimes):
+        found.add("iceberg")
+    return found

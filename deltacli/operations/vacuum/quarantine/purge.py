@@ -10,9 +10,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from deltacli.errors import FileMissing, PartlyDone, PathExternal, Refused
-from deltacli.operations.quarantine.fill import open_quarantine
-from deltacli.operations.quarantine.layout import (
+from deltacli.changing.plan import Failures
+from deltacli.errors import FileMissing, PartlyDone, PathExternal, Refusal, Refused
+from deltacli.operations.recover.quarantine_layout import (
     MANIFEST,
     OWN_NAMES,
     UnfitManifestError,
@@ -21,7 +21,7 @@ from deltacli.operations.quarantine.layout import (
     read_manifest,
 )
 from deltacli.operations.table.rebuild import read_snapshot
-from deltacli.operations.table.refused_deletions import Denials
+from deltacli.operations.vacuum.quarantine.fill import open_quarantine
 from deltacli.short_repr import short_repr
 from deltacli.storage import Deleted, Failed, Storage, has_link, is_address_of
 from deltacli.typing import Json, JsonObject
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from deltacli.operations.table.handle import TableHandle
 
 _NAMED = 10
-_FAILURES = 1_000
 _FILES_AT_ONCE = 1_000
 
 
@@ -78,7 +77,7 @@ class PurgePlan:
     """Plans that are not old enough."""
     unnamed: tuple[str, ...]
     """Entries that no manifest names."""
-    refusals: tuple[tuple[str, str], ...]
+    refusals: tuple[Refusal, ...]
     """Directories that are not touched, and why."""
     others: tuple[tuple[str, str], ...] = ()
     """Directories of other tables with this id, such as copies, with their addresses: they stay."""
@@ -114,27 +113,30 @@ class PurgePlan:
             "young": self.young,
             "incomplete": list[Json](self.incomplete),
             "unnamed": {"entries": len(self.unnamed), "examples": list[Json](self.unnamed[:_NAMED])},
-            "refusals": [{"directory": directory, "message": why} for directory, why in self.refusals],
+            "refusals": [{"directory": one.files[0], "message": one.message} for one in self.refusals],
             "others": [{"directory": directory, "table": address} for directory, address in self.others],
         }
 
 
-@short_repr("plans", "files", "failures")
+@short_repr("plans", "files", "failures=failed.count")
 @dataclass
 class PurgeOutcome:
     """What was deleted."""
 
     plans: int = 0
     files: int = 0
-    failures: int = 0
-    failed: list[tuple[str, str]] = field(default_factory=list)
-    denials: Denials = field(default_factory=Denials, compare=False)
+    failed: Failures = field(default_factory=Failures)
 
     def as_json(self) -> JsonObject:
         """As in the document."""
-        failures: list[Json] = [{"path": path, "reason": reason} for path, reason in self.failed]
+        failed = self.failed
         return {
-            "deleted": {"plans": self.plans, "files": self.files, "failed": self.failures, "failures": failures},
+            "deleted": {
+                "plans": self.plans,
+                "files": self.files,
+                "failed": failed.count,
+                "failures": failed.as_json(),
+            },
         }
 
 
@@ -148,13 +150,13 @@ def plan_purge(table: TableHandle, uri: str, older_ms: int) -> PurgePlan:
     storage = open_quarantine(table, uri, table_id)
     cutoff_ms = table.clock() - older_ms
     due, young = list[DuePlan](), 0
-    unnamed, refusals, others = list[str](), list[tuple[str, str]](), list[tuple[str, str]]()
+    unnamed, refusals, others = list[str](), list[Refusal](), list[tuple[str, str]]()
     with table.progress.step("reading the quarantine", unit="plans") as step:
         for directory in plan_directories(storage, table_id):
             try:
                 held = _look(storage, directory, table_id, cutoff_ms)
             except UnfitManifestError as unfit:
-                refusals.append((directory, str(unfit)))
+                refusals.append(Refusal("vacuum.quarantine-manifest", str(unfit), files=(directory,)))
             else:
                 if held is None:
                     unnamed += _with_files(storage, HeldPlan(directory, 0, is_complete=False), set(), own=()).unnamed
@@ -190,39 +192,35 @@ def execute_purge(table: TableHandle, plan: PurgePlan, outcome: PurgeOutcome) ->
             try:
                 held = _look(plan.storage, directory, plan.table_id, plan.cutoff_ms)
             except UnfitManifestError as unfit:
-                _note(outcome, directory, Failed(str(unfit)))
+                outcome.failed.note(directory, Failed(str(unfit)))
                 continue
             if held is None or held.mark != due.mark or not is_address_of(table.storage, held.table):
-                _note(outcome, directory, Failed("it has changed since the plan"))
+                outcome.failed.note(directory, Failed("it has changed since the plan"))
                 continue
-            before = outcome.failures
+            before = outcome.failed.count
             for path, deletion in plan.storage.delete_many(held.paths):
                 if isinstance(deletion, Failed):
-                    _note(outcome, path, deletion)
+                    outcome.failed.note(path, deletion)
                 outcome.files += isinstance(deletion, Deleted)
                 step.advance(1)
-            if outcome.failures == before:
+            if outcome.failed.count == before:
                 _end(plan.storage, held, outcome)
 
 
 def require_purged(plan: PurgePlan, outcome: PurgeOutcome, *, again: str) -> None:
     """Raise PartlyDone, PermissionRefused or Refused where a part of the quarantine could not be emptied."""
-    if outcome.failures:
-        path, reason = outcome.failed[0]
-        if not outcome.files:
-            outcome.denials.require_some_permission(outcome.failed[0], failures=outcome.failures)
-        raise PartlyDone(
-            f"{plural(outcome.failures, 'file')} of the quarantine could not be deleted",
-            code="vacuum.partly-done",
-            facts={"first": path, "why": reason},
-            hint=again or None,
-        )
+    outcome.failed.require_none(
+        f"{plural(outcome.failed.count, 'file')} of the quarantine",
+        code="vacuum.partly-done",
+        hint=again or None,
+        has_deleted=bool(outcome.files),
+    )
     if plan.refusals:
-        directory, why = plan.refusals[0]
+        first = plan.refusals[0]
         error = PartlyDone if outcome.plans else Refused
         raise error(
-            f"{directory} in the quarantine was left: {why}",
-            code="vacuum.quarantine-manifest",
+            f"{first.files[0]} in the quarantine was left: {first.message}",
+            code=first.code,
             facts={"left": f"{len(plan.refusals):,} of the directories of this table"},
         )
 
@@ -236,19 +234,12 @@ def _end(storage: Storage, held: HeldPlan, outcome: PurgeOutcome) -> None:
     for name in OWN_NAMES:  # one after the other: without the manifest nobody would know the rest
         for path, deletion in storage.delete_many([f"{held.directory}/{name}"]):
             if isinstance(deletion, Failed):
-                _note(outcome, path, deletion)
+                outcome.failed.note(path, deletion)
                 return
     outcome.plans += 1
     if storage.capabilities.has_directories:
         for parent in sorted(parents, key=len, reverse=True):
             storage.remove_directory(parent)
-
-
-def _note(outcome: PurgeOutcome, path: str, failure: Failed) -> None:
-    outcome.failures += 1
-    outcome.denials.note(failure)
-    if len(outcome.failed) < _FAILURES:
-        outcome.failed.append((path, failure.reason))
 
 
 def _look(storage: Storage, directory: str, table_id: str, cutoff_ms: int) -> HeldPlan | None:

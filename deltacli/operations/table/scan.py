@@ -40,9 +40,9 @@ if TYPE_CHECKING:
     import pyarrow
 
     from deltacli.delta.predicate import Predicate
-    from deltacli.operations.read.output import WrittenDirectory
-    from deltacli.operations.read.request import ScanRequest
     from deltacli.operations.table.handle import TableHandle
+    from deltacli.operations.table.output import WrittenDirectory
+    from deltacli.operations.table.read_requests import ScanRequest
 
 BY_PARTITION, BY_STATISTICS = "partition", "statistics"
 Result = TypeVar("Result")
@@ -186,7 +186,7 @@ class Scan(ArrowRows):
         The directory must be new or empty and outside of all tables, else UsageError is raised. `_SUCCESS` in it marks
         a complete result; after an error, nothing is left. Raises DataUnreadable, StorageFailed, NoAtomicCreate.
         """
-        from deltacli.operations.read.output import write_rows
+        from deltacli.operations.table.output import write_rows
 
         return write_rows(self._snapshot.table, directory, self._wanted, self.data_files(), self._limit)
 

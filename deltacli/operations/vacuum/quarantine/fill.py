@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from deltacli.delta.paths import text_of
 from deltacli.errors import CredentialsMissing, FileMissing, PermissionRefused, Refused, StorageFailed
 from deltacli.hints import parameter
-from deltacli.operations.quarantine.layout import (
+from deltacli.operations.recover.copies import copy_file, copy_within_store, same_content, sha256_of
+from deltacli.operations.recover.quarantine_layout import (
     OWN_NAMES,
     Checksum,
     Manifest,
@@ -19,8 +20,7 @@ from deltacli.operations.quarantine.layout import (
     rows_of,
     write_checksums,
 )
-from deltacli.operations.recover.copies import copy_file, copy_within_store, same_content, sha256_of
-from deltacli.operations.vacuum.other_tables import stores_around, table_at
+from deltacli.operations.table.other_tables import stores_around, table_at
 from deltacli.storage import Created, Creation, PathKind, Storage, Unknown, is_address_of, is_inside
 from deltacli.storage.base import PARALLEL_READS, require_writable
 

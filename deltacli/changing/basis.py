@@ -1,0 +1,158 @@
+"""What a plan was made from, and whether the table still is that: its directory, its id, its past.
+
+A table is recognized by its past, which is the commit that a plan or another commit stands on: a log that was rolled
+back and written anew, or a copy that went its own way, has another file of that name. Spec: Delta Log Entries.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from deltacli.clock import system_clock
+from deltacli.delta.log.log_path import LOG_DIRECTORY
+from deltacli.errors import FileMissing, Refused
+from deltacli.hints import command
+from deltacli.operations.table.find_log import list_log
+from deltacli.units import CLOCK_SKEW_MS, format_size, format_timestamp
+
+if TYPE_CHECKING:
+    from deltacli.delta.log.segment import LogFile, LogListing
+    from deltacli.operations.table.handle import TableHandle
+    from deltacli.operations.table.version import Snapshot
+    from deltacli.storage import Storage
+
+OTHER_PAST, TOO_OLD, NEWER, CLOCK = "plan.other-past", "plan.too-old", "plan.newer", "plan.clock"
+FRESH_SECONDS = 5.0
+"""The age of a look at the log up to which a remote store is not asked again."""
+_SECOND_MS = 1000
+UNKNOWN_TIME = -1
+"""The time of a commit of ours that was not listed yet."""
+
+
+@dataclass(frozen=True, eq=False)
+class Basis:
+    """The version that a plan was made from, of a Paimon table the id of the schema; -1 where there is none."""
+
+    table: TableHandle
+    """Bound to the directory where the table was read."""
+    version: int
+    now_ms: int
+    past: LogFile | None = None
+    snapshot: Snapshot | None = None
+    looked_at: float = 0.0
+    """When the log was listed, by the monotonic clock of this process."""
+
+    @property
+    def is_fresh(self) -> bool:
+        """Return True if the log was read a few seconds ago."""
+        return 0 <= time.monotonic() - self.looked_at <= FRESH_SECONDS
+
+
+def basis_of(snapshot: Snapshot) -> Basis:
+    """Return what a plan on a version is made from."""
+    table = snapshot.table
+    past = past_of(snapshot.listing, snapshot.version)
+    return Basis(table, snapshot.version, table.clock(), past, snapshot, snapshot.listed_at)
+
+
+def past_of(listing: LogListing, version: int) -> LogFile | None:
+    """Return the commit of a version, or its checkpoint where the commit has expired; None without both."""
+    checkpoints = (one.files[0] for one in listing.checkpoints if one.version == version)
+    return listing.commits.get(version) or next(checkpoints, None)
+
+
+def require_past(storage: Storage, past: LogFile | None) -> None:
+    """Raise Refused where the file that a plan or a commit stands on is another one or gone. One request."""
+    if past is None:
+        return
+    try:
+        found = storage.stat(f"{LOG_DIRECTORY}/{past.name}")
+    except FileMissing:
+        raise _is_gone(past) from None
+    # A store over a network tells the time of one file in seconds.
+    apart = 0 if storage.capabilities.cheap_listing else _SECOND_MS
+    is_known = past.modified_ms != UNKNOWN_TIME
+    if found.size_bytes != past.size_bytes or (is_known and abs(found.modified_ms - past.modified_ms) > apart):
+        raise other_past(past, found.size_bytes, found.modified_ms)
+
+
+def require_same(basis: Basis, listing: LogListing) -> None:
+    """Raise Refused where a log, listed from the version of the basis on, is not the one that the plan was made from:
+    rolled back (`plan.newer`), written anew (`plan.other-past`), or with commits since the plan that are gone
+    (`plan.too-old`).
+    """
+    if listing.newest_version < basis.version:
+        raise Refused(
+            f"nothing was changed: this was planned on version {basis.version}, but the newest is now "
+            f"{listing.newest_version}",
+            code=NEWER,
+            facts={"why": "the log was rolled back, or the table was replaced"},
+            hint=command("history", limit=10),
+        )
+    if basis.past is not None:
+        found = past_of(listing, basis.version)
+        if found is None:
+            raise _is_gone(basis.past)
+        if found != basis.past:
+            raise other_past(basis.past, found.size_bytes, found.modified_ms)
+    if not listing.can_follow(basis.version):
+        raise Refused(
+            f"nothing was changed: commits after version {basis.version}, on which this was planned, are no longer in "
+            "the log",
+            code=TOO_OLD,
+            facts={"newest": f"version {listing.newest_version}"},
+            hint=command("history", limit=10),
+        )
+
+
+def look_again(basis: Basis) -> LogListing | None:
+    """List the log from the version of a basis on, and require that it is the same; None where it was read just now."""
+    if basis.version < 0 or basis.is_fresh:
+        return None
+    listing = list_log(basis.table.storage, start_version=basis.version)
+    require_same(basis, listing)
+    return listing
+
+
+def require_clock(table: TableHandle, now_ms: int, past: LogFile | None) -> None:
+    """Raise Refused where the clock is before that of a plan, or more than five minutes behind the newest commit:
+    tombstones would be older than their files. A clock that was given (`--now`) is accepted.
+    """
+    if table.clock is not system_clock:
+        return
+    is_at = table.clock()
+    newest_ms = 0 if past is None else past.modified_ms
+    for than, what in ((now_ms, "planned at"), (newest_ms - CLOCK_SKEW_MS, "newest commit")):
+        if is_at < than:
+            raise Refused(
+                f"nothing was changed: the clock is {format_timestamp(is_at)}, behind "
+                f"{'the plan' if what == 'planned at' else 'the newest commit'}",
+                code=CLOCK,
+                facts={what: format_timestamp(now_ms if what == "planned at" else newest_ms)},
+                hint="date -u",
+            )
+
+
+def other_past(past: LogFile, size_bytes: int, modified_ms: int) -> Refused:
+    """Return the refusal for a log in which the file that a plan stands on is another one."""
+    return Refused(
+        f"nothing was changed: {past.name} was replaced after this was planned, so the log has another past",
+        code=OTHER_PAST,
+        facts={"planned on": _told(past.size_bytes, past.modified_ms), "found": _told(size_bytes, modified_ms)},
+        hint=command("history", limit=10),
+    )
+
+
+def _is_gone(past: LogFile) -> Refused:
+    return Refused(
+        f"nothing was changed: {past.name}, on which this was planned, is no longer in the log",
+        code=OTHER_PAST,
+        facts={"planned on": f"version {past.version}"},
+        hint=command("history", limit=10),
+    )
+
+
+def _told(size_bytes: int, modified_ms: int) -> str:
+    return format_size(size_bytes) + ("" if modified_ms == UNKNOWN_TIME else f", {format_timestamp(modified_ms)}")

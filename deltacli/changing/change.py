@@ -1,0 +1,98 @@
+"""Carrying out a change of a table in the same way for every command, call and step: plan, consent, look again, act."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from deltacli.changing.gate import Consent, Gate, Plan, standing
+from deltacli.errors import DeltacliError, OutcomeUnknown, PartlyDone, Refused
+from deltacli.storage.base import StoreWithPlace
+
+if TYPE_CHECKING:
+    from deltacli.operations.table.handle import TableHandle
+    from deltacli.operations.table.version import Snapshot
+    from deltacli.storage import Storage
+
+P = TypeVar("P", bound=Plan)
+O = TypeVar("O", bound="Outcome")  # noqa: E741
+O_co = TypeVar("O_co", bound="Outcome", covariant=True)
+
+
+class Outcome(Protocol):
+    """What was done."""
+
+    def so_far(self) -> str:
+        """Return in words what was done before an error or an interruption."""
+
+    def require_complete(self) -> None:
+        """Raise PartlyDone, or PermissionRefused, where something was left undone."""
+
+
+class Change(Protocol[P, O]):
+    """A change of a table, made from a request."""
+
+    def plan(self, table: TableHandle, now: Snapshot | None = None) -> P:
+        """Plan it on the newest version, or on one that was rebuilt already. Reasons against it are in the plan."""
+
+    def outcome(self, plan: P) -> O:
+        """Return the outcome of a plan of which nothing was done yet."""
+
+    def execute(self, gate: Gate[P, O]) -> None:
+        """Carry out `gate.plan`, and note in `gate.outcome` what was done. Writes through the gate only."""
+
+
+Began = Callable[[Plan, object], None]
+"""Called with the plan and the outcome before the first act, so that an interruption can tell what was done."""
+
+
+def plan_change(change: Change[P, O], table: TableHandle) -> P:
+    """Plan a change of the newest version in the directory that the table is in now."""
+    return change.plan(table.held())
+
+
+def carry_out(
+    change: Change[P, O],
+    table: TableHandle,
+    *,
+    plan: P | None = None,
+    ask: Callable[[P], Consent] = standing,
+    began: Callable[[Gate[P, O]], None] | None = None,
+) -> O:
+    """Plan a change, unless there is a plan, and execute it with the consent that `ask` returns or raises.
+
+    Raises Refused where something objects to the plan; after the first act an error is PartlyDone with the same code,
+    but for OutcomeUnknown.
+    """
+    made = plan_change(change, table) if plan is None else plan
+    if (refusal := made.objection()) is not None:
+        raise refusal
+    outcome = change.outcome(made)
+    if made.is_noop:
+        return outcome
+    gate = Gate(change.plan, made, ask(made), outcome)
+    if began is not None:
+        began(gate)
+    try:
+        change.execute(gate)
+    except (OutcomeUnknown, PartlyDone) as fault:
+        if gate.has_begun:
+            fault.facts.setdefault("so far", gate.outcome.so_far())
+        raise
+    except DeltacliError as error:
+        cause = _cause(gate.store, error)
+        if gate.has_begun:
+            raise PartlyDone.after(cause, gate.outcome.so_far()) from error
+        raise cause from error.__cause__
+    gate.outcome.require_complete()
+    return gate.outcome
+
+
+def _cause(storage: Storage, fault: DeltacliError) -> DeltacliError:
+    """Return why a change failed: whatever the fault is, it follows from another directory at the path."""
+    if isinstance(storage, StoreWithPlace):
+        try:
+            storage.require_place()
+        except Refused as other:
+            return other
+    return fault

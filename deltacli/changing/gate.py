@@ -1,0 +1,170 @@
+"""The gate between a plan and the table: nothing is written before it has looked at the table again.
+
+What somebody agreed to is one plan, or the command itself; behind another writer a change is planned again, and goes on
+only if that was agreed to, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+
+from deltacli.changing.basis import Basis, look_again, require_clock
+from deltacli.changing.commit import Committed, NothingToDo, Pause, commit, jittered_pause
+from deltacli.delta.log.commit_metadata import NO_METADATA
+from deltacli.errors import ConflictLost, Refused
+from deltacli.hints import command
+from deltacli.operations.table.rebuild import read_snapshot
+
+if TYPE_CHECKING:
+    from deltacli.delta.log.commit_content import CommitRequest
+    from deltacli.operations.table.handle import TableHandle
+    from deltacli.operations.table.version import Snapshot
+    from deltacli.storage import Storage
+
+_NAMED = 5
+
+
+class Plan(Protocol):
+    """What a change would do. Nothing has been done."""
+
+    @property
+    def basis(self) -> Basis:
+        """What it was made from."""
+
+    @property
+    def is_noop(self) -> bool:
+        """Return True where the table already is as requested."""
+
+    def objection(self) -> Refused | None:
+        """Return the error that its reasons against the change make; None without one."""
+
+    def effects(self) -> Iterable[str]:
+        """Return what somebody agrees to, a line each, without versions and times."""
+
+
+P = TypeVar("P", bound=Plan)
+P_co = TypeVar("P_co", bound=Plan, covariant=True)
+O = TypeVar("O")  # noqa: E741  (the outcome of a change)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A consent to the command, given before its plan: it may be planned again behind another writer."""
+
+
+@dataclass(frozen=True, slots=True)
+class ForPlan:
+    """A consent to one plan. What is planned again goes on only with the same effects."""
+
+    plan_id: str
+
+
+Consent = Standing | ForPlan
+
+
+def plan_id(plan: Plan) -> str:
+    """Return 16 hexadecimal digits that are equal for plans with equal effects."""
+    import hashlib
+
+    text = "\n".join(plan.effects()).encode("utf-8", "surrogatepass")
+    return hashlib.sha256(text).hexdigest()[:16]
+
+
+def standing(_: Plan) -> Consent:
+    """Agree to the command, as a call and `--yes` do."""
+    return Standing()
+
+
+def for_plan(plan: Plan) -> Consent:
+    """Agree to a plan and nothing else, as somebody does who has read it."""
+    return ForPlan(plan_id(plan))
+
+
+class Gate(Generic[P, O]):
+    """The way of one change into its table. `plan` is the newest one, `outcome` what was done so far."""
+
+    def __init__(self, plan_again: Callable[[TableHandle, Snapshot], P], plan: P, consent: Consent, outcome: O) -> None:
+        self._plan_again, self._agreed, self._consent = plan_again, plan, consent
+        self._was_read = False
+        self.plan, self.outcome = plan, outcome
+        self.table = plan.basis.table
+        self.has_begun = False
+        """Whether something was committed, deleted or put in place: from then on an error is PartlyDone."""
+
+    @property
+    def store(self) -> Storage:
+        """The store that writes to the table, in the directory where the plan was made."""
+        return self.table.storage
+
+    @property
+    def was_planned_again(self) -> bool:
+        """Return True if what is executed was planned behind another writer."""
+        return self.plan is not self._agreed
+
+    @property
+    def may_plan_again(self) -> bool:
+        """Return True if consent was given to the command, whatever its plan."""
+        return isinstance(self._consent, Standing)
+
+    def look(self, *, needs_clock: bool = False) -> None:
+        """Look at the log of the plan again, before the first act. Raises Refused (`plan.*`)."""
+        basis = self.plan.basis
+        if needs_clock:
+            require_clock(self.table, basis.now_ms, basis.past)
+        look_again(basis)
+
+    def again(self, plan: P) -> P:
+        """Take a plan that was made again, or that follows. Raises Refused where it is refused, ConflictLost where
+        nobody agreed to its effects.
+        """
+        if (refusal := plan.objection()) is not None:
+            raise refusal
+        if isinstance(self._consent, ForPlan) and not plan.is_noop and plan_id(plan) != self._consent.plan_id:
+            raise _not_agreed(self.plan, plan)
+        self.plan = plan
+        return plan
+
+    def commit(
+        self,
+        make: Callable[[P], CommitRequest | None],
+        *,
+        commit_metadata: Mapping[str, str] = NO_METADATA,
+        needs_clock: bool = False,
+        pause: Pause = jittered_pause,
+    ) -> Committed | NothingToDo:
+        """Commit what `make` returns for the plan, after the version that it was made from, or for the plan as it is
+        made again behind other writers; None where nothing is left to do.
+
+        Raises what `look`, `again` and `commit` raise.
+        """
+
+        def read(table: TableHandle) -> Snapshot:
+            snapshot = self.plan.basis.snapshot
+            if self._was_read or snapshot is None:
+                return read_snapshot(table)
+            self._was_read = True
+            self.look(needs_clock=needs_clock)
+            return snapshot
+
+        def request(snapshot: Snapshot) -> CommitRequest | None:
+            if snapshot is not self.plan.basis.snapshot:
+                self.again(self._plan_again(self.table, snapshot))
+            return None if self.plan.is_noop else make(self.plan)
+
+        done = commit(self.table, request, read=read, commit_metadata=commit_metadata, pause=pause)
+        self.has_begun = self.has_begun or isinstance(done, Committed)
+        return done
+
+
+def _not_agreed(agreed: Plan, plan: Plan) -> ConflictLost:
+    """Return the error for a table that another writer has changed so that the plan would do something else."""
+    before, after = list(agreed.effects()), list(plan.effects())
+    facts = {f"agreed to {number}": text for number, text in enumerate(before[:_NAMED], 1)}
+    facts |= {f"now {number}": text for number, text in enumerate(after[:_NAMED], 1)}
+    return ConflictLost(
+        "nothing was changed: another writer has changed the table, and the change would now do something else",
+        facts=facts,
+        hint=command("history", limit=10),
+    )

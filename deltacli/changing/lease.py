@@ -1,0 +1,33 @@
+"""How long a look at the log is good for deletions that follow it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from deltacli.errors import Refused
+from deltacli.storage.base import RETRY_BUDGET
+
+if TYPE_CHECKING:
+    from deltacli.operations.table.handle import TableHandle
+
+_VALID_MS = 60_000
+"""Age of a check of the log up to which deletions begin."""
+_MOST_FRUITLESS = 3
+
+
+def valid_ms(table: TableHandle) -> int:
+    """Return how long a batch may be sent after a check of the log, including the retries of a request."""
+    location = table.stores.location
+    retry_seconds = None if location is None else location.retry_seconds
+    return _VALID_MS + int(1_000 * (RETRY_BUDGET.total_seconds() if retry_seconds is None else retry_seconds))
+
+
+def require_progress(fruitless: int) -> None:
+    """Raise Refused where no file was tried in so many rounds, although each followed a check of the log."""
+    if fruitless >= _MOST_FRUITLESS:
+        raise Refused(
+            f"no file could be deleted within {_VALID_MS // 1_000} s of a check of the log, in {fruitless} attempts",
+            code="vacuum.clock-skew",
+            facts={"why": "the clocks of the processes that delete are ahead, or they are too busy"},
+            hint="date -u",
+        )

@@ -1,0 +1,87 @@
+"""What plans and outcomes of changes have in common: amounts of files, and files that could not be deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from deltacli.errors import PartlyDone, PermissionRefused
+from deltacli.storage import Failed
+from deltacli.typing import Json
+from deltacli.units import plural
+
+NAMED_FAILURES = 1_000
+
+
+class Amount(NamedTuple):
+    """The number of files, their bytes as far as they are known, and their rows; None: not all of them are known."""
+
+    files: int = 0
+    size_bytes: int = 0
+    rows: int | None = None
+
+    @classmethod
+    def of(cls, sizes: Iterable[int]) -> Amount:
+        """Return the amount of files of these sizes."""
+        found = list(sizes)
+        return cls(len(found), sum(found))
+
+    def __add__(self, other: Amount) -> Amount:  # type: ignore[override]
+        """Return both together; the rows are known where they are known of both."""
+        rows = None if self.rows is None or other.rows is None else self.rows + other.rows
+        return Amount(self.files + other.files, self.size_bytes + other.size_bytes, rows)
+
+    def as_json(self, **names: str) -> dict[str, Json]:
+        """Return the amount as in a document, given its names and the field that each has: `count="files"`."""
+        names = names or {"files": "files", "sizeBytes": "size_bytes"}
+        return {name: getattr(self, field_name) for name, field_name in names.items()}
+
+
+NO_FILES = Amount()
+
+
+@dataclass(slots=True)
+class Failures:
+    """The deletions that failed: their number, path and reason of the first ones, and which of them lacked permission.
+
+    Of more than `limit` files the others are only counted.
+    """
+
+    count: int = 0
+    named: list[tuple[str, str]] = field(default_factory=list)
+    limit: int | None = field(default=NAMED_FAILURES, compare=False)
+    denied: int = field(default=0, compare=False)
+    denial: PermissionRefused | None = field(default=None, compare=False)
+    """The first refusal for lack of permission."""
+
+    def note(self, path: str, failure: Failed) -> None:
+        """Count the failure of a file."""
+        self.count += 1
+        if failure.denied is not None:
+            self.denied += 1
+            self.denial = self.denial or failure.denied
+        if self.limit is None or len(self.named) < self.limit:
+            self.named.append((path, failure.reason))
+
+    def as_json(self) -> list[Json]:
+        """Return those that are named."""
+        return [{"path": path, "reason": reason} for path, reason in self.named]
+
+    def require_none(self, files: str, *, code: str, hint: str | None, has_deleted: bool) -> None:
+        """Raise PartlyDone, naming the first file, where a deletion failed; `files` are all that did, in words.
+
+        Raises PermissionRefused where nothing was deleted and each deletion lacked permission, because the same command
+        would fail again.
+        """
+        if not self.count:
+            return
+        path, reason = self.named[0]
+        facts = {"first": path, "why": reason}
+        if self.denial is not None and not has_deleted and self.denied >= self.count:
+            raise PermissionRefused(
+                f"nothing was deleted: no permission to delete {plural(self.count, 'file')}",
+                facts=facts,
+                hint=self.denial.hint,
+            ) from self.denial
+        raise PartlyDone(f"{files} could not be deleted", code=code, facts=facts, hint=hint)

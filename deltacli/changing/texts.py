@@ -1,0 +1,46 @@
+"""The texts of a commit: no other engine opens a table whose log has half a surrogate pair."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import orjson
+
+from deltacli.errors import UsageError
+
+NOT_UNICODE = "text.not-unicode"
+_LONGEST = 120
+
+
+def require_text(new: Mapping[str, object], before: object) -> None:
+    """Raise UsageError for half a surrogate pair, as a byte that is not UTF-8 becomes in arguments, that the version
+    `before` does not have. What an older writer left is kept.
+    """
+    try:
+        orjson.dumps(new)
+    except TypeError:
+        known = {half for _, text in _texts(before, "") for half in _halves(text)}
+        for place, text in _texts(new, ""):
+            if not known.issuperset(_halves(text)):
+                raise UsageError(
+                    f"{place} is not text: it holds half a character",
+                    code=NOT_UNICODE,
+                    facts={"found": ascii(text)[:_LONGEST], "expected": "a text in UTF-8"},
+                ) from None
+
+
+def _halves(text: str) -> Iterator[str]:
+    return (half for half in text if "\ud800" <= half <= "\udfff")
+
+
+def _texts(value: object, place: str) -> Iterator[tuple[str, str]]:
+    """Yield every text in a value, keys included, with its place."""
+    if isinstance(value, str):
+        yield place, value
+    elif isinstance(value, Mapping):
+        for key, one in value.items():
+            yield from _texts(key, place)
+            yield from _texts(one, f"{place}.{key}" if place else str(key))
+    elif isinstance(value, Sequence) and not isinstance(value, bytes):
+        for one in value:
+            yield from _texts(one, place)

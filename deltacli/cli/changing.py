@@ -1,0 +1,127 @@
+"""A command that changes a table: plan, question, execution, result and next command, in all of its modes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+
+import typer
+
+from deltacli.changing.change import Change, Outcome, carry_out, plan_change
+from deltacli.changing.gate import Consent, Gate, Plan, for_plan, standing
+from deltacli.cli.confirmation import now_is_ahead, require_confirmation, require_now_is_not_ahead
+from deltacli.cli.invocation import invocation
+from deltacli.cli.options.run import Run
+from deltacli.cli.terminal.interrupts import Interrupted
+from deltacli.cli.terminal.shell import again_with, again_without
+from deltacli.errors import EXIT_FINDINGS, DeltacliError, Refused
+
+if TYPE_CHECKING:
+    from deltacli.cli.results import Result
+    from deltacli.operations.table.handle import TableHandle
+
+P = TypeVar("P", bound=Plan)
+O = TypeVar("O", bound=Outcome)  # noqa: E741
+
+
+class Mode(NamedTuple):
+    """What a command does with the plan: show it, say whether it is due, or execute it, without a question or after
+    one.
+    """
+
+    dry_run: bool = False
+    yes: bool = False
+    check: bool = False
+
+    @property
+    def only_plans(self) -> bool:
+        """Return True if nothing is executed."""
+        return self.dry_run or self.check
+
+
+@dataclass(frozen=True)
+class Wording(Generic[P, O]):
+    """How a command tells of a change."""
+
+    question: Callable[[P], str]
+    planned: Callable[[P, bool], Result]
+    """Makes the result of a plan; with True, of one that is not executed."""
+    done: Callable[[O], Result]
+    following: Callable[[O], str | None]
+    """The command to run after the change; None where nothing was done."""
+    overrides: Mapping[str, str] = field(default_factory=dict)
+    """The options that accept what a guard refuses, by the code of the refusal."""
+    notes: Callable[[P], Iterable[str]] = lambda _: ()
+    """Makes the notes on a plan, which come before everything else."""
+    before: Callable[[P], str | None] = lambda _: None
+    """The command to run before the change can do what it is for; pipes show it, too."""
+    deletes_by_age: bool = False
+    """Nothing is executed with a `--now` that is later than the clock."""
+
+
+def run_change(run: Run, table: TableHandle, change: Change[P, O], wording: Wording[P, O], mode: Mode) -> None:
+    """Carry out a change in one of its modes. Raises what it raises, Refused without confirmation, and Exit where
+    `--check` found a change that is due.
+    """
+    try:
+        plan = plan_change(change, table)
+        for note in wording.notes(plan):
+            run.note(f"note: {note}")
+        refusal = plan.objection()
+        if mode.only_plans or plan.is_noop or refusal is not None:
+            _show(run, plan, refusal, wording, mode)
+        else:
+            _execute(run, table, change, wording, mode, plan)
+    except Refused as refused:
+        if refused.hint is None and (option := wording.overrides.get(refused.code)) is not None:
+            refused.hint = again_with(invocation.arguments, option)
+        raise
+
+
+def _show(run: Run, plan: P, refusal: Refused | None, wording: Wording[P, O], mode: Mode) -> None:
+    """Show a plan that is not executed."""
+    run.write(wording.planned(plan, mode.only_plans or refusal is not None))
+    if refusal is not None:
+        raise refusal
+    if (first := wording.before(plan)) is not None:
+        run.say_next(first, also_in_pipe=run.format.is_for_eyes)
+        return
+    if plan.is_noop:
+        return
+    if mode.check:
+        raise typer.Exit(EXIT_FINDINGS)
+    if not (wording.deletes_by_age and now_is_ahead(run)):
+        run.say_next(again_without(invocation.arguments, "--dry-run"))
+
+
+def _execute(run: Run, table: TableHandle, change: Change[P, O], wording: Wording[P, O], mode: Mode, plan: P) -> None:
+    gates: list[Gate[P, O]] = []
+
+    def ask(planned: P) -> Consent:
+        show = lambda: run.write(wording.planned(planned, True))  # noqa: E731
+        require_confirmation(run, wording.question(planned), yes=mode.yes, show_plan=show)
+        if wording.deletes_by_age:
+            require_now_is_not_ahead(run)
+        return standing(planned) if mode.yes else for_plan(planned)
+
+    try:
+        outcome = carry_out(change, table, plan=plan, ask=ask, began=gates.append)
+    except Interrupted as interruption:
+        interruption.outcome = _told(gates, interruption)
+        raise
+    except DeltacliError:
+        if gates and gates[0].has_begun:
+            run.write(wording.done(gates[0].outcome))
+        raise
+    run.write(wording.done(outcome))
+    if (following := wording.following(outcome)) is not None:
+        run.say_next(following)
+
+
+def _told(gates: list[Gate[P, O]], interruption: Interrupted) -> str:
+    """Return what was done before an interruption, with the commit that was in flight."""
+    notes = getattr(interruption, "__notes__", ())
+    if not gates or not gates[0].has_begun:
+        return notes[0] if notes else interruption.outcome
+    return "; ".join([gates[0].outcome.so_far(), *notes[:1], "run the same command to continue"])

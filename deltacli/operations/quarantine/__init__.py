@@ -1,1 +1,0 @@
-"""A quarantine of deleted files: filling it, emptying it, and how it is laid out."""

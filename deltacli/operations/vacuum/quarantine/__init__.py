@@ -1,0 +1,1 @@
+"""A quarantine of deleted files: filling it and emptying it."""

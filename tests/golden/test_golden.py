@@ -1,0 +1,54 @@
+"""Every change of a table says and does what it said and did: see `python -m tests.golden`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.golden import recording
+from tests.golden.cases import CHANGES, Change, cases_of
+from tests.golden.places import Places
+from tests.golden.python_api import calls
+
+SAMPLE = {"dry run; terminal 80", "done; json", "refused; pipe", "no; terminal 80"}
+"""The runs of each change in every test run."""
+
+
+@pytest.fixture(scope="module")
+def places() -> Iterator[Places]:
+    with recording.places() as places:
+        yield places
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.name)
+def test_a_sample_of_golden_runs_is_as_it_was(change: Change, places: Places) -> None:
+    chosen = [case for case in cases_of(change) if case.title in SAMPLE]
+    kept = recording.stored(change.name)
+
+    found = recording.record(places, change, chosen)
+
+    # What happened to the files is told with the first form of a way, which may not be in the sample.
+    expected = {title: recording.without_files(kept[title]) for title in found}
+    assert "" == recording.difference(expected, {title: recording.without_files(found[title]) for title in found})
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.name)
+def test_golden_runs_are_as_they_were(change: Change, places: Places) -> None:
+    assert "" == recording.difference(recording.stored(change.name), recording.record(places, change))
+
+
+@pytest.mark.long
+def test_the_python_api_returns_and_raises_what_it_did(places: Places) -> None:
+    assert "" == recording.difference(recording.stored(recording.PYTHON), recording.record_calls(places))
+
+
+def test_every_golden_run_is_kept() -> None:
+    kept = {change.name: list(recording.stored(change.name)) for change in CHANGES}
+    lines = list(recording.stored(recording.PYTHON))
+
+    assert {change.name: [case.title for case in cases_of(change)] for change in CHANGES} == kept
+    assert [line for line, _ in calls()] == lines
+    assert (1_346, 84) == (sum(map(len, kept.values())), len(lines))
+    assert {*map(recording.stored_in, (*kept, recording.PYTHON))} == {*recording.STORED.iterdir()}

@@ -1,0 +1,214 @@
+"""What maintains the log looks at the table again before it acts, and says what it did where an error ends it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from deltacli.api.table import Table
+from deltacli.changing.change import carry_out, plan_change
+from deltacli.changing.gate import Gate
+from deltacli.clock import fixed_clock
+from deltacli.errors import DeltacliError, PartlyDone, Refused
+from deltacli.operations.log import expire_execute
+from deltacli.operations.log.expire import ExpiryPlan, ExpiryRequest
+from deltacli.operations.log.expire_execute import ExpiryOutcome, LogExpiry
+from deltacli.storage import LocalStorage, open_storage
+from deltacli.storage.base import Place
+from deltacli.work.files.deleting import BatchOutcome, DeleteBatch, DeletePiece
+from deltacli.work.task import TaskContext
+from tests.support.actions import Line, protocol
+from tests.support.builder import EPOCH_MS, LOG, TableBuilder, commit_path
+
+NOW_MS = EPOCH_MS + 60 * 86_400_000
+EXPIRY = LogExpiry(ExpiryRequest(), proves=False)
+
+
+def opened(place: Path) -> Table:
+    return Table(open_storage(str(place)), clock=fixed_clock(NOW_MS))
+
+
+def made(place: Path) -> Path:
+    return TableBuilder().commits(9).checkpoint(4).write(place)
+
+
+def names(place: Path) -> set[str]:
+    return set(os.listdir(place / LOG))
+
+
+class OneFile(DeleteBatch):
+    """A batch whose time is over after one file."""
+
+    def __call__(self, piece: DeletePiece, context: TaskContext) -> BatchOutcome:
+        done = super().__call__(replace(piece, paths=piece.paths[:1]), context)
+        return replace(done, codes=done.codes + bytes(len(piece.paths) - 1))
+
+
+def before_the_second_look(monkeypatch: pytest.MonkeyPatch, event: Callable[[], object]) -> None:
+    """One file is deleted, then something happens before the table is looked at again."""
+    look, looks = expire_execute._verified, iter((lambda: None, event))
+
+    def verified(gate: Gate[ExpiryPlan, ExpiryOutcome]) -> int:
+        next(looks)()
+        return look(gate)
+
+    monkeypatch.setattr(expire_execute, "_verified", verified)
+    monkeypatch.setattr(expire_execute, "DeleteBatch", OneFile)
+
+
+def test_an_error_after_a_first_batch_says_what_was_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = made(tmp_path / "tbl")
+    before = names(place)
+    before_the_second_look(monkeypatch, (place / commit_path(6)).unlink)
+
+    with pytest.raises(PartlyDone) as partly:
+        opened(place).expire_log()
+
+    assert {f"{0:020d}.json", f"{6:020d}.json"} == before - names(place)
+    assert ("log.gap", "3", "1 file deleted") == (
+        partly.value.code,
+        partly.value.facts["causeExit"],
+        partly.value.facts["so far"],
+    )
+
+
+def test_a_refusal_after_a_first_batch_does_not_say_that_nothing_was_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = made(tmp_path / "tbl")
+    before_the_second_look(monkeypatch, lambda: _rewritten(place))
+
+    with pytest.raises(PartlyDone) as partly:
+        opened(place).expire_log()
+
+    assert ("plan.other-past", "4", 5) == (partly.value.code, partly.value.facts["causeExit"], partly.value.exit_code)
+    assert "nothing" not in partly.value.message
+
+
+def test_files_are_not_deleted_from_a_directory_that_took_the_place_of_the_table(tmp_path: Path) -> None:
+    other = made(tmp_path / "other")
+    link = tmp_path / "tbl"
+    link.symlink_to(made(tmp_path / "first"))
+    plan = plan_change(EXPIRY, opened(link))
+    link.unlink()
+    link.symlink_to(other)
+    before = names(other)
+
+    with pytest.raises(Refused) as refused:
+        carry_out(EXPIRY, opened(link), plan=plan)
+
+    assert "plan.other-place" == refused.value.code
+    assert before == names(other)
+
+
+def _longer_retention(place: Path) -> None:
+    opened(place).set_properties({"delta.logRetentionDuration": "interval 365 days"})
+
+
+def _rewritten(place: Path) -> None:
+    (place / commit_path(8)).write_bytes(b'{"commitInfo":{}}\n')
+
+
+def _rolled_back(place: Path) -> None:
+    (place / commit_path(8)).unlink()
+
+
+@pytest.mark.parametrize(
+    "code, event",
+    [
+        ("expire.retention-longer", _longer_retention),
+        ("plan.other-past", _rewritten),
+        ("plan.newer", _rolled_back),
+    ],
+)
+def test_an_expiry_is_refused_where_the_table_changed_after_the_plan(
+    code: str, event: Callable[[Path], None], tmp_path: Path
+) -> None:
+    place = made(tmp_path / "tbl")
+    plan = plan_change(EXPIRY, opened(place))
+    event(place)
+    before = names(place)
+
+    with pytest.raises(Refused) as refused:
+        carry_out(EXPIRY, opened(place), plan=plan)
+
+    assert code == refused.value.code
+    assert before == names(place)
+
+
+def test_commits_of_others_do_not_stop_an_expiry(tmp_path: Path) -> None:
+    place = made(tmp_path / "tbl")
+    plan = plan_change(EXPIRY, opened(place))
+    opened(place).set_properties({"owner": "ops"})
+
+    assert len(plan.files) == carry_out(EXPIRY, opened(place), plan=plan).deleted
+
+
+NEW_FEATURES = (
+    protocol(1, 7, writer_features=["soon"]),
+    protocol(3, 7, reader_features=["soon"], writer_features=["soon"]),
+)
+DERIVED: dict[str, Callable[[Table, int], object]] = {
+    "checkpoint": lambda table, version: table.checkpoint(version=version),
+    "checkpoint in parts": lambda table, version: table.checkpoint(version=version, layout="multi-part", parts=2),
+    "crc": lambda table, version: table.write_checksum(version=version),
+    "compact": lambda table, version: table.compact_log(1, version),
+}
+
+
+@pytest.mark.parametrize("feature", NEW_FEATURES, ids=["writer", "reader"])
+@pytest.mark.parametrize("derive", DERIVED.values(), ids=DERIVED)
+def test_no_file_of_the_log_is_written_where_the_newest_version_has_an_unknown_feature(
+    derive: Callable[[Table, int], object], feature: Line, tmp_path: Path
+) -> None:
+    place = TableBuilder().commits(5).commit(feature).write(tmp_path / "tbl")
+    before = names(place)
+
+    with pytest.raises(DeltacliError, match="soon"):
+        derive(opened(place), 3)
+
+    assert before == names(place)
+
+
+def test_a_damaged_newest_commit_does_not_keep_an_older_version_from_its_checkpoint(tmp_path: Path) -> None:
+    place = TableBuilder().commits(5).commit(raw=b'{"add":{"pa').write(tmp_path / "tbl")
+
+    assert f"{3:020d}.checkpoint.parquet" in opened(place).checkpoint(version=3).files[0].path
+
+
+@pytest.mark.parametrize("derive", DERIVED.values(), ids=DERIVED)
+def test_no_file_of_the_log_is_written_for_a_commit_that_was_rewritten_meanwhile(
+    derive: Callable[[Table, int], object], tmp_path: Path
+) -> None:
+    place = TableBuilder().commits(5).write(tmp_path / "tbl")
+    commit = place / commit_path(3)
+    other = commit.read_bytes()[:-1] + b" "
+    storage = Disturbed(str(place), commit.name, lambda: commit.write_bytes(other))
+    before = names(place)
+
+    with pytest.raises(Refused) as refused:
+        derive(Table(storage, clock=fixed_clock(NOW_MS)), 3)
+
+    assert "plan.other-past" == refused.value.code
+    assert before == names(place)
+
+
+class Disturbed(LocalStorage):
+    """A disk on which something happens once a file was read."""
+
+    def __init__(self, root: str, name: str, event: Callable[[], object]) -> None:
+        super().__init__(root)
+        self._name, self._event = name, event
+
+    def held(self, _: Place | None = None) -> LocalStorage:
+        return self
+
+    def read(self, path: str) -> bytes:
+        found = super().read(path)
+        if path.endswith(self._name):
+            self._event()
+        return found
