@@ -239,14 +239,17 @@ class PartlyDone(DeltacliError):
     exit_code = 5
     code = "partly-done"
 
+    cause_exit: int | None = None
+    """The exit code of the error that ended the work; None where it went on to its end."""
+
     @classmethod
     def after(cls, cause: DeltacliError, so_far: str) -> PartlyDone:
-        """Return the error for one that came after something was done: under its code, with what was done so far
-        and, as `causeExit`, the exit code that it has where nothing was done.
-        """
-        facts = {**cause.facts, "so far": so_far, "causeExit": str(cause.exit_code)}
+        """Return the error for one that came after something was done: under its code, with what was done so far."""
         message = cause.message.removeprefix(NOTHING_CHANGED)  # it was true when the message was made
-        return cls(message, code=cause.code, facts=facts, hint=cause.hint, table=cause.table)
+        facts = {**cause.facts, "so far": so_far}
+        found = cls(message, code=cause.code, facts=facts, hint=cause.hint, table=cause.table)
+        found.cause_exit = cause.exit_code
+        return found
 
 
 class ConflictLost(DeltacliError):

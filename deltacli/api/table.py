@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from deltacli.operations.checkpoint.execute import CheckpointResult
     from deltacli.operations.checkpoint.plan import CheckpointRequest
     from deltacli.operations.optimize.execute import OptimizeOutcome
+    from deltacli.operations.optimize.plan import OptimizePlan
     from deltacli.operations.optimize.request import OptimizeRequest
     from deltacli.operations.read.changes import Changes
     from deltacli.operations.read.history import History
@@ -338,7 +339,8 @@ class Table(BeforeChange, LogCare, Undo):
     @named
     @takes(OptimizeRequest)
     def optimize(self, request: OptimizeRequest) -> OptimizeOutcome:
-        """Compact small files and purge deleted rows, in one commit per group of files, and return what was done.
+        """Compact small files and purge deleted rows, at once, in one commit per group of files, and return what was
+        done. `plan_optimize`, and `dry_run`, show what would be done.
 
         The parameters are the fields of `OptimizeRequest`.
         `where` is a condition on partition columns. Files below `min_size` (default: half of the target) become files
@@ -355,16 +357,34 @@ class Table(BeforeChange, LogCare, Undo):
         other rows; what commits raise; and what `snapshot` raises.
         Spec: Add File and Remove File.
         """
-        from deltacli.operations.optimize.execute import OptimizeOutcome, execute_optimize, require_complete
-        from deltacli.operations.optimize.planning import plan_optimize
+        from deltacli.changing.change import carry_out, plan_change
+        from deltacli.operations.optimize.execute import Optimize
 
         self.require_writable(dry_run=request.dry_run)
-        plan = plan_optimize(self, request)
-        if request.dry_run:
-            return OptimizeOutcome(plan)
-        outcome = execute_optimize(plan)
-        require_complete(outcome)
-        return outcome
+        change = Optimize(request)
+        return change.outcome(plan_change(change, self)) if request.dry_run else carry_out(change, self)
+
+    @named
+    @takes(OptimizeRequest)
+    def plan_optimize(self, request: OptimizeRequest) -> OptimizePlan:
+        """Return what `optimize` with the same parameters would do. Raises as it does."""
+        from deltacli.changing.change import plan_change
+        from deltacli.operations.optimize.execute import Optimize
+
+        return plan_change(Optimize(request), self)
+
+    @named
+    def execute_optimize(self, plan: OptimizePlan) -> OptimizeOutcome:
+        """Rewrite and commit a plan of this table. Files that were touched since are left alone. Raises as `optimize`
+        does.
+        """
+        from deltacli.changing.change import carry_out
+        from deltacli.changing.gate import for_plan
+        from deltacli.operations.optimize.execute import Optimize
+
+        self.require_writable(dry_run=False)
+        self._require_own(plan.table.uri)
+        return carry_out(Optimize(plan.request), self, plan=plan, ask=for_plan)
 
     @named
     def set_properties(

@@ -88,49 +88,51 @@ class Undo(TableHandle):
     @named
     @takes(RestoreRequest)
     def restore(self, request: RestoreRequest) -> RestoreOutcome:
-        """Bring the table back to an earlier version in one commit, and return the plan with its outcome.
+        """Bring the table back to an earlier version in one commit, at once, and return the plan with its outcome.
+        `plan_restore`, and `dry_run`, show what would be done.
 
         The parameters are the fields of `RestoreRequest`.
         `version`, `timestamp` or `timestamp_ms` choose the version, as for `snapshot`. `where` is a condition on
         partition columns: only these partitions come back, schema and properties stay. Every file that comes back is
         checked first, by its size, its deletion vector and, without `trust_listing`, its footer. `commit_metadata` are
         keys for the commitInfo. `dry_run` only plans: refusals are in the plan, `committed_version` is None, as it is
-        where nothing differs.
+        where nothing differs. Files that come back are looked at again before a commit a minute later, and after it.
 
         Raises Refused, with nothing changed, where a guard objects (`restore.*`) or the protocol forbids writing; what
         commits raise; PartlyDone where another program deleted files meanwhile; and what `snapshot` raises.
         Spec: Add File and Remove File.
         """
-        from deltacli.operations.restore.execute import RestoreOutcome
-        from deltacli.operations.restore.plan import plan_restore
+        from deltacli.changing.change import carry_out, plan_change
+        from deltacli.operations.restore.execute import Restore
 
         self.require_writable(dry_run=request.dry_run)
-        plan = plan_restore(self, request)
-        return RestoreOutcome(plan) if request.dry_run else self.execute_restore(plan, may_plan_again=True)
+        change = Restore(request)
+        return change.outcome(plan_change(change, self)) if request.dry_run else carry_out(change, self)
 
     @named
     @takes(RestoreRequest)
     def plan_restore(self, request: RestoreRequest) -> RestorePlan:
         """Return what `restore` with the same parameters would do; its refusals are in the plan. Raises as it does."""
-        from deltacli.operations.restore.plan import plan_restore
+        from deltacli.changing.change import plan_change
+        from deltacli.operations.restore.execute import Restore
 
-        return plan_restore(self, request)
+        return plan_change(Restore(request), self)
 
     @named
     def execute_restore(self, plan: RestorePlan, *, may_plan_again: bool = False) -> RestoreOutcome:
         """Commit a plan of this table.
 
-        It is committed after the version that it was made from: ConflictLost is raised if another writer was first and
-        the plan no longer fits. With `may_plan_again` it is made again, and undoes those commits, too. Raises as
-        `restore` does.
+        If another writer was first and the plan no longer fits, it is made again: it is committed if it comes to the
+        same, else ConflictLost is raised. With `may_plan_again` it is committed in any case, and undoes those commits,
+        too. Raises as `restore` does.
         """
-        from deltacli.operations.restore.execute import execute_restore, require_complete
+        from deltacli.changing.change import carry_out
+        from deltacli.changing.gate import for_plan, standing
+        from deltacli.operations.restore.execute import Restore
 
         self.require_writable(dry_run=False)
         self._require_own(plan.table.uri)
-        outcome = execute_restore(plan, may_plan_again=may_plan_again)
-        require_complete(outcome)
-        return outcome
+        return carry_out(Restore(plan.request), self, plan=plan, ask=standing if may_plan_again else for_plan)
 
     @named
     def purge_quarantine(self, quarantine: str, *, older_ms: int, dry_run: bool = False) -> PurgeResult:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 OTHER_PAST, TOO_OLD, NEWER, CLOCK = "plan.other-past", "plan.too-old", "plan.newer", "plan.clock"
 FRESH_SECONDS = 5.0
 """The age of a look at the log up to which a remote store is not asked again."""
+LOOK_SECONDS = 60.0
+"""The age of a look at data files up to which a commit may name them."""
 _SECOND_MS = 1000
 UNKNOWN_TIME = -1
 """The time of a commit of ours that was not listed yet."""
@@ -73,9 +75,19 @@ def require_past(storage: Storage, past: LogFile | None) -> None:
         raise _is_gone(past) from None
     # A store over a network tells the time of one file in seconds.
     apart = 0 if storage.capabilities.cheap_listing else _SECOND_MS
+    _require_equal(past, found.size_bytes, found.modified_ms, apart)
+
+
+def require_listed(past: LogFile | None, found: LogFile | None) -> None:
+    """Raise Refused where the file that a commit stands on was listed as another one; not where it has expired."""
+    if past is not None and found is not None and past.name == found.name:
+        _require_equal(past, found.size_bytes, found.modified_ms)
+
+
+def _require_equal(past: LogFile, size_bytes: int, modified_ms: int, apart: int = 0) -> None:
     is_known = past.modified_ms != UNKNOWN_TIME
-    if found.size_bytes != past.size_bytes or (is_known and abs(found.modified_ms - past.modified_ms) > apart):
-        raise other_past(past, found.size_bytes, found.modified_ms)
+    if size_bytes != past.size_bytes or (is_known and abs(modified_ms - past.modified_ms) > apart):
+        raise other_past(past, size_bytes, modified_ms)
 
 
 def require_same(basis: Basis, listing: LogListing) -> None:
@@ -108,8 +120,10 @@ def require_same(basis: Basis, listing: LogListing) -> None:
 
 
 def look_again(basis: Basis) -> LogListing | None:
-    """List the log from the version of a basis on, and require that it is the same; None where it was read just now."""
-    if basis.version < 0 or basis.is_fresh:
+    """List the log from the version of a basis on, and require that it is the same; None where a store over a network
+    was asked just now.
+    """
+    if basis.version < 0 or (basis.is_fresh and not basis.table.storage.capabilities.cheap_listing):
         return None
     listing = list_log(basis.table.storage, start_version=basis.version)
     require_same(basis, listing)

@@ -62,13 +62,14 @@ def carry_out(
     """Plan a change, unless there is a plan, and execute it with the consent that `ask` returns or raises.
 
     Raises Refused where something objects to the plan; after the first act an error is PartlyDone with the same code,
-    but for OutcomeUnknown.
+    but for OutcomeUnknown, and an interruption has a note of what was done.
     """
     made = plan_change(change, table) if plan is None else plan
     if (refusal := made.objection()) is not None:
         raise refusal
     outcome = change.outcome(made)
     if made.is_noop:
+        outcome.require_complete()
         return outcome
     gate = Gate(change.plan, made, ask(made), outcome)
     if began is not None:
@@ -84,6 +85,10 @@ def carry_out(
         if gate.has_begun:
             raise PartlyDone.after(cause, gate.outcome.so_far()) from error
         raise cause from error.__cause__
+    except BaseException as stop:
+        if gate.has_begun:
+            stop.add_note(gate.outcome.so_far())
+        raise
     gate.outcome.require_complete()
     return gate.outcome
 

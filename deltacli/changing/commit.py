@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, assert_never
 
-from deltacli.changing.basis import FRESH_SECONDS, UNKNOWN_TIME, past_of, require_past
+from deltacli.changing.basis import FRESH_SECONDS, UNKNOWN_TIME, past_of, require_listed, require_past
 from deltacli.changing.texts import require_text
 from deltacli.delta.log.commit_content import (
     Base,
@@ -113,6 +113,7 @@ def commit(
     read: Callable[[TableHandle], Snapshot | None] = read_snapshot,
     create: Callable[[], CommitRequest | None] | None = None,
     after: Committed | None = None,
+    look: Callable[[], bool] | None = None,
     commit_metadata: Mapping[str, str] = NO_METADATA,
     max_attempts: int = MAX_ATTEMPTS,
     pause: Pause = jittered_pause,
@@ -126,10 +127,11 @@ def commit(
     that version, None where there is no table yet: then `create` makes the request for version 0. With `after`, a
     commit of the same run that changed neither protocol nor metadata, the request is made from the same version and
     tried as the next one without reading the table; the caller knows what the commits before `after` changed.
+    `look` is called before each attempt: where it returns False, the request is made again from the newest version.
     `commit_metadata` are keys to add to the commitInfo; reserved ones raise UsageError.
 
     The version that a commit follows is looked at again before each attempt: on a disk always, on a store over a
-    network where it was read some seconds ago.
+    network where it was read some seconds ago; and where the commits of others are read that took its place.
 
     Raises Refused where the table's protocol forbids it, its newest commits are lost, or the log has another past by
     now (`plan.other-past`), NoAtomicCreate where the store
@@ -154,14 +156,16 @@ def commit(
                 return found
             made = found
         _require_allowed(made.request, made.base)
-        if attempt or made.is_looked_at_again(storage):
-            require_past(storage, made.past)
-        match sender.send(made):
+        if look is not None and not look():
+            made = None
+            continue
+        match sender.send(made, is_first=attempt == 0):
             case Base() as base, past:
                 return Committed(
                     base.version, sender.txn_id, made.request, made.read_version, attempt, made.snapshot, base, past
                 )
             case _Lost() as lost:
+                require_listed(made.past, lost.before)
                 match judge(made.request, made.base, lost.winners):
                     case Rebase(base):
                         made = made._replace(base=base, past=lost.past)
@@ -184,9 +188,11 @@ class _Made(NamedTuple):
     past: LogFile | None
     looked_at: float
 
-    def is_looked_at_again(self, storage: Storage) -> bool:
-        """Return whether the log is looked at before the first attempt: on a disk always, else after a while."""
-        return storage.capabilities.cheap_listing or time.monotonic() - self.looked_at > FRESH_SECONDS
+    def require_past(self, storage: Storage, *, is_first: bool) -> None:
+        """Look at the version before again: on a disk always, else after a while, and where others were first."""
+        waited = time.monotonic() - self.looked_at > FRESH_SECONDS
+        if waited or not is_first or storage.capabilities.cheap_listing:
+            require_past(storage, self.past)
 
 
 def _make(
@@ -237,6 +243,8 @@ class _Lost(NamedTuple):
 
     version: int
     winners: tuple[ConflictingCommit, ...]
+    before: LogFile | None = None
+    """The file of the version before, as it was listed with them."""
     past: LogFile | None = None
     """The file of the last one."""
 
@@ -248,7 +256,7 @@ class _Sender:
         self._table, self.txn_id, self._pause = table, txn_id, pause
         self._commit_metadata = commit_metadata
 
-    def send(self, made: _Made) -> tuple[Base, LogFile] | _Lost:
+    def send(self, made: _Made, *, is_first: bool) -> tuple[Base, LogFile] | _Lost:
         """Create the version after the base and return it, or the commits of the writer that won it; returns only
         certain outcomes.
 
@@ -267,6 +275,7 @@ class _Sender:
         path = f"{LOG_DIRECTORY}/{commit_name(version)}"
         body, size_bytes = made.request.body, len(head)
         if body is None:
+            made.require_past(storage, is_first=is_first)
             lost = self._send(made.request, version, partial(storage.put_if_absent, path, head))
             return lost or self._sent(made, version, size_bytes, now_ms)
         from deltacli.storage.disk_faults import writing_faults
@@ -276,6 +285,7 @@ class _Sender:
                 file.write(head)
                 file.writelines(body(slot_of(made.request, made.base)))
                 size_bytes = file.tell()
+            made.require_past(storage, is_first=is_first)  # the lines of many files take a while
             lost = self._send(made.request, version, draft.publish)
         return lost or self._sent(made, version, size_bytes, now_ms)
 
@@ -316,7 +326,7 @@ class _Sender:
                 case other:
                     assert_never(other)
             try:
-                winners, newest, past = self._winners(request, version)
+                lost, newest = self._winners(request, version)
             except DeltacliError as failed:
                 fault = failed
                 if isinstance(
@@ -324,26 +334,24 @@ class _Sender:
                 ):  # a proxy may have sent the request twice, so the commit may be this one
                     cause = cause or "the version exists, but its writer cannot be read"
                 continue
-            if any(winner.txn_id == self.txn_id for winner in winners):
+            if any(winner.txn_id == self.txn_id for winner in lost.winners):
                 return None
-            if winners or cause is None:
-                return _Lost(version, winners, past)
+            if lost.winners or cause is None:
+                return lost
             if newest >= version:
                 break  # the log has newer versions without it: the commit would follow versions built on another state
         if cause is None and fault is not None:
             raise fault
         raise self._unknown(version, cause, fault)
 
-    def _winners(
-        self, request: CommitRequest, version: int
-    ) -> tuple[tuple[ConflictingCommit, ...], int, LogFile | None]:
-        """Read the commits from a version on, up to the first missing or torn one, and return the newest listed
-        version, and the file of the last commit that was read.
+    def _winners(self, request: CommitRequest, version: int) -> tuple[_Lost, int]:
+        """Read the commits from a version on, up to the first missing or torn one, and return them with the newest
+        listed version.
 
         Raises StorageFailed, and CommitCorrupt where the first is torn.
         """
         storage = self._table.storage
-        listing = list_log(storage, start_version=version)
+        listing = list_log(storage, start_version=max(version - 1, 0))
         winners: list[ConflictingCommit] = []
         past: LogFile | None = None
         while (file := listing.commits.get(version + len(winners))) is not None:
@@ -354,12 +362,12 @@ class _Sender:
                 if not winners:
                     raise
                 break  # reported when it is reached: the commits before it may already decide
-        return tuple(winners), listing.newest_version, past
+        return _Lost(version, tuple(winners), past_of(listing, version - 1), past), listing.newest_version
 
     def _note(self, request: CommitRequest, version: int) -> str:
         """Return the outcome of a commit that was in flight when the run was interrupted; looks once."""
         try:
-            winners, _, _ = self._winners(request, version)
+            winners = self._winners(request, version)[0].winners
         except DeltacliError:
             winners = ()
         if any(winner.txn_id == self.txn_id for winner in winners):

@@ -130,14 +130,41 @@ class Gate(Generic[P, O]):
         self,
         make: Callable[[P], CommitRequest | None],
         *,
+        plan_again: Callable[[P, Snapshot], P] | None = None,
+        look: Callable[[], bool] | None = None,
         commit_metadata: Mapping[str, str] = NO_METADATA,
         needs_clock: bool = False,
         pause: Pause = jittered_pause,
     ) -> Committed | NothingToDo:
         """Commit what `make` returns for the plan, after the version that it was made from, or for the plan as it is
-        made again behind other writers; None where nothing is left to do.
+        made again behind other writers, by `plan_again` from the one before; None where nothing is left to do. `look`
+        is as for `commit`.
 
         Raises what `look`, `again` and `commit` raise.
+        """
+
+        def request(snapshot: Snapshot) -> CommitRequest | None:
+            if snapshot is not self.plan.basis.snapshot:
+                made = plan_again(self.plan, snapshot) if plan_again else self._plan_again(self.table, snapshot)
+                self.again(made)
+            return None if self.plan.is_noop else make(self.plan)
+
+        return self.commit_one(
+            request, look=look, commit_metadata=commit_metadata, needs_clock=needs_clock, pause=pause
+        )
+
+    def commit_one(
+        self,
+        make: Callable[[Snapshot], CommitRequest | None],
+        *,
+        after: Committed | None = None,
+        look: Callable[[], bool] | None = None,
+        commit_metadata: Mapping[str, str] = NO_METADATA,
+        needs_clock: bool = False,
+        pause: Pause = jittered_pause,
+    ) -> Committed | NothingToDo:
+        """Commit one of several steps of a change, whose plan is not made again: what `make` returns for a version. The
+        first step begins at the version of the plan, later ones at the newest, or `after` one before, as for `commit`.
         """
 
         def read(table: TableHandle) -> Snapshot:
@@ -148,12 +175,7 @@ class Gate(Generic[P, O]):
             self.look(needs_clock=needs_clock)
             return snapshot
 
-        def request(snapshot: Snapshot) -> CommitRequest | None:
-            if snapshot is not self.plan.basis.snapshot:
-                self.again(self._plan_again(self.table, snapshot))
-            return None if self.plan.is_noop else make(self.plan)
-
-        done = commit(self.table, request, read=read, commit_metadata=commit_metadata, pause=pause)
+        done = commit(self.table, make, read=read, after=after, look=look, commit_metadata=commit_metadata, pause=pause)
         self.has_begun = self.has_begun or isinstance(done, Committed)
         return done
 

@@ -8,21 +8,22 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 import typer
 
-from deltacli.changing.change import Change, Outcome, carry_out, plan_change
+from deltacli.changing import change as changing
+from deltacli.changing.change import Change, carry_out, plan_change
 from deltacli.changing.gate import Consent, Gate, Plan, for_plan, standing
 from deltacli.cli.confirmation import now_is_ahead, require_confirmation, require_now_is_not_ahead
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.run import Run
+from deltacli.cli.results import Outcome, Result
 from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.cli.terminal.shell import again_with, again_without
-from deltacli.errors import EXIT_FINDINGS, DeltacliError, Refused
+from deltacli.errors import EXIT_FINDINGS, DeltacliError, PartlyDone, Refused
 
 if TYPE_CHECKING:
-    from deltacli.cli.results import Result
     from deltacli.operations.table.handle import TableHandle
 
 P = TypeVar("P", bound=Plan)
-O = TypeVar("O", bound=Outcome)  # noqa: E741
+O = TypeVar("O", bound=changing.Outcome)  # noqa: E741
 
 
 class Mode(NamedTuple):
@@ -58,6 +59,8 @@ class Wording(Generic[P, O]):
     """The command to run before the change can do what it is for; pipes show it, too."""
     deletes_by_age: bool = False
     """Nothing is executed with a `--now` that is later than the clock."""
+    facts: Callable[[P], Mapping[str, str]] = lambda _: {}
+    """What the refusal to go on without a confirmation names as well."""
 
 
 def run_change(run: Run, table: TableHandle, change: Change[P, O], wording: Wording[P, O], mode: Mode) -> None:
@@ -71,6 +74,8 @@ def run_change(run: Run, table: TableHandle, change: Change[P, O], wording: Word
         refusal = plan.objection()
         if mode.only_plans or plan.is_noop or refusal is not None:
             _show(run, plan, refusal, wording, mode)
+            if not mode.only_plans:
+                change.outcome(plan).require_complete()
         else:
             _execute(run, table, change, wording, mode, plan)
     except Refused as refused:
@@ -84,14 +89,11 @@ def _show(run: Run, plan: P, refusal: Refused | None, wording: Wording[P, O], mo
     run.write(wording.planned(plan, mode.only_plans or refusal is not None))
     if refusal is not None:
         raise refusal
+    if mode.check and not plan.is_noop:
+        raise typer.Exit(EXIT_FINDINGS)
     if (first := wording.before(plan)) is not None:
         run.say_next(first, also_in_pipe=run.format.is_for_eyes)
-        return
-    if plan.is_noop:
-        return
-    if mode.check:
-        raise typer.Exit(EXIT_FINDINGS)
-    if not (wording.deletes_by_age and now_is_ahead(run)):
+    elif not (plan.is_noop or (wording.deletes_by_age and now_is_ahead(run))):
         run.say_next(again_without(invocation.arguments, "--dry-run"))
 
 
@@ -100,7 +102,7 @@ def _execute(run: Run, table: TableHandle, change: Change[P, O], wording: Wordin
 
     def ask(planned: P) -> Consent:
         show = lambda: run.write(wording.planned(planned, True))  # noqa: E731
-        require_confirmation(run, wording.question(planned), yes=mode.yes, show_plan=show)
+        require_confirmation(run, wording.question(planned), yes=mode.yes, show_plan=show, facts=wording.facts(planned))
         if wording.deletes_by_age:
             require_now_is_not_ahead(run)
         return standing(planned) if mode.yes else for_plan(planned)
@@ -110,18 +112,26 @@ def _execute(run: Run, table: TableHandle, change: Change[P, O], wording: Wordin
     except Interrupted as interruption:
         interruption.outcome = _told(gates, interruption)
         raise
-    except DeltacliError:
-        if gates and gates[0].has_begun:
-            run.write(wording.done(gates[0].outcome))
+    except DeltacliError as fault:
+        if gates and (gates[0].has_begun or isinstance(fault, PartlyDone)):
+            run.write(_done(wording, gates[0]))
         raise
-    run.write(wording.done(outcome))
+    run.write(_done(wording, gates[0]))
     if (following := wording.following(outcome)) is not None:
         run.say_next(following)
 
 
+def _done(wording: Wording[P, O], gate: Gate[P, O]) -> Result:
+    """Return what was done as a result, whose document says where it was planned again behind another writer."""
+    result = wording.done(gate.outcome)
+    if gate.was_planned_again and isinstance(result, Outcome):
+        result.content = {**result.content, "replanned": True}
+    return result
+
+
 def _told(gates: list[Gate[P, O]], interruption: Interrupted) -> str:
     """Return what was done before an interruption, with the commit that was in flight."""
-    notes = getattr(interruption, "__notes__", ())
-    if not gates or not gates[0].has_begun:
-        return notes[0] if notes else interruption.outcome
-    return "; ".join([gates[0].outcome.so_far(), *notes[:1], "run the same command to continue"])
+    notes = [*reversed(getattr(interruption, "__notes__", ()))]
+    if gates and gates[0].has_begun:
+        notes.append("run the same command to continue")
+    return "; ".join(notes) or interruption.outcome

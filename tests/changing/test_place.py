@@ -171,7 +171,7 @@ def test_whatever_fails_in_another_directory_names_the_directory(tmp_path: Path)
     table = Table(LocalStorage(str(place)))
 
     class Lost(Alteration):
-        def execute(self, gate: Gate[AlterationOutcome, AlterationOutcome]) -> None:
+        def execute(self, _: Gate[AlterationOutcome, AlterationOutcome]) -> None:
             place.rename(tmp_path / "away")
             raise FileMissing("a file is missing")
 

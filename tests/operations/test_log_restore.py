@@ -373,7 +373,7 @@ def test_a_writer_between_the_commits_is_reported() -> None:
         restore(Rival(table, at=1, version=4), backup)
 
     facts = raised.value.facts
-    assert ("restore.conflict", "6") == (raised.value.code, facts["causeExit"])
+    assert ("restore.conflict", 6) == (raised.value.code, raised.value.cause_exit)
     assert ("4", True) == (facts["commits of the other writer"], facts["so far"].endswith("restored"))
 
 

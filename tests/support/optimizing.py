@@ -6,6 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from deltacli.api.table import Table
+from deltacli.changing.change import carry_out
+from deltacli.operations.optimize.execute import Optimize, OptimizeOutcome
+from deltacli.operations.optimize.plan import OptimizePlan
 from deltacli.storage import Storage
 from tests.support.actions import Line, add, commit_info, metadata, protocol
 from tests.support.builder import TableBuilder
@@ -89,3 +92,13 @@ def chances(calls: Sequence[str], fault: Fault) -> list[tuple[int, str]]:
     else:
         wanted = {True}
     return [(at, verb) for at, verb in enumerate(calls, 1) if (verb in ("publish", "put_if_absent")) in wanted]
+
+
+def execute(plan: OptimizePlan, outcome: OptimizeOutcome | None = None) -> OptimizeOutcome:
+    """Carry out a plan; `outcome` has what was done, also after an error."""
+
+    class Known(Optimize):
+        def outcome(self, plan: OptimizePlan) -> OptimizeOutcome:
+            return outcome or super().outcome(plan)
+
+    return carry_out(Known(plan.request), plan.table, plan=plan)

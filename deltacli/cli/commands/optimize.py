@@ -5,16 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import typer
-
-from deltacli.cli.confirmation import require_confirmation
-from deltacli.cli.invocation import invocation
 from deltacli.cli.options.common_options import DryRunOption, TableArgument, YesOption
 from deltacli.cli.options.request_options import Asked
 from deltacli.cli.options.run import Run
-from deltacli.cli.terminal.interrupts import Interrupted
-from deltacli.cli.terminal.shell import again_without, quoted_table
-from deltacli.errors import EXIT_FINDINGS, DeltacliError
+from deltacli.cli.terminal.shell import quoted_table
 from deltacli.operations.optimize.request import OptimizeRequest
 from deltacli.request_fields import option
 from deltacli.units import format_size, plural
@@ -66,57 +60,25 @@ def optimize(run: Run, table: TableArgument, *, asked: Asked[OptimizeRequest], h
       deltacli optimize ./tbl --purge --yes  # then vacuum removes the rows
       deltacli optimize ./tbl --check  # exit 1 if there is something to do
     """
-    from deltacli.operations.optimize.execute import OptimizeOutcome, require_complete
-    from deltacli.operations.optimize.planning import plan_optimize
-
-    opened = run.open_table(table, writes=not (how.dry_run or how.check))
-    plan = plan_optimize(opened, asked.request())
-    if how.dry_run or how.check or plan.is_noop:
-        _show(run, plan)
-        if how.check and not plan.is_noop:
-            raise typer.Exit(EXIT_FINDINGS)
-        if plan.damaged:
-            run.say_next(f"deltacli repair {quoted_table(table)} --dry-run", also_in_pipe=True)
-        elif not plan.is_noop:
-            run.say_next(again_without(invocation.arguments, "--dry-run"))
-        if not (how.dry_run or how.check):
-            require_complete(OptimizeOutcome(plan))
-        return
-    facts: dict[str, str] = {}
-    if plan.damaged:
-        facts["unreadable"] = f"{plural(len(plan.damaged), 'file')}, left alone"
-        facts["repair first"] = f"deltacli repair {quoted_table(table)} --dry-run"
-    require_confirmation(run, _question(plan), yes=how.yes, show_plan=lambda: _show(run, plan), facts=facts)
-    _execute(run, table, plan)
-
-
-def _execute(run: Run, table: str, plan: OptimizePlan) -> None:
-    from deltacli.operations.optimize.execute import OptimizeOutcome, execute_optimize, require_complete
-
-    outcome = OptimizeOutcome(plan)
-    try:
-        execute_optimize(plan, outcome)
-    except Interrupted as interruption:
-        notes = getattr(interruption, "__notes__", None)
-        left = outcome.left_behind
-        may_stay = [f"{plural(len(left), 'new file')} may be in no version (vacuum deletes them then)"] if left else []
-        then = "run the same command to continue"
-        interruption.outcome = "; ".join([outcome.summary, *(notes or ()), *may_stay, then])
-        raise
-    except DeltacliError:
-        if outcome.versions:
-            _show(run, plan, outcome)
-        raise
-    _show(run, plan, outcome)
-    require_complete(outcome)
-    if outcome.versions:
-        run.say_next(f"deltacli history {quoted_table(table)} --limit 3")
-
-
-def _show(run: Run, plan: OptimizePlan, outcome: OptimizeOutcome | None = None) -> None:
+    from deltacli.cli.changing import Mode, Wording, run_change
     from deltacli.cli.render.optimize import optimize_result
+    from deltacli.operations.optimize.execute import Optimize
 
-    run.write(optimize_result(plan, outcome))
+    name, mode = quoted_table(table), Mode(how.dry_run, how.yes, how.check)
+    repair = f"deltacli repair {name} --dry-run"
+    wording: Wording[OptimizePlan, OptimizeOutcome] = Wording(
+        question=_question,
+        planned=lambda plan, _: optimize_result(plan, None),
+        done=lambda outcome: optimize_result(outcome.plan, outcome),
+        following=lambda outcome: f"deltacli history {name} --limit 3" if outcome.versions else None,
+        facts=lambda plan: _unreadable(plan, repair) if plan.damaged else {},
+        before=lambda plan: repair if plan.damaged else None,
+    )
+    run_change(run, run.open_table(table, writes=not mode.only_plans), Optimize(asked.request()), wording, mode)
+
+
+def _unreadable(plan: OptimizePlan, repair: str) -> dict[str, str]:
+    return {"unreadable": f"{plural(len(plan.damaged), 'file')}, left alone", "repair first": repair}
 
 
 def _question(plan: OptimizePlan) -> str:

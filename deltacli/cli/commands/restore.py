@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import typer
-
-from deltacli.cli.confirmation import require_confirmation
-from deltacli.cli.invocation import invocation
 from deltacli.cli.options.common_options import DryRunOption, TableArgument, YesOption
 from deltacli.cli.options.moments import parse_moment_of
 from deltacli.cli.options.request_options import Asked
 from deltacli.cli.options.run import Run
-from deltacli.cli.terminal.interrupts import telling_commit
-from deltacli.cli.terminal.shell import again_without, quoted_table
-from deltacli.errors import EXIT_FINDINGS, UsageError
+from deltacli.cli.terminal.shell import quoted_table
+from deltacli.errors import UsageError
 from deltacli.operations.restore.request import RestoreRequest
 from deltacli.request_fields import option
 from deltacli.units import format_size, plural
 
 if TYPE_CHECKING:
-    from deltacli.api.table import Table
     from deltacli.changing.plan import Amount
-    from deltacli.operations.restore.execute import RestoreOutcome
     from deltacli.operations.restore.plan import RestorePlan
 
 EXIT_CODES = (0, 1, 2, 3, 4, 5, 6, 7, 8, 70)
@@ -73,55 +66,22 @@ def restore(run: Run, table: TableArgument, *, asked: Asked[RestoreRequest], how
         )
     values = {**asked.values, "version": how.version, "timestamp_ms": at_ms}
     request = Asked(RestoreRequest, values).request()
-    opened = run.open_table(table, writes=not (how.dry_run or how.check))
-    _RestoreCommand(run, table, opened, request, how).carry_out()
+    from deltacli.cli.changing import Mode, Wording, run_change
+    from deltacli.cli.render.restore import restore_result
+    from deltacli.operations.restore.execute import Restore, RestoreOutcome
 
+    def following(outcome: RestoreOutcome) -> str | None:
+        return None if outcome.committed_version is None else f"deltacli history {quoted_table(table)} --limit 3"
 
-class _RestoreCommand(NamedTuple):
-    """A run of the command: the table and the form of its output."""
-
-    run: Run
-    name: str
-    """The table as the user wrote it."""
-    table: Table
-    request: RestoreRequest
-    how: RestoreOptions
-
-    def carry_out(self) -> None:
-        """Plan, ask, commit."""
-        from deltacli.operations.restore.plan import plan_restore, require_executable
-
-        how = self.how
-        plan = plan_restore(self.table, replace(self.request, dry_run=how.dry_run or how.check))
-        if how.dry_run or how.check or plan.refusals or plan.is_noop:
-            self._show(plan, is_plan=how.dry_run or how.check or bool(plan.refusals))
-            require_executable(plan)
-            self._after_plan(plan)
-            return
-        require_confirmation(self.run, _question(plan), yes=how.yes, show_plan=lambda: self._show(plan, is_plan=True))
-        self._commit(plan)
-
-    def _after_plan(self, plan: RestorePlan) -> None:
-        if plan.is_noop:
-            return
-        if self.how.check:
-            raise typer.Exit(EXIT_FINDINGS)
-        self.run.say_next(again_without(invocation.arguments, "--dry-run"))
-
-    def _commit(self, plan: RestorePlan) -> None:
-        from deltacli.operations.restore.execute import execute_restore, require_complete
-
-        with telling_commit():
-            outcome = execute_restore(plan, may_plan_again=self.how.yes)
-        self._show(outcome.plan, outcome)
-        require_complete(outcome)
-        if outcome.committed_version is not None:
-            self.run.say_next(f"deltacli history {quoted_table(self.name)} --limit 3")
-
-    def _show(self, plan: RestorePlan, outcome: RestoreOutcome | None = None, *, is_plan: bool = False) -> None:
-        from deltacli.cli.render.restore import restore_result
-
-        self.run.write(restore_result(plan, outcome, is_plan=is_plan))
+    mode = Mode(how.dry_run, how.yes, how.check)
+    wording = Wording(
+        question=_question,
+        planned=lambda plan, is_plan: restore_result(plan, None, is_plan=is_plan),
+        done=lambda outcome: restore_result(outcome.plan, outcome, is_plan=False),
+        following=following,
+    )
+    opened = run.open_table(table, writes=not mode.only_plans)
+    run_change(run, opened, Restore(request), wording, mode)
 
 
 def _question(plan: RestorePlan) -> str:

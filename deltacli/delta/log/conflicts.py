@@ -90,8 +90,12 @@ def _if_same_transaction(request: CommitRequest, action: Action) -> str | None:
 
 
 def _if_deletes(request: CommitRequest, action: Action) -> str | None:
-    is_vacuum = action.get("operation") in ("VACUUM START", "VACUUM END")
-    return "it deletes files that the commit brings back" if request.names_files and is_vacuum else None
+    return "it deletes files that the commit brings back" if request.names_files and is_vacuum(action) else None
+
+
+def is_vacuum(commit_info: Action) -> bool:
+    """Return whether a commit says that a vacuum began or ended."""
+    return commit_info.get("operation") in ("VACUUM START", "VACUUM END")
 
 
 _OBSTACLES: Mapping[str, _Rule] = {

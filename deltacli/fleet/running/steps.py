@@ -155,8 +155,8 @@ def _vacuum(table: TableHandle, policy: Policy, _: str) -> StepOutcome:
 
 
 def _optimize(table: TableHandle, policy: Policy, _: str) -> StepOutcome:
-    from deltacli.operations.optimize.execute import execute_optimize, require_complete
-    from deltacli.operations.optimize.planning import plan_optimize
+    from deltacli.changing import change as changing
+    from deltacli.operations.optimize.execute import Optimize
     from deltacli.operations.read.file_sizes import file_sizes
     from deltacli.operations.table.rebuild import read_snapshot
 
@@ -164,13 +164,14 @@ def _optimize(table: TableHandle, policy: Policy, _: str) -> StepOutcome:
     assert isinstance(settings, OptimizePolicy)
     if settings.window is not None:
         settings = replace(settings, time_budget_ms=settings.window.left_ms(table.clock()))
-    plan = plan_optimize(table, settings)
+    change = Optimize(settings)
+    plan = changing.plan_change(change, table)
     small, files = plan.small_files, len(plan.live.keys)
     details: Details = {"version": plan.snapshot.version, "liveFiles": files}
     if settings.small_files is not None and small < settings.small_files * files:
         message = f"{small:,} of {plural(files, 'data file')} are small (limit {settings.small_files:.0%})"
         return StepOutcome("nothing", message=message, details=details)
-    outcome = execute_optimize(plan)
+    outcome = changing.carry_out(change, table, plan=plan)
     details |= {
         "files": outcome.files_removed,
         "sizeBytes": outcome.bytes_removed,
@@ -179,13 +180,11 @@ def _optimize(table: TableHandle, policy: Policy, _: str) -> StepOutcome:
         "refused": len(outcome.refused),
     }
     if not outcome.versions:
-        require_complete(outcome)
         return StepOutcome("nothing", message="no files to compact", details=details)
     newest = read_snapshot(table)
     layout = file_sizes(newest)
     details |= {"version": newest.version, "liveFiles": sum(layout.files_by_class.values())}
     details["smallFiles"] = layout.small_files
-    require_complete(outcome)
     removed = f"{plural(outcome.files_removed, 'file')} ({format_size(outcome.bytes_removed)})"
     return StepOutcome("done", message=f"{removed} became {outcome.files_added:,}", details=details)
 

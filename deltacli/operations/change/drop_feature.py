@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from deltacli.changing.change import carry_out
 from deltacli.changing.commit import Committed, commit, require_possible
 from deltacli.delta.evolution.draft import fields_within
 from deltacli.delta.evolution.mapping import uses_mapping
@@ -60,6 +61,9 @@ from deltacli.typing import Json
 from deltacli.units import format_duration, format_size, format_timestamp, plural
 
 if TYPE_CHECKING:
+    from deltacli.changing.gate import Gate
+    from deltacli.operations.optimize.execute import OptimizeOutcome
+    from deltacli.operations.optimize.plan import OptimizePlan
     from deltacli.operations.optimize.planning import Find
 
 _DROP = "DROP FEATURE"
@@ -274,14 +278,15 @@ class _Drop:
         return CommitRequest("UNSET TBLPROPERTIES", parameters, metadata=planned.metadata)
 
     def _purge(self, find: Find | None = None) -> None:
-        from deltacli.operations.optimize.execute import execute_optimize, require_complete
-        from deltacli.operations.optimize.planning import plan_optimize
+        from deltacli.operations.optimize.execute import Optimize
         from deltacli.operations.optimize.request import OptimizeRequest
 
         request = OptimizeRequest(purge=True, commit_metadata=self._commit_metadata)
-        outcome = execute_optimize(plan_optimize(self._table, request, find=find))
-        self._plan.versions += outcome.versions
-        require_complete(outcome)
+        gates: list[Gate[OptimizePlan, OptimizeOutcome]] = []
+        try:
+            carry_out(Optimize(request, find), self._table, began=gates.append)
+        finally:
+            self._plan.versions += [version for gate in gates for version in gate.outcome.versions]
 
     def _without_type_changes(self, snapshot: Snapshot) -> CommitRequest | None:
         """Remove what the schema says of older types. Raises Refused while a file has one."""

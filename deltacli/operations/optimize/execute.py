@@ -13,23 +13,26 @@ from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
+from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.changing.commit import Committed, Dropped, commit, jittered_pause
+from deltacli.changing.commit import Committed, Dropped, jittered_pause
+from deltacli.changing.new_files import NewFiles
 from deltacli.delta.log.body_lines import encoded_files
 from deltacli.delta.log.commit_content import CommitRequest, OnConflict, Slot
 from deltacli.delta.paths import decode
-from deltacli.errors import DeltacliError, OutcomeUnknown, PartlyDone
+from deltacli.errors import DeltacliError, OutcomeUnknown, PartlyDone, StorageFailed
 from deltacli.hints import command
 from deltacli.operations.optimize.open_bins import OpenBin, added_files, open_groups, parameters_of, size_metrics
 from deltacli.operations.optimize.plan import OptimizePlan, weight_of
-from deltacli.operations.optimize.verify import Verified, verify_rows
+from deltacli.operations.optimize.planning import Find, plan_optimize
+from deltacli.operations.optimize.request import OptimizeRequest
+from deltacli.operations.optimize.verify import ROWS_DIFFER, Verified, verify_rows
 from deltacli.operations.optimize.watching import Watch, WatchedFiles
 from deltacli.operations.table.keyed_files import removes_of
 from deltacli.progress import weighed
 from deltacli.short_repr import short_repr
-from deltacli.storage import Failed
 from deltacli.typing import Json, RecordBatch
 from deltacli.units import plural
 from deltacli.work.rewrite.exactness import SPEC
@@ -37,11 +40,12 @@ from deltacli.work.rewrite.pieces import NamedFiles, RefusedFile, RewritePiece, 
 from deltacli.work.rewrite.rewrite_files import NAMED, RewriteFiles
 
 if TYPE_CHECKING:
+    from deltacli.changing.gate import Gate
+    from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.table.version import Snapshot
 
 TIME_BUDGET, CONFLICT, FAILED = "time-budget", "conflict", "failed"
 """Why files were left alone: no time was left, another writer touched them or files of their bin, an error."""
-_NAMED = 10
 _SHORT = 2
 """The pauses stop growing here: the longer the pause, the more versions others have made in it."""
 
@@ -74,6 +78,8 @@ class OptimizeOutcome:
     left_behind: list[str] = field(default_factory=list)
     """New files that no version has and that were not deleted."""
     verified: Verified | None = None
+    difference: StorageFailed | None = None
+    """What `verify` found: other rows than before."""
 
     def __post_init__(self) -> None:
         self.refused += self.plan.damaged
@@ -115,51 +121,63 @@ class OptimizeOutcome:
         done = f"{plural(self.files_removed, 'file')} became {self.files_added:,}"
         return f"{which} committed: {done}"
 
+    def so_far(self) -> str:
+        """Return in words what was committed."""
+        return self.summary
 
-def execute_optimize(plan: OptimizePlan, outcome: OptimizeOutcome | None = None) -> OptimizeOutcome:
-    """Rewrite and commit; `outcome` has what was done, also after an error.
-
-    Raises what `commit` raises, StorageFailed and what tasks raise; PartlyDone instead where something was committed
-    before; OutcomeUnknown with the new files as facts; with `verify` what `verify_rows` raises.
-    """
-    outcome = outcome or OptimizeOutcome(plan)
-    if plan.is_noop:
-        return outcome
-    try:
-        _Run(plan, outcome).run()
-    except OutcomeUnknown as fault:
-        fault.facts |= _left(outcome) | {"so far": outcome.summary}
-        raise
-    except DeltacliError as fault:
-        fault.facts |= _left(outcome)
-        if not outcome.versions:
-            raise
-        facts = fault.facts | {"so far": outcome.summary}
-        raise PartlyDone(fault.message, code=fault.code, facts=facts, hint=fault.hint) from fault
-    if plan.request.verify:
-        outcome.verified = verify_rows(plan, outcome.versions, files=outcome.files_removed + outcome.files_added)
-    return outcome
+    def require_complete(self) -> None:
+        """Raise StorageFailed (`optimize.rows-differ`) where `verify` found other rows, and PartlyDone where files
+        could not be read, with the command that says what is wrong with them.
+        """
+        if self.difference is not None:
+            raise self.difference
+        damaged = [one for one in self.refused if not one.code.startswith("optimize.")]
+        if damaged:
+            first, repair = damaged[0], command("repair", dry_run=True)
+            are = "was left alone; it needs" if len(damaged) == 1 else "were left alone; they need"
+            facts = {"first": first.path, "why": first.reason, "so far": self.summary}
+            raise PartlyDone(
+                f"{plural(len(damaged), 'file')} could not be read and {are} a repair before another run",
+                code=first.code,
+                facts={**facts, "repair": repair} if repair else facts,
+                hint=command("validate", level="data"),
+            )
 
 
-def require_complete(outcome: OptimizeOutcome) -> None:
-    """Raise PartlyDone where files could not be read, with the command that says what is wrong with them."""
-    damaged = [one for one in outcome.refused if not one.code.startswith("optimize.")]
-    if damaged:
-        first, repair = damaged[0], command("repair", dry_run=True)
-        are = "was left alone; it needs" if len(damaged) == 1 else "were left alone; they need"
-        facts = {"first": first.path, "why": first.reason, "so far": outcome.summary}
-        raise PartlyDone(
-            f"{plural(len(damaged), 'file')} could not be read and {are} a repair before another run",
-            code=first.code,
-            facts={**facts, "repair": repair} if repair else facts,
-            hint=command("validate", level="data"),
-        )
+@dataclass(frozen=True)
+class Optimize:
+    """An optimization, to be planned and committed. `find` says what a purge is for besides deleted rows."""
 
+    request: OptimizeRequest
+    find: Find | None = None
 
-def _left(outcome: OptimizeOutcome) -> dict[str, str]:
-    left = outcome.left_behind
-    named = {f"new file {number}": path for number, path in enumerate(left[:_NAMED], 1)}
-    return named | ({"more": plural(len(left) - _NAMED, "new file")} if len(left) > _NAMED else {})
+    def plan(self, table: TableHandle, now: Snapshot | None = None) -> OptimizePlan:
+        """Plan it. Raises as `plan_optimize`."""
+        return plan_optimize(table, self.request, now, find=self.find)
+
+    def outcome(self, plan: OptimizePlan) -> OptimizeOutcome:
+        """Return that nothing was done yet."""
+        return OptimizeOutcome(plan)
+
+    def execute(self, gate: Gate[OptimizePlan, OptimizeOutcome]) -> None:
+        """Rewrite and commit, group by group. Bins whose files another writer has touched are dropped, so the plan is
+        not made again.
+
+        Raises what `Gate.commit` raises, StorageFailed and what tasks raise, with the new files that are left behind as
+        facts; with `verify` what `verify_rows` raises.
+        """
+        plan, outcome = gate.plan, gate.outcome
+        gate.look(needs_clock=True)
+        _Run(gate).run()
+        if plan.request.verify:
+            try:
+                outcome.verified = verify_rows(
+                    plan, outcome.versions, files=outcome.files_removed + outcome.files_added
+                )
+            except StorageFailed as fault:
+                if fault.code != ROWS_DIFFER:
+                    raise
+                outcome.difference = fault
 
 
 class _Ready(NamedTuple):
@@ -178,17 +196,19 @@ class _Ready(NamedTuple):
 class _Run:
     """One execution of a plan."""
 
-    def __init__(self, plan: OptimizePlan, outcome: OptimizeOutcome) -> None:
-        self._plan, self._outcome = plan, outcome
-        self._table = plan.table
+    def __init__(self, gate: Gate[OptimizePlan, OptimizeOutcome]) -> None:
+        self._gate = gate
+        self._plan, self._outcome = gate.plan, gate.outcome
+        self._table = gate.table
         self._opened: deque[list[OpenBin]] = deque()
         self._finished: list[Rewritten] = []
-        self._named, self._kept = NamedFiles(), set[str]()
-        """The new files of tasks, and those that a commit has or may have, or that were deleted."""
-        self._watch = Watch(plan)
+        self._since = 0.0
+        """When the first of them was written."""
+        self._named, self._new = NamedFiles(), NewFiles(gate.table, gate.outcome.left_behind)
+        self._watch = Watch(gate.plan)
         self._last: Committed | None = None
-        budget = plan.request.time_budget_ms
-        self._deadline_ms = None if budget is None else plan.table.clock() + budget
+        budget = self._plan.request.time_budget_ms
+        self._deadline_ms = None if budget is None else self._table.clock() + budget
 
     def run(self) -> None:
         """Rewrite the groups one after the other, several files at once, and commit each when it is complete."""
@@ -206,17 +226,24 @@ class _Run:
             with weighed(table.progress, "rewriting files", unit="files", **sizes) as step:
                 for result in results:
                     done = self._opened[0][len(self._finished)].bin
+                    self._since = self._since if self._finished else monotonic()
                     self._finished.append(result)
                     step.advance(done.files, weight=weight_of(table, done))
                     if len(self._finished) == len(self._opened[0]):
                         finished, self._finished = self._finished, []
                         self._commit(list(map(self._ready, self._opened.popleft(), finished)))
-        except BaseException:
+        except BaseException as stop:
             if isinstance(results, Generator):
                 results.close()  # waits for the tasks in flight, which end early
             found = {decode(file.path) for result in self._finished for file in result.files}
-            self._delete(sorted(found.union(self._named.paths) - self._kept))
+            self._new.delete_others(found.union(self._named.paths))
             self._outcome.failed += 1
+            if isinstance(stop, DeltacliError):
+                stop.facts |= self._new.facts
+            elif self._new.left and not isinstance(stop, Exception):
+                stop.add_note(
+                    f"{plural(len(self._new.left), 'new file')} may be in no version (vacuum deletes them then)"
+                )
             raise
 
     def _require_space(self) -> None:
@@ -256,7 +283,7 @@ class _Run:
             if _is_worth_it(one, self._plan):
                 left.append(one)
             else:
-                self._delete(_paths([one]))
+                self._new.delete(_paths([one]))
                 self._outcome.skipped[FAILED] += one.adds.num_rows
         if not left:
             self._outcome.failed += 1
@@ -275,28 +302,24 @@ class _Run:
         self._outcome.dropped += 1
 
     def _try(self, made: _Made) -> object:
-        table = self._table
-        self._kept.update(_paths(made.ready))  # until it is certain that they were not committed
+        self._new.keep(_paths(made.ready))  # until it is certain that they were not committed
         try:
-            if self._last is not None and not self._watch.can_follow(self._last.version):
-                self._last = None
-            return commit(
-                table,
+            return self._gate.commit_one(
                 made.request,
-                read=self._watch.read,
                 after=self._last,
+                look=lambda: self._new.require_there(_sizes(made.ready), self._since),
                 commit_metadata=self._plan.request.commit_metadata,
                 pause=_short_pause,
             )
         except DeltacliError as fault:
-            self._delete(_paths(made.dropped))
+            self._new.delete(_paths(made.dropped))
             if isinstance(fault, OutcomeUnknown):
-                self._outcome.left_behind += _paths(made.ready)
+                self._new.leave(_paths(made.ready))
             else:
-                self._delete(_paths(made.ready))
+                self._new.delete(_paths(made.ready))
             raise
         except BaseException:  # what was sent may still be committed
-            self._outcome.left_behind += _paths((*made.ready, *made.dropped))
+            self._new.leave(_paths((*made.ready, *made.dropped)))
             raise
 
     def _without_touched(self, ready: list[_Ready]) -> list[_Ready]:
@@ -305,21 +328,8 @@ class _Run:
 
     def _drop(self, ready: Sequence[_Ready]) -> None:
         for one in ready:
-            self._delete(_paths([one]))
+            self._new.delete(_paths([one]))
             self._outcome.skipped[CONFLICT] += one.adds.num_rows
-
-    def _delete(self, paths: Sequence[str]) -> None:
-        """Delete new files that no commit has. What cannot be deleted is left behind: it is no error."""
-        self._kept.update(paths)
-        left = set(paths)
-        try:
-            for path, answer in self._table.storage.delete_many(paths) if paths else ():
-                if not isinstance(answer, Failed):
-                    left.discard(path)
-        except DeltacliError:
-            pass
-        finally:
-            self._outcome.left_behind += sorted(left)
 
     def _note(self, ready: Sequence[_Ready], version: int) -> None:
         outcome = self._outcome
@@ -335,7 +345,12 @@ class _Run:
 
 def _paths(ready: Iterable[_Ready]) -> list[str]:
     """Return the paths of the new files of bins, below the table."""
-    return [decode(file.path) for one in ready for file in one.result.files]
+    return list(_sizes(ready))
+
+
+def _sizes(ready: Iterable[_Ready]) -> dict[str, int]:
+    """Return the bytes of the new files of bins by their paths."""
+    return {decode(file.path): file.size_bytes for one in ready for file in one.result.files}
 
 
 def _short_pause(repetition: int) -> None:

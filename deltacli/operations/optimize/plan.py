@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
+from deltacli.changing.basis import Basis
 from deltacli.delta.clustering.clustering_columns import clustering_paths
 from deltacli.operations.optimize.live_files import LiveFiles
 from deltacli.operations.optimize.request import COMMIT_BINS, COMMIT_BYTES, OptimizeRequest
@@ -16,6 +17,7 @@ from deltacli.operations.optimize.select import Bin, Rules, Selection
 from deltacli.operations.table.keyed_files import Mask
 from deltacli.short_repr import short_repr
 from deltacli.typing import Json
+from deltacli.units import format_size, plural
 from deltacli.work.rewrite.pieces import RefusedFile, RewriteSpec
 
 if TYPE_CHECKING:
@@ -39,7 +41,7 @@ _SORTING = 2.5
 class OptimizePlan:
     """What an optimization would do. Nothing has been done."""
 
-    table: TableHandle
+    basis: Basis
     request: OptimizeRequest
     snapshot: Snapshot
     rules: Rules
@@ -52,9 +54,22 @@ class OptimizePlan:
     """Files that could not be read when the plan was made, and are left alone."""
 
     @property
+    def table(self) -> TableHandle:
+        """The table."""
+        return self.basis.table
+
+    @property
     def is_noop(self) -> bool:
         """Whether there is nothing to do."""
         return not self.selection.bins
+
+    def objection(self) -> None:
+        """Return None: what cannot be rewritten is left out of the plan."""
+
+    def effects(self) -> Iterator[str]:
+        """Yield how many files become how many."""
+        chosen = self.selection
+        yield f"rewrite {plural(chosen.files, 'file')} ({format_size(chosen.size_bytes)}) as {chosen.outputs:,}"
 
     @cached_property
     def spec(self) -> RewriteSpec:

@@ -16,6 +16,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, TypeAlias
 
 from deltacli.arrow import compute as pc
+from deltacli.changing.basis import basis_of
 from deltacli.changing.commit import require_possible
 from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.commit_metadata import require_free
@@ -51,16 +52,19 @@ Find: TypeAlias = Task[Sequence[DataFile], list[bool]]
 """Says of each file whether it holds what is to be purged; the shared value `CONFIG` is the table's configuration."""
 
 
-def plan_optimize(table: TableHandle, request: OptimizeRequest, *, find: Find | None = None) -> OptimizePlan:
-    """Choose the files to rewrite. Reads the log and a few data files, and with `purge` the footers of all. `find` says
-    what a purge is for besides deleted rows; dropped columns without it.
+def plan_optimize(
+    table: TableHandle, request: OptimizeRequest, now: Snapshot | None = None, *, find: Find | None = None
+) -> OptimizePlan:
+    """Choose the files to rewrite of the newest version, or of one that was rebuilt already. Reads the log and a few
+    data files, and with `purge` the footers of all. `find` says what a purge is for besides deleted rows; dropped
+    columns without it.
 
     Raises what `read_snapshot` raises; Refused where the table cannot be written; Unreadable for a schema whose files
     deltacli does not write; UsageError for a condition or an order that does not fit this table; DataUnreadable
     (`partition.*`).
     """
     require_free(request.commit_metadata)
-    snapshot = read_snapshot(table)
+    snapshot = now or read_snapshot(table)
     _require_writable(snapshot)
     order = row_order(snapshot, request)
     condition = None if request.where is None else PartitionCondition(snapshot.config, request.where)
@@ -98,7 +102,7 @@ def _plan(
 ) -> OptimizePlan:
     rules = rules_of(request, snapshot.properties)
     choose = partial(_chosen, rules, order)
-    plan = OptimizePlan(snapshot.table, request, snapshot, rules, condition, live, choose(live), order)
+    plan = OptimizePlan(basis_of(snapshot), request, snapshot, rules, condition, live, choose(live), order)
     if not open_files or plan.is_noop:
         return plan
     from deltacli.operations.optimize.lost_files import without_lost

@@ -15,16 +15,13 @@ from deltacli.delta.log.commit_content import FilesAt
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.paths import canonical
 from deltacli.errors import Unreadable
-from deltacli.operations.table.find_log import list_log
 from deltacli.operations.table.keyed_files import KEY_BYTES, file_keys
-from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.typing import ArrowArray
 from deltacli.work.rewrite.pieces import RewriteSpec
 
 if TYPE_CHECKING:
     from deltacli.operations.optimize.open_bins import OpenBin
     from deltacli.operations.optimize.plan import OptimizePlan
-    from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.table.version import Snapshot
 
 
@@ -34,25 +31,12 @@ class Watch:
     def __init__(self, plan: OptimizePlan) -> None:
         self._plan = plan
         self._seen = plan.snapshot
-        self._was_read = False
         self._paths = set[int]()
         self._is_gone: ArrowArray | None = None
 
     def note(self, path: str) -> None:
         """Remember a path in a commit of another writer. 64 bits of it: a collision drops a bin without need."""
         self._paths.add(hash(canonical(path)))
-
-    def can_follow(self, version: int) -> bool:
-        """Return whether a commit after this version would be the next one, or its successor is there."""
-        return list_log(self._plan.table.storage, start_version=version).can_follow(version)
-
-    def read(self, table: TableHandle) -> Snapshot:
-        """Return the version of the plan, at first and as long as its successors are there; later the newest one."""
-        if not self._was_read and self.can_follow(self._plan.snapshot.version):
-            self._was_read = True
-            return self._plan.snapshot
-        self._was_read = True
-        return read_snapshot(table)
 
     def look_again(self, snapshot: Snapshot) -> bool:
         """Compare a version with the plan, unless it is the last one that was compared; return whether it was."""

@@ -5,25 +5,30 @@ Spec: Add File and Remove File; Row Tracking.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from time import monotonic
 from typing import TYPE_CHECKING
 
-from deltacli.changing.commit import Committed, commit
+from deltacli.changing.basis import LOOK_SECONDS
+from deltacli.changing.commit import Committed
 from deltacli.delta.log.body_lines import encoded_files
-from deltacli.delta.log.commit_content import CommitRequest, EveryFile, FilesOfPartitions, OnConflict, Slot
-from deltacli.errors import ConflictLost, DeltacliError, PartlyDone
+from deltacli.delta.log.commit_content import CommitRequest, EveryFile, FilesOfPartitions, Slot
+from deltacli.delta.log.conflicts import is_vacuum
+from deltacli.errors import DeltacliError, PartlyDone
 from deltacli.hints import command
-from deltacli.operations.restore.plan import RestorePlan, plan_again, request_of, require_executable
+from deltacli.operations.restore.plan import RestorePlan, plan_again, plan_restore, request_of
+from deltacli.operations.restore.request import RestoreRequest
 from deltacli.operations.restore.verify import VERIFIED, ProblemFile, check_sizes
-from deltacli.operations.table.find_log import list_log
 from deltacli.operations.table.keyed_files import PartitionCondition, chosen_actions, removes_of
-from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.short_repr import short_repr
 from deltacli.typing import Json, RecordBatch
 from deltacli.units import plural
+from deltacli.work.commits.reading import stream_commit
 
 if TYPE_CHECKING:
+    from deltacli.changing.gate import Gate
     from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.table.version import Snapshot
 
@@ -49,92 +54,120 @@ class RestoreOutcome:
         """Return the content of the document `deltacli.restore`."""
         return self.plan.as_json(committed_version=self.committed_version, dry_run=False, lost=self.lost)
 
+    def so_far(self) -> str:
+        """Return what was committed, or put in its place before a commit."""
+        if self.committed_version is None:
+            return "nothing was committed; files from elsewhere may be in their places"
+        return f"version {self.committed_version} was committed"
 
-def execute_restore(plan: RestorePlan, *, may_plan_again: bool) -> RestoreOutcome:
-    """Put files from elsewhere in their places, commit a plan, and look at its files again.
+    def require_complete(self) -> None:
+        """Raise PartlyDone where files of the restored version were deleted meanwhile, with the command that undoes the
+        restore.
+        """
+        if not self.lost:
+            return
+        first, where = self.lost[0], self.plan.request.where
+        before = (self.committed_version or 0) - 1
+        options = {} if where is None else {"where": where}
+        same = "" if where is None else " with the same condition"
+        raise PartlyDone(
+            f"version {self.committed_version} was committed, but {plural(len(self.lost), 'file')} of it "
+            f"{'is' if len(self.lost) == 1 else 'are'} gone by now: another program deletes files of this table",
+            code="restore.file-vanished",
+            facts={"first": first.path, "why": first.why, "to undo": f"restore version {before}{same}"},
+            hint=command("restore", version=before, dry_run=True, **options),
+        )
 
-    `may_plan_again`: where another writer was first, what it committed is undone, too; otherwise ConflictLost is
-    raised, because somebody agreed to the plan as it is.
 
-    Raises Refused where the plan has refusals, what `commit` raises, and PartlyDone where the files cannot be looked at
-    again. Files that are gone after the commit are in the outcome.
-    """
-    require_executable(plan)
-    if plan.is_noop:
+@dataclass(frozen=True)
+class Restore:
+    """A restore, to be planned and committed."""
+
+    request: RestoreRequest
+
+    def plan(self, table: TableHandle, now: Snapshot | None = None) -> RestorePlan:
+        """Plan it. Raises as `plan_restore`."""
+        return plan_restore(table, self.request, now)
+
+    def outcome(self, plan: RestorePlan) -> RestoreOutcome:
+        """Return that nothing was done yet."""
         return RestoreOutcome(plan)
-    attempts = _Attempts(plan, may_plan_again)
-    done = commit(plan.table, attempts.make, read=attempts.read, commit_metadata=plan.request.commit_metadata)
-    if not isinstance(done, Committed):
-        return RestoreOutcome(attempts.plan)
-    return RestoreOutcome(attempts.plan, done.version, _looked_at_again(attempts.plan, done.version))
+
+    def execute(self, gate: Gate[RestorePlan, RestoreOutcome]) -> None:
+        """Put files from elsewhere in their places, commit, and look at the files that came back once more.
+
+        Raises what `Gate.commit` raises, and PartlyDone where the files cannot be looked at again. Files that are gone
+        after the commit are in the outcome.
+        """
+        attempts = _Attempts(gate)
+        done = gate.commit(
+            attempts.make,
+            plan_again=attempts.plan_again,
+            look=attempts.look,
+            commit_metadata=self.request.commit_metadata,
+            needs_clock=True,
+        )
+        gate.outcome = RestoreOutcome(gate.plan, done.version if isinstance(done, Committed) else None)
+        if isinstance(done, Committed):
+            gate.outcome = replace(gate.outcome, lost=_looked_at_again(gate.plan, done.version))
 
 
 class _Attempts:
-    """Commits a plan as it is, or as it is made again from a newer version."""
+    """Attempts to commit a plan whose files another program may delete at any time."""
 
-    def __init__(self, plan: RestorePlan, may_plan_again: bool) -> None:
-        self.plan = plan
-        self._may_plan_again = may_plan_again
-        self._was_read = False
+    def __init__(self, gate: Gate[RestorePlan, RestoreOutcome]) -> None:
+        self._gate = gate
+        self._checked_at = gate.plan.checked_at if gate.may_plan_again else -math.inf
+        self._lacks_files = False
 
-    def read(self, table: TableHandle) -> Snapshot:
-        """Return the version that the plan was made from, later the newest one, as where the commits after it have
-        expired: then its next version is free again, behind those that were built on it.
+    def make(self, plan: RestorePlan) -> CommitRequest:
+        """Return the commit, after files from elsewhere are in their places."""
+        if plan.brought is not None:
+            self._gate.has_begun = True
+            plan.brought.put(plan.table)
+        return with_files(plan)
+
+    def plan_again(self, plan: RestorePlan, now: Snapshot) -> RestorePlan:
+        """Plan the same on a newer version. All files are checked again where some were gone, after a while, and behind
+        a vacuum.
         """
-        if self._was_read:
-            return read_snapshot(table)
-        self._was_read = True
-        now = self.plan.now
-        listing = list_log(table.storage, start_version=now.version)
-        newest = listing.newest_version
-        if listing.can_follow(now.version):
-            return now
-        if newest > now.version and self._may_plan_again:
-            return read_snapshot(table)
-        raise ConflictLost(
-            f"nothing was committed: the newest version was {now.version} when this was planned and is {newest}",
-            hint=command("history", limit=10),
-        )
+        checks_all = self._lacks_files or self._has_waited or _has_vacuum(plan.now, now)
+        found = plan_again(plan, now, checks_all=checks_all)
+        if checks_all:
+            self._checked_at, self._lacks_files = found.checked_at, False
+        return found
 
-    def make(self, snapshot: Snapshot) -> CommitRequest | None:
-        """Return the commit; None where nothing differs any more."""
-        if snapshot is not self.plan.now:
-            self.plan = plan_again(self.plan, snapshot)
-        require_executable(self.plan)
-        if self.plan.brought is not None and not self.plan.is_noop:
-            self.plan.brought.put(self.plan.table)
-        return None if self.plan.is_noop else with_files(self.plan, may_plan_again=self._may_plan_again)
+    @property
+    def _has_waited(self) -> bool:
+        return monotonic() - self._checked_at > LOOK_SECONDS
+
+    def look(self) -> bool:
+        """Look at the files that come back after a prompt, or where that was a minute ago; return whether they are
+        there.
+        """
+        if self._has_waited:
+            self._checked_at = monotonic()
+            self._lacks_files = bool(_lost(self._gate.plan))
+        return not self._lacks_files
 
 
-def require_complete(outcome: RestoreOutcome) -> None:
-    """Raise PartlyDone where files of the restored version were deleted meanwhile, with the command that undoes the
-    restore.
-    """
-    if not outcome.lost:
-        return
-    first, where = outcome.lost[0], outcome.plan.request.where
-    before = (outcome.committed_version or 0) - 1
-    options = {} if where is None else {"where": where}
-    same = "" if where is None else " with the same condition"
-    raise PartlyDone(
-        f"version {outcome.committed_version} was committed, but {plural(len(outcome.lost), 'file')} of it "
-        f"{'is' if len(outcome.lost) == 1 else 'are'} gone by now: another program deletes files of this table",
-        code="restore.file-vanished",
-        facts={"first": first.path, "why": first.why, "to undo": f"restore version {before}{same}"},
-        hint=command("restore", version=before, dry_run=True, **options),
-    )
+def _has_vacuum(before: Snapshot, now: Snapshot) -> bool:
+    """Return whether a vacuum began or ended between two versions, as far as the commits are there."""
+    storage = now.table.storage
+    for version in range(before.version + 1, now.version + 1):
+        if (file := now.listing.commits.get(version)) is None:
+            return True
+        info = next((action for kind, action in stream_commit(storage, file) if kind == "commitInfo"), {})
+        if is_vacuum(info):
+            return True
+    return False
 
 
-def with_files(plan: RestorePlan, *, may_plan_again: bool) -> CommitRequest:
+def with_files(plan: RestorePlan) -> CommitRequest:
     """Return the commit of a plan with its files."""
     condition = plan.where
     reads = FilesOfPartitions(condition.chooses) if isinstance(condition, PartitionCondition) else EveryFile()
-    return replace(
-        request_of(plan),
-        body=_body(plan),
-        reads=reads,
-        on_conflict=OnConflict.PLAN_AGAIN if may_plan_again else OnConflict.FAIL,
-    )
+    return replace(request_of(plan), body=_body(plan), reads=reads, names_files=True)
 
 
 def _body(plan: RestorePlan) -> Callable[[Slot], Iterator[bytes]]:
@@ -163,7 +196,7 @@ def _comes_back(adds: RecordBatch, *, renumbers: bool) -> RecordBatch:
 
 
 def _looked_at_again(plan: RestorePlan, version: int) -> tuple[ProblemFile, ...]:
-    """Return the files that came back and are gone by now. Whatever prevents it names the version committed."""
+    """Return the files that came back and are gone by now. What prevents it names the version that was committed."""
     try:
         return _lost(plan)
     except DeltacliError as fault:
@@ -173,9 +206,6 @@ def _looked_at_again(plan: RestorePlan, version: int) -> tuple[ProblemFile, ...]
             facts={"why": fault.message},
             hint=command("validate", level="storage"),
         ) from fault
-    except BaseException as stop:
-        stop.add_note(f"version {version} was committed")
-        raise
 
 
 def _lost(plan: RestorePlan) -> tuple[ProblemFile, ...]:

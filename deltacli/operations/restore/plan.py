@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.changing.basis import Basis, basis_of
 from deltacli.changing.commit import require_possible
 from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.commit_metadata import require_free
@@ -18,6 +20,7 @@ from deltacli.delta.log.state import read_metadata, read_protocol
 from deltacli.delta.protocol.property_values import CHANGE_FEED, is_true
 from deltacli.delta.protocol.protocol_action import require_committable
 from deltacli.delta.rules.framework.repairs import may_keep
+from deltacli.documents import dumps
 from deltacli.errors import Refusal, Refused
 from deltacli.hints import command, parameter, spelling
 from deltacli.operations.recover.verify import Problem
@@ -40,7 +43,7 @@ from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.time_travel import find_snapshot
 from deltacli.short_repr import short_repr
 from deltacli.typing import ArrowArray, Json, RecordBatch
-from deltacli.units import format_timestamp, plural
+from deltacli.units import format_size, format_timestamp, plural
 
 if TYPE_CHECKING:
     from deltacli.operations.restore.bring import Brought
@@ -78,7 +81,7 @@ class Noticing(NamedTuple):
 class RestorePlan:
     """What a restore would do. Nothing has been done."""
 
-    table: TableHandle
+    basis: Basis
     request: RestoreRequest
     now: Snapshot
     target: Snapshot
@@ -101,6 +104,13 @@ class RestorePlan:
     clients: tuple[Noticing, ...]
     schema: SchemaDiff | None
     """What changes in schema and properties; None: nothing."""
+    checked_at: float
+    """When the files were looked at, by the monotonic clock of this process."""
+
+    @property
+    def table(self) -> TableHandle:
+        """The table."""
+        return self.basis.table
 
     @property
     def is_noop(self) -> bool:
@@ -114,6 +124,38 @@ class RestorePlan:
     def lost(self) -> Sequence[ProblemFile]:
         """The files that cannot be used and are not brought, because no source has them, or nothing is committed."""
         return [one for one in self.problems if one.source is None or self.is_noop]
+
+    def objection(self) -> Refused | None:
+        """Return the error of the first refusal, with the others as facts; None without one."""
+        if not self.refusals:
+            return None
+        first, *others = self.refusals
+        facts = {}
+        lost = self.lost
+        if lost and not self.request.sources and not self.is_noop:
+            facts["to look elsewhere"] = f"{parameter('restore.sources', 'SOURCE')}: a copy, a backup, or versions"
+        for number, one in enumerate(lost[:_NAMED], 1):
+            facts[f"file {number}"] = f"{one.path} ({one.problem.value}: {one.why})"
+        facts |= {f"file {number}": path for number, path in enumerate(first.files[:_NAMED], 1)}
+        more = max(len(lost), len(first.files)) - _NAMED
+        if more > 0:
+            facts["more"] = f"{plural(more, 'file')}, which the plan lists"
+        facts |= {f"also {number}": f"{other.message} [{other.code}]" for number, other in enumerate(others, 2)}
+        return Refused.by([first], facts)
+
+    def effects(self) -> Iterator[str]:
+        """Yield what comes back, goes and changes."""
+        found = self.difference
+        for what, amount in (("bring back", found.added_amount), ("remove", found.removed_amount)):
+            rows = "unknown" if amount.rows is None else f"{amount.rows:,}"
+            yield f"{what} {plural(amount.files, 'file')} ({format_size(amount.size_bytes)}), rows: {rows}"
+        if self.brought is not None:
+            yield f"copy {plural(self.brought.count, 'file')}"
+        if self.schema is not None:
+            yield from (f"change {dumps(self.schema.change_json(one)).decode()}" for one in self.schema.changes)
+        small, files = self.small, (pc.filter(found.target.keys, found.added), pc.filter(found.now.keys, found.removed))
+        keys = [hash(frozenset(one.to_pylist())) for one in files]
+        yield f"in detail {keys}, {small.protocol}, {small.metadata}, {small.domains}"
 
     def as_json(
         self, *, committed_version: int | None = None, dry_run: bool = True, lost: Sequence[ProblemFile] = ()
@@ -151,36 +193,32 @@ class RestorePlan:
         return spelling().fill(refusal.hint or "", self.table.uri)
 
 
-def plan_restore(table: TableHandle, request: RestoreRequest) -> RestorePlan:
-    """Determine what would change, and check every file and vector of the target. Refusals are part of the plan.
+def plan_restore(table: TableHandle, request: RestoreRequest, now: Snapshot | None = None) -> RestorePlan:
+    """Determine what would change of the newest version, or of one that was rebuilt already, and check every file and
+    vector of the target. Refusals are part of the plan.
 
     Raises what `read_snapshot` raises for both versions; Refused where the table cannot be written; UsageError for a
     condition that does not fit this table; PathExternal for files outside the table; StorageFailed.
     """
     require_free(request.commit_metadata)
     target = find_snapshot(table, version=request.version, timestamp_ms=request.timestamp_ms)
-    return _Planning(table, request, read_snapshot(table), target).plan()
+    return _Planning(request, now or read_snapshot(table), target).plan()
 
 
-def plan_again(plan: RestorePlan, now: Snapshot) -> RestorePlan:
-    """Plan the same on a newer version. Files that were checked are not checked again, unless some were not as they
-    should be.
+def plan_again(plan: RestorePlan, now: Snapshot, *, checks_all: bool) -> RestorePlan:
+    """Plan the same on a newer version. Files that were checked are checked again with `checks_all`, and where some
+    were not as they should be.
     """
     found = plan.difference
-    checked = None if plan.problems else pc.filter(found.target.keys, found.added)
-    return _Planning(plan.table, plan.request, now, plan.target, checked).plan()
+    checked = None if plan.problems or checks_all else pc.filter(found.target.keys, found.added)
+    return _Planning(plan.request, now, plan.target, checked).plan()
 
 
 class _Planning:
     def __init__(
-        self,
-        table: TableHandle,
-        request: RestoreRequest,
-        now: Snapshot,
-        target: Snapshot,
-        checked: ArrowArray | None = None,
+        self, request: RestoreRequest, now: Snapshot, target: Snapshot, checked: ArrowArray | None = None
     ) -> None:
-        self._table, self._request = table, request
+        self._table, self._request = now.table, request
         self._now, self._target = now, target
         self._checked = checked
         self._where: Mask | None = None
@@ -201,10 +239,11 @@ class _Planning:
         after, again = _after(now, small), row_ids.begins_again(*states)
         refusals += row_ids.refusals_of_marks(*states)
         refusals += row_ids.refusals_of_files(now, target, after, found, self._where, begins_again=again)
+        checked_at = monotonic()
         checked, brought = self._verified(found)
         refusals += () if refusals else self._violations(found, checked)
         plan = RestorePlan(
-            table=self._table,
+            basis=basis_of(now),
             request=self._request,
             now=now,
             target=target,
@@ -220,6 +259,7 @@ class _Planning:
             notes=(*small.notes, *_notes(now, found), *checked.notes),
             clients=(),
             schema=_schema_changes(now, after) if small.metadata is not None else None,
+            checked_at=checked_at,
         )
         if self._where is not None and not refusals and not found.now.keys and not found.target.keys:
             none = f"no file of version {target.version} or of version {now.version} matches {self._request.where}"
@@ -311,25 +351,6 @@ def request_of(plan: RestorePlan) -> CommitRequest:
         domains_read=(CLUSTERING,) if request.where is None else (),
         new_rows=plan.new_rows,
     )
-
-
-def require_executable(plan: RestorePlan) -> None:
-    """Raise Refused for the first refusal of a plan, with the others as facts."""
-    if not plan.refusals:
-        return
-    first, *others = plan.refusals
-    facts = {}
-    lost = plan.lost
-    if lost and not plan.request.sources and not plan.is_noop:
-        facts["to look elsewhere"] = f"{parameter('restore.sources', 'SOURCE')}: a copy, a backup, or versions"
-    for number, one in enumerate(lost[:_NAMED], 1):
-        facts[f"file {number}"] = f"{one.path} ({one.problem.value}: {one.why})"
-    facts |= {f"file {number}": path for number, path in enumerate(first.files[:_NAMED], 1)}
-    more = max(len(lost), len(first.files)) - _NAMED
-    if more > 0:
-        facts["more"] = f"{plural(more, 'file')}, which the plan lists"
-    facts |= {f"also {number}": f"{other.message} [{other.code}]" for number, other in enumerate(others, 2)}
-    raise Refused.by([first], facts)
 
 
 def _state_of(snapshot: Snapshot) -> SmallState:

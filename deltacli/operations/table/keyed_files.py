@@ -19,7 +19,9 @@ from deltacli.delta.log.replay import key_column, spelled_keys
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.partitions.values import partition_columns
 from deltacli.delta.vectors import no_vector_ids, unique_id_column
-from deltacli.errors import CommitCorrupt, DataUnreadable
+from deltacli.errors import CommitCorrupt, DataUnreadable, Refused
+from deltacli.hints import command
+from deltacli.operations.table.find_log import list_log
 from deltacli.typing import ArrowArray, RecordBatch
 
 if TYPE_CHECKING:
@@ -131,7 +133,10 @@ def marked_actions(
     where: Mask | None,
     fields: Sequence[str] | None = None,
 ) -> Iterator[tuple[RecordBatch, ArrowArray]]:
-    """Yield the live files of a version, which have these `keys`, and which of them `chosen` selects."""
+    """Yield the live files of a version, which have these `keys`, and which of them `chosen` selects.
+
+    Raises Refused (`plan.other-past`) where the log has changed underneath, so that they are others by now.
+    """
     named = None if fields is None else [*fields, *(["partitionValues"] if where is not None else [])]
 
     def read(adds: RecordBatch) -> tuple[RecordBatch, ArrowArray]:
@@ -141,10 +146,29 @@ def marked_actions(
     begin = 0
     for rows, found in snapshot.file_actions.map_actions("add", read, fields=named):
         if not found.equals(keys.slice(begin, len(found))):
-            raise AssertionError("the files of a version came in another order")
+            raise _other_log(snapshot)
         mask = chosen.slice(begin, len(found))
         begin += len(found)
         yield rows, mask
+    if begin != len(keys):
+        raise _other_log(snapshot)
+
+
+def _other_log(snapshot: Snapshot) -> Refused:
+    """Return the refusal for a version that has other files than when it was read, with the file that was replaced."""
+    checkpoint, commits = snapshot.segment.checkpoint, snapshot.segment.commits
+    start = snapshot.version if checkpoint is None else checkpoint.version
+    listing = list_log(snapshot.table.storage, start_version=min([start, *(file.version for file in commits)]))
+    there = {*listing.commits.values(), *(file for one in listing.checkpoints for file in one.files)}
+    read = (*(() if checkpoint is None else checkpoint.files), *commits)
+    changed = [file.name for file in read if file not in there]
+    return Refused(
+        f"nothing was changed: version {snapshot.version} has other files than when it was read, because its log was "
+        "rewritten",
+        code="plan.other-past",
+        facts={"changed": changed[0] if changed else f"files of version {snapshot.version}"},
+        hint=command("history", limit=10),
+    )
 
 
 def removes_of(adds: RecordBatch, now_ms: int, *, is_change: bool) -> RecordBatch:

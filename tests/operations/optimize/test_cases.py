@@ -10,7 +10,6 @@ import pytest
 from deltacli.api.table import Table
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.errors import DeltacliError, OutcomeUnknown, PartlyDone, UsageError
-from deltacli.operations.optimize.execute import execute_optimize
 from deltacli.operations.optimize.planning import plan_optimize
 from deltacli.operations.optimize.request import OptimizeRequest
 from deltacli.storage import Capabilities
@@ -19,7 +18,7 @@ from tests.support.actions import Line, add, commit_info, metadata, remove
 from tests.support.effort import InTurn
 from tests.support.faulty import Fault, FaultyStorage
 from tests.support.file_racing import SCHEMA
-from tests.support.optimizing import Ids, chances, data_files, last_commit, live_paths, rows_of
+from tests.support.optimizing import Ids, chances, data_files, execute, last_commit, live_paths, rows_of
 from tests.support.reading import open_at
 from tests.support.rewriting import TARGET, live_adds, pieces, run
 from tests.support.small_vectors import inline
@@ -189,7 +188,7 @@ def racing(ids: Ids, *lines: Line, **how: Any) -> tuple[Table, Any]:
     text = b"".join(json.dumps(line).encode() + b"\n" for line in (commit_info("RIVAL"), *lines))
     storage.put_if_absent(f"_delta_log/{version:020}.json", text)
     before = rows_of(table)
-    done = execute_optimize(plan)
+    done = execute(plan)
     assert before == rows_of(table)
     assert live_paths(table) >= {path for path in data_files(storage) if "part-" in path}, "files were left"
     return table, done

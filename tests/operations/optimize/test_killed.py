@@ -15,7 +15,7 @@ from deltacli.clock import fixed_clock
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.errors import PartlyDone, StorageFailed
 from deltacli.operations.optimize import plan as plans
-from deltacli.operations.optimize.execute import OptimizeOutcome, execute_optimize
+from deltacli.operations.optimize.execute import OptimizeOutcome
 from deltacli.operations.optimize.planning import plan_optimize
 from deltacli.operations.optimize.request import OptimizeRequest
 from deltacli.storage import LocalStorage, Storage
@@ -24,7 +24,7 @@ from tests.operations.test_commit_killed import kill_all
 from tests.support.effort import InTurn
 from tests.support.faulty import Fault, FaultyStorage
 from tests.support.killed_commits import optimize
-from tests.support.optimizing import Ids, data_files, live_paths, rows_of
+from tests.support.optimizing import Ids, data_files, execute, live_paths, rows_of
 from tests.support.reading import open_at
 from tests.support.shipping import ShippingEngine
 
@@ -81,7 +81,8 @@ def failing(storage: Storage, fault: BaseException, monkeypatch: pytest.MonkeyPa
     """Optimize until the result of a piece is received, which raises, while other pieces are done or in flight."""
     monkeypatch.setattr(plans, "COMMIT_BINS", 2)
     engine = EmbeddedEngine(threads=2)
-    outcome = OptimizeOutcome(plan_optimize(open_at(storage, engine=engine), OptimizeRequest()))
+    plan = plan_optimize(open_at(storage, engine=engine), OptimizeRequest())
+    outcome = OptimizeOutcome(plan)
     real = engine.spread
 
     def spread(*given: Any, **how: Any) -> Iterator[Any]:
@@ -92,7 +93,7 @@ def failing(storage: Storage, fault: BaseException, monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(engine, "spread", spread)
     with pytest.raises(PartlyDone if isinstance(fault, StorageFailed) and at > 1 else type(fault)):
-        execute_optimize(outcome.plan, outcome)
+        execute(plan, outcome)
     return outcome
 
 
@@ -121,14 +122,15 @@ def test_an_interruption_while_the_commit_is_sent_keeps_the_new_files_and_names_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     storage = two_partitions().builder.in_memory()
-    outcome = OptimizeOutcome(plan_optimize(open_at(storage), OptimizeRequest()))
+    plan = plan_optimize(open_at(storage), OptimizeRequest())
+    outcome = OptimizeOutcome(plan)
 
     def interrupted(*_: Any, **__: Any) -> None:
         raise Stop
 
-    monkeypatch.setattr("deltacli.operations.optimize.execute.commit", interrupted)
+    monkeypatch.setattr("deltacli.changing.gate.commit", interrupted)
     with pytest.raises(Stop):
-        execute_optimize(outcome.plan, outcome)
+        execute(plan, outcome)
 
     assert {path for path in data_files(storage) if "part-" in path} == set(outcome.left_behind)
     assert 2 == len(outcome.left_behind)

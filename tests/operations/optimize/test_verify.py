@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from deltacli.errors import DataUnreadable, StorageFailed
-from deltacli.operations.optimize.execute import OptimizeOutcome, execute_optimize
 from deltacli.operations.optimize.open_bins import added_files
 from deltacli.operations.optimize.planning import plan_optimize
 from deltacli.operations.optimize.request import OptimizeRequest
@@ -18,7 +17,7 @@ from deltacli.operations.table.keyed_files import removes_of
 from deltacli.work.rewrite.new_files import read_back
 from tests.operations.optimize.test_cases import TRACKED
 from tests.support.actions import commit_info
-from tests.support.optimizing import Ids, data_files, rows_of
+from tests.support.optimizing import Ids, data_files, execute, rows_of
 from tests.support.reading import open_at
 
 WAY_BACK = r"restore.*version[ =]2"
@@ -119,7 +118,7 @@ def test_beside_another_writer_the_files_are_compared() -> None:
     rival = open_at(storage)
     rival.set_properties({"k": "v"})
 
-    done = execute_optimize(plan)
+    done = execute(plan)
 
     assert {"rows": 10, "scope": "files"} == done.as_json()["verified"]
 
@@ -127,8 +126,7 @@ def test_beside_another_writer_the_files_are_compared() -> None:
 def test_a_new_file_that_is_gone_is_an_error_with_the_way_back() -> None:
     storage = tables().builder.in_memory()
     plan = plan_optimize(open_at(storage), OptimizeRequest())
-    done = OptimizeOutcome(plan)
-    execute_optimize(plan, done)
+    done = execute(plan)
     list(storage.delete_many([path for path in data_files(storage) if "part-" in path]))
 
     with pytest.raises(DataUnreadable) as caught:

@@ -320,10 +320,10 @@ def test_a_source_that_changed_since_the_plan_is_not_copied(tmp_path: Path) -> N
         handle.execute_undelete(plan)
 
     facts = error.value.facts
-    assert ("undelete.source-changed", "1 file put back", "7") == (
+    assert ("undelete.source-changed", "1 file put back", 7) == (
         error.value.code,
         facts["so far"],
-        facts["causeExit"],
+        error.value.cause_exit,
     )
     assert not (table.root / commit(3)).exists()
 

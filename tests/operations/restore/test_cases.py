@@ -17,7 +17,6 @@ from deltacli.errors import (
     UsageError,
     VersionAbsent,
 )
-from deltacli.operations.restore.execute import execute_restore
 from deltacli.operations.restore.plan import plan_restore
 from deltacli.operations.restore.request import RestoreRequest
 from tests.support.actions import Line, add, commit_info, domain, metadata, protocol, remove, txn
@@ -550,8 +549,11 @@ def test_a_plan_that_was_agreed_to_is_not_changed_by_other_writers() -> None:
     inner, restoring.storage = restoring.storage, Rivals(restoring.storage, VACUUM, APPEND)
     plan = plan_restore(restoring.table, RestoreRequest(version=1, trust_listing=True))
 
-    with pytest.raises(ConflictLost, match="it adds or removes files"):
-        execute_restore(plan, may_plan_again=False)
+    with pytest.raises(ConflictLost) as lost:
+        restoring.table.execute_restore(plan)
+
+    removed = ("remove 1 file (7 B), rows: 10", "remove 2 files (14 B), rows: 20")
+    assert removed == (lost.value.facts["agreed to 2"], lost.value.facts["now 2"])
 
     assert {"a", "b", "late"} == {path.decode() for path, _ in keys(Restoring.state(restoring))}
     assert 4 == open_at(inner).snapshot().version
@@ -579,23 +581,20 @@ def test_a_change_of_clustering_by_another_writer_is_undone_too() -> None:
     assert (4, ['{"clusteringColumns":[]}']) == (done.committed_version, [one["configuration"] for one in written])
 
 
-@pytest.mark.parametrize("has_consent", [True, False])
-def test_a_plan_whose_next_version_has_expired_is_not_committed_behind_newer_ones(has_consent: bool) -> None:
+@pytest.mark.parametrize("may_plan_again", [True, False])
+def test_a_plan_whose_next_version_has_expired_is_not_committed_behind_newer_ones(may_plan_again: bool) -> None:
     builder = append(born(), "b")
     planned = Restoring(builder)
+    before = {*builder.files}
     append(append(builder, "c"), "d").checkpoint(4)
     plan = plan_restore(planned.table, RestoreRequest(version=1, trust_listing=True))
     expired = f"_delta_log/{3:020d}.json"
     for path, file in builder.files.items():
-        if path != expired:
+        if path != expired and path not in before:
             planned.storage.put(path, file.data)
 
-    if has_consent:
-        done = execute_restore(plan, may_plan_again=True)
-        assert (5, 3) == (done.committed_version, done.plan.difference.removed_amount.files)
-    else:
-        with pytest.raises(ConflictLost, match="was 2 when this was planned and is 4"):
-            execute_restore(plan, may_plan_again=False)
+    with pytest.raises(Refused, match="commits after version 2, on which this was planned, are no longer in the log"):
+        planned.table.execute_restore(plan, may_plan_again=may_plan_again)
     assert expired.rpartition("/")[2] not in {stat.name for stat in planned.storage.list_from("_delta_log")}
 
 

@@ -18,9 +18,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltacli.api.table import Table, open_table
+from deltacli.changing.gate import Gate
 from deltacli.errors import PartlyDone, PathExternal, Refused, StorageFailed, Unreadable
-from deltacli.operations.restore import execute
-from deltacli.operations.restore.execute import execute_restore
 from deltacli.operations.restore.plan import plan_restore
 from deltacli.operations.restore.request import RestoreRequest
 from deltacli.storage import LocalStorage
@@ -311,14 +310,14 @@ def test_a_copy_that_is_damaged_or_of_another_table_brings_nothing(place: Path, 
 def test_files_that_go_while_the_restore_is_committed_are_named_with_the_undo(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    commit: Any = vars(execute)["commit"]
+    commit: Any = Gate.commit
 
     def racing(*arguments: object, **options: object) -> object:
         done = commit(*arguments, **options)
         (place / "a").unlink()
         return done
 
-    monkeypatch.setattr(execute, "commit", racing)
+    monkeypatch.setattr(Gate, "commit", racing)
 
     with pytest.raises(PartlyDone) as partly:
         open_table(place).restore(version=3)
@@ -414,8 +413,9 @@ def test_a_damaged_file_is_looked_for_as_the_table_spells_it_and_replaced_only_a
     plan = plan_restore(table, request)
     assert {"a b": str(copy), "c": str(copy)} == {one.path: one.source for one in plan.problems}
     (place / "c").write_bytes(b"new")
-    with pytest.raises(StorageFailed, match="another file was created in its place"):
-        execute_restore(plan, may_plan_again=False)
+    with pytest.raises(PartlyDone, match="another file was created in its place") as partly:
+        table.execute_restore(plan)
+    assert StorageFailed.exit_code == partly.value.cause_exit
     assert (b"new", 2) == ((place / "c").read_bytes(), table.snapshot().version)
 
     done = table.restore(version=1, sources=["versions", str(copy)])

@@ -11,7 +11,7 @@ import pytest
 from deltacli.errors import PartlyDone, Refused
 from deltacli.hints import command
 from deltacli.operations.recover.verify import Problem
-from deltacli.operations.restore.execute import RestoreOutcome, require_complete
+from deltacli.operations.restore.execute import RestoreOutcome
 from deltacli.operations.restore.plan import plan_restore
 from deltacli.operations.restore.request import RestoreRequest
 from deltacli.operations.restore.verify import ProblemFile
@@ -178,7 +178,7 @@ def test_the_undo_of_partitions_goes_one_version_back_with_the_condition() -> No
     lost = (ProblemFile("a", "data", Problem.MISSING, "no such file"),)
 
     with pytest.raises(PartlyDone) as partly:
-        require_complete(RestoreOutcome(plan_restore(restoring.table, request), 9, lost))
+        RestoreOutcome(plan_restore(restoring.table, request), 9, lost).require_complete()
 
     assert "restore version 8 with the same condition" == partly.value.facts["to undo"]
     assert repr(command("restore", version=8, dry_run=True, where="p = '1'")) == repr(partly.value.hint)
