@@ -340,7 +340,7 @@ def _require_proofs(
         default=-1,
     )
     paths = (item.file.stored.path for item in writes)
-    above = sorted({version for path in paths if (version := max(path.version, path.last_version)) > common})
+    above = sorted({version for path in paths if (version := path.newest) > common})
     if above:
         raise Refused(
             f"{named_ranges('version', above)} of the backup {'is' if len(above) == 1 else 'are'} not proven to be of "

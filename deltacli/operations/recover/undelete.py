@@ -205,7 +205,7 @@ def _held_back(plan: UndeletePlan) -> UndeletePlan:
     log = plan.log
     assert log is not None
     newest = max(log.version_before, -1 if plan.newest_readable is None else plan.newest_readable)
-    kept = tuple(item for item in log.items if max(item.file.path.version, item.file.path.last_version) <= newest)
+    kept = tuple(item for item in log.items if item.file.path.newest <= newest)
     gone = {item.path for item in log.items} - {item.path for item in kept}
     if not gone:
         return plan

@@ -51,21 +51,26 @@ def _accepting(versions: Iterable[int]) -> str:
     return parameter("undelete.accept_commits", _Versions(versions))
 
 
+def _why(word: str, versions: Sequence[int], source: str) -> str:
+    verb, adds = ("is", "it adds") if len(versions) == 1 else ("are", "they add")
+    return (
+        f"{named_ranges(word, versions)} of {source} {verb} not proven to be of this table: no later commit is in "
+        f"both, and the files that {adds} are not in the table"
+    )
+
+
 def _unproven(source: Source, proofs: Proofs, items: Sequence[LogItem]) -> Refusal:
     """Return the refusal of files of a source that may be of another history."""
-    versions = sorted({max(item.file.path.version, item.file.path.last_version) for item in items})
+    versions = sorted({item.file.path.newest for item in items})
     reach = proofs.reach_of(source).version
     compared = (
         f"{source.name} is proven to be of this table up to version {reach}"
         if reach >= 0
         else f"no commit of {source.name} is proven to be of this table"
     )
-    what = named_ranges("version", versions)
-    verb = "is" if len(versions) == 1 else "are"
     return Refusal(
         UNPROVEN,
-        f"{what} of {source.name} {verb} not proven to be of this table: no later commit is in both, and "
-        f"the files that {'it adds' if len(versions) == 1 else 'they add'} are not in the table",
+        _why("version", versions, source.name),
         f"add {_accepting(versions)}",
         facts={
             "compared": compared,
@@ -77,13 +82,9 @@ def _unproven(source: Source, proofs: Proofs, items: Sequence[LogItem]) -> Refus
 
 def _lost_above(left: LeftOut) -> Refusal:
     """Return the refusal of commits above the newest version, where the table may have lost some."""
-    what = named_ranges("commit", left.versions)
-    verb = "is" if len(left.versions) == 1 else "are"
     return Refusal(
         UNPROVEN,
-        f"{what} of {left.source} {verb} not proven to be of this table: no later commit is in both, and "
-        f"the files that {'it adds' if len(left.versions) == 1 else 'they add'} are not in the table, which may have "
-        f"lost others: {left.loss}",
+        f"{_why('commit', left.versions, left.source)}, which may have lost others: {left.loss}",
         f"add {_accepting(left.versions)}",
         facts={
             "to accept": _accepting(left.versions),

@@ -160,8 +160,7 @@ def plan_log_files(
 
 def last_version(finding: Finding) -> int:
     """Return the last version of the log file that a finding is about."""
-    path = parse_log_path(finding.place.path.removeprefix(f"{LOG_DIRECTORY}/"))
-    return max(path.version, path.last_version)
+    return parse_log_path(finding.place.path.removeprefix(f"{LOG_DIRECTORY}/")).newest
 
 
 def _needed(finding: Finding, is_readable: bool) -> str:

@@ -7,7 +7,7 @@ quarantine. A file is in the manifest before it is touched. Commits are not in i
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import uuid4
@@ -185,12 +185,6 @@ def digest_of_file(storage: Storage, path: str) -> str:
 
     found = hashlib.sha256()
     with storage.open(path) as reader:
-        for block in _blocks(reader):
+        while block := reader.read(_BLOCK):
             found.update(block)
     return found.hexdigest()
-
-
-def _blocks(reader: object) -> Iterator[bytes]:
-    read = reader.read  # type: ignore[attr-defined]
-    while block := read(_BLOCK):
-        yield block
