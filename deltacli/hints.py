@@ -188,7 +188,7 @@ PLACEHOLDERS = frozenset(
 def is_whole(line: str, typed: Iterable[str]) -> bool:
     """Return whether a command can run as it is: it has no placeholder, except words of the command that was typed."""
     return not any(
-        PLACEHOLDERS & {*re.split(r"[=,]", word)} for word in shlex.split(line, comments=True) if word not in typed
+        PLACEHOLDERS & {*re.split(r"[=,@]", word)} for word in shlex.split(line, comments=True) if word not in typed
     )
 
 

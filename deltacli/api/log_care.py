@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from deltacli.errors import UsageError
 from deltacli.operations.table.api_arguments import named, optional_version, version_number
@@ -13,16 +13,23 @@ from deltacli.short_repr import short_repr
 if TYPE_CHECKING:
     from deltacli.changing.change import Change, Outcome
     from deltacli.changing.gate import Plan
+    from deltacli.operations.checkpoint.execute import CheckpointResult
+    from deltacli.operations.checkpoint.plan import CheckpointPlan, CheckpointRequest
     from deltacli.operations.log.compact_log import Compaction
     from deltacli.operations.log.expire import ExpiryPlan, ExpiryRequest
     from deltacli.operations.log.expire_execute import ExpiryOutcome
-    from deltacli.operations.log.log_backup import BackupResult
+    from deltacli.operations.log.log_backup import BackupPlan, BackupResult
     from deltacli.operations.log.log_restore import RestorePlan
     from deltacli.operations.log.version_checksum import ChecksumReport
 
+    class PlanWithOutcome(Plan, Outcome, Protocol):
+        """A plan whose outcome has the same type."""
+
     P = TypeVar("P", bound=Plan)
+    PO = TypeVar("PO", bound=PlanWithOutcome)
     O = TypeVar("O", bound=Outcome)  # noqa: E741
 else:
+    CheckpointRequest = Lazy("deltacli.operations.checkpoint.plan", "CheckpointRequest")
     ExpiryRequest = Lazy("deltacli.operations.log.expire", "ExpiryRequest")
 
 
@@ -43,12 +50,62 @@ class RestoreResult(NamedTuple):
 
 
 class LogCare(TableHandle):
-    """The methods of a table that maintain its `_delta_log`."""
+    """The methods of a table that maintain its `_delta_log`. They act at once, without a question; `plan_…` and
+    `execute_…` are their two halves.
+    """
+
+    @named
+    @takes(CheckpointRequest)
+    def checkpoint(self, request: CheckpointRequest) -> CheckpointResult:
+        """Write a checkpoint of the newest version, or of `version`, and return what was done.
+
+        `layout`: `classic`, `multi-part` (with `parts`, or `rows_per_file`) or `v2` (with at most `rows_per_file`
+        actions in a sidecar, and `v2_top` `json` or `parquet`); None: as in the table's policy. `stats`: the columns of
+        statistics, `keep`, `json`, `struct` or `both`. `if_behind`: do nothing unless this many commits were made since
+        the last checkpoint. `force` rewrites an existing one. `dry_run` only counts.
+
+        In the result, `skipped` is True where nothing had to be done, `files` are paths relative to the table with
+        their size in bytes and their rows, `actions` are counts by kind, `hint_version` is the version that
+        `_last_checkpoint` names afterwards, None where it does not name this one.
+
+        Raises UsageError for conflicting arguments; Refused where the protocol, the state of the log or
+        the version's checksum file forbids it or the commit was rewritten meanwhile, among them NoAtomicCreate for a
+        store that is read-only; PartlyDone where an error came after a file was published; StorageFailed, with nothing
+        published where the file does not read back as expected (`checkpoint.not-proven`); and what
+        `snapshot` raises.
+        """
+        from deltacli.changing.change import carry_out, plan_change
+        from deltacli.operations.checkpoint.execute import Checkpoint, write_checkpoint
+
+        self.require_writable(dry_run=request.dry_run)
+        plan = plan_change(Checkpoint(request), self)
+        if request.dry_run and plan.refusal is None:
+            return write_checkpoint(plan, dry_run=True)
+        return carry_out(Checkpoint(request), self, plan=plan)
+
+    @named
+    @takes(CheckpointRequest)
+    def plan_checkpoint(self, request: CheckpointRequest) -> CheckpointPlan:
+        """Return the plan of `checkpoint` with the same parameters; its `refusal` is what `force` accepts. Raises as it
+        does.
+        """
+        from deltacli.changing.change import plan_change
+        from deltacli.operations.checkpoint.execute import Checkpoint
+
+        self.require_writable(dry_run=True)
+        return plan_change(Checkpoint(request), self)
+
+    @named
+    def execute_checkpoint(self, plan: CheckpointPlan) -> CheckpointResult:
+        """Write a planned checkpoint of this table. Raises as `checkpoint` does."""
+        from deltacli.operations.checkpoint.execute import Checkpoint
+
+        return self._execute(Checkpoint(plan.request), plan)
 
     @named
     @takes(ExpiryRequest)
     def expire_log(self, request: ExpiryRequest) -> ExpiryResult:
-        """Delete the files of the log that no kept version needs, at once, and return the plan with its outcome.
+        """Delete the files of the log that no kept version needs, and return the plan with its outcome.
 
         `retention_ms` (default: the table's own) keeps newer commits; a shorter one than the table's own needs
         `allow_retention_below_ms` with the table's value. `keep_versions` remain readable, whatever their age.
@@ -91,12 +148,24 @@ class LogCare(TableHandle):
         An existing file is never replaced: `skipped` is True where the same compaction exists. `dry_run` only counts.
 
         Raises UsageError for fewer than two commits, VersionAbsent where one is missing, Refused where the protocol or
-        the size forbids it, StorageFailed, and what `snapshot` raises. Spec: Log Compaction Files.
+        the size forbids it or a commit was rewritten meanwhile, StorageFailed, and what `snapshot` raises.
+        Spec: Log Compaction Files.
         """
-        from deltacli.operations.log.compact_log import compact_log
+        from deltacli.operations.log.compact_log import LogCompaction
 
-        self.require_writable(dry_run=dry_run)
-        return compact_log(self, version_number(first, "first"), version_number(last, "last"), dry_run=dry_run)
+        return self._made(LogCompaction(version_number(first, "first"), version_number(last, "last")), dry_run)
+
+    @named
+    def plan_compact_log(self, first: int, last: int) -> Compaction:
+        """Return what `compact_log` would write. Raises as it does."""
+        return self.compact_log(first, last, dry_run=True)
+
+    @named
+    def execute_compact_log(self, plan: Compaction) -> Compaction:
+        """Write a planned compaction of this table. Raises as `compact_log` does."""
+        from deltacli.operations.log.compact_log import LogCompaction
+
+        return self._execute(LogCompaction(plan.first, plan.last), plan)
 
     @named
     def write_checksum(self, *, version: int | None = None, dry_run: bool = False) -> ChecksumReport:
@@ -105,13 +174,24 @@ class LogCare(TableHandle):
         An existing file is compared with the log and never replaced: `status` is `agrees`, `differs` (with
         `differences`) or `unreadable`. `dry_run` only compares.
 
-        Raises Refused where the version has no commit file or the protocol forbids writing, StorageFailed, and what
-        `snapshot` raises. Spec: Version Checksum File.
+        Raises Refused where the version has no commit file, the protocol forbids writing or the commit was rewritten
+        meanwhile, StorageFailed, and what `snapshot` raises. Spec: Version Checksum File.
         """
-        from deltacli.operations.log.version_checksum import check_or_write_checksum
+        from deltacli.operations.log.version_checksum import Checksum
 
-        self.require_writable(dry_run=dry_run)
-        return check_or_write_checksum(self, optional_version(version, "version"), dry_run=dry_run)
+        return self._made(Checksum(optional_version(version, "version")), dry_run)
+
+    @named
+    def plan_write_checksum(self, *, version: int | None = None) -> ChecksumReport:
+        """Return what `write_checksum` would find or write. Raises as it does."""
+        return self.write_checksum(version=version, dry_run=True)
+
+    @named
+    def execute_write_checksum(self, plan: ChecksumReport) -> ChecksumReport:
+        """Write a planned checksum file of this table. Raises as `write_checksum` does."""
+        from deltacli.operations.log.version_checksum import Checksum
+
+        return self._execute(Checksum(plan.version), plan)
 
     @named
     def backup_log(self, destination: str, *, full: bool = False, dry_run: bool = False) -> BackupResult:
@@ -123,13 +203,27 @@ class LogCare(TableHandle):
         Raises UsageError where one of table and backup contains the other, Refused where the directory has other
         content, StorageFailed, and NotATable.
         """
-        from deltacli.operations.log.log_backup import execute_backup, plan_backup, planned_backup
+        from deltacli.changing.change import carry_out
+        from deltacli.operations.log.log_backup import LogBackup, planned_backup
 
-        target = self.open_other(destination)
-        plan = plan_backup(self.storage, target, self.engine, full=full, progress=self.progress)
         if dry_run:
-            return planned_backup(plan, clock=self.clock)
-        return execute_backup(plan, self.storage, target, self.engine, clock=self.clock, progress=self.progress)
+            return planned_backup(self.plan_backup_log(destination, full=full))
+        return carry_out(LogBackup(self.open_other(destination), full), self)
+
+    @named
+    def plan_backup_log(self, destination: str, *, full: bool = False) -> BackupPlan:
+        """Return what `backup_log` would copy. Raises as it does."""
+        from deltacli.changing.change import plan_change
+        from deltacli.operations.log.log_backup import LogBackup
+
+        return plan_change(LogBackup(self.open_other(destination), full), self)
+
+    @named
+    def execute_backup_log(self, plan: BackupPlan) -> BackupResult:
+        """Copy the files of a plan of this table. Raises as `backup_log` does."""
+        from deltacli.operations.log.log_backup import LogBackup
+
+        return self._execute(LogBackup(plan.destination, plan.full), plan, writes=False)
 
     @named
     def restore_log(self, source: str, *, replace: bool = False, dry_run: bool = False) -> RestoreResult:
@@ -141,23 +235,46 @@ class LogCare(TableHandle):
         it is of another table or the result would mix two histories; ConflictLost where a writer was first;
         StorageFailed.
         """
-        from deltacli.operations.log.log_restore import plan_restore
-        from deltacli.operations.log.log_restore_execute import execute_restore
+        from deltacli.changing.change import carry_out
+        from deltacli.operations.log.log_restore_execute import LogRestore
 
         self.require_writable(dry_run=dry_run)
-        origin = self.open_other(source)
-        plan = plan_restore(self.storage, origin, self.engine, replace=replace, progress=self.progress)
-        if dry_run or not plan.writes:
+        plan = self.plan_restore_log(source, replace=replace)
+        if dry_run or plan.is_noop:
             return RestoreResult(plan, was_executed=False)
-        execute_restore(plan, self.storage, origin, self.engine, progress=self.progress)
+        carry_out(LogRestore(plan.source, replace), self, plan=plan)
         return RestoreResult(plan, was_executed=True)
 
-    def _execute(self, change: Change[P, O], plan: P) -> O:
-        """Execute a plan of this table and nothing else."""
+    @named
+    def plan_restore_log(self, source: str, *, replace: bool = False) -> RestorePlan:
+        """Return what `restore_log` would write. Raises as it does."""
+        from deltacli.changing.change import plan_change
+        from deltacli.operations.log.log_restore_execute import LogRestore
+
+        self.require_writable(dry_run=True)
+        return plan_change(LogRestore(self.open_other(source), replace), self)
+
+    @named
+    def execute_restore_log(self, plan: RestorePlan) -> RestoreResult:
+        """Write the files of a plan of this table. Raises as `restore_log` does."""
+        from deltacli.operations.log.log_restore_execute import LogRestore
+
+        self._execute(LogRestore(plan.source, plan.replaces), plan)
+        return RestoreResult(plan, was_executed=not plan.is_noop)
+
+    def _made(self, change: Change[PO, PO], dry_run: bool) -> PO:
+        """Carry out a change whose outcome is one of its plan, or only plan it."""
+        from deltacli.changing.change import carry_out, plan_change
+
+        self.require_writable(dry_run=dry_run)
+        return plan_change(change, self) if dry_run else carry_out(change, self)
+
+    def _execute(self, change: Change[P, O], plan: P, *, writes: bool = True) -> O:
+        """Execute a plan of this table and nothing else; `writes`: it writes to the table."""
         from deltacli.changing.change import carry_out
         from deltacli.changing.gate import for_plan
 
-        self.require_writable()
+        self.require_writable(dry_run=not writes)
         if (uri := plan.basis.table.uri) != self.uri:
             raise UsageError("the plan is one of another table", facts={"plan": uri, "table": self.uri})
         return carry_out(change, self, plan=plan, ask=for_plan)

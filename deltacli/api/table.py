@@ -12,7 +12,7 @@ from deltacli.api.before_change import BeforeChange
 from deltacli.api.log_care import LogCare
 from deltacli.api.undo import Undo
 from deltacli.clock import Clock, system_clock
-from deltacli.delta.log.commit_metadata import NO_METADATA, require_free
+from deltacli.delta.log.commit_metadata import NO_METADATA
 from deltacli.errors import UsageError
 from deltacli.operations.table.api_arguments import name_table, named, wrong_kind
 from deltacli.operations.table.version import Snapshot
@@ -29,15 +29,13 @@ if TYPE_CHECKING:
     from deltacli.operations.change.table_features import FeaturesOutcome
     from deltacli.operations.change.table_properties import PropertiesOutcome
     from deltacli.operations.change.widen_type import WideningOutcome
-    from deltacli.operations.checkpoint.execute import CheckpointResult
-    from deltacli.operations.checkpoint.plan import CheckpointRequest
     from deltacli.operations.optimize.execute import OptimizeOutcome
     from deltacli.operations.optimize.plan import OptimizePlan
     from deltacli.operations.optimize.request import OptimizeRequest
     from deltacli.operations.read.changes import Changes
     from deltacli.operations.read.history import History
     from deltacli.operations.table.read_requests import ChangesRequest, HistoryRequest
-    from deltacli.operations.vacuum.plan import VacuumResult
+    from deltacli.operations.vacuum.plan import VacuumPlan, VacuumResult
     from deltacli.operations.vacuum.request import VacuumRequest
     from deltacli.operations.validate.request import ValidateRequest
     from deltacli.operations.validate.validate import Validation
@@ -47,7 +45,6 @@ if TYPE_CHECKING:
 else:
     AlterationRequest = Lazy("deltacli.operations.change.alter", "AlterationRequest")
     ChangesRequest = Lazy("deltacli.operations.table.read_requests", "ChangesRequest")
-    CheckpointRequest = Lazy("deltacli.operations.checkpoint.plan", "CheckpointRequest")
     HistoryRequest = Lazy("deltacli.operations.table.read_requests", "HistoryRequest")
     OptimizeRequest = Lazy("deltacli.operations.optimize.request", "OptimizeRequest")
     VacuumRequest = Lazy("deltacli.operations.vacuum.request", "VacuumRequest")
@@ -225,31 +222,6 @@ class Table(BeforeChange, LogCare, Undo):
         return validate_table(self, request)
 
     @named
-    @takes(CheckpointRequest)
-    def checkpoint(self, request: CheckpointRequest) -> CheckpointResult:
-        """Write a checkpoint of the newest version, or of `version`, and return what was done.
-
-        `layout`: `classic`, `multi-part` (with `parts`, or `rows_per_file`) or `v2` (with at most `rows_per_file`
-        actions in a sidecar, and `v2_top` `json` or `parquet`); None: as in the table's policy. `stats`: the columns of
-        statistics, `keep`, `json`, `struct` or `both`. `if_behind`: do nothing unless this many commits were made since
-        the last checkpoint. `force` rewrites an existing one. `dry_run` only counts.
-
-        In the result, `skipped` is True where nothing had to be done, `files` are paths relative to the table with
-        their size in bytes and their rows, `actions` are counts by kind, `hint_version` is the version that
-        `_last_checkpoint` names afterwards, None where it does not name this one.
-
-        Raises UsageError for conflicting arguments; Refused where the protocol, the state of the log or
-        the version's checksum file forbids it, among them NoAtomicCreate for a store that is read-only; StorageFailed,
-        with nothing published where the file does not read back as expected (`checkpoint.not-proven`); and what
-        `snapshot` raises.
-        """
-        from deltacli.operations.checkpoint.execute import write_checkpoint
-        from deltacli.operations.checkpoint.plan import plan_checkpoint
-
-        self.require_writable(dry_run=request.dry_run)
-        return write_checkpoint(plan_checkpoint(self, request), dry_run=request.dry_run)
-
-    @named
     def widen_type(
         self,
         *changes: tuple[str, str],
@@ -308,9 +280,9 @@ class Table(BeforeChange, LogCare, Undo):
     @named
     @takes(VacuumRequest)
     def vacuum(self, request: VacuumRequest) -> VacuumResult:
-        """Delete the files that no retained version needs, and return the plan with its outcome.
+        """Delete at once the files that no retained version needs; `plan_vacuum` or `dry_run` return the plan only.
 
-        The parameters are the fields of `VacuumRequest`.
+        Returns the plan with its outcome. The parameters are the fields of `VacuumRequest`.
         `retention_ms` (default: the table's own): files unneeded for longer are deleted; a shorter one than the table's
         own needs `allow_retention_below_ms` with the table's value. `mode` is `full` (lists the table) or `lite` (reads
         the log only). `prefix` is a directory, `where` a condition on partition columns. Files of `keep_versions` and
@@ -320,21 +292,53 @@ class Table(BeforeChange, LogCare, Undo):
         only plans: the outcome is None, and refusals are in the plan.
 
         Raises Refused, with nothing deleted, where a guard objects (`vacuum.*`) or the protocol forbids writing;
-        what commits raise; PartlyDone where files could not be deleted; and what `snapshot` raises.
+        what commits raise; PartlyDone where files could not be deleted, and for an error after the first deletion or
+        commit; and what `snapshot` raises.
         Spec: Add File and Remove File; VACUUM Protocol Check.
         """
-        from deltacli.operations.vacuum.execute import execute_vacuum, require_done
-        from deltacli.operations.vacuum.full_plan import plan_vacuum
+        from deltacli.changing.change import plan_change
+        from deltacli.operations.vacuum.execute import VacuumChange, vacuum
         from deltacli.operations.vacuum.plan import VacuumResult
 
         self.require_writable(dry_run=request.dry_run)
-        require_free(request.commit_metadata)
-        plan = plan_vacuum(self, request)
         if request.dry_run:
-            return VacuumResult(plan, None)
-        outcome = execute_vacuum(self, plan, request)
-        require_done(outcome)
-        return VacuumResult(plan, outcome)
+            return VacuumResult(plan_change(VacuumChange(request), self), None)
+        return vacuum(self, request)
+
+    @named
+    @takes(VacuumRequest)
+    def plan_vacuum(self, request: VacuumRequest) -> VacuumPlan:
+        """Return what `vacuum` with the same parameters would delete, with its refusals. Raises as it does."""
+        from deltacli.changing.change import plan_change
+        from deltacli.operations.vacuum.execute import VacuumChange
+
+        return plan_change(VacuumChange(request), self)
+
+    @named
+    def execute_vacuum(
+        self,
+        plan: VacuumPlan,
+        *,
+        threads: int | None = None,
+        rate: float | None = None,
+        log_entries: bool = True,
+        commit_metadata: Mapping[str, str] = NO_METADATA,
+        accept_copy: bool = False,
+    ) -> VacuumResult:
+        """Delete the files of a plan of this table, except those that a newer version needs, and return both.
+
+        `accept_copy` accepts the plan of a table elsewhere of which this one is a copy with the same past. Raises
+        Refused (`plan.other-place`, `vacuum.plan-*`), with nothing deleted, where the table is another one or has
+        another past, and as `vacuum` does.
+        """
+        from deltacli.operations.vacuum.execute import vacuum
+        from deltacli.operations.vacuum.saved.applicable import adopted
+
+        self.require_writable(dry_run=False)
+        if plan.made_from is None or accept_copy:
+            plan = adopted(self, plan, accept_copy=accept_copy)
+        request = VacuumRequest(threads=threads, rate=rate, log_entries=log_entries, commit_metadata=commit_metadata)
+        return vacuum(self, request, plan)
 
     @named
     @takes(OptimizeRequest)

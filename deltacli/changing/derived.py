@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 from deltacli.changing.basis import Basis, require_past
 from deltacli.delta.protocol import protocol_action
 from deltacli.errors import ProtocolUnsupported, Unreadable
 from deltacli.operations.table.find_log import Log
 from deltacli.operations.table.rebuild import rebuild
+from deltacli.storage import Created, Creation
 
 if TYPE_CHECKING:
+    from deltacli.changing.gate import Gate
     from deltacli.operations.table.version import Snapshot
 
 
@@ -38,3 +42,24 @@ def require_unchanged(basis: Basis) -> None:
     storage = basis.table.storage
     if storage.capabilities.cheap_listing or not basis.is_fresh:
         require_past(storage, basis.past)
+
+
+@contextmanager
+def in_flight(path: str) -> Iterator[None]:
+    """Add a note to an interruption: the file may have been written."""
+    try:
+        yield
+    except Exception:
+        raise
+    except BaseException as interruption:
+        interruption.add_note(f"{path} may have been written")
+        raise
+
+
+def put_derived(gate: Gate[Any, Any], path: str, data: bytes) -> Creation:  # Any: every plan
+    """Create a file for the commit that its plan stands on. Raises what `require_unchanged` and the store raise."""
+    require_unchanged(gate.plan.basis)
+    with in_flight(path):
+        made = gate.store.put_if_absent(path, data)
+    gate.has_begun = made == Created()
+    return made

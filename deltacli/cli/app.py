@@ -188,6 +188,10 @@ def run(argv: Sequence[str]) -> int:
     """Run one command line and return its exit code. Raises nothing."""
     arguments = with_current_options(help_as_option(move_shared_options(argv)))
     invocation.begin(arguments)
+    if any("=" in word or "@" in word for word in arguments):
+        from deltacli.storage.secrets import remember_words
+
+        remember_words(arguments)
     choose_allocator()
     try:
         with signals_raise(), libraries_muted(), spelled(ShellSpelling()):

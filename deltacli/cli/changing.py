@@ -45,7 +45,8 @@ class Mode(NamedTuple):
 class Wording(Generic[P, O]):
     """How a command tells of a change."""
 
-    question: Callable[[P], str]
+    question: Callable[[P], str] | None
+    """Makes what somebody is asked; None: the command does not ask."""
     planned: Callable[[P, bool], Result]
     """Makes the result of a plan; with True, of one that is not executed."""
     done: Callable[[O], Result]
@@ -56,16 +57,17 @@ class Wording(Generic[P, O]):
     notes: Callable[[P], Iterable[str]] = lambda _: ()
     """Makes the notes on a plan, which come before everything else."""
     before: Callable[[P], str | None] = lambda _: None
-    """The command to run before the change can do what it is for; pipes show it, too."""
+    """Makes the command to run before the change can do what it is for; pipes show it, too."""
     deletes_by_age: bool = False
     """Nothing is executed with a `--now` that is later than the clock."""
     facts: Callable[[P], Mapping[str, str]] = lambda _: {}
     """What the refusal to go on without a confirmation names as well."""
 
 
-def run_change(run: Run, table: TableHandle, change: Change[P, O], wording: Wording[P, O], mode: Mode) -> None:
-    """Carry out a change in one of its modes. Raises what it raises, Refused without confirmation, and Exit where
-    `--check` found a change that is due.
+def run_change(run: Run, table: TableHandle, change: Change[P, O], wording: Wording[P, O], mode: Mode) -> P | O:
+    """Carry out a change in one of its modes, and return its plan, or its outcome if it was executed.
+
+    Raises what it raises, Refused without confirmation, and Exit where `--check` found a change that is due.
     """
     try:
         plan = plan_change(change, table)
@@ -76,8 +78,8 @@ def run_change(run: Run, table: TableHandle, change: Change[P, O], wording: Word
             _show(run, plan, refusal, wording, mode)
             if not mode.only_plans:
                 change.outcome(plan).require_complete()
-        else:
-            _execute(run, table, change, wording, mode, plan)
+            return plan
+        return _execute(run, table, change, wording, mode, plan)
     except Refused as refused:
         if refused.hint is None and (option := wording.overrides.get(refused.code)) is not None:
             refused.hint = again_with(invocation.arguments, option)
@@ -92,15 +94,17 @@ def _show(run: Run, plan: P, refusal: Refused | None, wording: Wording[P, O], mo
     if mode.check and not plan.is_noop:
         raise typer.Exit(EXIT_FINDINGS)
     if (first := wording.before(plan)) is not None:
-        run.say_next(first, also_in_pipe=run.format.is_for_eyes)
+        run.say_next(first, also_in_pipe=True)
     elif not (plan.is_noop or (wording.deletes_by_age and now_is_ahead(run))):
         run.say_next(again_without(invocation.arguments, "--dry-run"))
 
 
-def _execute(run: Run, table: TableHandle, change: Change[P, O], wording: Wording[P, O], mode: Mode, plan: P) -> None:
+def _execute(run: Run, table: TableHandle, change: Change[P, O], wording: Wording[P, O], mode: Mode, plan: P) -> O:
     gates: list[Gate[P, O]] = []
 
     def ask(planned: P) -> Consent:
+        if wording.question is None:
+            return standing(planned)
         show = lambda: run.write(wording.planned(planned, True))  # noqa: E731
         require_confirmation(run, wording.question(planned), yes=mode.yes, show_plan=show, facts=wording.facts(planned))
         if wording.deletes_by_age:
@@ -119,6 +123,7 @@ def _execute(run: Run, table: TableHandle, change: Change[P, O], wording: Wordin
     run.write(_done(wording, gates[0]))
     if (following := wording.following(outcome)) is not None:
         run.say_next(following)
+    return outcome
 
 
 def _done(wording: Wording[P, O], gate: Gate[P, O]) -> Result:

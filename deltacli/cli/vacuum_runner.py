@@ -16,6 +16,7 @@ from deltacli.cli.terminal.output import require_target
 from deltacli.cli.terminal.shell import (
     again,
     again_past,
+    again_with,
     again_without,
     quoted,
     quoted_table,
@@ -23,9 +24,10 @@ from deltacli.cli.terminal.shell import (
 )
 from deltacli.cli.terminal.term import Style
 from deltacli.errors import DeltacliError, PartlyDone, Refused
-from deltacli.operations.vacuum.plan import VacuumOutcome
+from deltacli.operations.vacuum.plan import VacuumOutcome, VacuumResult
 from deltacli.operations.vacuum.request import VacuumRequest
 from deltacli.request_fields import OF_DELTA, OF_PAIMON, Kind, option
+from deltacli.storage.base import OTHER_PLACE
 from deltacli.units import format_moment, format_size, plural
 
 if TYPE_CHECKING:
@@ -47,6 +49,11 @@ class VacuumOptions:
         "Write the plan to a Parquet file and delete nothing.", "FILE", table_format=OF_DELTA
     )
     apply: str | None = option("Execute a saved plan, or resume it.", "FILE", table_format=OF_DELTA)
+    accept_copy: bool = option(
+        "With --apply, accept the plan of a table elsewhere of which this one is a copy with the same past.",
+        default=False,
+        table_format=OF_DELTA,
+    )
     explain: str | None = option("Show why one file is kept or deleted; change nothing.", "PATH", table_format=OF_DELTA)
     purge_older_ms: int | None = option(
         "Only empty the quarantine of this table: delete copies older than this, such as 30d, no file of the table.",
@@ -150,34 +157,28 @@ class VacuumCommand(NamedTuple):
 
     def apply(self, path: str) -> None:
         """Execute a saved plan, starting where an earlier run stopped."""
+        from deltacli.errors import Refusal
         from deltacli.operations.vacuum.execute import with_quarantine
-        from deltacli.operations.vacuum.saved.applicable import require_applicable
+        from deltacli.operations.vacuum.saved.applicable import adopted
         from deltacli.operations.vacuum.saved.plan_file import read_plan
 
-        saved = read_plan(path)
-        plan = replace(saved, table=self.table.uri)  # possibly a copy of the table that the plan was made for
+        plan = read_plan(path)
         if self.request.quarantine is not None:
             plan = with_quarantine(self.table, plan, self.request.quarantine)
         self._say_notes(plan)
-        if self.how.dry_run:
-            self._show_applicable(plan, saved)
-            return
-        require_applicable(self.table, saved, self.table.snapshot())
-        if self._is_due(plan, _SAVE_AGAIN):
-            self._go_on(plan, path)
-
-    def _show_applicable(self, plan: VacuumPlan, saved: VacuumPlan) -> None:
-        """Show a saved plan. Raises Refused where applying it would be refused."""
-        from deltacli.errors import Refusal
-        from deltacli.operations.vacuum.saved.applicable import require_applicable
-
         try:
-            require_applicable(self.table, saved, self.table.snapshot())
+            plan = adopted(self.table, plan, accept_copy=self.how.accept_copy)
         except Refused as refused:
+            if refused.code == OTHER_PLACE:
+                refused.hint = again_with(invocation.arguments, "--accept-copy")
             first = Refusal(refused.code, refused.message, hint=refused.hint)
-            self._show(replace(plan, refusals=(first, *plan.refusals)), None, dry_run=True)
+            if self.how.dry_run:
+                self._show(replace(plan, refusals=(first, *plan.refusals)), None, dry_run=True)
             raise
-        self._show_dry(plan, _SAVE_AGAIN)
+        if self.how.dry_run:
+            self._show_dry(plan, _SAVE_AGAIN)
+        elif self._is_due(plan, _SAVE_AGAIN):
+            self._go_on(plan, path)
 
     def _go_on(self, plan: VacuumPlan, path: str) -> None:
         """Execute what the record next to the plan file does not list as done, and write the report there."""
@@ -261,8 +262,6 @@ class VacuumCommand(NamedTuple):
             raise PartlyDone(fault.message, code=fault.code, facts=fault.facts, hint=fault.hint) from fault
 
     def _report(self, plan: VacuumPlan, outcome: VacuumOutcome) -> None:
-        from deltacli.operations.vacuum.execute import require_done
-
         self._show(plan, outcome, dry_run=False)
         if outcome.quarantine is not None:
             source = quoted(self.request.quarantine or plan.quarantine or "")
@@ -270,7 +269,11 @@ class VacuumCommand(NamedTuple):
                 f"note: copies of the files are in {outcome.quarantine}; to bring those of version N back: "
                 f"deltacli undelete {quoted_table(self.name)} --version N --from {source}"
             )
-        require_done(outcome, again=again(invocation.arguments))
+        try:
+            VacuumResult(plan, outcome).require_complete()
+        except PartlyDone as partly:
+            partly.hint = again(invocation.arguments)
+            raise
         self.run.say_next(f"deltacli history {quoted_table(self.name)} --limit 3")
 
     def _show_dry(self, plan: VacuumPlan, way_out: str | None = None) -> None:
@@ -282,9 +285,9 @@ class VacuumCommand(NamedTuple):
             raise _refused(plan, way_out)
 
     def _show(self, plan: VacuumPlan, outcome: VacuumOutcome | None, *, dry_run: bool) -> None:
-        from deltacli.cli.render.vacuum.formats import VacuumResult
+        from deltacli.cli.render.vacuum.formats import VacuumResult as Shown
 
-        self.run.write(VacuumResult(plan, outcome, dry_run, self.how.files))
+        self.run.write(Shown(plan, outcome, dry_run, self.how.files))
 
 
 def _refused(plan: VacuumPlan, way_out: str | None) -> Refused:

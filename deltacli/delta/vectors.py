@@ -116,16 +116,17 @@ def encode_z85(data: bytes) -> str:
     return "".join(digits)
 
 
-def decode_padded_z85(text: str) -> bytes | None:
-    """Return the bytes of a text whose last group may represent fewer than four, or None if it is invalid.
+def inline_bytes(text: str) -> bytes | None:
+    """Return the bytes of the text of an inline vector, or None if it is invalid. Readers and rules ask this function.
 
-    Z85 has no such group. A library used by the Rust kernel writes `##093` for two bytes: as many `#` as bytes are
-    missing, and the rest in base 85. No other text can begin a group with `#`, which would not fit into 32 bits.
+    Z85 has only groups for four bytes. A library of the Rust kernel writes `##093` for two bytes at the end: as many
+    `#` as bytes are missing, and the rest in base 85. No other text can begin a group with `#`, which would not fit
+    into 32 bits.
     """
     head, tail = text[:-5], text[-5:]
     missing = len(tail) - len(tail.lstrip("#"))
     if not 1 <= missing <= 3:
-        return decode_z85(text)
+        return decode_z85(text) or None
     start, number = decode_z85(head), 0
     for character in tail[missing:]:
         number = number * 85 + _VALUES.get(character, 1 << 32)

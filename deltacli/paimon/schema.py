@@ -246,6 +246,15 @@ def why_option_is_refused(
     return None
 
 
+OF_OLD_ROWS: Mapping[str, str] = {
+    "bucket": "partitions that exist keep their number of buckets, and Paimon refuses to write to them until an INSERT "
+    "OVERWRITE has rewritten them",
+    "changelog-producer": "snapshots that exist keep the changelog that they have or lack, which streaming readers get",
+    "sequence.field": "rows that exist are merged by the other field from now on, so that other values can win",
+}
+"""Options that may change although rows exist, and what that means for these rows."""
+
+
 def _why_bucket_is_refused(before: str, after: str | None) -> str | None:
     if after is None:
         return "bucket cannot be removed once the table has a snapshot"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from typing import Any
 
 from deltacli.hints import sql_name
 from deltacli.paimon.casts import Loss, judge_change
-from deltacli.paimon.schema import Schema, is_true, why_option_is_refused
+from deltacli.paimon.schema import OF_OLD_ROWS, Schema, is_true, why_option_is_refused
 from deltacli.paimon.type_objects import parse_type
 from deltacli.paimon.types import (
     DataField,
@@ -28,7 +29,9 @@ Path = tuple[str, ...]
 
 
 class ChangeKind(StrEnum):
-    """The kind of a change, as in Paimon's SchemaChange; the last three have no such change."""
+    """The kind of a change, as in Paimon's SchemaChange; METADATA is of a Delta table, the last three have no such
+    change.
+    """
 
     ADD_COLUMN = "addColumn"
     DROP_COLUMN = "dropColumn"
@@ -36,6 +39,7 @@ class ChangeKind(StrEnum):
     TYPE = "updateColumnType"
     NULLABILITY = "updateColumnNullability"
     COMMENT = "updateColumnComment"
+    METADATA = "updateColumnMetadata"
     DEFAULT = "updateColumnDefaultValue"
     POSITION = "updateColumnPosition"
     SET_OPTION = "setOption"
@@ -44,6 +48,12 @@ class ChangeKind(StrEnum):
     PRIMARY_KEYS = "primaryKeys"
     PARTITION_KEYS = "partitionKeys"
     HIGHEST_FIELD_ID = "highestFieldId"
+
+
+class SqlType(str):
+    """A type of a Delta table as it is written in SQL, among values of changes."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +69,8 @@ class Change:
     reason: str = ""
     cast: str | None = None
     """Paimon's word for a change of type: `implicit` or `explicit`."""
+    key: str = ""
+    """The key of the metadata of a column."""
 
     def as_json(self) -> dict[str, Json]:
         """Return the change as in documents, without absent values."""
@@ -66,6 +78,8 @@ class Change:
         found: dict[str, Any] = {"kind": self.kind.value}
         if self.path:
             found |= {"key": self.path[0]} if is_option else {"field": dotted(self.path)}
+        if self.key:
+            return found | {"key": self.key, "from": self.before, "to": self.after}
         values = {"fieldId": self.field_id, "from": self.before, "to": self.after}
         found |= {name: value for name, value in values.items() if value is not None}
         found["class"] = self.loss.value
@@ -238,6 +252,12 @@ def sentence(change: Change) -> str:
     return _SENTENCES[change.kind](change, dotted(change.path))
 
 
+def meaning_for_old_rows(change: Change) -> str | None:
+    """Return what the change of an option means for rows that exist; None where it means nothing, or is refused."""
+    is_option = change.kind in (ChangeKind.SET_OPTION, ChangeKind.REMOVE_OPTION)
+    return OF_OLD_ROWS.get(change.path[0]) if is_option and change.loss is not Loss.REFUSED else None
+
+
 def _added(word: str, value: object) -> str:
     return f"{word} (removed)" if value is None else word
 
@@ -261,6 +281,7 @@ _SENTENCES: Mapping[ChangeKind, Callable[[Change, str], str]] = {
     ChangeKind.TYPE: lambda change, name: f"type {name} {_type(change.before)} -> {_type(change.after)}",
     ChangeKind.NULLABILITY: lambda change, name: f"{'nullable' if change.after else 'not null'} {name}",
     ChangeKind.COMMENT: lambda change, name: _added(f"comment {name}", change.after),
+    ChangeKind.METADATA: lambda change, name: f"{name} {change.key}: {_set(change.before)} -> {_set(change.after)}",
     ChangeKind.DEFAULT: _default,
     ChangeKind.POSITION: _order,
     ChangeKind.SET_OPTION: lambda change, _: f"set {change.path[0]} = {change.after}",
@@ -273,4 +294,10 @@ _SENTENCES: Mapping[ChangeKind, Callable[[Change, str], str]] = {
 
 
 def _type(value: object) -> str:
-    return type_text(parse_type(value))
+    return value if isinstance(value, SqlType) else type_text(parse_type(value))
+
+
+def _set(value: Json) -> str:
+    if value is None:
+        return "(not set)"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))

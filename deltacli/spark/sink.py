@@ -14,7 +14,7 @@ from urllib.parse import unquote
 from deltacli.changing.commit import Committed
 from deltacli.engine.spark.worker import Job, context_of
 from deltacli.errors import DeltacliError, OutcomeUnknown, UsageError
-from deltacli.operations.change.append import Transaction, commit_append, plan_append, require_demands
+from deltacli.operations.change.append import AppendBasis, Transaction, commit_append, plan_append, require_demands
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.spark.executor_rows import arrow_schema_of
@@ -37,6 +37,11 @@ class _Plan(NamedTuple):
     spec: AppendSpec
     job: bytes
     is_stream: bool
+    basis: AppendBasis
+
+    def open(self) -> TableHandle:
+        """Return the table in the directory where it was planned. Raises Refused where another one is at its path."""
+        return open_source(self.options, self.basis.place)
 
 
 def plan_sink(
@@ -54,11 +59,13 @@ def plan_sink(
                 hint='frame.write.format("delta").mode("overwrite") with the jar of delta-spark, or write_deltalake',
             )
         chosen = write_options(options, is_stream=is_stream)
-        table = open_source(chosen)
-        spec = plan_append(read_snapshot(table), arrow_schema_of(schema))
+        table = open_source(chosen).held()
+        snapshot = read_snapshot(table)
+        spec = plan_append(snapshot, arrow_schema_of(schema))
         assert table.stores.location is not None
         job = Job(write_rows, table.stores.location, None, pickle.dumps({_SPEC: spec}, pickle.HIGHEST_PROTOCOL))
-        return pickle.dumps(_Plan(chosen, spec, pickle.dumps(job), is_stream), pickle.HIGHEST_PROTOCOL)
+        plan = _Plan(chosen, spec, pickle.dumps(job), is_stream, AppendBasis.of(snapshot))
+        return pickle.dumps(plan, pickle.HIGHEST_PROTOCOL)
 
 
 def write_rows(batches: Iterable[pyarrow.RecordBatch], context: TaskContext) -> Sequence[AppendedFile]:
@@ -92,7 +99,7 @@ def commit_sink(pickled: bytes, messages: Sequence[bytes | None], batch: int | N
     plan: _Plan = pickle.loads(pickled)
     files = _files(messages)
     with searchable_faults(plan.options.path):
-        table = open_source(plan.options)
+        table = plan.open()
         app_id = plan.options.app_id
         number = batch if plan.is_stream else plan.options.txn_version
         transaction = None if app_id is None or number is None else Transaction(app_id, number)
@@ -104,6 +111,7 @@ def commit_sink(pickled: bytes, messages: Sequence[bytes | None], batch: int | N
                 table,
                 plan.spec,
                 files,
+                basis=plan.basis,
                 operation=operation,
                 parameters=parameters,
                 transaction=transaction,
@@ -139,7 +147,7 @@ def abort_sink(pickled: bytes, messages: Sequence[bytes | None]) -> None:
         return
     plan: _Plan = pickle.loads(pickled)
     with searchable_faults(plan.options.path):
-        _delete(open_source(plan.options), _files(messages))
+        _delete(plan.open(), _files(messages))
 
 
 def _files(messages: Sequence[bytes | None]) -> list[AppendedFile]:

@@ -36,6 +36,7 @@ from deltacli.spark.source_options import (
 )
 from deltacli.spark.spark_types import spark_schema
 from deltacli.spark.table_log import TableLog
+from deltacli.storage.base import Place
 from deltacli.storage.location import StoreLocation
 from deltacli.storage.secrets import remember_secrets, without_secrets
 from deltacli.typing import Json, SparkSchema
@@ -65,15 +66,16 @@ def source_schema(options: Mapping[str, str], spark: str) -> SparkSchema:
         return spark_schema(_batch_plan(column_options(options)).columns, described=True)
 
 
-def open_source(options: BatchOptions | StreamOptions | WriteOptions) -> TableHandle:
-    """Return a table. Raises UsageError (`cluster.secret`) for an option or a URI that may hold a secret.
+def open_source(options: BatchOptions | StreamOptions | WriteOptions, place: Place | None = None) -> TableHandle:
+    """Return a table, bound to the directory `place` where that is given. Raises UsageError (`cluster.secret`) for an
+    option or a URI that may hold a secret, and Refused (`plan.other-place`).
 
     `deltacli.api` is not among the modules that reach the processes of Spark.
     """
     uri, given = options.path, dict(options.storage_options)
     remember_secrets(given)
     allowed = read_prefixes(options.allow_external)
-    location = sendable_location(StoreLocation.of(uri, given, allowed))
+    location = sendable_location(StoreLocation.of(uri, given, allowed))._replace(place=place)
     storage = location.open()
     return TableHandle(
         storage,

@@ -24,6 +24,7 @@ from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.property_values import CHANGE_FEED, is_true
 from deltacli.delta.schema.column_differences import by_physical_name, differences, schema_id
 from deltacli.delta.schema.kinds import FIXED_TEXTS
+from deltacli.delta.schema.stray_partitions import require_partitions
 from deltacli.delta.schema.type_changes import (
     canonical_name,
     is_allowed_change,
@@ -155,6 +156,7 @@ class TableLog:
     def _snapshot_files(self, version: int) -> list[DataFile]:
         snapshot = self._snapshot_at(version)
         self._require_columns(snapshot.config, version)
+        require_partitions(snapshot.config, version)
         config = read_as(self._end.config, snapshot.config)
         needed = self._selection.needed
 

@@ -295,11 +295,14 @@ def held(storage: Storage, place: Place | None = None) -> Storage:
     return storage.held(place) if isinstance(storage, StoreWithPlace) else storage
 
 
+OTHER_PLACE = "plan.other-place"
+
+
 def other_place(path: str) -> Refused:
     """Return the refusal to write to a path that leads to another directory than when the change was planned."""
     return Refused(
         f"another directory is at {path} than when this was planned",
-        code="plan.other-place",
+        code=OTHER_PLACE,
         facts={"why": "the directory was renamed or replaced, or a link in its path leads elsewhere now"},
     )
 

@@ -40,7 +40,8 @@ _MOST_TOGETHER = 8 << 20
 MOST_VECTOR_BYTES = 64 << 20
 """Maximum bytes of vectors, by the log, that are held together."""
 _PADDING = 3
-"""Maximum bytes by which the text of an inline vector may exceed the vector."""
+"""Maximum difference in bytes between the text of an inline vector, whose last group may be short or filled up, and its
+size by the log."""
 
 Numbered = tuple[int, Descriptor]
 """The row of a view, and its descriptor."""
@@ -207,7 +208,7 @@ class VectorReader:
         data, size = inline_data(descriptor), descriptor.get("sizeInBytes")
         read = self._parsed(row, descriptor, data)
         whole = len(inline_data({**descriptor, "sizeInBytes": None}))
-        if read.facts.code is not None or (isinstance(size, int) and 0 <= whole - size <= _PADDING):
+        if read.facts.code is not None or (isinstance(size, int) and abs(whole - size) <= _PADDING):
             return read
         reason = f"its text has {whole} bytes, but {size} by the log"
         facts = read.facts._replace(code="dv.size-mismatch", reason=reason, seen=str(size), expected=str(whole))

@@ -102,7 +102,8 @@ def test_a_newest_commit_that_is_rolled_back_and_rewritten_ends_it(
     is_first = at != "second commit"
     assert (Refused if is_first else PartlyDone, "plan.other-past") == (type(ended.value), ended.value.code)
     if isinstance(ended.value, PartlyDone):
-        assert (4, "version 4 committed: 2 files became 1") == (ended.value.cause_exit, ended.value.facts["so far"])
+        facts = ended.value.facts
+        assert (4, "version 4 committed: 2 files became 1") == (ended.value.cause_exit, facts["so far"])
     table = open_at(storage)
     assert (3 if is_first else 4) == table.snapshot().version
     assert not [path for path in live_paths(table) if "part-" in path]

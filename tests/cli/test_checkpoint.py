@@ -255,7 +255,10 @@ sys.exit(run(sys.argv[1:]))
 
     error: dict[str, Any] = json.loads(done.stderr.splitlines()[-1])
     assert 128 + signal.SIGTERM == done.returncode
-    assert "terminated; 1 file of the checkpoint written, _last_checkpoint not updated" == error["message"]
+    assert (
+        "terminated; 1 file of the checkpoint written, _last_checkpoint not updated; run the same command to continue"
+        == (error["message"])
+    )
     assert 14 == checkpoint(home, "--json").document["hintVersion"]
 
 

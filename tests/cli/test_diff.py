@@ -33,7 +33,7 @@ def diff(home: Path, *arguments: str) -> Result:
     return deltacli("diff", *arguments, cwd=home)
 
 
-def column(name: str, kind: str, **more: object) -> Json:
+def column(name: str, kind: object, **more: object) -> Json:
     return {"name": name, "type": kind, "nullable": True, "metadata": more}
 
 
@@ -267,3 +267,69 @@ def test_a_paimon_table_is_one_clear_error(tmp_path: Path) -> None:
 
     assert 3 >= done.code >= 2
     assert "deltacli schema diff p --from schema:N" in done.err
+
+
+STRING, GENERATED = column("a", "string"), column("a", "string", **{"delta.generationExpression": "b + 1"})
+NESTED = {"type": "struct", "fields": [column("x", "interval day to second")]}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "shown"),
+    [
+        (STRING, column("a", "void"), "type a STRING -> VOID"),
+        (STRING, column("a", "interval year to month"), "type a STRING -> INTERVAL YEAR TO MONTH"),
+        (STRING, column("a", "geometry(OGC:CRS84)"), "type a STRING -> GEOMETRY(OGC:CRS84)"),
+        (column("a", "timestamp"), column("a", "timestamp_nanos"), "type a TIMESTAMP -> TIMESTAMP_NANOS"),
+        (column("a", "binary"), column("a", "unheard_of"), "type a BINARY -> UNHEARD_OF"),
+        (column("a", "decimal(3,1)"), column("a", "decimal(4,1)"), "type a DECIMAL(3,1) -> DECIMAL(4,1)"),
+        (
+            STRING,
+            column("a", "string", __CHAR_VARCHAR_TYPE_STRING="varchar(5)"),
+            "type a STRING -> VARCHAR(5)",
+        ),
+        (column("a", NESTED), column("a", {**NESTED, "fields": [STRING]}), "drop a.x INTERVAL DAY TO SECOND"),
+        (
+            column("a", {"type": "array", "elementType": "void", "containsNull": True}),
+            column("a", {"type": "array", "elementType": "string", "containsNull": True}),
+            "type a.element VOID -> STRING",
+        ),
+        (
+            column("a", {"type": "array", "elementType": "date", "containsNull": True}),
+            column("a", {"type": "array", "elementType": "date", "containsNull": False}),
+            "not null a.element",
+        ),
+        (STRING, GENERATED, "a delta.generationExpression: (not set) -> b + 1"),
+        (
+            STRING,
+            column("a", "string", **{"delta.invariants": '{"expression":{"expression":"a > 1"}}'}),
+            'a delta.invariants: (not set) -> {"expression":{"expression":"a > 1"}}',
+        ),
+        (
+            column("a", "string", __COLLATIONS={"a": "ICU.en_US"}),
+            column("a", "string", __COLLATIONS={"a": "ICU.de_DE"}),
+            'a __COLLATIONS: {"a":"ICU.en_US"} -> {"a":"ICU.de_DE"}',
+        ),
+        (
+            column("a", "string", CURRENT_DEFAULT="f(1)"),
+            column("a", "string", CURRENT_DEFAULT="f(2)"),
+            "default a = f(2)",
+        ),
+        (column("a", "string", **{"delta.identity.step": 1}), STRING, "a delta.identity.step: 1 -> (not set)"),
+    ],
+)
+def test_delta_schemas_are_compared_in_deltas_own_types(old: Json, new: Json, shown: str, tmp_path: Path) -> None:
+    builder = TableBuilder().commit(protocol(), metadata(schema_string=schema(old, column("b", "long"))))
+    builder.commit(metadata(schema_string=schema(new, column("b", "long"))))
+    table = builder.write(tmp_path / "t")
+    other = TableBuilder().commit(protocol(), metadata(schema_string=schema(new, column("b", "long"))))
+    other.write(tmp_path / "other")
+
+    versions = deltacli("schema", "diff", table, "--from", "version:0")
+    tables = deltacli("schema", "diff", "t", "other", "--from", "version:0", "--json", cwd=tmp_path)
+    both = diff(tmp_path, "t", "0", "1")
+    equal = deltacli("schema", "diff", "t", "other", cwd=tmp_path)
+
+    assert (1, 1, 1, 0) == (versions.code, tables.code, both.code, equal.code)
+    assert shown in versions.out
+    assert [] == faults(tables.document, "deltacli.schema-diff")
+    assert shown.partition(" ")[2] in both.out

@@ -14,8 +14,9 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from deltacli.api.table import Table
+from deltacli.changing.change import carry_out
 from deltacli.documents import dumps
-from deltacli.operations.log.version_checksum import ChecksumStatus, check_or_write_checksum
+from deltacli.operations.log.version_checksum import Checksum, ChecksumStatus
 from deltacli.storage import open_storage
 from tests.cli.support import ROOT, Result, deltacli
 
@@ -222,13 +223,13 @@ WRONG_VALUES = (
 def test_a_checksum_with_wrong_types_differs(field: str, value: str, home: Path) -> None:
     path = home / LOG / f"{14:020d}.crc"
     table = Table(open_storage(str(home / "tbl")))
-    check_or_write_checksum(table, None)
+    carry_out(Checksum(), table)
     content = path.read_text()
     right = json.dumps(json.loads(content)[field], separators=(",", ":"))
     assert f'"{field}":{right}' in content
     path.write_text(content.replace(f'"{field}":{right}', f'"{field}":{value}'))
 
-    report = check_or_write_checksum(table, None)
+    report = carry_out(Checksum(), table)
 
     assert (ChecksumStatus.DIFFERS, [field]) == (report.status, [name for name, _, _ in report.differences])
     assert json.loads(dumps(report.as_json()))

@@ -11,10 +11,10 @@ from deltacli.changing.change import carry_out
 from deltacli.clock import fixed_clock
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.errors import Refused
-from deltacli.operations.log.compact_log import MOST_BYTES, compact_log
+from deltacli.operations.log.compact_log import MOST_BYTES, LogCompaction
 from deltacli.operations.log.expire import ExpiryRequest, plan_expiry
 from deltacli.operations.log.expire_execute import LogExpiry
-from deltacli.operations.log.version_checksum import ChecksumStatus, check_or_write_checksum
+from deltacli.operations.log.version_checksum import Checksum, ChecksumStatus
 from deltacli.operations.read.snapshot import summarize
 from deltacli.storage import open_storage
 from tests.corpus.test_checkpoints import LARGE, NOW_MS, REFUSED, TWO_STATES, WRITABLE, known_versions
@@ -60,8 +60,8 @@ def test_a_checksum_that_was_missing_is_what_validate_asks_for(table: CorpusTabl
     before = found_in(place, "crc.*")
     opened = Table(open_storage(str(place)), clock=fixed_clock(NOW_MS))
 
-    first = check_or_write_checksum(opened, version)
-    again = check_or_write_checksum(opened, version)
+    first = carry_out(Checksum(version), opened)
+    again = carry_out(Checksum(version), opened)
 
     assert first.status in (ChecksumStatus.WRITTEN, ChecksumStatus.AGREES)
     assert ChecksumStatus.AGREES is again.status
@@ -79,7 +79,7 @@ def test_a_compaction_is_what_its_commits_come_to(table: CorpusTable, root: Path
     place = copy_log(table, root, tmp_path / "t")
     before = found_in(place, "compaction.*")
 
-    made = compact_log(Table(open_storage(str(place)), clock=fixed_clock(NOW_MS)), run[0], run[-1])
+    made = carry_out(LogCompaction(run[0], run[-1]), Table(open_storage(str(place)), clock=fixed_clock(NOW_MS)))
 
     assert made.commit_bytes < MOST_BYTES
     assert found_in(place, "compaction.*") - before <= {"compaction.stale"}

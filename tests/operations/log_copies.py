@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from deltacli.changing.change import carry_out
 from deltacli.clock import fixed_clock
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.errors import Unreadable
-from deltacli.operations.log.log_backup import BackupResult, execute_backup, plan_backup
+from deltacli.operations.log.log_backup import BackupResult, LogBackup
 from deltacli.operations.log.log_copy import read_list
-from deltacli.operations.log.log_restore import RestorePlan, plan_restore
-from deltacli.operations.log.log_restore_execute import execute_restore
+from deltacli.operations.log.log_restore import RestorePlan
+from deltacli.operations.log.log_restore_execute import LogRestore
+from deltacli.operations.table.handle import TableHandle
 from deltacli.storage import Storage
 from tests.support.builder import LOG, TableBuilder
 from tests.support.checkpoints import CheckpointKind
@@ -47,15 +49,17 @@ def without(storage: MemoryStorage, *parts: str) -> MemoryStorage:
     return copy
 
 
+def handle(storage: Storage) -> TableHandle:
+    """The table in a store."""
+    return TableHandle(storage, engine=ENGINE, clock=fixed_clock(NOW_MS))
+
+
 def back_up(table: Storage, destination: Storage, *, full: bool = False) -> BackupResult:
-    plan = plan_backup(table, destination, ENGINE, full=full)
-    return execute_backup(plan, table, destination, ENGINE, clock=fixed_clock(NOW_MS))
+    return carry_out(LogBackup(destination, full), handle(table))
 
 
 def restore(table: Storage, source: Storage, *, replace: bool = False) -> RestorePlan:
-    plan = plan_restore(table, source, ENGINE, replace=replace)
-    execute_restore(plan, table, source, ENGINE)
-    return plan
+    return carry_out(LogRestore(source, replace), handle(table)).plan
 
 
 def how_it_reads(storage: Storage) -> tuple[int, dict[str, Any]] | None:

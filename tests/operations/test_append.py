@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import pickle
-from collections.abc import Mapping
+import shutil
+from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -17,9 +18,11 @@ from deltacli import open_table
 from deltacli.api.table import Table
 from deltacli.changing.commit import Committed, NothingToDo
 from deltacli.errors import ConflictLost, Refused
-from deltacli.operations.change.append import Transaction, commit_append, plan_append
+from deltacli.operations.change.append import AppendBasis, Transaction, commit_append, plan_append
+from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.spark.sink import _Plan, abort_sink, commit_sink
 from deltacli.spark.source_options import WriteOptions
+from deltacli.spark.source_plans import open_source
 from tests.support import corpus
 from tests.support.actions import commit_info, metadata, protocol
 from tests.support.altering import table_of
@@ -255,13 +258,14 @@ def test_a_transaction_is_appended_once(tmp_path: Path) -> None:
 
 def test_files_of_another_schema_are_not_committed(tmp_path: Path) -> None:
     table = _table(tmp_path / "tbl", _schema(("a", "long")), features=("checkConstraints",))
-    spec = plan_append(table.snapshot(), pa.schema([("a", pa.int64())]))
+    snapshot = table.snapshot()
+    spec = plan_append(snapshot, pa.schema([("a", pa.int64())]))
     files = written(table, spec, pa.table({"a": [50]}).to_batches())
     append(table, pa.table({"a": [1]}))
     table.alter([{"change": "add-constraint", "name": "low", "expression": "a < 10"}])
 
     with pytest.raises(ConflictLost) as lost:
-        commit_append(table, spec, files, parameters={}, commit_metadata={})
+        commit_append(table, spec, files, basis=AppendBasis.of(snapshot), parameters={}, commit_metadata={})
 
     assert "append.table-changed" == lost.value.code
     assert [(1,)] == _rows(table)
@@ -304,11 +308,7 @@ def _appended_again(entry: Any, tmp_path: Path) -> str:
 
 def test_files_of_an_append_go_only_where_it_was_certainly_not_committed(tmp_path: Path) -> None:
     table = _table(tmp_path / "tbl", _schema(("a", "long")))
-    spec = plan_append(table.snapshot(), pa.schema([("a", pa.int64())]))
-    plan = pickle.dumps(_Plan(WriteOptions(str(tmp_path / "tbl")), spec, b"", False))
-
-    def message() -> bytes:
-        return pickle.dumps(written(table, spec, pa.table({"a": [1]}).to_batches()))
+    plan, message = _sink(tmp_path / "tbl")
 
     committed = message()
     commit_sink(plan, [committed])
@@ -317,3 +317,68 @@ def test_files_of_an_append_go_only_where_it_was_certainly_not_committed(tmp_pat
 
     abort_sink(plan, [message(), None])
     assert 1 == len(list((tmp_path / "tbl").rglob("*.parquet")))
+
+
+def _sink(place: Path) -> tuple[bytes, Callable[[], bytes]]:
+    """The plan of a write to a table, and what makes the message of a task of it."""
+    options = WriteOptions(str(place))
+    table = open_source(options).held()
+    snapshot = read_snapshot(table)
+    spec = plan_append(snapshot, pa.schema([("a", pa.int64())]))
+    plan = pickle.dumps(_Plan(options, spec, b"", False, AppendBasis.of(snapshot)))
+    return plan, lambda: pickle.dumps(written(table, spec, pa.table({"a": [1]}).to_batches()))
+
+
+def test_rows_are_committed_in_the_directory_where_their_files_are(tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    _table(tmp_path / "first", _schema(("a", "long")))
+    shutil.copytree(tmp_path / "first", copy)
+    link = tmp_path / "tbl"
+    link.symlink_to(tmp_path / "first")
+    plan, message = _sink(link)
+    files = [message()]
+    link.unlink()
+    link.symlink_to(copy)
+
+    with pytest.raises(RuntimeError, match=r"plan\.other-place"):
+        commit_sink(plan, files)
+    with pytest.raises(RuntimeError, match=r"plan\.other-place"):
+        abort_sink(plan, [*files, None])
+
+    assert 0 == open_table(copy).snapshot().version
+
+
+def _rewritten(log: Path) -> None:
+    (log / f"{1:020d}.json").write_text('{"commitInfo":{}}\n')
+
+
+def _rolled_back(log: Path) -> None:
+    (log / f"{1:020d}.json").unlink()
+
+
+@pytest.mark.parametrize("code, event", [("plan.other-past", _rewritten), ("plan.newer", _rolled_back)])
+def test_rows_for_a_log_that_was_replaced_are_not_committed(
+    code: str, event: Callable[[Path], None], tmp_path: Path
+) -> None:
+    table = _table(tmp_path / "tbl", _schema(("a", "long")))
+    append(table, pa.table({"a": [5]}))
+    plan, message = _sink(tmp_path / "tbl")
+    files = [message()]
+    event(tmp_path / "tbl" / "_delta_log")
+
+    with pytest.raises(RuntimeError, match=code.replace(".", r"\.")):
+        commit_sink(plan, files)
+
+    assert not list((tmp_path / "tbl" / "_delta_log").glob(f"{2:020d}.json"))
+
+
+def test_a_query_goes_on_after_the_log_was_cleaned_past_its_plan(tmp_path: Path) -> None:
+    table = _table(tmp_path / "tbl", _schema(("a", "long")))
+    plan, message = _sink(tmp_path / "tbl")
+    commit_sink(plan, [message()])
+    table.checkpoint()
+    (tmp_path / "tbl" / "_delta_log" / f"{0:020d}.json").unlink()
+
+    commit_sink(plan, [message()])
+
+    assert [(1,), (1,)] == _rows(table)

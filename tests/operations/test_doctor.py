@@ -191,6 +191,37 @@ def test_scratch_files_that_cannot_be_deleted_are_named(bucket: Storage, gcs: Gc
     assert all(name.startswith(report.scratch) for name in report.left)
 
 
+def test_a_store_that_deletes_one_by_one_is_told_from_one_that_refuses(
+    bucket: Storage, gcs: GcsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def without_batches(asked: Asked, honest: Callable[[Asked], Said]) -> Said:
+        return gcs_problem(404, "notFound") if "/batch/" in asked.target else honest(asked)
+
+    lies(monkeypatch, gcs, without_batches)
+
+    report = probe(bucket)
+
+    assert ([found.DELETE_ALONE], [], False) == (codes(report), report.left, report.has_failed)
+    assert "by a request each" in report.results[-1][1].seen
+
+
+def test_a_deletion_that_fails_is_no_missing_permission(
+    bucket: Storage, gcs: GcsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuses(asked: Asked, honest: Callable[[Asked], Said]) -> Said:
+        return gcs_problem(400, "invalid") if "/batch/" in asked.target else honest(asked)
+
+    lies(monkeypatch, gcs, refuses)
+
+    report, allowed = probe(bucket), access(bucket, writes=True)
+
+    assert [found.DELETE_FAILED, found.LEFT] == codes(report)
+    assert ("unknown", []) == (
+        states(allowed)["delete"],
+        [one for one in allowed.findings if one.code == found.PERMISSION],
+    )
+
+
 def test_nothing_is_written_where_nothing_is_and_a_plan_sends_no_request(bucket: Storage, gcs: GcsServer) -> None:
     gcs.forget()
     planned = plan_probes(bucket.uri, subject(bucket))

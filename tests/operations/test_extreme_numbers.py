@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from deltacli.changing.change import carry_out
 from deltacli.changing.commit import Committed
 from deltacli.cli.render.vacuum.screen import vacuum_sections
 from deltacli.cli.terminal.term import Terminal
@@ -11,7 +12,7 @@ from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.log_path import MAX_VERSION
 from deltacli.delta.log.segment import MAX_TIME_MS
 from deltacli.errors import CommitCorrupt, Refused, VersionAbsent
-from deltacli.operations.log.version_checksum import check_or_write_checksum
+from deltacli.operations.log.version_checksum import Checksum
 from deltacli.operations.table.version import Snapshot
 from tests.support.actions import add, birth, commit_info, metadata, protocol, remove, to_bytes, txn
 from tests.support.builder import EPOCH_MS, LOG, StoredFile, TableBuilder, commit_path
@@ -133,7 +134,7 @@ def test_no_checksum_is_written_with_a_number_beyond_64_bits(number: int) -> Non
     storage = TableBuilder().commit(*birth(), raw=raw).in_memory()
 
     with pytest.raises(CommitCorrupt, match="setTransactions has the wrong type"):
-        check_or_write_checksum(open_at(storage), None)
+        carry_out(Checksum(), open_at(storage))
     assert [f"{0:020d}.json"] == [stat.name for stat in storage.list_from(LOG)]
 
 

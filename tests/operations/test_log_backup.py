@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from deltacli.changing.change import carry_out
 from deltacli.changing.plan import Amount
-from deltacli.clock import fixed_clock
 from deltacli.errors import NotATable, Refused, StorageFailed, Unreadable, UsageError
-from deltacli.operations.log.log_backup import execute_backup, plan_backup
+from deltacli.operations.log.log_backup import LogBackup, plan_backup
 from deltacli.operations.log.log_copy import LIST_NAME, read_list
-from tests.operations.log_copies import ENGINE, back_up, builder_of, how_it_reads, is_sound_backup, log_of, without
+from tests.operations.log_copies import (
+    back_up,
+    builder_of,
+    handle,
+    how_it_reads,
+    is_sound_backup,
+    log_of,
+    without,
+)
 from tests.support.actions import add, birth, commit_info
 from tests.support.builder import LOG, TableBuilder, commit_path
 from tests.support.checkpoints import CheckpointKind
@@ -114,7 +124,7 @@ def test_a_commit_that_changed_is_never_copied_over_the_one_that_was(destination
     torn.write(commit_path(5), torn.read(commit_path(5))[:-30])
 
     with pytest.raises(Refused) as raised:
-        plan_backup(torn, destination, ENGINE)
+        plan_backup(handle(torn), destination)
 
     assert ("backup.diverged", "5") == (raised.value.code, raised.value.facts["commits that differ"])
     assert before == destination._files
@@ -139,9 +149,9 @@ def test_another_table_is_refused_but_not_a_table_with_another_id(destination: M
     renamed = TableBuilder().commits(3).commit(commit_info("REPLACE"), *birth(table_id="other")).in_memory()
 
     with pytest.raises(Refused) as another:
-        plan_backup(other, destination, ENGINE)
+        plan_backup(handle(other), destination)
     with pytest.raises(Refused) as unlike:
-        plan_backup(without(cleaned, *(f"{version:020d}.json" for version in range(4))), destination, ENGINE)
+        plan_backup(handle(without(cleaned, *(f"{version:020d}.json" for version in range(4)))), destination)
     result = back_up(renamed, destination)
 
     assert ["backup.other-table"] * 2 == [another.value.code, unlike.value.code]
@@ -153,10 +163,10 @@ def test_a_directory_that_is_not_a_backup_is_left_unchanged(destination: MemoryS
     destination.write(commit_path(0), b"another table's")
 
     with pytest.raises(Refused) as a_table:
-        plan_backup(table, destination, ENGINE)
+        plan_backup(handle(table), destination)
     destination.write(LIST_NAME, b"{}\n")
     with pytest.raises(Unreadable) as corrupt:
-        plan_backup(table, destination, ENGINE)
+        plan_backup(handle(table), destination)
 
     assert ("backup.not-a-backup", "backup.list-corrupt") == (a_table.value.code, corrupt.value.code)
     assert b"another table's" == destination.read(commit_path(0))
@@ -167,8 +177,8 @@ def test_table_and_backup_must_not_contain_each_other() -> None:
 
     for name in ("table", "table/backup"):
         with pytest.raises(UsageError):
-            plan_backup(table, MemoryStorage(name), ENGINE)
-    assert plan_backup(table, MemoryStorage("table2"), ENGINE).copies
+            plan_backup(handle(table), MemoryStorage(name))
+    assert plan_backup(handle(table), MemoryStorage("table2")).copies
 
 
 def test_a_table_that_cannot_be_opened_is_backed_up_too(destination: MemoryStorage) -> None:
@@ -179,7 +189,7 @@ def test_a_table_that_cannot_be_opened_is_backed_up_too(destination: MemoryStora
     assert ("t", 4) == (result.listed.table_id, result.listed.version)
     assert log_of(table) == log_of(destination)
     with pytest.raises(NotATable):
-        plan_backup(MemoryStorage("nothing"), destination, ENGINE)
+        plan_backup(handle(MemoryStorage("nothing")), destination)
 
 
 def states_of(builder: TableBuilder) -> list[object]:
@@ -258,10 +268,11 @@ def builder_names(builder: TableBuilder) -> list[str]:
 
 def test_a_concurrent_commit_is_left_for_the_next_run(destination: MemoryStorage) -> None:
     builder = builder_of()
-    plan = plan_backup(builder.in_memory(), destination, ENGINE)
+    plan = plan_backup(handle(builder.in_memory()), destination)
     later = builder.commits(1).checkpoint(9).hint(9).in_memory()
 
-    execute_backup(plan, without(later, f"{0:020d}.json"), destination, ENGINE, clock=fixed_clock(0))
+    now = handle(without(later, f"{0:020d}.json"))
+    carry_out(LogBackup(destination), now, plan=replace(plan, basis=replace(plan.basis, table=now)))
 
     assert commit_path(9) not in destination._files
     assert commit_path(0) not in destination._files

@@ -11,11 +11,12 @@ from deltacli.api.table import Table
 from deltacli.changing.change import carry_out
 from deltacli.clock import fixed_clock
 from deltacli.errors import DeltacliError
-from deltacli.operations.log.compact_log import compact_log
+from deltacli.operations.log.compact_log import LogCompaction
 from deltacli.operations.log.expire import ExpiryRequest
 from deltacli.operations.log.expire_execute import LogExpiry
-from deltacli.operations.log.version_checksum import check_or_write_checksum
+from deltacli.operations.log.version_checksum import Checksum
 from deltacli.storage import Storage
+from deltacli.storage.base import Capabilities
 from tests.support.builder import EPOCH_MS, LOG, TableBuilder
 from tests.support.faulty import Fault, FaultyStorage
 from tests.support.in_memory import MemoryStorage
@@ -25,11 +26,11 @@ NOW_MS = EPOCH_MS + 60 * 86_400_000
 
 
 def crc(storage: Storage) -> object:
-    return check_or_write_checksum(table_of(storage), None).path
+    return carry_out(Checksum(), table_of(storage)).path
 
 
 def compact(storage: Storage) -> object:
-    return compact_log(table_of(storage), 2, 6).path
+    return carry_out(LogCompaction(2, 6), table_of(storage)).path
 
 
 def expire(storage: Storage) -> object:
@@ -78,3 +79,22 @@ def test_a_fault_at_any_call_leaves_a_table_that_reads_as_before(
         operation(storage)
         assert names(whole) == names(storage), call
         assert all(storage.read(path) == whole.read(path) for path in names(whole) if path.startswith(LOG)), call
+
+
+class FarStorage(MemoryStorage):
+    """A store whose listings are dear, so that a log is listed from its last checkpoint on."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return super().capabilities._replace(cheap_listing=False)
+
+
+@pytest.mark.parametrize(("first", "last"), [(1, 3), (2, 6), (3, 4), (4, 5), (5, 8)])
+def test_a_range_before_the_last_checkpoint_is_compacted_on_a_store_as_on_a_disk(first: int, last: int) -> None:
+    near, far = made().hint(4).in_memory(), FarStorage()
+    far._files.update(near._files)
+
+    expected = compact_log(table_of(near), first, last)
+
+    assert expected == compact_log(table_of(far), first, last)
+    assert near.read(expected.path) == far.read(expected.path)

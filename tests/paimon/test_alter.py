@@ -199,6 +199,90 @@ def test_a_branch_has_versions_of_its_own_and_nothing_to_do_is_no_version(say: A
     assert ["schema-0"] == names(root)
 
 
+FORKED = {"bucket": "2", "scan.fallback-branch": "b"}
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (("add", "c", "INT"), "has 2 columns instead of 3"),
+        (("type", "name", "BYTES", "--allow-lossy"), "type STRING instead of BYTES"),
+        (("drop", "name"), "has 2 columns instead of 1"),
+        (("move", "name", "first"), "whose column id has the type BIGINT NOT NULL instead of STRING"),
+        (("add", "c", "INT", "--branch", "b"), "has 3 columns instead of 2"),
+        (("set", "scan.fallback-branch=other"), "whose primary key is name instead of id"),
+        (("set", "scan.primary-branch=other"), "whose primary key is name instead of id"),
+        (("set", "scan.fallback-branch=gone"), "which does not exist"),
+        (("rename", "name", "who"), None),
+        (("comment", "name", "x"), None),
+        (("set", "scan.fallback-delta-branch=other"), None),
+    ],
+)
+def test_a_change_of_one_branch_warns_where_readers_fall_back_to_another(
+    words: tuple[str, ...], reason: str | None, tmp_path: Path, say: Any
+) -> None:
+    table = PaimonBuilder(tmp_path / "forked").schema(ID, NAME, options=FORKED)
+    table.write("branch/branch-b/schema/schema-0", PaimonBuilder.content([ID, NAME], options=FORKED))
+    table.write(
+        "branch/branch-other/schema/schema-0",
+        PaimonBuilder.content([ID, field(1, "name", "STRING NOT NULL")], primaryKeys=["name"]),
+    )
+
+    made = say("alter", *words, "--yes", table=table.root)
+    found = say("validate", table=table.root)
+
+    warned = [one["message"] for one in made.document["warnings"] if one["code"] != "schema-copy"]
+    assert ([True] if reason else []) == [reason in message for message in warned]
+    assert (reason is not None) == any(
+        "paimon.fallback-branch" == one["rule"] for one in found.document["tables"][0]["findings"]
+    )
+
+
+ROWS = {"type": "ARRAY", "element": {"type": "ROW", "fields": [field(2, "k", "INT"), field(3, "n", "INT")]}}
+NESTED = {
+    "bucket": "1",
+    "merge-engine": "aggregation",
+    "fields.rows.aggregate-function": "nested_update",
+    "fields.rows.nested-key": "k",
+    "fields.rows.nested-sequence-field": "n,k",
+}
+
+
+def test_options_that_name_a_nested_field_follow_its_name_and_keep_it_from_being_dropped(
+    tmp_path: Path, say: Any
+) -> None:
+    table = PaimonBuilder(tmp_path / "rows").schema(ID, field(1, "rows", ROWS), highestFieldId=3, options=NESTED).root
+
+    renamed = say("alter", "rename", "rows.element.k", "key", "--yes", table=table)
+    refused = say("alter", "drop", "rows.element.n", "--yes", table=table)
+    dropped = say("alter", "drop", "rows.element.n", "--with-options", "--yes", table=table)
+
+    options = [one.document["schemaAfter"]["options"] for one in (renamed, dropped)]
+    assert [("key", "n,key"), ("key", "key")] == [
+        tuple(found[f"fields.rows.{name}"] for name in ("nested-key", "nested-sequence-field")) for found in options
+    ]
+    assert (4, "alter.in-options") == (refused.code, refused.error["code"])
+    assert "fields.rows.nested-sequence-field" == refused.error["details"]["options"]
+    assert [] == say("validate", table=table).document["tables"][0]["findings"]
+
+
+@pytest.mark.parametrize(
+    "words", [("set", "bucket=4"), ("set", "changelog-producer=input"), ("unset", "sequence.field")]
+)
+def test_an_option_by_which_rows_were_written_warns_when_it_changes(
+    words: tuple[str, str], say: Any, root: Path
+) -> None:
+    made = say("alter", *words, "--yes")
+    found = say("validate")
+
+    option = words[1].partition("=")[0]
+    (message,) = [one["message"] for one in made.document["warnings"] if one["code"] == "old-rows"]
+    assert option in message
+    assert [("paimon.option-of-old-rows", "warning")] == [
+        (one["rule"], one["severity"]) for one in found.document["tables"][0]["findings"] if option in one["message"]
+    ]
+
+
 def test_no_column_gets_an_id_that_a_field_had_before(say: Any, root: Path) -> None:
     content = json.loads((root / "schema" / "schema-0").read_bytes())
     lower = content | {"id": 1, "highestFieldId": 3, "fields": content["fields"][:3]}

@@ -26,6 +26,7 @@ COLUMNS: Mapping[str, Any] = {  # Any: JSON values
     "m": {"type": "MAP", "key": "STRING NOT NULL", "value": "INT"},
     "n": {"type": "MAP", "key": "INT NOT NULL", "value": "INT"},
     "v": {"type": "VECTOR", "element": "FLOAT", "length": 3},
+    "rows": {"type": "ARRAY", "element": {"type": "ROW", "fields": [{"id": 8, "name": "k", "type": "INT"}]}},
 }
 PLAIN: Mapping[str, Any] = {}  # Any: JSON values
 KEYED = {"primaryKeys": ["id"]}
@@ -36,6 +37,7 @@ CHAIN = (
     "chain-table.enabled=true bucket=1 sequence.field=u partition.timestamp-pattern=$day "
     "partition.timestamp-formatter=yyyy-MM-dd"
 )
+NESTED = "merge-engine=aggregation fields.rows.aggregate-function=nested_update"
 CLUSTERED = "pk-clustering-override=true clustering.columns=u deletion-vectors.enabled=true"
 TRACKED = "row-tracking.enabled=true data-evolution.enabled=true"
 
@@ -221,6 +223,26 @@ OTHERS: Mapping[str, tuple[Any, str]] = {  # Any: JSON values
         PLAIN,
         "file-index.bitmap.columns=n[1]",
     ),
+    "option-column: fields.rows.nested-key names 'nope', which is not a field of the rows in rows": (
+        KEYED,
+        f"{NESTED} fields.rows.nested-key=k,nope",
+    ),
+    "option-column: fields.rows.nested-sequence-field names ' k', which is not a field of the rows in rows": (
+        KEYED,
+        f"{NESTED} fields.rows.nested-key=k fields.rows.nested-sequence-field=+k",
+    ),
+    "option-column: fields.rows.nested-sequence-field needs fields.rows.nested-key": (
+        KEYED,
+        f"{NESTED} fields.rows.nested-sequence-field=k",
+    ),
+    "option-column: nested_partial_update needs fields.rows.nested-key": (
+        KEYED,
+        "merge-engine=aggregation fields.rows.aggregate-function=nested_partial_update",
+    ),
+    "option-column: nested_update needs an ARRAY of ROW, but u has the type INT": (
+        KEYED,
+        "merge-engine=aggregation fields.u.aggregate-function=nested_update",
+    ),
     "option-conflict: sequence.field names u 2 times": (KEYED, "sequence.field=u,u"),
     "option-conflict: u is a sequence.field, which cannot be aggregated": (
         KEYED,
@@ -266,6 +288,8 @@ SOUND: tuple[tuple[Any, str], ...] = (  # Any: JSON values
     (KEYED, "pk-clustering-override=true clustering.columns=u merge-engine=first-row deletion-vectors.enabled=true"),
     (KEYED, f"{UPDATED} fields.u.sequence-group=s fields.s.aggregate-function=max fields.day.ignore-retract=true"),
     (KEYED, f"{UPDATED} fields.default-aggregate-function=last_non_null_value"),
+    (KEYED, f"{NESTED} fields.rows.nested-key=k fields.rows.nested-sequence-field=k"),
+    (KEYED, "fields.rows.aggregate-function=nested_update fields.rows.nested-key=nope"),
     (KEYED, "merge-engine=First-Row changelog-producer=LOOKUP"),
     (KEYED, "sequence.field=u,+s, record-level.time-field=u rowkind.field=s"),
     (CROSSED, "bucket=4 merge-engine=first-row"),
@@ -284,7 +308,7 @@ SOUND: tuple[tuple[Any, str], ...] = (  # Any: JSON values
 def content(keys: Any, options: Mapping[str, str]) -> bytes:  # Any: JSON values
     """Return a schema file."""
     fields = [{"id": number, "name": name, "type": found} for number, (name, found) in enumerate(COLUMNS.items())]
-    base = {"version": 3, "id": 0, "fields": fields, "highestFieldId": 6, "partitionKeys": [], "primaryKeys": []}
+    base = {"version": 3, "id": 0, "fields": fields, "highestFieldId": 8, "partitionKeys": [], "primaryKeys": []}
     return json.dumps(base | keys | {"options": dict(options)}).encode()
 
 

@@ -107,6 +107,7 @@ CORRUPTIONS: dict[str, Corrupt] = {
     ),
     "paimon.immutable-option": options(merge__engine="aggregation"),
     "paimon.type-change": schema(ID, field(1, "name", "BLOB"), options={"bucket": "2"}),
+    "paimon.option-of-old-rows": schema(options={"bucket": "4"}),
     "paimon.null-to-not-null": schema(ID, OTHER_KEY),
     "paimon.schema-missing": lambda table: table.snapshot(1, adds={"b": 7}),
     "paimon.stray-file": file("schema/.schema-2.tmp", b""),
@@ -117,12 +118,17 @@ CORRUPTIONS: dict[str, Corrupt] = {
     "paimon.no-permission": lambda table: (table.root / "schema/schema-1").chmod(0),
     "paimon.bad-statistics": lambda table: table.snapshot(1, statistics="gone"),
     "paimon.bad-consumer": file("consumer/consumer-c", b""),
+    "paimon.fallback-branch": lambda table: table.schema(
+        ID, NAME, options={"bucket": "2", "scan.fallback-branch": "b"}, id=1
+    ).write("branch/branch-b/schema/schema-0", PaimonBuilder.content([ID])),
 }
 """Rule -> what is done to a healthy table."""
 
 WITH_OTHERS = {
     "paimon.trailing-text": {"paimon.missing-key"},
     "paimon.type-change": {"paimon.blob"},
+    "paimon.bucket": {"paimon.option-of-old-rows"},
+    "paimon.option-column": {"paimon.option-of-old-rows"},
 }
 """Rules that a corruption breaks besides."""
 

@@ -147,3 +147,18 @@ def configuration_that_is_an_object() -> TableBuilder:
     ).derive(checksums=False)
     table.commits[LAST].append({"domainMetadata": {"domain": "lake", "configuration": {"a": 1}, "removed": False}})
     return table
+
+
+@damage("action.number-spelling")
+def size_with_a_fraction() -> TableBuilder:
+    table = TableBuilder()
+    size = table.add(LAST)["size"]
+    table.edit_lines(LAST, lambda data: data.replace(f'"size":{size}'.encode(), f'"size":{size}.0'.encode()))
+    return table
+
+
+@damage("commit.lone-surrogate")
+def half_a_character_in_a_commit_info() -> TableBuilder:
+    table = TableBuilder()
+    table.edit_lines(LAST, lambda data: data.replace(b'"commitInfo":{', b'"commitInfo":{"userMetadata":"\\ud83c",'))
+    return table

@@ -24,7 +24,11 @@ BY_READERS = {
 }
 """Rules that the readers of lines and checkpoints report themselves, on their way."""
 
-ADDED = {"checkpoint.several-forms": (Severity.WARNING, Level.LOG)}
+ADDED = {
+    "checkpoint.several-forms": (Severity.WARNING, Level.LOG),
+    "action.number-spelling": (Severity.WARNING, Level.LOG),
+    "commit.lone-surrogate": (Severity.ERROR, Level.LOG),
+}
 """Rules that the reference does not have."""
 
 PROVEN_OTHERWISE = {"commit.huge": "a gigabyte, or a million lines: test_action_rules.py shows a view of them"}

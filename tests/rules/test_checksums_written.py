@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from deltacli.api.table import Table
+from deltacli.changing.change import carry_out
 from deltacli.clock import fixed_clock
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.errors import DeltacliError
-from deltacli.operations.log.version_checksum import ChecksumStatus, check_or_write_checksum, checksum_path
+from deltacli.operations.log.version_checksum import Checksum, ChecksumStatus, checksum_path
 from deltacli.storage import open_storage
 from tests.rules.corruptions import DAMAGES, Damage, load_all
 from tests.rules.table_builder import NOW_MS, TableBuilder
@@ -27,7 +28,7 @@ def written_by_us(root: Path) -> str | None:
     if newest is not None:
         newest.with_suffix(".crc").unlink(missing_ok=True)
     try:
-        report = check_or_write_checksum(table, None)
+        report = carry_out(Checksum(), table)
     except DeltacliError:
         return None
     return checksum_path(report.version) if report.status is ChecksumStatus.WRITTEN else None

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -177,6 +181,48 @@ def test_deleting_sends_a_thousand_keys_per_request_and_reports_failures(
     assert [Failed] * 1_000 == [type(outcome) for outcome in outcomes[:1_000]]
     assert "AccessDenied" in str(outcomes[0])
     assert Failed not in {type(outcome) for outcome in outcomes[1_000:]}
+
+
+def test_a_deletion_of_many_objects_has_a_digest(s3: S3Server, store: ObjectStorage, bucket: str) -> None:
+    seen: list[bool] = []
+
+    def demands_digest(server: S3Server, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        body = environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"]))
+        environ["wsgi.input"] = io.BytesIO(body)
+        expected = base64.b64encode(hashlib.md5(body, usedforsecurity=False).digest()).decode()
+        seen.append(expected == environ.get("HTTP_CONTENT_MD5"))
+        return server.answer(environ, start_response)
+
+    s3.fail("POST", bucket, demands_digest)
+
+    assert [("a", Deleted()), ("b", Deleted())] == list(store.delete_many(["a", "b"]))
+    assert [True] == seen
+
+
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [
+        ("400 BAD REQUEST", "MissingContentMD5"),
+        ("400 BAD REQUEST", "InvalidRequest"),
+        ("400 BAD REQUEST", "BadDigest"),
+        ("405 METHOD NOT ALLOWED", "MethodNotAllowed"),
+        ("501 NOT IMPLEMENTED", "NotImplemented"),
+        ("400 BAD REQUEST", "NotImplemented"),
+    ],
+)
+def test_where_many_objects_cannot_be_deleted_together_each_is_deleted_alone(
+    status: str, code: str, s3: S3Server, store: ObjectStorage, bucket: str
+) -> None:
+    s3.put(bucket, "t/a", b"x")
+    s3.fail("POST", bucket, says(status, code))
+    before = s3.asked("DELETE")
+
+    outcomes = [outcome for _, outcome in store.delete_many(f"{number}" for number in range(3))]
+    again = list(store.delete_many(["a"]))
+
+    assert ([Deleted()] * 3, [("a", Deleted())]) == (outcomes, again)
+    assert (1, 4) == (s3.asked("POST", "delete"), s3.asked("DELETE") - before)
+    assert ["t/proved"] == s3.keys(bucket)
 
 
 def test_a_throttled_deletion_is_sent_again_later(s3: S3Server, bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:

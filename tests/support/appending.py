@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import pyarrow as pa
 
 from deltacli.changing.commit import Committed, NothingToDo
-from deltacli.operations.change.append import Transaction, commit_append, plan_append, require_demands
+from deltacli.operations.change.append import AppendBasis, Transaction, commit_append, plan_append, require_demands
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.work.rewrite.append import AppendedFile, AppendRows, AppendSpec
@@ -16,9 +16,16 @@ from deltacli.work.task import TaskContext
 
 def append(table: TableHandle, *tasks: pa.Table, transaction: Transaction | None = None) -> Committed | NothingToDo:
     """Append the rows of some tasks in one commit."""
-    spec = plan_append(read_snapshot(table), tasks[0].schema)
+    snapshot = read_snapshot(table)
+    spec = plan_append(snapshot, tasks[0].schema)
     files = [file for rows in tasks for file in written(table, spec, rows.to_batches(max_chunksize=97))]
-    return commit_append(table, spec, files, parameters={"mode": "Append"}, transaction=transaction, commit_metadata={})
+    return commit_append(
+        *(table, spec, files),
+        basis=AppendBasis.of(snapshot),
+        parameters={"mode": "Append"},
+        transaction=transaction,
+        commit_metadata={},
+    )
 
 
 def written(table: TableHandle, spec: AppendSpec, rows: Iterable[pa.RecordBatch]) -> Sequence[AppendedFile]:

@@ -18,7 +18,7 @@ from deltacli.operations.vacuum.execute import execute_vacuum
 from deltacli.operations.vacuum.full_plan import plan_vacuum
 from deltacli.operations.vacuum.plan import VacuumOutcome
 from deltacli.operations.vacuum.request import VacuumRequest
-from deltacli.operations.vacuum.saved.applicable import require_applicable
+from deltacli.operations.vacuum.saved.applicable import adopted
 from deltacli.operations.vacuum.saved.plan_file import read_plan, save_plan
 from deltacli.operations.vacuum.saved.progress_record import ProgressRecord
 from deltacli.storage import Creation, Deletion, LocalStorage, Storage, open_storage
@@ -171,7 +171,7 @@ def vacuum(
     if plan_path is None:
         return execute_vacuum(table, plan_vacuum(table, vacuum_request()), chosen, outcome=outcome)
     plan = read_plan(plan_path)
-    require_applicable(table, plan, table.snapshot())
+    plan = adopted(table, plan)
     with ProgressRecord(plan_path, plan) as record:
         if record.is_completed:
             return None

@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deltacli.cli.invocation import invocation
+from deltacli.cli.changing import Mode, Wording, run_change
 from deltacli.cli.options.common_options import TableArgument, TimestampOption, VersionOption
-from deltacli.cli.options.moments import chosen_version, parse_moment_of
+from deltacli.cli.options.moments import EXPLAINED, chosen_version, parse_moment_of
 from deltacli.cli.options.request_options import Asked
 from deltacli.cli.options.run import Run
 from deltacli.cli.results import Outcome
-from deltacli.cli.terminal.interrupts import Interrupted
-from deltacli.cli.terminal.shell import again_without, quoted_table
-from deltacli.errors import EXIT_FINDINGS, DeltacliError, Refused, UsageError
+from deltacli.cli.terminal.shell import quoted_table
+from deltacli.errors import EXIT_FINDINGS, UsageError
 from deltacli.operations.checkpoint.plan import CheckpointRequest, LayoutChoice
 from deltacli.request_fields import Option
-from deltacli.units import plural
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
     from deltacli.operations.checkpoint.execute import CheckpointResult
     from deltacli.operations.checkpoint.plan import CheckpointPlan
 
-EXIT_CODES = (0, 1, 2, 3, 4, 7, 70)
+EXIT_CODES = (0, 1, 2, 3, 4, 5, 7, 70)
 RUNS_ON_CLUSTER = True
 _AS_WITHOUT = (("layout", LayoutChoice.AUTO), ("if_behind", 0))
 """Options with values that change nothing."""
@@ -77,61 +73,50 @@ def checkpoint(
     _write(run, opened, table, Asked(CheckpointRequest, given).request(), dry_run=dry_run)
 
 
-def _show(run: Run, opened: Table, result: CheckpointResult) -> None:
+def _write(run: Run, opened: Table, table: str, request: CheckpointRequest, *, dry_run: bool) -> None:
+    from deltacli.operations.checkpoint.execute import Checkpoint, write_checkpoint
+
+    noted: list[str] = []
+
+    def notes(plan: CheckpointPlan) -> list[str]:
+        problems = [f"{problem}: {EXPLAINED[problem]}" for problem in plan.snapshot.problems]
+        noted[:] = [*problems, *plan.notes]
+        return noted
+
+    def result(made: CheckpointResult) -> Outcome:
+        known = list(noted)
+        for note in notes(made.plan):  # of one that was planned again: the checkpoint of its version is corrupt
+            if note not in known:
+                run.note(f"note: {note}")
+        return _result(opened.uri, made)
+
+    def following(made: CheckpointResult) -> str:
+        return f"deltacli checkpoint {quoted_table(table)} --verify --version {made.version}"
+
+    wording: Wording[CheckpointPlan, CheckpointResult] = Wording(
+        question=None,
+        planned=lambda plan, is_plan: result(write_checkpoint(plan, dry_run=is_plan)),
+        done=result,
+        following=following,
+        notes=notes,
+    )
+    run_change(run, opened, Checkpoint(request), wording, Mode(dry_run))
+
+
+def _result(uri: str, made: CheckpointResult) -> Outcome:
     from deltacli.cli.render.log_files import checkpoint_sections, draw_checkpoint
 
-    content = result.as_json()
+    content = made.as_json()
     columns = ("path", "sizeBytes", "rows")
-    run.write(
-        Outcome(
-            "checkpoint",
-            opened.uri,
-            content,
-            lambda: checkpoint_sections(result),
-            content["files"],
-            columns,
-            lambda canvas: draw_checkpoint(canvas, result),
-        )
+    return Outcome(
+        "checkpoint",
+        uri,
+        content,
+        lambda: checkpoint_sections(made),
+        content["files"],
+        columns,
+        lambda canvas: draw_checkpoint(canvas, made),
     )
-
-
-def _write(run: Run, opened: Table, table: str, request: CheckpointRequest, *, dry_run: bool) -> None:
-    from deltacli.operations.checkpoint.execute import write_checkpoint
-    from deltacli.operations.checkpoint.plan import plan_checkpoint
-
-    try:
-        plan = plan_checkpoint(opened, request)
-    except Refused:
-        if dry_run and not request.force:
-            with suppress(DeltacliError):  # --force does not override this refusal: there is no plan
-                forced = plan_checkpoint(opened, replace(request, force=True))
-                _show(run, opened, write_checkpoint(forced, dry_run=True))
-        raise
-    _note(run, plan)
-    published: list[str] = []
-    try:
-        result = write_checkpoint(plan, dry_run=dry_run, tell=published.append)
-    except Interrupted as signal:
-        if published:
-            files = plural(len(published), "file")
-            signal.outcome = f"{files} of the checkpoint written, _last_checkpoint not updated"
-        raise
-    if result.plan is not plan:  # the checkpoint that the state was read from is corrupt
-        _note(run, result.plan)
-    _show(run, opened, result)
-    if result.skipped and result.plan.present is None:
-        return  # this version has no checkpoint
-    verify = f"deltacli checkpoint {quoted_table(table)} --verify --version {result.version}"
-    run.say_next(again_without(invocation.arguments, "--dry-run") if dry_run else verify)
-
-
-def _note(run: Run, plan: CheckpointPlan) -> None:
-    from deltacli.cli.options.moments import EXPLAINED
-
-    for problem in plan.snapshot.problems:
-        run.note(f"note: {problem}: {EXPLAINED[problem]}")
-    for note in plan.notes:
-        run.note(f"note: {note}")
 
 
 def _verify(run: Run, opened: Table, table: str, version: int | None) -> None:

@@ -70,6 +70,8 @@ def _require_one_errand(asked: Asked[VacuumRequest], how: VacuumOptions) -> None
         others = [*chosen, *asked.given(but={"quarantine"}), *(["--files"] if how.files else [])]
         if others:
             raise UsageError(f"--purge-older deletes no file of the table and excludes {', '.join(others)}")
+    if how.accept_copy and how.apply is None:
+        raise UsageError("--accept-copy is for a saved plan and needs --apply FILE")
     if how.apply is not None and (planning := asked.given(but=EXECUTING)):
         raise UsageError(
             f"--apply executes a saved plan and takes no options for planning: {', '.join(planning)}",

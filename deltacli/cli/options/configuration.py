@@ -150,7 +150,7 @@ def parse_pair(option: str, text: str, place_of_secrets: str) -> tuple[str, str]
     """
     key, separator, value = text.partition("=")
     if not separator or not key:
-        raise UsageError(f"{option} {key!r} is not K=V")
+        raise UsageError(f"the value of {option} is not K=V")
     return key, plain_or_file(f"{option} {key}", "=", value, place_of_secrets, named=key)
 
 

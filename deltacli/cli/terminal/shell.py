@@ -63,14 +63,15 @@ def with_files(advice: str, arguments: Sequence[str]) -> str:
 
 def _with_opening(advice: str, arguments: Sequence[str]) -> str:
     """Return a command with the options for opening tables that the current command line has, except secrets."""
-    from deltacli.storage.secrets import without_secrets
+    from deltacli.storage.secrets import repeatable
 
     line, comment, remark = advice.partition("   #")
-    for word, following in zip(arguments, [*arguments[1:], ""], strict=False):
+    given = [*pairwise([*arguments, ""])]
+    for (word, following), shown in zip(given, pairwise([*repeatable(arguments), ""]), strict=True):
         name, equals, value = word.partition("=")
         value = value if equals else following
         is_new = f"{name} {quoted(value)}" not in line and f"{name}=" not in line
-        if name in _OF_OPENING and is_new and without_secrets(value) == value:
+        if name in _OF_OPENING and is_new and shown[0 if equals else 1] == (word if equals else following):
             line += f" {name} {quoted(value)}"
     return CommandLine(line + comment + remark)
 
@@ -94,8 +95,10 @@ def again_without_limit(arguments: Sequence[str]) -> CommandLine:
 
 
 def again(arguments: Sequence[str]) -> CommandLine:
-    """Return the current command line."""
-    return CommandLine(" ".join(["deltacli", *map(quoted, arguments)]))
+    """Return the current command line, without its secrets."""
+    from deltacli.storage.secrets import repeatable
+
+    return CommandLine(" ".join(["deltacli", *map(quoted, repeatable(arguments))]))
 
 
 def again_without(arguments: Sequence[str], flag: str) -> CommandLine:
@@ -143,8 +146,8 @@ def again_with(
         elif not word.startswith(f"{option}="):
             kept.append(word)
     end = kept.index("--") if "--" in kept else len(kept)
-    added = [option] if value is None else [option, quoted(value)]
-    return CommandLine(" ".join(["deltacli", *map(quoted, kept[:end]), *added, *map(quoted, kept[end:])]))
+    added = [option] if value is None else [option, value]
+    return again([*kept[:end], *added, *kept[end:]])
 
 
 def without_option(arguments: Sequence[str], option: str) -> list[str]:

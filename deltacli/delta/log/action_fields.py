@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.errors import CommitCorrupt
 from deltacli.hints import command
-from deltacli.typing import ArrowType
+from deltacli.typing import ArrowType, Json
 
 if TYPE_CHECKING:
     import pyarrow
@@ -122,6 +122,35 @@ FIELDS: Mapping[str, Mapping[str, Field]] = {
     "checkpointMetadata": {"version": Field(FieldType.LONG, True), "tags": Field(FieldType.OBJECT)},
 }
 """Fields of every action whose fields the protocol defines, in the order of columns. `commitInfo` may have any."""
+
+
+_WHOLE = {FieldType.LONG, FieldType.INT}
+_INFO = ("timestamp", "inCommitTimestamp", "readVersion")
+"""Fields of `commitInfo` that are integers wherever they occur."""
+
+
+@lru_cache(maxsize=1)
+def _integer_fields() -> Mapping[str, tuple[str, ...]]:
+    found = {kind: _integers_of(fields) for kind, fields in FIELDS.items()}
+    return {**found, "commitInfo": _INFO, "deletionVector": _integers_of(PARTS[FieldType.VECTOR])}
+
+
+def _integers_of(fields: Mapping[str, Field]) -> tuple[str, ...]:
+    return tuple(name for name, field in fields.items() if field.type in _WHOLE)
+
+
+def respelled_integers(kind: str, action: Mapping[str, Json]) -> list[tuple[str, ...]]:
+    """Return the places of integers of an action that JSON parsers return as floats: `486.0` and `4.86e2`, which are
+    the number 486 as JSON has it, and numbers with a fraction. Readers and `validate` ask this function.
+    """
+    vector = action.get("deletionVector")
+    if vector is None and float not in map(type, action.values()):
+        return []
+    whole = _integer_fields()
+    found: list[tuple[str, ...]] = [(name,) for name in whole.get(kind, ()) if type(action.get(name)) is float]
+    if type(vector) is dict:
+        found += [("deletionVector", name) for name in whole["deletionVector"] if type(vector.get(name)) is float]
+    return found
 
 
 @lru_cache(maxsize=16)

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator
+from decimal import Decimal
 from typing import Any
 
 import orjson
 
+from deltacli.delta.log.action_fields import respelled_integers
 from deltacli.errors import CommitCorrupt
 from deltacli.hints import command
 from deltacli.patterns import pattern
@@ -46,6 +48,8 @@ MAX_LINE_BYTES = 128 << 20
 MAX_DEPTH = 200
 "Nested objects and arrays; JSON writers fail at slightly more."
 
+_DIGITS = 19
+"Decimal digits of an integer of 64 bits."
 _BLANK = pattern(r"\s*")
 
 
@@ -118,7 +122,7 @@ def _read_plain_actions(data: bytes) -> list[tuple[str, Action]]:
             if type(value) is not dict or len(value) != 1:
                 raise _NotPlainError
             action = value.popitem()
-            if type(action[1]) is not dict:
+            if type(action[1]) is not dict or respelled_integers(*action):
                 raise _NotPlainError
             actions.append(action)
     return actions
@@ -151,12 +155,46 @@ def stream_actions(lines: Iterable[bytes], name: str) -> Iterator[tuple[str, Act
             raise _not_an_action(name, number, offset, value)
         for kind, action in value.items():
             if type(action) is dict:
+                take_whole_numbers(kind, action, line)
                 yield kind, action
             elif action is not None:
                 if kind in KNOWN_ACTIONS:
                     raise _wrong_type(name, number, offset, kind, action)
                 yield kind, {}
         offset += len(line) + 1
+
+
+def take_whole_numbers(kind: str, action: Action, line: bytes | None = None) -> list[tuple[str, ...]]:
+    """Replace integers of an action that its line spells otherwise (`486.0`, `4.86e2`) by their exact value, and return
+    their places. Without a line, the action is of a checkpoint whose columns are doubles. What is no whole number of 64
+    bits is left as it is.
+    """
+    places = respelled_integers(kind, action)
+    if not places:
+        return []
+    exact = action
+    if line is not None:
+        try:
+            exact = json.loads(line, parse_float=exact_number)[kind]
+        except (ValueError, RecursionError):  # too many digits or levels elsewhere in the line
+            return []
+    found = []
+    for *outer, name in places:
+        value, part = exact, action
+        for step in outer:
+            value, part = value[step], part[step]
+        number = value[name]
+        if (type(number) is int or number.is_integer()) and -(2**63) <= number < 2**63:
+            part[name] = int(number)
+            found.append((*outer, name))
+    return found
+
+
+def exact_number(text: str) -> int | float:
+    """Return a number that a JSON text spells with a fraction or an exponent, as an integer where it is whole."""
+    number = Decimal(text)
+    is_whole = number.adjusted() < _DIGITS and number == number.to_integral_value()
+    return int(number) if is_whole else float(text)
 
 
 def kinds_of(line: bytes) -> Collection[str] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from deltacli.delta.log.commit_lines import Action
+from deltacli.delta.log.commit_lines import Action, exact_number
 from deltacli.delta.log.state import Metadata
 from deltacli.delta.protocol.property_values import is_true
 from deltacli.delta.protocol.protocol_action import Protocol
@@ -35,7 +35,7 @@ def read_mark(configuration: object) -> int | None:
     if not isinstance(configuration, str):
         return None
     try:
-        value = json.loads(configuration)
+        value = json.loads(configuration, parse_float=exact_number)
     except (ValueError, RecursionError):
         return None
     if not isinstance(value, dict):

@@ -14,6 +14,7 @@ from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.features import TYPE_WIDENING, TYPE_WIDENING_PREVIEW
 from deltacli.delta.schema.kinds import PLAIN_TYPES
 from deltacli.delta.schema.names import recorded_name
+from deltacli.delta.schema.stray_partitions import require_partitions
 from deltacli.delta.schema.types import DataType, PrimitiveType, StructField, StructType, parts_of
 from deltacli.errors import Unreadable
 from deltacli.hints import command
@@ -330,7 +331,10 @@ def _described(column: str, entry: TypeChange | BadEntry) -> RefusedChange:
 
 
 def require_readable_rows(config: TableConfiguration, version: int) -> None:
-    """Raise Unreadable if no reader may read the rows of a version because of an unsupported type change."""
+    """Raise Unreadable if no reader may read the rows of a version because of an unsupported type change, or of a
+    partition column that the schema lacks.
+    """
+    require_partitions(config, version)
     refusal = refused_change(config, config.features)
     if refusal is not None:
         raise Unreadable(

@@ -89,11 +89,12 @@ def carry_out(work: StepWork) -> StepOutcome:
 
 
 def _checkpoint(table: TableHandle, policy: Policy, _: str) -> StepOutcome:
-    from deltacli.operations.checkpoint.execute import write_checkpoint
-    from deltacli.operations.checkpoint.plan import CheckpointRequest, plan_checkpoint
+    from deltacli.changing.change import carry_out
+    from deltacli.operations.checkpoint.execute import Checkpoint
+    from deltacli.operations.checkpoint.plan import CheckpointRequest
 
     assert isinstance(policy.steps["checkpoint"], CheckpointPolicy)
-    done = write_checkpoint(plan_checkpoint(table, CheckpointRequest()))
+    done = carry_out(Checkpoint(CheckpointRequest()), table)
     size = sum(file.size_bytes for file in done.files)
     details: Details = {
         "version": done.version,
@@ -130,14 +131,12 @@ def _log_expire(table: TableHandle, policy: Policy, _: str) -> StepOutcome:
 
 
 def _vacuum(table: TableHandle, policy: Policy, _: str) -> StepOutcome:
-    from deltacli.fleet.planning.plan import plan_vacuum_step
-    from deltacli.operations.vacuum.execute import execute_vacuum, require_done
+    from deltacli.operations.vacuum.execute import vacuum
 
-    plan = plan_vacuum_step(table, policy)
     settings = policy.steps["vacuum"]
     assert isinstance(settings, VacuumPolicy)
-    outcome = execute_vacuum(table, plan, settings)
-    require_done(outcome)
+    plan, outcome = vacuum(table, settings)
+    assert outcome is not None
     details = {
         "planId": plan.plan_id,
         "files": outcome.deleted.files,

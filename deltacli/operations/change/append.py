@@ -10,12 +10,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from deltacli.changing.basis import Basis, past_of, require_same
 from deltacli.changing.commit import Committed, NothingToDo, commit, require_possible
 from deltacli.delta.clustering.clustering_columns import clustering_paths
 from deltacli.delta.log.body_lines import encoded_files
 from deltacli.delta.log.commit_content import CommitRequest, Slot
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
 from deltacli.delta.log.state import TableConfiguration
+from deltacli.delta.schema.stray_partitions import require_partitions
 from deltacli.delta.schema.to_arrow import arrow_schema, file_schema, iceberg_compat, stored_columns
 from deltacli.delta.schema.types import PrimitiveType, StructField, holds
 from deltacli.delta.sql.nodes import Form
@@ -25,6 +27,7 @@ from deltacli.errors import ConflictLost, Refused
 from deltacli.hints import command
 from deltacli.operations.optimize.request import target_of
 from deltacli.operations.table.demands import DemandCheck, demands_of
+from deltacli.operations.table.find_log import list_log
 from deltacli.typing import ArrowScalar, ArrowType, RecordBatch
 from deltacli.work.rewrite.append import AppendedFile, AppendSpec, Source
 from deltacli.work.rewrite.pieces import RewriteSpec
@@ -32,8 +35,10 @@ from deltacli.work.rewrite.pieces import RewriteSpec
 if TYPE_CHECKING:
     import pyarrow
 
+    from deltacli.delta.log.segment import LogFile
     from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.table.version import Snapshot
+    from deltacli.storage.base import Place
 
 _IDENTITY = "delta.identity."
 _CHARACTERS = "__CHAR_VARCHAR_TYPE_STRING"
@@ -47,6 +52,23 @@ class Transaction(NamedTuple):
     version: int
 
 
+class AppendBasis(NamedTuple):
+    """The version that rows were planned for, the file of its commit, and the directory that it was read in. It can be
+    pickled.
+    """
+
+    version: int
+    past: LogFile | None
+    place: Place | None
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> AppendBasis:
+        """Return the basis of a plan on a version, in the directory that its table is bound to."""
+        location = snapshot.table.stores.location
+        past = past_of(snapshot.listing, snapshot.version)
+        return cls(snapshot.version, past, None if location is None else location.place)
+
+
 def plan_append(snapshot: Snapshot, rows: pyarrow.Schema) -> AppendSpec:
     """Return how rows with a schema become files of a table.
 
@@ -57,6 +79,7 @@ def plan_append(snapshot: Snapshot, rows: pyarrow.Schema) -> AppendSpec:
     import pyarrow as pa
 
     config = snapshot.config
+    require_partitions(config, snapshot.version)
     require_possible(snapshot, CommitRequest("WRITE"))
     _require_supported(config)
     fields = config.schema.fields if config.schema else ()
@@ -267,6 +290,7 @@ def commit_append(
     spec: AppendSpec,
     files: Sequence[AppendedFile],
     *,
+    basis: AppendBasis,
     operation: str = "WRITE",
     parameters: Mapping[str, object],
     transaction: Transaction | None = None,
@@ -274,13 +298,15 @@ def commit_append(
 ) -> Committed | NothingToDo:
     """Commit new files as one version; NothingToDo for a transaction that the table has already.
 
-    Appends of others do not matter. Raises ConflictLost (`append.table-changed`) where the protocol or the metadata has
-    changed since the files were written, and what `commit` raises.
+    Appends of others do not matter. Raises Refused (`plan.*`) where the log is not the one of the basis, ConflictLost
+    (`append.table-changed`) where the protocol or the metadata has changed since the files were written, and what
+    `commit` raises.
     """
 
     def make(snapshot: Snapshot) -> CommitRequest | None:
         if transaction is not None and _has(snapshot, transaction):
             return None
+        _require_same_log(basis, snapshot)
         _require_unchanged(spec.config, snapshot)
         return _request(snapshot, operation, parameters, files, transaction, table.clock())
 
@@ -289,6 +315,17 @@ def commit_append(
 
 def _has(snapshot: Snapshot, transaction: Transaction) -> bool:
     return any(one.app_id == transaction.app_id and one.version >= transaction.version for one in snapshot.transactions)
+
+
+def _require_same_log(basis: AppendBasis, snapshot: Snapshot) -> None:
+    """Raise Refused where a log was rolled back or written anew. One that was cleaned past the basis is accepted: a
+    query may append for weeks.
+    """
+    table, listing = snapshot.table, snapshot.listing
+    if listing.start_version > basis.version:  # from the hint on
+        listing = list_log(table.storage, start_version=basis.version)
+    if min(listing.commits, default=-1) <= basis.version:
+        require_same(Basis(table, basis.version, 0, basis.past), listing)
 
 
 def _require_unchanged(config: TableConfiguration, snapshot: Snapshot) -> None:

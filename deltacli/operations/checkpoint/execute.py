@@ -6,9 +6,10 @@ Spec: Checkpoints; Last Checkpoint File; Writer Requirements.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from deltacli.changing.derived import require_unchanged
 from deltacli.delta.checkpoint.content import live_transactions
@@ -19,19 +20,30 @@ from deltacli.delta.log.log_path import HINT_NAME, LOG_DIRECTORY
 from deltacli.delta.log.segment import LogListing
 from deltacli.delta.paths import sidecar_location
 from deltacli.delta.schema.to_arrow import table_schema
-from deltacli.errors import CheckpointUnreadable, FileMissing, Refused, Unreadable, UsageError
+from deltacli.errors import CheckpointUnreadable, DeltacliError, FileMissing, Refused, Unreadable, UsageError
 from deltacli.hints import command
 from deltacli.operations.checkpoint.file_writer import CheckpointFile, CheckpointWriter, WrittenCheckpoint
-from deltacli.operations.checkpoint.plan import DEFAULT_ROWS_A_SIDECAR, CheckpointPlan, plan_of
+from deltacli.operations.checkpoint.plan import (
+    DEFAULT_ROWS_A_SIDECAR,
+    CheckpointPlan,
+    CheckpointRequest,
+    plan_checkpoint,
+    plan_of,
+)
 from deltacli.operations.checkpoint.rows import StateRows
 from deltacli.operations.table.checksum_guard import require_as_in_checksum
 from deltacli.operations.table.find_log import list_log
+from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import without_checkpoint
 from deltacli.operations.table.version import Snapshot
 from deltacli.short_repr import short_repr
 from deltacli.storage import Storage
+from deltacli.units import plural
 from deltacli.work.checkpoints.reading import CheckpointPiece, open_checkpoint
 from deltacli.work.checkpoints.writing_sidecars import sidecar_pieces
+
+if TYPE_CHECKING:
+    from deltacli.changing.gate import Gate
 
 Counts = tuple[FileCounts, TombstoneCounts]
 
@@ -49,6 +61,15 @@ class CheckpointResult:
     """The version that `_last_checkpoint` names afterwards; None where it does not name this one."""
     skipped: bool = False
     dry_run: bool = False
+    published: int = 0
+    """The files that were written so far."""
+
+    def so_far(self) -> str:
+        """Return how many files were written."""
+        return f"{plural(self.published, 'file')} of the checkpoint written, _last_checkpoint not updated"
+
+    def require_complete(self) -> None:
+        """Do nothing: an error ends a checkpoint."""
 
     @property
     def version(self) -> int:
@@ -67,6 +88,37 @@ class CheckpointResult:
             "skipped": self.skipped,
             "dryRun": self.dry_run,
         }
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A checkpoint to write."""
+
+    request: CheckpointRequest
+
+    def plan(self, table: TableHandle, now: Snapshot | None = None) -> CheckpointPlan:  # noqa: ARG002  (by its version)
+        """Plan it; a refusal that `force` accepts is part of the plan. Raises what `plan_checkpoint` raises."""
+        try:
+            return plan_checkpoint(table, self.request)
+        except Refused as refused:
+            if not self.request.force:
+                with suppress(DeltacliError):  # `force` does not accept it: there is no plan
+                    forced = plan_checkpoint(table, replace(self.request, force=True))
+                    return replace(forced, refusal=refused)
+            raise
+
+    def outcome(self, plan: CheckpointPlan) -> CheckpointResult:
+        """Return the result before the first file."""
+        return CheckpointResult(plan, (), {}, 0, None, skipped=plan.is_noop)
+
+    def execute(self, gate: Gate[CheckpointPlan, CheckpointResult]) -> None:
+        """Write it. Raises what `write_checkpoint` raises."""
+
+        def tell(_: str) -> None:
+            gate.has_begun = True
+            gate.outcome = replace(gate.outcome, published=gate.outcome.published + 1)
+
+        gate.outcome = write_checkpoint(gate.plan, tell=tell)
 
 
 def write_checkpoint(

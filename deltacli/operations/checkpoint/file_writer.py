@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 from uuid import uuid4
 
 from deltacli.arrow import compute as pc
+from deltacli.changing.derived import in_flight
 from deltacli.delta.checkpoint.content import Columns, checkpoint_schema, small_rows
 from deltacli.delta.checkpoint.layout import (
     TopFile,
@@ -219,8 +220,10 @@ class CheckpointWriter:
                 size, top_schema = self._write_top(draft, path, form, small)
                 self._look()
                 sidecars.are_named = True  # readers may use them from here on
-                publish_named(self._storage, draft, path, size)
-            self._tell(path)
+                with in_flight(path):
+                    publish_named(self._storage, draft, path, size)
+            for written in (path, *(sidecar.path for sidecar in sidecars.written)):
+                self._tell(written)  # after an error before, the sidecars are deleted
         actions = _summed([sidecars.actions, _summed({kind: 1} for kind, _ in small)])
         top = CheckpointFile(path, size, len(small))
         files = (top, *(CheckpointFile(one.path, one.size_bytes, one.rows) for one in sidecars.written))
@@ -239,10 +242,10 @@ class CheckpointWriter:
         )
         pieces = sidecar_pieces(self._snapshot.file_actions.pieces, rows_a_sidecar)
         if pieces:
-            sidecars.take(writer.write(self._rows.batches_of_commits(), 1), self._tell)
-            sidecars.spread(self._snapshot, self._rows, writer, pieces, self._tell)
+            sidecars.take(writer.write(self._rows.batches_of_commits(), 1))
+            sidecars.spread(self._snapshot, self._rows, writer, pieces)
         else:
-            sidecars.take(writer.write(self._rows.batches(), 1), self._tell)
+            sidecars.take(writer.write(self._rows.batches(), 1))
 
     def _write_top(
         self, draft: Draft, path: str, form: TopFile, small: list[tuple[str, Action]]
@@ -299,12 +302,11 @@ class CheckpointWriter:
 
     def _published(self, draft: Draft, path: str, size: int, *, replace: bool = False) -> bool:
         """Publish a file; return False where another writer was first."""
-        match draft.publish(replace=replace):
+        with in_flight(path):
+            made = draft.publish(replace=replace)
+        match made:
             case Existed():
                 return False
-            case Created():
-                if not replace:  # otherwise another writer may have replaced it in turn
-                    require_size(self._storage, path, size, OTHER_SIZE)
             case Unknown(cause):
                 try:
                     if self._size_of(path) != size:
@@ -312,6 +314,8 @@ class CheckpointWriter:
                 except FileMissing as fault:
                     raise not_written(path, cause) from fault
         self._tell(path)
+        if made == Created() and not replace:  # otherwise another writer may have replaced it in turn
+            require_size(self._storage, path, size, OTHER_SIZE)
         return True
 
     def _size_of(self, path: str) -> int:
@@ -362,13 +366,12 @@ class NewSidecars:
         size_bytes = sum(sidecar.size_bytes for sidecar in self.written)
         return metadata_tags(self.actions, size_bytes, schema if self.written else None)
 
-    def take(self, sidecars: Iterable[WrittenSidecar], tell: Callable[[str], None]) -> None:
-        """Collect published sidecars. `tell` is called with the path of each."""
+    def take(self, sidecars: Iterable[WrittenSidecar]) -> None:
+        """Collect published sidecars."""
         for sidecar in sidecars:
             self.written.append(sidecar)
             for kind, count in sidecar.actions.items():
                 self.actions[kind] = self.actions.get(kind, 0) + count
-            tell(sidecar.path)
 
     def spread(
         self,
@@ -376,7 +379,6 @@ class NewSidecars:
         rows: StateRows,
         writer: SidecarWriter,
         pieces: Sequence[Sequence[CheckpointPiece]],
-        tell: Callable[[str], None],
     ) -> None:
         """Write and collect the sidecars of the row groups of a checkpoint, and add their totals to `rows`."""
         table = snapshot.table
@@ -388,7 +390,7 @@ class NewSidecars:
         total = sum(map(rows_of_sidecars, planned))
         with table.progress.step("writing the checkpoint", unit="rows", total=total) as step, _closed(results):
             for piece, result in zip(planned, results, strict=True):
-                self.take(result.sidecars, tell)
+                self.take(result.sidecars)
                 rows.take(result.add_bytes, result.expired)
                 step.advance(piece.rows)
 

@@ -5,6 +5,7 @@ Spec: Checkpoints; Writer Requirements.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -112,6 +113,21 @@ class CheckpointPlan:
     present: CheckpointInstance | None
     """A complete checkpoint of this version and layout; without a requested layout, of any form before V2."""
     notes: tuple[str, ...]
+    refusal: Refused | None = None
+    """What `force` accepts; the plan is then the one with it."""
+
+    def objection(self) -> Refused | None:
+        """Return the refusal."""
+        return self.refusal
+
+    def effects(self) -> Iterator[str]:
+        """Yield the form of the checkpoint."""
+        yield f"{self.layout.value} checkpoint of version {self.snapshot.version}"
+
+    @property
+    def is_noop(self) -> bool:
+        """True where there is nothing to do, not even to name an existing checkpoint in the hint."""
+        return not self.is_due and self.present is None
 
     @property
     def basis(self) -> Basis:

@@ -13,8 +13,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.delta.schema.types import ArrayType, DataType, MapType, StructType
-from deltacli.hints import sql_name
 from deltacli.operations.diff.files import FileDiff, compare_files
 from deltacli.operations.table.api_arguments import errors_about
 from deltacli.operations.table.keyed_files import Spelling
@@ -37,9 +35,6 @@ if TYPE_CHECKING:
     from deltacli.paimon.schema_changes import Change
 
 _SHOWN_ELSEWHERE = (ChangeKind.TABLE_COMMENT, ChangeKind.PARTITION_KEYS, ChangeKind.HIGHEST_FIELD_ID)
-_MAPPING = ("delta.columnMapping.id", "delta.columnMapping.physicalName")
-_OF_SCHEMA = ("comment", *_MAPPING)
-"""Metadata of columns that changes of the schema show, or that say how a column is stored."""
 
 
 class Changed(NamedTuple):
@@ -70,18 +65,13 @@ class TableDiff:
 
     @cached_property
     def column_changes(self) -> list[Change]:
-        """The changes of columns."""
+        """The changes of columns and of their metadata."""
         return [one for one in self.schema.changes if one.kind not in _SHOWN_ELSEWHERE]
-
-    @cached_property
-    def column_metadata(self) -> list[dict[str, Json]]:
-        """The metadata of columns that differs, such as the expression of a generated column."""
-        return _metadata_changes(self.before.schema, self.after.schema)
 
     @property
     def schema_changes(self) -> list[dict[str, Json]]:
-        """The changes of columns, as in the document `deltacli.schema-diff`, and of their metadata."""
-        return [*map(self.schema.change_json, self.column_changes), *self.column_metadata]
+        """The changes of columns, as in the document `deltacli.schema-diff`."""
+        return [*map(self.schema.change_json, self.column_changes)]
 
     @cached_property
     def properties(self) -> list[Changed]:
@@ -261,30 +251,3 @@ def _differing(before: Mapping[str, Json], after: Mapping[str, Json]) -> list[Ch
 
 def _less(before: int | None, after: int | None) -> int | None:
     return None if before is None or after is None else before - after
-
-
-def _metadata_changes(before: StructType, after: StructType) -> list[dict[str, Json]]:
-    """Return the metadata of columns of equal name that differs, such as the expression of a generated column."""
-    old, new = dict(_metadata_of(before, ())), dict(_metadata_of(after, ()))
-    found: list[dict[str, Json]] = []
-    for path in old.keys() & new.keys():
-        for key in sorted({*old[path], *new[path]} - {*_OF_SCHEMA}):
-            was, becomes = old[path].get(key), new[path].get(key)
-            if was != becomes:
-                field = ".".join(map(sql_name, path))
-                found.append({"kind": "updateColumnMetadata", "field": field, "key": key, "from": was, "to": becomes})
-    return sorted(found, key=lambda one: (str(one["field"]), str(one["key"])))
-
-
-def _metadata_of(data_type: DataType, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Mapping[str, Json]]]:
-    match data_type:
-        case StructType(fields):
-            for field in fields:
-                here = (*path, field.name)
-                yield here, field.metadata
-                yield from _metadata_of(field.data_type, here)
-        case ArrayType(element):
-            yield from _metadata_of(element, (*path, "element"))
-        case MapType(key, value):
-            yield from _metadata_of(key, (*path, "key"))
-            yield from _metadata_of(value, (*path, "value"))

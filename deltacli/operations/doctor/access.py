@@ -216,9 +216,10 @@ def _write_permits(subject: Subject, report: AccessReport) -> dict[str, Permit]:
         }
         if Granted.YES in {permit.state for permit in permits.values()}:
             outcome = subject.delete([name])[0][1]
-            denied = isinstance(outcome, Failed)
-            reason = outcome.reason if isinstance(outcome, Failed) else "a scratch file was deleted"
-            permits["delete"] = Permit(Granted.NO if denied else Granted.YES, reason)
+            if isinstance(outcome, Failed):
+                permits["delete"] = Permit(Granted.NO if outcome.denied else Granted.UNKNOWN, outcome.reason)
+            else:
+                permits["delete"] = Permit(Granted.YES, "a scratch file was deleted")
         else:
             permits["delete"] = Permit(Granted.UNKNOWN, "nothing could be written to delete it")
         return permits

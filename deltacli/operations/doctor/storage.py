@@ -304,16 +304,27 @@ def compare_clocks(bench: Bench) -> ProbeResult:
 def delete_together(bench: Bench) -> ProbeResult:
     names = [bench.made(f"delete-{number}") for number in range(3)]
     outcomes = bench.subject.delete(names)
-    failed = [outcome.reason for _, outcome in outcomes if isinstance(outcome, Failed)]
+    failed = [outcome for _, outcome in outcomes if isinstance(outcome, Failed)]
     if failed:
-        message = f"{plural(len(failed), 'file')} of {len(names)} cannot be deleted: {failed[0]}"
-        return ProbeResult(
-            Outcome.FAILED, failed[0], _error(found.PERMISSION, message, "grant the permission to delete")
-        )
+        message = f"{plural(len(failed), 'file')} of {len(names)} cannot be deleted: {failed[0].reason}"
+        if any(outcome.denied for outcome in failed):
+            finding = _error(found.PERMISSION, message, "grant the permission to delete")
+        else:
+            finding = _error(
+                found.DELETE_FAILED, message, "do not run vacuum or log expire on this store until it works"
+            )
+        return ProbeResult(Outcome.FAILED, failed[0].reason, finding)
     left = set(bench.subject.names(f"{bench.scratch.prefix}delete-"))
     readable = [name for name in names if bench.subject.read(name).reply is Reply.DONE]
     if not left and not readable:
-        return ProbeResult(Outcome.PASSED, f"{plural(len(names), 'file')} gone at once")
+        gone = f"{plural(len(names), 'file')} gone at once"
+        if not bench.subject.deletes_alone(names[0]):
+            return ProbeResult(Outcome.PASSED, gone)
+        message = (
+            "the store refuses to delete several files with one request, so each is deleted by a request of its own"
+        )
+        finding = StoreFinding(found.DELETE_ALONE, Severity.INFO, message, "expect slow deletions")
+        return ProbeResult(Outcome.PASSED, f"{gone}, by a request each", finding)
     message = "files that were reported as deleted are still listed or can be read"
     return ProbeResult(Outcome.FAILED, message, _error(found.DELETE, message, "do not run vacuum on this store"))
 

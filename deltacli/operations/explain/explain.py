@@ -24,6 +24,7 @@ from deltacli.delta.protocol.feature_drops import (
     without_feature,
 )
 from deltacli.delta.protocol.features import FEATURES
+from deltacli.delta.schema.stray_partitions import require_partitions
 from deltacli.delta.schema.types import parse_schema
 from deltacli.delta.schema.widening_plan import plan_widening
 from deltacli.errors import DeltacliError, LogIncomplete, ProtocolUnsupported, UsageError
@@ -147,7 +148,7 @@ def explain(table: TableHandle, request: ExplainRequest) -> Explanation:
     newest version that can be rebuilt. Nothing is changed.
 
     Raises UsageError for a shared table and for features that are none, Refused for a change that cannot be made, and
-    what `read_snapshot` raises; a reader feature that is not known is part of the result.
+    what `read_snapshot` and `require_partitions` raise; a reader feature that is not known is part of the result.
     """
     if isinstance(table.storage, StoreOfVersions):
         raise UsageError(
@@ -159,6 +160,7 @@ def explain(table: TableHandle, request: ExplainRequest) -> Explanation:
     gap: LogIncomplete | None = None
     try:
         snapshot, gap = read_newest_readable(table)
+        require_partitions(snapshot.config, snapshot.version)
         version, domains = snapshot.version, tuple(one.domain for one in snapshot.domains)
         config = replace(snapshot.config, raw_protocol=snapshot.raw_protocol, raw_metadata=snapshot.raw_metadata)
     except ProtocolUnsupported as fault:

@@ -6,14 +6,15 @@ Spec: Log Compaction Files; Action Reconciliation.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from deltacli.changing.basis import basis_of
-from deltacli.changing.derived import require_derivable, require_unchanged
+from deltacli.changing.basis import Basis, basis_of
+from deltacli.changing.derived import put_derived, require_derivable
 from deltacli.delta.log.action_fields import too_deep
 from deltacli.delta.log.commit_lines import Action, read_actions
 from deltacli.delta.log.log_path import LOG_DIRECTORY
@@ -21,13 +22,18 @@ from deltacli.delta.log.replay import file_key
 from deltacli.delta.log.segment import LogFile
 from deltacli.errors import FileMissing, Refused, StorageFailed, UsageError, VersionAbsent
 from deltacli.hints import command, parameter
+from deltacli.operations.table.find_log import list_log
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot
+from deltacli.operations.table.version import Snapshot
 from deltacli.progress import reported_weighed
 from deltacli.short_repr import short_repr
-from deltacli.storage import Created, Existed, Storage, Unknown
+from deltacli.storage import Existed, Storage, Unknown
 from deltacli.units import format_spans, gaps_in, named_ranges
 from deltacli.work.commits.reading import read_commit
+
+if TYPE_CHECKING:
+    from deltacli.changing.gate import Gate
 
 MOST_BYTES = 512 << 20
 """Of all commits together, in bytes. Their actions are held in memory, also by readers of compactions."""
@@ -37,18 +43,37 @@ _FILES = ("add", "remove")
 
 
 @short_repr("first", "last", "size_bytes", "commit_bytes", "skipped", "dry_run")
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Compaction:
     """A compaction that was written, existed already, or would be written (`dry_run`)."""
 
+    basis: Basis
     first: int
     last: int
     path: str
     size_bytes: int
     commit_bytes: int
     actions: dict[str, int]
+    kept: Mapping[Key, Action]
+    """The reconciled actions."""
     skipped: bool = False
-    dry_run: bool = False
+    dry_run: bool = True
+
+    is_noop = False
+
+    def objection(self) -> None:
+        """Return None: what forbids a compaction is found before it is planned."""
+
+    def effects(self) -> Iterator[str]:
+        """Yield the file."""
+        yield self.path
+
+    def so_far(self) -> str:
+        """Return what was written."""
+        return f"{self.path} written"
+
+    def require_complete(self) -> None:
+        """Do nothing: a file is written or not."""
 
     def as_json(self) -> dict[str, Any]:
         """Return the document `deltacli.log-compact`, without the envelope."""
@@ -69,12 +94,49 @@ def compaction_path(first: int, last: int) -> str:
     return f"{LOG_DIRECTORY}/{first:020d}.{last:020d}.compacted.json"
 
 
-def compact_log(table: TableHandle, first: int, last: int, *, dry_run: bool = False) -> Compaction:
-    """Write the compaction of the commits `first` to `last`, read it back and compare it with them.
+@dataclass(frozen=True)
+class LogCompaction:
+    """The compaction of the commits `first` to `last`, both included."""
 
-    Raises UsageError for a range of fewer than two commits, VersionAbsent where one is missing, CommitCorrupt, Refused
-    where the protocol or the size forbids it or another compaction has the name, StorageFailed and NoAtomicCreate.
-    """
+    first: int
+    last: int
+
+    def plan(self, table: TableHandle, now: Snapshot | None = None) -> Compaction:  # noqa: ARG002  (the range decides)
+        """Read the commits and reconcile their actions.
+
+        Raises UsageError for a range of fewer than two commits, VersionAbsent where one is missing, CommitCorrupt, and
+        Refused where the protocol or the size forbids it.
+        """
+        snapshot = _last_version(table, self.first, self.last)
+        require_derivable(snapshot)
+        chosen = _chosen(snapshot, self.first, self.last)
+        size = sum(file.size_bytes for file in chosen)
+        kept = reconcile(_actions(table, chosen))
+        counts = Counter(kind for kind, _ in kept)
+        path, data = compaction_path(self.first, self.last), _encoded(kept)
+        return Compaction(basis_of(snapshot), self.first, self.last, path, len(data), size, counts, kept)
+
+    def outcome(self, plan: Compaction) -> Compaction:
+        """Return the compaction as one that is being written."""
+        return replace(plan, dry_run=False)
+
+    def execute(self, gate: Gate[Compaction, Compaction]) -> None:
+        """Write the file, read it back and compare it with the commits.
+
+        Raises Refused where another compaction has the name, StorageFailed and NoAtomicCreate.
+        """
+        plan = gate.plan
+        made = put_derived(gate, plan.path, _encoded(plan.kept))
+        if isinstance(made, Unknown):
+            try:
+                gate.store.stat(plan.path)
+            except FileMissing:
+                raise StorageFailed(f"{plan.path} may not have been written", facts={"why": made.cause}) from None
+        _require_equal(gate.store, plan.path, plan.kept)
+        gate.outcome = replace(gate.outcome, skipped=made == Existed())
+
+
+def _last_version(table: TableHandle, first: int, last: int) -> Snapshot:
     if first >= last:
         raise UsageError(
             f"{parameter('log compact.first', first)} {parameter('log compact.last', last)}: "
@@ -82,15 +144,21 @@ def compact_log(table: TableHandle, first: int, last: int, *, dry_run: bool = Fa
             hint=command("log compact", first=last, last=first) if last < first else None,
         )
     try:
-        snapshot = read_snapshot(table, version=last)
+        return read_snapshot(table, version=last)
     except VersionAbsent as absent:
         absent.message = f"commits {first} to {last}: {absent.message}"
         if absent.nearest is not None:
             fits = first < absent.nearest
             absent.hint = command("log compact", first=first, last=absent.nearest) if fits else command("history")
         raise
-    require_derivable(snapshot)
-    commits = snapshot.listing.commits
+
+
+def _chosen(snapshot: Snapshot, first: int, last: int) -> list[LogFile]:
+    """Return the commits of a range. Raises VersionAbsent and Refused."""
+    listing, table = snapshot.listing, snapshot.table
+    if listing.start_version > first:  # it begins at a checkpoint, after which nothing older is needed to read
+        listing = list_log(table.storage, start_version=first, progress=table.progress)
+    commits = listing.commits
     missing = gaps_in(commits, first, last)
     if missing:
         is_one = len(missing) == 1 and missing[0][0] == missing[0][1]
@@ -108,19 +176,7 @@ def compact_log(table: TableHandle, first: int, last: int, *, dry_run: bool = Fa
             code="compact.too-large",
             hint=command("checkpoint", version=last),
         )
-    kept = reconcile(_actions(table, chosen))
-    data = b"".join(_line(kind, action) for (kind, _), action in kept.items())
-    counts: dict[str, int] = {}
-    for kind, _ in kept:
-        counts[kind] = counts.get(kind, 0) + 1
-    path = compaction_path(first, last)
-    found = Compaction(first, last, path, len(data), size, counts, dry_run=dry_run)
-    if dry_run:
-        return found
-    require_unchanged(basis_of(snapshot))
-    was_there = _put(table.storage, path, data)
-    _require_equal(table.storage, path, kept)
-    return Compaction(first, last, path, len(data), size, counts, skipped=was_there)
+    return chosen
 
 
 def _actions(table: TableHandle, commits: Sequence[LogFile]) -> Iterator[tuple[str, Action]]:
@@ -161,6 +217,10 @@ def reconcile(actions: Iterable[tuple[str, Action]]) -> dict[Key, Action]:
     return found
 
 
+def _encoded(kept: Mapping[Key, Action]) -> bytes:
+    return b"".join(_line(kind, action) for (kind, _), action in kept.items())
+
+
 def _line(kind: str, action: Action) -> bytes:
     try:
         return orjson.dumps({kind: action}) + b"\n"
@@ -171,22 +231,7 @@ def _line(kind: str, action: Action) -> bytes:
             raise too_deep(f"a field of {kind}", "the commits") from None
 
 
-def _put(storage: Storage, path: str, data: bytes) -> bool:
-    """Create the file; return True where the name was taken."""
-    match storage.put_if_absent(path, data):
-        case Created():
-            return False
-        case Existed():
-            return True
-        case Unknown(cause):
-            try:
-                storage.stat(path)
-            except FileMissing:
-                raise StorageFailed(f"{path} may not have been written", facts={"why": cause}) from None
-            return False
-
-
-def _require_equal(storage: Storage, path: str, kept: dict[Key, Action]) -> None:
+def _require_equal(storage: Storage, path: str, kept: Mapping[Key, Action]) -> None:
     """Raise Refused unless the file contains exactly the reconciled actions."""
     name = path.rsplit("/", 1)[-1]
     there = reconcile(read_actions(storage.read(path), name))

@@ -6,14 +6,14 @@ changes: one that differs from its copy indicates damage or another table, and t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from deltacli.changing.basis import Basis
 from deltacli.changing.plan import Amount
-from deltacli.clock import Clock
 from deltacli.delta.log.log_path import HINT_NAME, LOG_DIRECTORY, LogFileKind
 from deltacli.engine.base import Engine
 from deltacli.errors import ConflictLost, FileMissing, NotATable, Refused, StorageFailed, UsageError
@@ -36,12 +36,17 @@ from deltacli.operations.log.log_copy import (
     versioned,
 )
 from deltacli.operations.table.find_log import list_log
-from deltacli.progress import SILENT, Progress, reported, weighed
+from deltacli.operations.table.handle import TableHandle
+from deltacli.operations.table.version import Snapshot
+from deltacli.progress import Progress, reported, weighed
 from deltacli.short_repr import short_repr
 from deltacli.storage import Existed, PathKind, Storage, is_inside
 from deltacli.storage.base import require_writable
 from deltacli.storage.secrets import without_secrets
-from deltacli.units import format_ranges, format_timestamp
+from deltacli.units import format_ranges, format_timestamp, plural
+
+if TYPE_CHECKING:
+    from deltacli.changing.gate import Gate
 
 _NAMED = 5
 
@@ -52,8 +57,8 @@ class BackupPlan:
     deleted from the log.
     """
 
-    table: str
-    backup: str
+    basis: Basis
+    destination: Storage
     table_id: str | None
     version: int | None
     full: bool
@@ -63,6 +68,25 @@ class BackupPlan:
     is_first: bool
     hint: bytes | None
     """The hint as read before the log was listed, so that the file it names is in the listing."""
+
+    is_noop: ClassVar[bool] = False
+
+    @property
+    def table(self) -> str:
+        """The URI of the table."""
+        return self.basis.table.uri
+
+    @property
+    def backup(self) -> str:
+        """The URI of the backup."""
+        return self.destination.uri
+
+    def objection(self) -> None:
+        """Return None: what forbids a backup is found before it is planned."""
+
+    def effects(self) -> Iterator[str]:
+        """Yield the files to copy."""
+        return (file.name for file in self.copies)
 
 
 @short_repr("files=files.files", "copied", "dry_run")
@@ -74,6 +98,14 @@ class BackupResult:
     listed: BackupList
     copied: tuple[BackedUp, ...]
     dry_run: bool = False
+    journal: Journal = field(default_factory=Journal)
+
+    def so_far(self) -> str:
+        """Return how many files were copied."""
+        return f"{plural(self.journal.written, 'file')} copied"
+
+    def require_complete(self) -> None:
+        """Do nothing: an error ends a backup."""
 
     @property
     def files(self) -> Amount:
@@ -135,13 +167,12 @@ class _Backup:
         return None if self.listed is None else self.listed.files.get(name)
 
 
-def plan_backup(
-    storage: Storage, destination: Storage, engine: Engine, *, full: bool = False, progress: Progress = SILENT
-) -> BackupPlan:
+def plan_backup(table: TableHandle, destination: Storage, *, full: bool = False) -> BackupPlan:
     """Find the files to copy, which are new or have another size or time; with `full` all files are compared by digest.
 
     Raises UsageError, NotATable, and Refused where the destination has other content.
     """
+    storage, engine, progress = table.storage, table.engine, table.progress
     _require_apart(storage, destination)
     require_writable(destination)
     if destination.kind_of("") is PathKind.FILE:
@@ -178,8 +209,8 @@ def plan_backup(
     copies = tuple(found.file for found in judged if found.verdict is _Verdict.COPY)
     newest = versioned(file for file in files.values() if file.name not in gone).newest_version
     return BackupPlan(
-        table=storage.uri,
-        backup=destination.uri,
+        basis=Basis(table, newest, table.clock()),
+        destination=destination,
         table_id=table_id or (backup.listed.table_id if backup.listed else None),
         version=newest if newest >= 0 else None,
         full=full,
@@ -191,52 +222,61 @@ def plan_backup(
     )
 
 
-def planned_backup(plan: BackupPlan, *, clock: Clock) -> BackupResult:
+def planned_backup(plan: BackupPlan) -> BackupResult:
     """Return what a backup would be, with nothing copied."""
-    return _result(
-        plan, tuple(BackedUp(one.name, one.size_bytes, "", one.modified_ms) for one in plan.copies), clock, True
-    )
+    return _result(plan, tuple(BackedUp(one.name, one.size_bytes, "", one.modified_ms) for one in plan.copies), True)
 
 
-def execute_backup(
-    plan: BackupPlan,
-    storage: Storage,
-    destination: Storage,
-    engine: Engine,
-    *,
-    clock: Clock,
-    progress: Progress = SILENT,
-    journal: Journal | None = None,
-) -> BackupResult:
-    """Copy the files of the plan, read them back, and write the list last. Running it again is harmless.
+@dataclass(frozen=True)
+class LogBackup:
+    """A copy of the log in another store, which is brought up to date."""
 
-    Raises StorageFailed where a copy differs from what was written; the list then describes the previous backup.
-    """
-    told = journal or Journal()
-    begun = BackupList(plan.table, plan.table_id, plan.version, clock(), False)
-    if plan.is_first and destination.put_if_absent(LIST_NAME, begun.to_bytes()) == Existed():
-        raise ConflictLost(f"another backup to {destination.uri} was started in the meantime", code="backup.conflict")
-    copied: list[BackedUp] = []
-    read = partial(_read, storage, hint=plan.hint)
-    contents = engine.run(read, plan.copies, at_once=at_once(storage, (file.size_bytes for file in plan.copies)))
-    size_bytes = sum(file.size_bytes for file in plan.copies)
-    with weighed(progress, "copying", unit="files", total=len(plan.copies), weight=size_bytes) as step:
-        for file, data in zip(plan.copies, contents, strict=True):
-            if data is not None:
-                _write(destination, file, data)
-                copied.append(BackedUp(file.name, len(data), digest(data), file.modified_ms))
-                told.written += 1
-            step.advance(weight=file.size_bytes)
-    _verify(destination, copied, engine, progress)
-    result = _result(plan, tuple(copied), clock, False)
-    destination.put(LIST_NAME, result.listed.to_bytes())
-    return result
+    destination: Storage
+    full: bool = False
+
+    def plan(self, table: TableHandle, now: Snapshot | None = None) -> BackupPlan:  # noqa: ARG002  (needs no version)
+        """Plan it. Raises what `plan_backup` raises."""
+        return plan_backup(table, self.destination, full=self.full)
+
+    def outcome(self, plan: BackupPlan) -> BackupResult:
+        """Return the result before the first copy."""
+        return _result(plan, (), False)
+
+    def execute(self, gate: Gate[BackupPlan, BackupResult]) -> None:
+        """Copy the files of the plan, read them back, and write the list last. Running it again is harmless.
+
+        Raises StorageFailed where a copy differs from what was written; the list then describes the previous backup.
+        """
+        plan, destination, storage = gate.plan, self.destination, gate.table.storage
+        engine, progress = gate.table.engine, gate.table.progress
+        begun = BackupList(plan.table, plan.table_id, plan.version, gate.table.clock(), False)
+        if plan.is_first and destination.put_if_absent(LIST_NAME, begun.to_bytes()) == Existed():
+            raise ConflictLost(
+                f"another backup to {destination.uri} was started in the meantime", code="backup.conflict"
+            )
+        gate.has_begun = True
+        copied: list[BackedUp] = []
+        read = partial(_read, storage, hint=plan.hint)
+        contents = engine.run(read, plan.copies, at_once=at_once(storage, (file.size_bytes for file in plan.copies)))
+        size_bytes = sum(file.size_bytes for file in plan.copies)
+        with weighed(progress, "copying", unit="files", total=len(plan.copies), weight=size_bytes) as step:
+            for file, data in zip(plan.copies, contents, strict=True):
+                if data is not None:
+                    _write(destination, file, data)
+                    copied.append(BackedUp(file.name, len(data), digest(data), file.modified_ms))
+                    gate.outcome.journal.written += 1
+                step.advance(weight=file.size_bytes)
+        _verify(destination, copied, engine, progress)
+        result = _result(plan, tuple(copied), False)
+        destination.put(LIST_NAME, result.listed.to_bytes())
+        gate.outcome = result
 
 
-def _result(plan: BackupPlan, copied: tuple[BackedUp, ...], clock: Clock, dry_run: bool) -> BackupResult:
+def _result(plan: BackupPlan, copied: tuple[BackedUp, ...], dry_run: bool) -> BackupResult:
     files = {**plan.carried, **{file.name: file for file in copied}}
+    taken_ms = plan.basis.table.clock()
     return BackupResult(
-        plan, BackupList(plan.table, plan.table_id, plan.version, clock(), True, files), copied, dry_run
+        plan, BackupList(plan.table, plan.table_id, plan.version, taken_ms, True, files), copied, dry_run
     )
 
 

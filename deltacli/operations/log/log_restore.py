@@ -9,13 +9,14 @@ faster, the first file is deleted again. The rest follows, newest first; sidecar
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import replace as _replace
 from enum import StrEnum
 from functools import partial
 from typing import Any, NamedTuple
 
+from deltacli.changing.basis import Basis
 from deltacli.changing.plan import Amount
 from deltacli.delta.checkpoint.last_checkpoint_content import Hint, read_hint
 from deltacli.delta.log.commit_lines import read_actions
@@ -40,7 +41,8 @@ from deltacli.operations.log.log_copy import (
     versioned,
 )
 from deltacli.operations.table.find_log import refuse_paimon
-from deltacli.progress import SILENT, Progress, reported
+from deltacli.operations.table.handle import TableHandle
+from deltacli.progress import Progress, reported
 from deltacli.short_repr import short_repr
 from deltacli.storage import Storage, has_link, is_address_of
 from deltacli.storage.base import require_writable
@@ -84,8 +86,9 @@ class RestorePlan:
     `claim` is the commit that an active writer would create next, if the restore creates it.
     """
 
-    table: str
-    backup: str
+    basis: Basis
+    source: Storage
+    replaces: bool
     listed: BackupList
     writes: tuple[RestoreItem, ...]
     kept: tuple[RestoreItem, ...]
@@ -94,6 +97,28 @@ class RestorePlan:
     had_log: bool
     newest_before: int
     claim: int | None
+
+    @property
+    def table(self) -> str:
+        """The URI of the table."""
+        return self.basis.table.uri
+
+    @property
+    def backup(self) -> str:
+        """The URI of the backup."""
+        return self.source.uri
+
+    @property
+    def is_noop(self) -> bool:
+        """True where the log lacks nothing."""
+        return not self.writes
+
+    def objection(self) -> None:
+        """Return None: what forbids a restore is found before it is planned."""
+
+    def effects(self) -> Iterator[str]:
+        """Yield what happens to each file."""
+        return (f"{item.action.value} {item.file.name}" for item in self.writes)
 
     def amount(self, action: Action) -> Amount:
         """Return the number of files with this action."""
@@ -145,14 +170,13 @@ class _Compared(NamedTuple):
         return self.file.stored.path.kind is LogFileKind.COMMIT
 
 
-def plan_restore(
-    storage: Storage, source: Storage, engine: Engine, *, replace: bool = False, progress: Progress = SILENT
-) -> RestorePlan:
+def plan_restore(table: TableHandle, source: Storage, *, replace: bool = False) -> RestorePlan:
     """Compare a log with its backup, and the backup with its digests.
 
     Raises Unreadable for a missing or damaged backup, PaimonTable for a Paimon table, and Refused where the backup is
     of another table, or where the result would mix two histories.
     """
+    storage, engine, progress = table.storage, table.engine, table.progress
     log = list_whole_log(storage, progress=progress)
     if log is None:
         refuse_paimon(storage)
@@ -182,8 +206,9 @@ def plan_restore(
     _require_sound(source, writes, engine, progress)
     order, claim = _safe_order(writes, before)
     return RestorePlan(
-        table=storage.uri,
-        backup=source.uri,
+        basis=Basis(table, before.newest_version, table.clock()),
+        source=source,
+        replaces=replace,
         listed=listed,
         writes=tuple(order),
         kept=tuple(item for item in items if item.action is Action.KEEP),

@@ -3,84 +3,85 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import partial
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
 from deltacli.delta.log.log_path import HINT_NAME, LogFileKind, commit_name
 from deltacli.engine.base import Engine
-from deltacli.errors import (
-    ConflictLost,
-    DeltacliError,
-    FileMissing,
-    OutcomeUnknown,
-    PartlyDone,
-    StorageFailed,
-    Unreadable,
-)
+from deltacli.errors import ConflictLost, FileMissing, StorageFailed, Unreadable
 from deltacli.hints import command
-from deltacli.operations.log.log_copy import (
-    Journal,
-    at_once,
-    differing,
-    digest,
-    list_whole_log,
-    log_location,
-    versioned,
+from deltacli.operations.log.log_copy import at_once, differing, digest, list_whole_log, log_location, versioned
+from deltacli.operations.log.log_restore import (
+    Action,
+    RestoreItem,
+    RestorePlan,
+    plan_restore,
+    require_real_directories,
 )
-from deltacli.operations.log.log_restore import Action, RestoreItem, RestorePlan, require_real_directories
-from deltacli.progress import SILENT, Progress, weighed
+from deltacli.operations.table.handle import TableHandle
+from deltacli.operations.table.version import Snapshot
+from deltacli.progress import Progress, weighed
 from deltacli.storage import Created, Deleted, Existed, Storage, Unknown
 from deltacli.units import format_ranges, plural
+
+if TYPE_CHECKING:
+    from deltacli.changing.gate import Gate
 
 _NAMED = 5
 
 
-def execute_restore(
-    plan: RestorePlan,
-    storage: Storage,
-    source: Storage,
-    engine: Engine,
-    *,
-    progress: Progress = SILENT,
-    journal: Journal | None = None,
-) -> None:
-    """Write the files of the plan in order. Planning and running it again continues an interrupted run.
+@dataclass
+class LogRestored:
+    """The files of a plan that were written."""
 
-    Raises ConflictLost where another writer created a commit that the backup has, or one between those that it has;
-    PartlyDone for this and other faults once a file was written.
-    """
-    written: list[RestoreItem] = []
-    try:
-        _execute(plan, storage, source, engine, progress, journal or Journal(), written)
-    except OutcomeUnknown:
-        raise
-    except DeltacliError as fault:
-        if not written:
-            raise
-        raise PartlyDone.after(fault, f"{plural(len(written), 'file')} restored") from fault
+    plan: RestorePlan
+    written: list[RestoreItem] = field(default_factory=list)
+
+    def so_far(self) -> str:
+        """Return how many files were restored."""
+        return f"{plural(len(self.written), 'file')} restored"
+
+    def require_complete(self) -> None:
+        """Do nothing: an error ends a restore."""
 
 
-def _execute(
-    plan: RestorePlan,
-    storage: Storage,
-    source: Storage,
-    engine: Engine,
-    progress: Progress,
-    told: Journal,
-    written: list[RestoreItem],
-) -> None:
-    require_real_directories(storage, [item.file.name for item in plan.writes])
-    read = partial(_read, source)
-    contents = engine.run(read, plan.writes, at_once=at_once(source, (item.file.size_bytes for item in plan.writes)))
-    size_bytes = sum(item.file.size_bytes for item in plan.writes)
-    with weighed(progress, "restoring", unit="files", total=len(plan.writes), weight=size_bytes) as step:
-        for item, data in zip(plan.writes, contents, strict=True):
-            if _write(plan, storage, item, data, written):
-                written.append(item)
-                told.written += 1
-            step.advance(weight=item.file.size_bytes)
-    _verify(storage, written, engine, progress)
-    _require_alone(plan, storage)
+@dataclass(frozen=True)
+class LogRestore:
+    """The restore of what a log lacks from its backup; with `replaces` also of what differs."""
+
+    source: Storage
+    replaces: bool = False
+
+    def plan(self, table: TableHandle, now: Snapshot | None = None) -> RestorePlan:  # noqa: ARG002  (needs no version)
+        """Plan it. Raises what `plan_restore` raises."""
+        return plan_restore(table, self.source, replace=self.replaces)
+
+    def outcome(self, plan: RestorePlan) -> LogRestored:
+        """Return the outcome before the first file."""
+        return LogRestored(plan)
+
+    def execute(self, gate: Gate[RestorePlan, LogRestored]) -> None:
+        """Write the files of the plan in order. Planning and running it again continues an interrupted run.
+
+        Raises ConflictLost where another writer created a commit that the backup has, or one between those that it has.
+        """
+        plan, storage, source, written = gate.plan, gate.store, self.source, gate.outcome.written
+        engine, progress = gate.table.engine, gate.table.progress
+        require_real_directories(storage, [item.file.name for item in plan.writes])
+        read = partial(_read, source)
+        sizes = [item.file.size_bytes for item in plan.writes]
+        contents = engine.run(read, plan.writes, at_once=at_once(source, sizes))
+        with weighed(progress, "restoring", unit="files", total=len(plan.writes), weight=sum(sizes)) as step:
+            for item, data in zip(plan.writes, contents, strict=True):
+                try:
+                    if _write(plan, storage, item, data, written):
+                        written.append(item)
+                finally:
+                    gate.has_begun = bool(written)
+                step.advance(weight=item.file.size_bytes)
+        _verify(storage, written, engine, progress)
+        _require_alone(plan, storage)
 
 
 def _read(source: Storage, item: RestoreItem) -> bytes:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from deltacli.changing.basis import basis_of
-from deltacli.changing.derived import require_derivable, require_unchanged
+from deltacli.changing.basis import Basis, basis_of
+from deltacli.changing.derived import put_derived, require_derivable
 from deltacli.delta.log.action_fields import wrong_type
 from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.delta.log.segment import CheckpointInstance, LogListing
@@ -30,8 +30,11 @@ from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot, rebuild
 from deltacli.operations.table.version import Snapshot
 from deltacli.short_repr import short_repr
-from deltacli.storage import Created, Existed, Unknown
+from deltacli.storage import Existed, Unknown
 from deltacli.work.commits.provenance import read_provenance
+
+if TYPE_CHECKING:
+    from deltacli.changing.gate import Gate
 
 _COUNTS = ("numFiles", "tableSizeBytes", "numDeletionVectorsOpt", "numDeletedRecordsOpt")
 _ANOTHER = "checkpoint.unreadable"
@@ -131,16 +134,46 @@ class ChecksumStatus(StrEnum):
 
 
 @short_repr("version", "status", "fields", "differences")
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ChecksumReport:
     """One checksum file; `differences` are (field, value in the file, value in the log)."""
 
-    version: int
-    path: str
+    basis: Basis
+    computed: Mapping[str, Any]
     status: ChecksumStatus
-    fields: tuple[str, ...]
-    """The fields that were computed."""
     differences: tuple[tuple[str, object, object], ...] = ()
+
+    @property
+    def version(self) -> int:
+        return self.basis.version
+
+    @property
+    def path(self) -> str:
+        return checksum_path(self.version)
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The fields that were computed."""
+        return tuple(sorted(self.computed))
+
+    @property
+    def is_noop(self) -> bool:
+        """True where there is a file, whatever it holds."""
+        return self.status is not ChecksumStatus.MISSING
+
+    def objection(self) -> None:
+        """Return None: what forbids a checksum is found before it is planned."""
+
+    def effects(self) -> Iterator[str]:
+        """Yield the file."""
+        yield self.path
+
+    def so_far(self) -> str:
+        """Return what was written."""
+        return f"{self.path} written"
+
+    def require_complete(self) -> None:
+        """Do nothing: a file is written or not."""
 
     def as_json(self) -> dict[str, Any]:
         """Return the document `deltacli.log-crc`, without the envelope."""
@@ -158,49 +191,54 @@ def checksum_path(version: int) -> str:
     return f"{LOG_DIRECTORY}/{version:020d}.crc"
 
 
-def check_or_write_checksum(table: TableHandle, version: int | None, *, dry_run: bool = False) -> ChecksumReport:
-    """Compare the checksum file of a version with its state, or write it where there is none; an existing one is never
-    changed.
+@dataclass(frozen=True)
+class Checksum:
+    """The checksum file of a version, or of the newest one. An existing file is compared and never changed."""
 
-    Raises Refused where the version has no commit file or needs an unknown writer feature, or where
-    the log contradicts itself (`crc.not-proven`, `crc.ict`); StorageFailed and NoAtomicCreate; and what
-    `read_snapshot` raises.
-    """
-    snapshot = read_snapshot(table, version=version)
-    version = snapshot.version
-    path = checksum_path(version)
-    computed = compute_checksum(snapshot)
-    fields = tuple(sorted(computed))
-    try:
-        return _compared(version, path, fields, table.storage.read_range(path, 0, MAX_BYTES), computed)
-    except FileMissing:
-        pass
-    require_derivable(snapshot)
-    if version not in snapshot.listing.commits:
-        raise Refused(
-            f"version {version} has no commit file; a checksum is written only for an existing commit",
-            code="crc.without-commit",
-            hint=command("validate"),
-        )
-    _require_provable(table, snapshot, computed)
-    if dry_run:
-        return ChecksumReport(version, path, ChecksumStatus.MISSING, fields)
-    data = _encode(computed)
-    require_unchanged(basis_of(snapshot))
-    match table.storage.put_if_absent(path, data):
-        case Created():
-            return ChecksumReport(version, path, ChecksumStatus.WRITTEN, fields)
-        case Existed():  # another writer was faster: compare its file
+    version: int | None = None
+
+    def plan(self, table: TableHandle, now: Snapshot | None = None) -> ChecksumReport:
+        """Compare the checksum file with the state of the version, where there is one.
+
+        Raises Refused where there is none and the version has no commit file or needs an unknown writer feature, or the
+        log contradicts itself (`crc.not-proven`, `crc.ict`); and what `read_snapshot` raises.
+        """
+        snapshot = now or read_snapshot(table, version=self.version)
+        plan = ChecksumReport(basis_of(snapshot), compute_checksum(snapshot), ChecksumStatus.MISSING)
+        try:
+            return _compared(plan, table.storage.read_range(plan.path, 0, MAX_BYTES))
+        except FileMissing:
             pass
-        case Unknown(cause):
-            if table.storage.read_range(path, 0, MAX_BYTES) != data:
-                raise StorageFailed(f"{path} may not have been written", facts={"why": cause})
-            return ChecksumReport(version, path, ChecksumStatus.WRITTEN, fields)
-    return _compared(version, path, fields, table.storage.read_range(path, 0, MAX_BYTES), computed)
+        require_derivable(snapshot)
+        if plan.version not in snapshot.listing.commits:
+            raise Refused(
+                f"version {plan.version} has no commit file; a checksum is written only for an existing commit",
+                code="crc.without-commit",
+                hint=command("validate"),
+            )
+        _require_provable(table, snapshot, plan.computed)
+        return plan
+
+    def outcome(self, plan: ChecksumReport) -> ChecksumReport:
+        """Return the plan: nothing is written yet."""
+        return plan
+
+    def execute(self, gate: Gate[ChecksumReport, ChecksumReport]) -> None:
+        """Write the file; where another writer was faster, compare its file. Raises StorageFailed, NoAtomicCreate, and
+        CommitCorrupt for a value that a checksum file cannot represent.
+        """
+        plan, data = gate.plan, _encode(gate.plan.computed)
+        gate.outcome = replace(plan, status=ChecksumStatus.WRITTEN)
+        match put_derived(gate, plan.path, data):
+            case Existed():
+                gate.outcome = _compared(plan, gate.store.read_range(plan.path, 0, MAX_BYTES))
+            case Unknown(cause):
+                if gate.store.read_range(plan.path, 0, MAX_BYTES) != data:
+                    raise StorageFailed(f"{plan.path} may not have been written", facts={"why": cause})
 
 
 def proven_checksum(table: TableHandle, version: int) -> bytes:
-    """Return the checksum file that a version should have. Raises what `check_or_write_checksum` raises."""
+    """Return the checksum file that a version should have. Raises what `Checksum` raises."""
     snapshot = read_snapshot(table, version=version)
     require_derivable(snapshot)
     computed = compute_checksum(snapshot)
@@ -222,7 +260,7 @@ def _require_provable(table: TableHandle, snapshot: Snapshot, computed: Mapping[
         _require_same_state(snapshot, computed, other, compute_checksum(other))
 
 
-def _encode(computed: dict[str, Any]) -> bytes:
+def _encode(computed: Mapping[str, Any]) -> bytes:
     """Return the bytes of a checksum file. Raises CommitCorrupt for a value that such a file cannot represent."""
     for field, value in computed.items():
         if (odd := next(_beyond_64_bits(value), None)) is not None:
@@ -276,23 +314,21 @@ def compute_checksum(snapshot: Snapshot) -> dict[str, Any]:
     return found
 
 
-def _compared(
-    version: int, path: str, fields: tuple[str, ...], data: bytes, computed: Mapping[str, Any]
-) -> ChecksumReport:
+def _compared(plan: ChecksumReport, data: bytes) -> ChecksumReport:
     try:
         found = json.loads(data, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
-        return ChecksumReport(version, path, ChecksumStatus.UNREADABLE, fields)
-    theirs, ours = _comparable(found), _comparable(computed)
+        return replace(plan, status=ChecksumStatus.UNREADABLE)
+    theirs, ours = _comparable(found), _comparable(plan.computed)
     differences = tuple(
-        (name, _for_a_document(found[name]), computed[name])
-        for name in computed
+        (name, _for_a_document(found[name]), value)
+        for name, value in plan.computed.items()
         if name in theirs and (type(theirs[name]) is not type(ours[name]) or theirs[name] != ours[name])
     )
     status = ChecksumStatus.DIFFERS if differences else ChecksumStatus.AGREES
-    return ChecksumReport(version, path, status, fields, differences)
+    return replace(plan, status=status, differences=differences)
 
 
 def _refuse_constant(name: str) -> object:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from deltacli.changing.basis import OTHER_PAST, Basis
@@ -24,14 +24,15 @@ from deltacli.operations.paimon.commit_schema import (
     read_newest,
     short_pause,
 )
-from deltacli.operations.paimon.table_files import require_branch, require_paimon
+from deltacli.operations.paimon.table_files import read_newest_if_possible, require_branch, require_paimon
 from deltacli.operations.table.handle import TableHandle
 from deltacli.paimon.evolution.evolve import EvolutionSettings, evolve
 from deltacli.paimon.evolution.requests import AddColumn, SchemaChange, change_json
 from deltacli.paimon.rules import fields
 from deltacli.paimon.rules.catalogue import PAIMON_CATALOGUE, SchemaFileView
+from deltacli.paimon.rules.fallbacks import BranchFault, faults_of_branches
 from deltacli.paimon.schema import Schema
-from deltacli.paimon.schema_changes import Change, ChangeKind, changes_between, sentence
+from deltacli.paimon.schema_changes import Change, ChangeKind, changes_between, meaning_for_old_rows, sentence
 from deltacli.paimon.table_paths import MAIN_BRANCH
 from deltacli.paimon.types import walk_fields
 from deltacli.short_repr import short_repr
@@ -75,7 +76,9 @@ class AlterOutcome:
     changes: tuple[Change, ...] = ()
     refusal: Refused | None = None
     committed: int | None = None
-    branches: tuple[str, ...] = (MAIN_BRANCH,)
+    others: Mapping[str, Schema | None] = field(default_factory=dict)
+    """The newest schemas of the other branches; None where one cannot be read."""
+    has_snapshots: bool = False
 
     @property
     def table(self) -> str:
@@ -108,9 +111,17 @@ class AlterOutcome:
         """What to do besides, as code and sentence."""
         if self.is_noop or self.after is None:
             return ()
-        fallback = self.after.options.get("scan.fallback-branch")
-        missing = () if fallback is None or fallback in self.branches else (("fallback-branch", _no_branch(fallback)),)
-        return (*missing, ("schema-copy", catalog_warning(self.before.options)))
+        found = [_branch_warning(fault) for fault in self._branch_faults(self.after)]
+        for change in self.changes if self.has_snapshots else ():
+            if (meaning := meaning_for_old_rows(change)) is not None:
+                found.append(("old-rows", f"{sentence(change)}: {meaning}"))
+        return (*found, ("schema-copy", catalog_warning(self.before.options)))
+
+    def _branch_faults(self, after: Schema) -> Iterator[BranchFault]:
+        branch = self.request.branch
+        for fault in faults_of_branches({**self.others, branch: after}):
+            if branch in (fault.branch, fault.other):
+                yield fault
 
     def as_json(self, *, dry_run: bool) -> dict[str, Json]:
         """Return the content of the document `deltacli.alter`."""
@@ -129,8 +140,10 @@ class AlterOutcome:
         }
 
 
-def _no_branch(branch: str) -> str:
-    return f"scan.fallback-branch names the branch {branch!r}, which does not exist: Paimon refuses to change the table"
+def _branch_warning(fault: BranchFault) -> tuple[str, str]:
+    if fault.is_missing:
+        return "fallback-branch", f"{fault.reason}: Paimon refuses to change the table"
+    return "branches-differ", f"{fault.reason}: every scan fails until both are changed alike"
 
 
 def catalog_warning(options: Mapping[str, str]) -> str:
@@ -160,7 +173,8 @@ class SchemaAlteration:
         require_paimon(storage)
         branches = require_branch(storage, branch)
         require_writable(storage)
-        return self._plan(table, read_newest(storage, branch), UsedIds(storage, table.engine, branch), branches)
+        others = {other: read_newest_if_possible(storage, table.engine, other) for other in branches if other != branch}
+        return self._plan(table, read_newest(storage, branch), UsedIds(storage, table.engine, branch), others)
 
     def outcome(self, plan: AlterOutcome) -> AlterOutcome:
         """Return the plan: nothing is created yet."""
@@ -176,7 +190,7 @@ class SchemaAlteration:
 
         def make(newest: Newest) -> Schema | None:
             _require_same(agreed, newest)
-            plan = gate.again(self._plan(table, newest, used, agreed.branches))
+            plan = gate.again(self._plan(table, newest, used, agreed.others))
             return None if plan.is_noop else plan.after
 
         done = commit_schema(table.storage, self.request.branch, make, pause=self.pause, wait=self.wait)
@@ -189,13 +203,24 @@ class SchemaAlteration:
                     gate.plan, before=before.schema, after=schema, changes=changes, committed=schema.id
                 )
 
-    def _plan(self, table: TableHandle, newest: Newest, used: UsedIds, branches: tuple[str, ...]) -> AlterOutcome:
+    def _plan(
+        self, table: TableHandle, newest: Newest, used: UsedIds, others: Mapping[str, Schema | None]
+    ) -> AlterOutcome:
         basis = Basis(table, newest.schema.id, table.clock())
         try:
             after = _next_schema(self.request, newest, used, basis.now_ms)
         except Refused as refusal:
             return AlterOutcome(basis, self.request, newest.schema, None, refusal=refusal)
-        return AlterOutcome(basis, self.request, newest.schema, after, _changes(newest, after), branches=branches)
+        changes = _changes(newest, after)
+        return AlterOutcome(
+            basis,
+            self.request,
+            newest.schema,
+            after,
+            changes,
+            others=others,
+            has_snapshots=newest.has_snapshots,
+        )
 
 
 def _require_same(agreed: AlterOutcome, newest: Newest) -> None:

@@ -115,6 +115,12 @@ def read_schemas(
     return dict(zip(wanted, told, strict=True))
 
 
+def read_newest_if_possible(storage: Storage, engine: Engine, branch: str) -> Schema | None:
+    """Return the newest schema of a branch, None where it cannot be read."""
+    found = read_schemas(storage, engine, list_schemas(storage, branch).ids[-1:], branch).values()
+    return next((schema for schema in found if isinstance(schema, Schema)), None)
+
+
 def _read_schema(storage: Storage, branch: str, schema_id: int) -> Schema | Unreadable:
     path = schema_path(schema_id, branch)
     try:

@@ -29,7 +29,14 @@ from deltacli.operations.validate.findings import Collector, RuleChoice
 from deltacli.operations.validate.request import ValidateRequest
 from deltacli.operations.validate.validate import Validation
 from deltacli.paimon.rules.branches import BROKEN, SCHEMA_MISSING
-from deltacli.paimon.rules.catalogue import PAIMON_CATALOGUE, BranchView, EvolutionView, Profile, SchemaFileView
+from deltacli.paimon.rules.catalogue import (
+    PAIMON_CATALOGUE,
+    BranchesView,
+    BranchView,
+    EvolutionView,
+    Profile,
+    SchemaFileView,
+)
 from deltacli.paimon.schema import Schema
 from deltacli.progress import Plan, planned
 
@@ -66,7 +73,7 @@ def validate_paimon_table(
     choice = RuleChoice(request.level, request.select, request.ignore)
     collector = Collector(choice, request.max_findings, on_finding, known=PAIMON_CATALOGUE)
     needs_manifests = with_manifests and any(rule in collector.rules for rule in _NEEDS_MANIFESTS)
-    newest: Schema | None = None
+    newest_of: dict[str, Schema | None] = {}
     branches = list_branches(storage)
     several = len(branches) if len(branches) > 1 else 0  # a step of nothing is not shown
     with table.progress.step("checking branches", unit="branches", total=several) as step:
@@ -74,11 +81,15 @@ def validate_paimon_table(
             what = f"checking branch {branch}" if several else "checking the table"
             with planned(table.progress, what, _COSTS) as plan:
                 try:
-                    newest = _check_branch(table, branch, collector, profile, plan, with_manifests=needs_manifests)
+                    newest_of[branch] = _check_branch(
+                        table, branch, collector, profile, plan, with_manifests=needs_manifests
+                    )
                 except UsageError as lacking:  # a package; the schemas need none
                     lacking.facts = {"works without it": command("validate", with_manifests=False)}
                     raise
             step.advance()
+    collector.look(BranchesView(newest_of), Place(""))
+    newest = newest_of[branches[0]]
     not_checked = (
         ()
         if with_manifests

@@ -26,6 +26,7 @@ from deltacli.delta.partitions.values import are_lacking_values_null, lacking_va
 from deltacli.delta.paths import canonical, canonical_column
 from deltacli.delta.protocol.property_values import CHANGE_FEED, is_true
 from deltacli.delta.protocol.protocol_action import require_readable
+from deltacli.delta.schema.stray_partitions import require_partitions
 from deltacli.delta.schema.type_changes import require_readable_rows
 from deltacli.delta.schema.types import PrimitiveType, StructField, StructType, parse_schema
 from deltacli.delta.vectors import unique_id
@@ -263,7 +264,9 @@ class CommitSummary:
         return False
 
     def config_after(self, before: TableConfiguration, version: int, name: str) -> TableConfiguration:
-        """Return the configuration after the commit. Raises CommitCorrupt and ProtocolUnsupported."""
+        """Return the configuration after the commit. Raises CommitCorrupt, ProtocolUnsupported, and Unreadable
+        (`metadata.partition-column-*`).
+        """
         protocol, metadata, schema = before.protocol, before.metadata, before.schema
         if self.protocol is not None:
             protocol = read_protocol(self.protocol, name)
@@ -272,7 +275,11 @@ class CommitSummary:
             metadata = read_metadata(self.metadata, name)
             schema = parse_schema(metadata.schema_string or NO_COLUMNS)
         is_same = protocol is before.protocol and metadata is before.metadata
-        return before if is_same else TableConfiguration(protocol=protocol, metadata=metadata, schema=schema)
+        if is_same:
+            return before
+        config = TableConfiguration(protocol=protocol, metadata=metadata, schema=schema)
+        require_partitions(config, version)
+        return config
 
     def stamp(self, config: TableConfiguration) -> int | None:
         """Return the in-commit timestamp, which counts where the configuration after the commit says so."""
@@ -309,6 +316,7 @@ def read_commits(table: TableHandle, listing: LogListing, end: Snapshot, first: 
 
     times = file_times(listing.commits)
     current = (end if first == end.version else read_snapshot(table, version=first)).config
+    require_partitions(current, first)
     require_together(current, range(first + 1, end.version + 1))
     config = read_as(end.config, current)
     for version in range(first, end.version + 1):
@@ -324,6 +332,7 @@ def read_commits(table: TableHandle, listing: LogListing, end: Snapshot, first: 
         is_recorded = is_true(current.properties, CHANGE_FEED)
         if version == first and summary.metadata is not None and found["remove"] and first > 0:
             earlier, is_searched = read_snapshot(table, version=first - 1).config, False
+            require_partitions(earlier, first - 1)
             require_together(earlier, range(first, end.version + 1))
             before = read_as(end.config, earlier)
         yield Commit(version, time_ms, before, config, is_recorded, found["add"], found["remove"], found["cdc"])

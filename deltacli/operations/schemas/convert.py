@@ -15,6 +15,7 @@ from deltacli.errors import Unreadable
 from deltacli.hints import in_backticks
 from deltacli.operations.schemas.delta_types import fields_of_paimon
 from deltacli.operations.schemas.described import DescribedSchema, with_ids
+from deltacli.operations.schemas.spark_sql import spark_sql, sql_literal
 from deltacli.paimon.arrow_types import arrow_schema
 from deltacli.paimon.ddl import create_table, left_out
 from deltacli.paimon.losses import ConversionLoss
@@ -22,7 +23,6 @@ from deltacli.paimon.schema import CURRENT_VERSION
 from deltacli.typing import Json
 
 _NULLABLE = "elements and values in Spark SQL are nullable"
-_SQL = {"byte": "TINYINT", "short": "SMALLINT", "integer": "INT", "long": "BIGINT"}
 
 
 def _create_delta_table(source: DescribedSchema) -> str:
@@ -30,7 +30,7 @@ def _create_delta_table(source: DescribedSchema) -> str:
     columns = [] if source.delta is None else [f"  {_column(field)}" for field in source.delta.fields]
     ending = ") USING DELTA"
     if source.schema.comment:
-        ending += f" COMMENT {_text(source.schema.comment)}"
+        ending += f" COMMENT {sql_literal(source.schema.comment)}"
     if source.schema.partition_keys:
         ending += f" PARTITIONED BY ({', '.join(map(in_backticks, source.schema.partition_keys))})"
     return "\n".join([f"CREATE TABLE {in_backticks(source.name)} (", ",\n".join(columns), f"{ending};"])
@@ -66,36 +66,14 @@ def _not_in_type(data_type: DataType, path: str) -> Iterator[ConversionLoss]:
 def _column(field: StructField) -> str:
     metadata = field.metadata
     fixed = metadata.get(CHAR_VARCHAR_KEY)
-    text = f"{in_backticks(field.name)} {str(fixed).upper() if isinstance(fixed, str) else _type(field.data_type)}"
+    text = f"{in_backticks(field.name)} {str(fixed).upper() if isinstance(fixed, str) else spark_sql(field.data_type)}"
     text += "" if field.nullable else " NOT NULL"
     if (expression := metadata.get(GENERATION_KEY)) is not None:
         text += f" GENERATED ALWAYS AS ({expression})"
     if (default := metadata.get(DEFAULT_KEY)) is not None:
         text += f" DEFAULT {default}"
     comment = metadata.get("comment")
-    return text + (f" COMMENT {_text(comment)}" if isinstance(comment, str) else "")
-
-
-def _type(data_type: DataType) -> str:
-    match data_type:
-        case PrimitiveType(name):
-            return _SQL.get(name, name.upper())
-        case ArrayType(element):
-            return f"ARRAY<{_type(element)}>"
-        case MapType(key, value):
-            return f"MAP<{_type(key)}, {_type(value)}>"
-        case StructType(fields):
-            return f"STRUCT<{', '.join(map(_nested, fields))}>"
-
-
-def _nested(field: StructField) -> str:
-    comment = field.metadata.get("comment")
-    text = f"{in_backticks(field.name)}: {_type(field.data_type)}{'' if field.nullable else ' NOT NULL'}"
-    return text + (f" COMMENT {_text(comment)}" if isinstance(comment, str) else "")
-
-
-def _text(text: str) -> str:
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    return text + (f" COMMENT {sql_literal(comment)}" if isinstance(comment, str) else "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,5 @@
 """A schema of any format, at a point of a table or in a file, in the columns of Paimon, which has an equal for most
-types of the other formats; and what changes from one schema to another.
+types of the other formats; and what changes from one schema to another. Two of Delta are compared as they are.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from deltacli.delta.schema.types import StructType, parse_schema
 from deltacli.errors import Unreadable
 from deltacli.operations.paimon.snapshot import PaimonSnapshot
 from deltacli.operations.paimon.table_files import read_limited
+from deltacli.operations.schemas.delta_changes import delta_changes
 from deltacli.operations.schemas.delta_types import fields_of_delta
 from deltacli.operations.table.version import Snapshot
 from deltacli.paimon.json_text import BadJson, read_object
@@ -312,7 +313,9 @@ class SchemaDiff:
 
 
 def diff_schemas(before: DescribedSchema, after: DescribedSchema) -> SchemaDiff:
-    """Return what changes. Options are compared only within one format."""
+    """Return what changes: from one Delta schema to another in Delta's own types, else in those of Paimon. Options are
+    compared only within one format.
+    """
     is_history = _are_one_history(before, after)
     old = replace(before.schema, options=before.properties, comment=before.schema.comment or None)
     new = replace(after.schema, options=after.properties, comment=after.schema.comment or None)
@@ -322,7 +325,14 @@ def diff_schemas(before: DescribedSchema, after: DescribedSchema) -> SchemaDiff:
         old, new = matched_by_name(old, new)
     if before.table_format == "delta" or after.table_format == "delta":
         old = replace(old, highest_field_id=new.highest_field_id)
-    return SchemaDiff(before, after, "id" if is_history else "name", changes_between(old, new))
+    changes: tuple[Change, ...]
+    if before.delta is not None and after.delta is not None:
+        old, new = (replace(one, fields=()) for one in (old, new))
+        columns = delta_changes(before.delta, after.delta, by_id=is_history)
+        changes = (*columns, *changes_between(old, new))
+    else:
+        changes = changes_between(old, new)
+    return SchemaDiff(before, after, "id" if is_history else "name", changes)
 
 
 def _are_one_history(before: DescribedSchema, after: DescribedSchema) -> bool:

@@ -8,9 +8,10 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from deltacli.changing.change import carry_out
 from deltacli.changing.commit import Committed, commit
 from deltacli.clock import Clock, system_clock
 from deltacli.delta.log.commit_content import CommitRequest
@@ -23,18 +24,67 @@ from deltacli.operations.table.find_log import list_log
 from deltacli.operations.table.other_tables import tables_above
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.vacuum.deleting import Deletions, Pause, Record, Ticks, is_fresh
+from deltacli.operations.vacuum.full_plan import plan_vacuum
 from deltacli.operations.vacuum.last_vacuum_info import write_last_vacuum
-from deltacli.operations.vacuum.plan import VacuumOutcome, VacuumPlan
+from deltacli.operations.vacuum.plan import VacuumOutcome, VacuumPlan, VacuumResult
 from deltacli.operations.vacuum.rechecking import NewerCommits
 from deltacli.operations.vacuum.request import VacuumRequest
+from deltacli.operations.vacuum.saved.applicable import adopted
 from deltacli.storage import Deleted, folds_names, is_inside
 from deltacli.storage.base import StoreWithPlace, other_place
-from deltacli.units import CLOCK_SKEW_MS, format_timestamp, plural
+from deltacli.units import CLOCK_SKEW_MS, format_timestamp
 
 if TYPE_CHECKING:
+    from deltacli.changing.gate import Gate
     from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.table.version import Snapshot
     from deltacli.operations.vacuum.quarantine.fill import Quarantine
+
+
+@dataclass(frozen=True)
+class VacuumChange:
+    """A vacuum, to be planned and executed."""
+
+    request: VacuumRequest
+
+    def plan(self, table: TableHandle, now: Snapshot | None = None) -> VacuumPlan:
+        """Plan it on the newest version. Raises what `plan_vacuum` raises."""
+        require_free(self.request.commit_metadata)
+        return plan_vacuum(table, self.request, snapshot=now)
+
+    def outcome(self, plan: VacuumPlan) -> VacuumResult:
+        """Return the plan, of which nothing was deleted yet."""
+        return VacuumResult(plan, VacuumOutcome())
+
+    def execute(self, gate: Gate[VacuumPlan, VacuumResult]) -> None:
+        """Delete the files. Raises what `execute_vacuum` raises."""
+        execute_by(gate, self.request)
+
+
+def execute_by(gate: Gate[VacuumPlan, VacuumResult], request: VacuumRequest, record: Record | None = None) -> None:
+    """Execute the plan of a gate, and note whether something was committed or deleted."""
+    outcome = gate.outcome.outcome
+    assert outcome is not None  # it begins with an empty one
+    before = outcome.start_version, outcome.deleted
+    try:
+        execute_vacuum(gate.table, gate.plan, request, outcome=outcome, record=record)
+    finally:
+        gate.has_begun = before != (outcome.start_version, outcome.deleted)
+
+
+def vacuum(table: TableHandle, request: VacuumRequest, plan: VacuumPlan | None = None) -> VacuumResult:
+    """Plan a vacuum, unless there is a plan, and execute it without a question. Raises what `carry_out` raises."""
+    if plan is not None:
+        plan = replace(plan, made_from=replace(plan.basis, table=_bound(table, plan)))
+    result = carry_out(VacuumChange(request), table, plan=plan)
+    note_progress(result.plan)
+    return result
+
+
+def note_progress(plan: VacuumPlan) -> None:
+    """Record how far the log was examined where there was nothing to delete, so that LITE continues from there."""
+    if plan.is_noop:
+        _note_horizon(plan.basis.table, plan)
 
 
 def execute_vacuum(
@@ -52,20 +102,26 @@ def execute_vacuum(
     `record` it begins with the record's counts. Where the plan or the request names a quarantine, all of them are
     copied first.
 
-    Raises Refused where the plan has refusals, or where a newer version forbids it; what `commit` raises; and
+    Raises Refused where the plan has refusals, or is of another table or past (`adopted`, of a saved plan), or where a
+    newer version forbids it; what `commit` raises; and
     StorageFailed. On any error END is committed with the status FAILED where that is still possible.
     """
-    chosen, table = request or VacuumRequest(), _bound(table, plan)
+    chosen = request or VacuumRequest()
     found = outcome if outcome is not None else record.counts if record is not None else VacuumOutcome()
     require_free(chosen.commit_metadata)
     require_executable(plan)
-    if not plan.files and not plan.directories:
+    if plan.made_from is None:
+        plan = adopted(table, plan)
+    table = _bound(table, plan)
+    if plan.is_noop:
         _note_horizon(table, plan)
         return found
     if chosen.quarantine is not None:
         plan = with_quarantine(table, plan, chosen.quarantine)
-    quarantine = None if plan.quarantine is None else _fill(table, plan, plan.quarantine, found, record)
-    table = _bound(table, plan)
+    quarantine = None
+    if plan.quarantine is not None:
+        quarantine = _fill(table, plan, plan.quarantine, found, record)
+        table = _bound(table, plan)
     if (
         quarantine is not None
         or plan.looked_at is None
@@ -99,15 +155,13 @@ def execute_vacuum(
 
 
 def _bound(table: TableHandle, plan: VacuumPlan) -> TableHandle:
-    """Return the table bound to the directory of a plan. Raises Refused (`plan.other-place`) for another one."""
-    if plan.made_from is None:
-        return table.held()
-    own = plan.made_from.table.storage
+    """Return the table bound to the directory of a plan. Raises Refused (`plan.other-place`) where it is another."""
+    own = plan.basis.table.storage
     if isinstance(own, StoreWithPlace) and isinstance(table.storage, StoreWithPlace):
         return table.held(own.place)
     if not (is_inside(own, table.storage) and is_inside(table.storage, own)):
         raise other_place(table.uri)
-    plan.made_from.table.held()
+    plan.basis.table.held()
     return table
 
 
@@ -181,21 +235,8 @@ def _note_horizon(table: TableHandle, plan: VacuumPlan) -> None:
 
 def require_executable(plan: VacuumPlan) -> None:
     """Raise Refused for the first refusal of a plan."""
-    for refusal in plan.refusals:
-        way_out = f"add {refusal.override}" if refusal.override else command("vacuum", dry_run=True)
-        raise Refused.by([refusal], hint=refusal.hint or way_out, said_first="")
-
-
-def require_done(outcome: VacuumOutcome, *, again: str | None = None) -> None:
-    """Raise PartlyDone, naming the first file, where some could not be deleted; `again` is the command that retries.
-    Raises PermissionRefused where none could be deleted for lack of permission.
-    """
-    outcome.failed.require_none(
-        plural(outcome.failed.count, "file"),
-        code="vacuum.partly-done",
-        hint=again or command("vacuum", yes=True),
-        has_deleted=bool(outcome.deleted.files),
-    )
+    if (refusal := plan.objection()) is not None:
+        raise refusal
 
 
 def _commit_start(table: TableHandle, plan: VacuumPlan, newer: NewerCommits, commit_metadata: Mapping[str, str]) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.changing.plan import NO_FILES, Amount, Failures
-from deltacli.errors import Refusal
+from deltacli.errors import Refusal, Refused
+from deltacli.hints import command
 from deltacli.operations.vacuum.request import Mode
 from deltacli.short_repr import short_repr
-from deltacli.units import format_timestamp
+from deltacli.units import format_size, format_timestamp, plural
 
 if TYPE_CHECKING:
     import pyarrow
@@ -165,6 +166,30 @@ class VacuumPlan:
     """When the listing began, by `time.monotonic` of this process; None for a saved plan."""
 
     @property
+    def basis(self) -> Basis:
+        """The table and the commit that the plan was made from, or compared with."""
+        assert self.made_from is not None  # a saved plan is compared with its table first
+        return self.made_from
+
+    @property
+    def is_noop(self) -> bool:
+        """True where nothing is to be deleted."""
+        return not self.files and not self.directories
+
+    def objection(self) -> Refused | None:
+        """Return the error of the first refusal, None without one."""
+        for refusal in self.refusals:
+            way_out = f"add {refusal.override}" if refusal.override else command("vacuum", dry_run=True)
+            return Refused.by([refusal], hint=refusal.hint or way_out, said_first="")
+        return None
+
+    def effects(self) -> Iterator[str]:
+        """Yield what is deleted, and where copies are put."""
+        yield f"delete {plural(self.files, 'file')} ({format_size(self.size_bytes)}), plan {self.plan_id}"
+        if self.quarantine is not None:
+            yield f"copy them to {self.quarantine}"
+
+    @property
     def is_looked_at_again(self) -> bool:
         """True if the files may have changed since they were listed, on any store: by an old inventory, or while all of
         them were copied. Each is checked before it is deleted.
@@ -290,6 +315,27 @@ class VacuumResult(NamedTuple):
 
     plan: VacuumPlan
     outcome: VacuumOutcome | None
+
+    def so_far(self) -> str:
+        """Return in words what was deleted and committed."""
+        outcome = self.outcome or VacuumOutcome()
+        done = f"{outcome.deleted.files:,} of {plural(self.plan.files, 'file')} deleted"
+        if outcome.end_version is not None:
+            return f"{done}, VACUUM END ({outcome.end_status}) is version {outcome.end_version}"
+        return done if outcome.start_version is None else f"{done}, VACUUM END was not written"
+
+    def require_complete(self) -> None:
+        """Raise PartlyDone, naming the first file, where some could not be deleted; PermissionRefused where none could
+        for lack of permission.
+        """
+        if self.outcome is not None:
+            failed = self.outcome.failed
+            failed.require_none(
+                plural(failed.count, "file"),
+                code="vacuum.partly-done",
+                hint=command("vacuum", yes=True),
+                has_deleted=bool(self.outcome.deleted.files),
+            )
 
 
 def _sum(column: pyarrow.ChunkedArray) -> int:

@@ -105,11 +105,7 @@ class NewerCommits:
         """
         import pyarrow as pa
 
-        try:
-            self._read_on()
-        except Refused:
-            self._table.held()  # raises the reason for it where another directory is at the path by now
-            raise
+        self._read_on()
         with with_codes_of_vacuum():
             require_clock(self._table, self._plan.now_ms, self._own.last)
         if self._needed is None:

@@ -154,6 +154,8 @@ _GROUPS = (".sequence-group", ".nested-key")
 """Endings of options whose key and value both name columns."""
 
 _SEQUENCE_GROUP, _NESTED_KEY = _GROUPS
+NESTED = (_NESTED_KEY, ".nested-sequence-field")
+"""Endings of options of a column whose value names fields of its rows."""
 
 
 class _Named(NamedTuple):
@@ -180,6 +182,32 @@ def options_naming(options: Mapping[str, str], column: str) -> Iterator[str]:
 def is_indexed(options: Mapping[str, str], column: str) -> bool:
     """Return True for a column with an index in data files, which names it."""
     return any(_INDEX.fullmatch(key) for key in options_naming(options, column))
+
+
+def nested_options(options: Mapping[str, str], path: Path) -> Iterator[str]:
+    """Yield the keys of the options that name a field of the rows in an array: `nested_update` finds rows by it."""
+    if len(path) == 3 and path[1] == ELEMENT:
+        for ending in NESTED:
+            key = f"{_FIELDS}{path[0]}{ending}"
+            if path[2] in options.get(key, "").split(","):
+                yield key
+
+
+def rename_nested(options: HashOrder, path: Path, new_name: str) -> None:
+    """Rename a nested field in the options that name it, which Paimon's Java forgets: its scans fail then."""
+    for key in list(nested_options(options.as_dict(), path)):
+        names = (options.get(key) or "").split(",")
+        options.put(key, ",".join(new_name if name == path[2] else name for name in names))
+
+
+def drop_nested(options: HashOrder, path: Path) -> None:
+    """Remove a nested field from the options that name it, and an option that names no other one."""
+    for key in list(nested_options(options.as_dict(), path)):
+        left = [name for name in (options.get(key) or "").split(",") if name != path[2]]
+        if left:
+            options.put(key, ",".join(left))
+        else:
+            options.remove(key)
 
 
 def rename_in_options(options: HashOrder, column: str, new_name: str) -> None:

@@ -17,14 +17,17 @@ from deltacli.paimon.evolution.edits import (
     Fields,
     HashOrder,
     drop_from_options,
+    drop_nested,
     edit_at,
     edit_field,
     edit_type,
     field_of,
     is_indexed,
     moved,
+    nested_options,
     options_naming,
     rename_in_options,
+    rename_nested,
     row_around,
     with_required_keys,
 )
@@ -183,7 +186,7 @@ class _Draft:
         return next(places, len(fields))
 
     def rename(self, change: RenameColumn) -> None:
-        """Rename a column, also in the keys and options that name it; or a nested field, which none of them names."""
+        """Rename a column or a nested field, also in the keys and options that name it."""
         path, new_name = change.path, change.new_name
         renamed = (*path[:-1], new_name)
         if len(path) == 1:
@@ -201,6 +204,7 @@ class _Draft:
         if len(path) == 1 and new_name != path[0]:
             self._primary_keys = tuple(new_name if key == path[0] else key for key in self._primary_keys)
             rename_in_options(self._options, path[0], new_name)
+        rename_nested(self._options, path, new_name)
 
     def _require_renamable(self, name: str) -> None:
         if name in self._partition_keys:
@@ -215,6 +219,8 @@ class _Draft:
         path = change.path
         if len(path) == 1:
             self._leave_options(path[0])
+        else:
+            self._leave_nested_options(path)
 
         def edit(around: DataType, _: str) -> DataType:
             row = row_around(around, path)
@@ -240,16 +246,25 @@ class _Draft:
         naming = list(options_naming(before, name))
         if not naming:
             return
-        if not self._settings.with_options:
-            raise Refused(
-                f"{name} cannot be dropped: options name it",
-                code="alter.in-options",
-                facts={"options": ", ".join(naming)},
-            )
+        self._require_with_options((name,), naming)
         drop_from_options(self._options, name)
         after = self._options.as_dict()
         for key in naming:
             self._require_option_change(key, after.get(key))
+
+    def _leave_nested_options(self, path: Path) -> None:
+        naming = list(nested_options(self._options.as_dict(), path))
+        if naming:
+            self._require_with_options(path, naming)
+            drop_nested(self._options, path)
+
+    def _require_with_options(self, path: Path, naming: list[str]) -> None:
+        if not self._settings.with_options:
+            raise Refused(
+                f"{'.'.join(path)} cannot be dropped: options name it",
+                code="alter.in-options",
+                facts={"options": ", ".join(naming)},
+            )
 
     def move(self, change: UpdatePosition) -> None:
         move = change.move

@@ -69,6 +69,13 @@ class BranchView:
     broken: Sequence[tuple[str, str, str]]
 
 
+@dataclass(frozen=True, slots=True)
+class BranchesView:
+    """All branches of a table, with the newest schema of each; None where it cannot be read."""
+
+    newest: Mapping[str, Schema | None]
+
+
 PAIMON_CATALOGUE = Catalogue(
     "deltacli.paimon.rules",
     {
@@ -77,5 +84,6 @@ PAIMON_CATALOGUE = Catalogue(
         "table_options": "SchemaFileView",
         "evolution": "EvolutionView",
         "branches": "BranchView",
+        "fallbacks": "BranchesView",
     },
 )

@@ -7,7 +7,15 @@ from collections.abc import Iterator
 from deltacli.delta.rules.framework.base import Area, Finding, Severity
 from deltacli.paimon.casts import EXPLICIT_DISABLED, Loss
 from deltacli.paimon.rules.catalogue import EvolutionView
-from deltacli.paimon.schema_changes import Change, ChangeKind, changes_between, dotted, sentence
+from deltacli.paimon.schema import OF_OLD_ROWS
+from deltacli.paimon.schema_changes import (
+    Change,
+    ChangeKind,
+    changes_between,
+    dotted,
+    meaning_for_old_rows,
+    sentence,
+)
 from deltacli.paimon.types import walk_fields
 
 AREA = Area("Evolution", spec="Update Schema")
@@ -65,6 +73,13 @@ NOT_NULL = AREA.warning(
     repair=_RESTORE,
     example="a column from INT to INT NOT NULL",
 )
+OLD_ROWS = AREA.warning(
+    "paimon.option-of-old-rows",
+    f"{', '.join(OF_OLD_ROWS)} do not change once the table has a snapshot.",
+    broken="writers are refused, or rows that exist are merged and read in another way, as the message says",
+    repair="rewrite the rows of older files with INSERT OVERWRITE, if that was not done",
+    example='"bucket" from "2" to "4"',
+)
 
 _BY_KIND = {
     ChangeKind.PARTITION_KEYS: PARTITION_KEYS,
@@ -99,6 +114,15 @@ def _key(change: Change) -> str:
     if change.kind in (ChangeKind.SET_OPTION, ChangeKind.REMOVE_OPTION):
         return f"options.{change.path[0]}"
     return dotted(change.path) or change.kind.value
+
+
+@AREA.check(EvolutionView, OLD_ROWS)
+def check_options_of_old_rows(view: EvolutionView) -> Iterator[Finding]:
+    """Report options that changed although rows exist which were written under the former value."""
+    for change in changes_between(view.before, view.after) if view.has_snapshots else ():
+        if (meaning := meaning_for_old_rows(change)) is not None:
+            message = f"{sentence(change)}, since schema {view.before.id}: {meaning}"
+            yield OLD_ROWS.at(view.place(_key(change)), message, seen=change.after, expected=change.before)
 
 
 @AREA.check(EvolutionView, ID_REUSED)

@@ -10,7 +10,7 @@ from deltacli.delta.rules.framework.base import Area, Finding, Fix, Rule
 from deltacli.paimon.rules.catalogue import SchemaFileView
 from deltacli.paimon.rules.fields import NO_KEY_TYPES, is_blob
 from deltacli.paimon.rules.option_conflicts import BOOLEANS, CONFLICTS, TableFacts, function_key, is_number, split_names
-from deltacli.paimon.types import AtomicType, DataType, MapType, Root, walk_fields
+from deltacli.paimon.types import AtomicType, DataType, ListType, MapType, Root, RowType, walk_fields
 
 AREA = Area("Options", spec="Java: SchemaValidation")
 
@@ -204,6 +204,35 @@ def _bad_fields(table: TableFacts) -> Iterator[Fault]:
             yield from (_unknown(table, key, name) for name in names if name not in table.columns)
 
 
+_NESTED = ("nested_update", "nested_partial_update")
+
+
+def _bad_nested(table: TableFacts) -> Iterator[Fault]:
+    if not table.merges_by("partial-update", "aggregation"):
+        return
+    for name, function_option, function in table.functions():
+        if function not in _NESTED:
+            continue
+        match table.columns[name]:
+            case ListType(Root.ARRAY, RowType(fields)):
+                yield from _bad_nested_names(table, name, {field.name for field in fields}, function)
+            case other:
+                reason = f"{function} needs an ARRAY of ROW, but {name} has the type {other.root}"
+                yield Fault(function_option, reason, name)
+
+
+def _bad_nested_names(table: TableFacts, column: str, present: set[str], function: str) -> Iterator[Fault]:
+    key, sequence = f"fields.{column}.nested-key", f"fields.{column}.nested-sequence-field"
+    for option in (key, sequence) if function == "nested_update" else (key,):
+        for name in split_names(table.options[option]) if option in table.options else ():
+            if name not in present:
+                yield Fault(option, f"{option} names {name!r}, which is not a field of the rows in {column}", name)
+    if function == "nested_update" and sequence in table.options and key not in table.options:
+        yield Fault(sequence, f"{sequence} needs {key}")
+    if function == "nested_partial_update" and key not in table.options:
+        yield Fault(function_key(column), f"nested_partial_update needs {key}")
+
+
 def _bad_indexes(table: TableFacts) -> Iterator[Fault]:
     for key, value in table.options.items():
         if not (key.startswith("file-index.") and key.endswith(".columns")):
@@ -351,6 +380,14 @@ CHECKS: tuple[OptionCheck, ...] = (
     ),
     OptionCheck(
         OPTION_COLUMN, ("fields.COLUMN.* names columns, and so does a sequence group of partial updates",), _bad_fields
+    ),
+    OptionCheck(
+        OPTION_COLUMN,
+        (
+            "with nested_update or nested_partial_update, a column is an ARRAY of ROW",
+            "fields.COLUMN.nested-key and fields.COLUMN.nested-sequence-field name fields of its rows",
+        ),
+        _bad_nested,
     ),
     OptionCheck(
         OPTION_COLUMN, ("file-index.*.columns names columns, or keys of a MAP with text as keys",), _bad_indexes

@@ -133,9 +133,12 @@ class Pull:
     done_files: int = 0
     received_bytes: int = 0
     _directory: str = field(init=False)
+    _target: LocalStorage = field(init=False)
+    """Bound to the directory from the comparison on, or from when it is made."""
 
     def __post_init__(self) -> None:
         self._directory = os.path.realpath(os.path.expanduser(self.request.directory))
+        self._target = LocalStorage(self._directory)
 
     def run(self) -> PullResult:
         """Pull, or only compare for a dry run. Raises PullRefused, and what requests and downloads raise."""
@@ -149,6 +152,7 @@ class Pull:
         raise AssertionError
 
     def _run_once(self) -> PullResult:
+        self._target = self._target.held()
         target = read_target(self._handle(), self._directory)
         point = self._point(target)
         if self._has_newest(target, point):
@@ -160,11 +164,12 @@ class Pull:
         self._require_space(plan.difference.wanted_bytes)
         with writing_faults(self._directory, self._directory):
             os.makedirs(self._directory, exist_ok=True)
+        self._target = self._target.held()
         with open_workspace(self._directory) as workspace:
             return self._do(plan, workspace)
 
     def _handle(self) -> TableHandle:
-        return TableHandle(LocalStorage(self._directory), clock=self.clock)
+        return TableHandle(self._target, clock=self.clock)
 
     def _point(self, target: PullTarget) -> Point:
         """Return what to pull. Raises PullRefused where there is nothing to resume."""

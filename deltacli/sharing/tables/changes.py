@@ -288,7 +288,7 @@ class CommitFiles:
             config = self.removed_as
             actions = with_partition_values(self.table, self.file.version, self.removed_names, actions)
         batch = spelled_alike(whole_actions(actions, arrow_schema(kind), self.file.name), config)
-        if fault := find_fault([batch], config, self.table.storage.uri):
+        if fault := find_fault([batch], config, self.file.version, self.table.storage.uri):
             raise fault
         return batch
 

@@ -21,6 +21,7 @@ from deltacli.delta.partitions.values import partition_columns, with_spelled_key
 from deltacli.delta.paths import locate, text_of
 from deltacli.delta.protocol.protocol_action import Protocol
 from deltacli.delta.schema.names import MODE
+from deltacli.delta.schema.stray_partitions import require_partitions
 from deltacli.delta.schema.types import NO_COLUMNS, parse_schema
 from deltacli.delta.vectors import unique_id_column, vector_file
 from deltacli.errors import DeltacliError, PathExternal
@@ -116,11 +117,14 @@ def spelled_alike(actions: pyarrow.RecordBatch, config: TableConfiguration) -> p
     return actions if spelled is maps else actions.set_column(place, actions.schema.field(place), spelled)
 
 
-def find_fault(batches: Iterable[pyarrow.RecordBatch], config: TableConfiguration, uri: str) -> DeltacliError | None:
-    """Return why file actions cannot be shared: a file or a vector outside the table, a missing or invalid partition
-    value. None if they can.
+def find_fault(
+    batches: Iterable[pyarrow.RecordBatch], config: TableConfiguration, version: int, uri: str
+) -> DeltacliError | None:
+    """Return why file actions cannot be shared: a partition column that the schema lacks, a file or a vector outside
+    the table, a missing or invalid partition value. None if they can.
     """
     try:
+        require_partitions(config, version)
         for actions in batches:
             require_inside(actions, uri)
             partition_columns(actions, config, list(config.partition_columns))
@@ -247,7 +251,7 @@ def make_snapshot(snapshot: Snapshot) -> SharedSnapshot:
 
     batches = [spelled_alike(batch, snapshot.config) for batch in snapshot.files()]
     files = pa.Table.from_batches(batches, schema=action_schemas().add)
-    fault = find_fault(batches, snapshot.config, snapshot.table.uri)
+    fault = find_fault(batches, snapshot.config, snapshot.version, snapshot.table.uri)
     return replace(make_state(snapshot), files=files, fault=fault)
 
 

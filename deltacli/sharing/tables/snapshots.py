@@ -363,7 +363,7 @@ def _apply_commits(older: SharedSnapshot, storage: Storage, commits: Sequence[Lo
     adds = [spelled_alike(batch, newer.config) for batch in adds]
     files = _with_adds(older.files, TouchedFiles(seen) if seen else None, adds)
     checked = files.to_batches() if older.fault or state.metadata else adds
-    return replace(newer, files=files, fault=find_fault(checked, newer.config, storage.uri))
+    return replace(newer, files=files, fault=find_fault(checked, newer.config, newer.version, storage.uri))
 
 
 def _with_adds(files: pyarrow.Table, touched: TouchedFiles | None, adds: list[pyarrow.RecordBatch]) -> pyarrow.Table:

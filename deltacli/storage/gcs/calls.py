@@ -57,6 +57,7 @@ _RANGE = re.compile(r"bytes (\d{1,19})-(\d{1,19})/(\d{1,19})")
 _TOO_LONG = 19
 _BUCKET_GONE = "bucket does not exist"
 
+_NO_BATCHES = {404, 405, 501}
 Fields = JsonObject
 
 
@@ -71,6 +72,7 @@ class GcsCalls:
 
     def __init__(self, bucket: str, options: GcsOptions, credentials: GcsCredentials, retry: Retry) -> None:
         self._bucket, self._payer, self._retry = bucket, options.payer, retry
+        self._has_batches = True
         self.credentials = credentials
         self._transport = Transport(options.endpoint, options.verify)
         self._transport.tally = retry.tally.of(self.endpoint, GCS_PRICES if self.is_known_atomic else None)
@@ -137,7 +139,12 @@ class GcsCalls:
         parts = [batch.BatchPart(self.url(object_path(key))[start:]) for key in keys]
         url, headers = f"{self._transport.endpoint}/batch/storage/v1", {"Content-Type": batch.CONTENT_TYPE}
         request = Request("POST", url, headers, Body(batch.batch_of(parts)), Call.DELETE, LARGEST_LIST)
-        return batch.faults_of(self.send(request, (200,)), keys, 204, fault_of)
+        try:
+            return batch.faults_of(self.send(request, (200,)), keys, 204, fault_of)
+        except HttpFault as fault:
+            if fault.status in _NO_BATCHES:
+                self._has_batches = False  # emulators and private endpoints may have none
+            raise
 
     def granted(self, permissions: Sequence[str]) -> frozenset[str]:
         """Return which of these permissions the bucket grants to the caller."""
@@ -148,7 +155,7 @@ class GcsCalls:
         return frozenset(map(str, found)) if isinstance(found, list) else frozenset()
 
     def can_delete_together(self, _key: str, /) -> bool:
-        return True
+        return self._has_batches
 
     def can_hold(self, key: str) -> bool:
         return key not in _NO_NAMES and not any(character in key for character in _NOT_IN_NAMES)

@@ -28,6 +28,9 @@ THROTTLED = frozenset(
 them from each.
 """
 
+_NOT_TOGETHER = frozenset({"MissingContentMD5", "InvalidDigest", "BadDigest", "InvalidRequest", "MalformedXML"})
+"""Codes by which gateways and copies of S3 refuse the digest or the form of a request with many objects."""
+
 
 @dataclass(frozen=True)
 class Dialect:
@@ -94,6 +97,13 @@ def passing(fault: Exception) -> str | None:
     if fault.fate is Fate.BROKEN:
         return fault.said if fault.reason != "tls" or "EOF" in fault.said else None
     return fault.said if fault.reason == "connect-timeout" else None
+
+
+def refuses_together(fault: HttpFault) -> bool:
+    """Return True where a store has no request that deletes several objects, or does not accept ours: single ones may
+    work.
+    """
+    return fault.fate is Fate.ANSWERED and (fault.status in (405, 411, 501) or fault.reason in _NOT_TOGETHER)
 
 
 def translate(fault: HttpFault, place: str, what: str, dialect: Dialect, endpoint: str, identity: str) -> StorageFailed:

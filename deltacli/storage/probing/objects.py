@@ -80,6 +80,9 @@ class ObjectSubject:
     def delete(self, names: Sequence[str]) -> list[tuple[str, Deletion]]:
         return list(self._storage.delete_many(names))
 
+    def deletes_alone(self, name: str) -> bool:
+        return not self._calls.calls.can_delete_together(self._key(name))
+
     def _write(self, name: str, data: bytes, condition: str | None) -> Said:
         """Send one request; repeat it only after an answer that nothing was done."""
         said = Said(Reply.UNKNOWN)

@@ -114,6 +114,9 @@ class LocalSubject:
     def delete(self, names: Sequence[str]) -> list[tuple[str, Deletion]]:
         return list(self._storage.delete_many(names))
 
+    def deletes_alone(self, name: str) -> bool:  # noqa: ARG002  (of the port)
+        return False
+
 
 def _permit(directory: str) -> Permit:
     """Return whether the system lets this process write to a directory."""

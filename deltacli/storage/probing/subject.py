@@ -129,3 +129,6 @@ class Subject(Protocol):
 
     def delete(self, names: Sequence[str]) -> list[tuple[str, Deletion]]:
         """Delete files as vacuum does, and return the outcome of each."""
+
+    def deletes_alone(self, name: str) -> bool:
+        """Return True where the store has refused to delete several files with one request."""

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 from deltacli.errors import StorageFailed, UsageError
 from deltacli.storage.objects.calls import ABSENT, Content, Entry, ListedPage, Source, Uploads, length_of
 from deltacli.storage.objects.contents import Body
-from deltacli.storage.objects.faults import THROTTLED, Dialect
+from deltacli.storage.objects.faults import THROTTLED, Dialect, refuses_together
 from deltacli.storage.objects.http import LARGEST_UNDECLARED, Fate, HttpFault, read_up_to
 from deltacli.storage.retry import BODY_ATTEMPTS, Retry
 from deltacli.storage.s3.options import S3Options, make_client, make_session
@@ -82,6 +82,7 @@ class S3Calls:
         self.uploads: Uploads | None = None
         self.max_attempts = None if retry.is_explicit else options.max_attempts
         self.payer = {"RequestPayer": "requester"} if options.requester_pays else {}
+        self._has_bulk_deletions = True
         self._lock = Lock()
         self._made: Botocore = None
         self._session: Any = None  # Any: as above
@@ -177,10 +178,15 @@ class S3Calls:
     def delete_together(self, keys: Sequence[str]) -> Mapping[str, HttpFault | None]:
         """Delete objects in one request. S3 does not report whether an object existed."""
         asked = {"Bucket": self.bucket, "Delete": {"Objects": [{"Key": key} for key in keys]}, **self.payer}
-        return faults_of(self.send(lambda client: client.delete_objects(**asked)), keys)
+        try:
+            return faults_of(self.send(lambda client: client.delete_objects(**asked)), keys)
+        except HttpFault as fault:
+            if refuses_together(fault):
+                self._has_bulk_deletions = False
+            raise
 
     def can_delete_together(self, key: str, /) -> bool:
-        return not _NOT_IN_XML.search(key)
+        return self._has_bulk_deletions and not _NOT_IN_XML.search(key)
 
     def can_hold(self, key: str) -> bool:  # noqa: ARG002  (of the port)
         return True

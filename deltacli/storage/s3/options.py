@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import os
 import re
@@ -156,6 +158,7 @@ def make_client(options: S3Options, session: Botocore = None) -> Botocore:
         config["signature_version"] = botocore.UNSIGNED
     client = session.create_client("s3", config=botocore.config.Config(**config), **options.client)
     client.meta.events.register("before-call.s3.HeadBucket", _ask_for_a_region_once)
+    client.meta.events.register("before-call.s3.DeleteObjects", _send_digest)
     return client
 
 
@@ -177,6 +180,12 @@ def _ask_for_a_region_once(params: dict[str, Botocore], **_: object) -> None:
     request for the bucket, which is redirected as well. Only botocore sends this request.
     """
     params.get("context", {}).setdefault("s3_redirect", {})["redirected"] = True
+
+
+def _send_digest(params: dict[str, Botocore], **_: object) -> None:
+    """Add the digest of a deletion of many objects. botocore sends a newer checksum, which many stores do not know."""
+    digest = hashlib.md5(params["body"], usedforsecurity=False).digest()
+    params["headers"].setdefault("Content-MD5", base64.b64encode(digest).decode())
 
 
 def _max_attempts(retries: object) -> int | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from deltacli.arrow import compute as pc
 from deltacli.arrow.parquet import ParquetReader
 from deltacli.delta.checkpoint.row_group_columns import SMALL_ACTIONS, CheckpointColumns, RowGroup
-from deltacli.delta.log.commit_lines import Action, read_actions
+from deltacli.delta.log.commit_lines import Action, read_actions, take_whole_numbers
 from deltacli.delta.log.counts import FileCounts, TombstoneCounts, count_batch
 from deltacli.delta.log.file_actions import FileBatch, action_schemas
 from deltacli.delta.log.log_path import LOG_DIRECTORY, SIDECAR_DIRECTORY
@@ -218,6 +218,7 @@ def _rows_of(parquet: OpenParquet, group: int, kind: str, leaf: str) -> Iterator
                 warnings.simplefilter("ignore", UserWarning)  # for a duplicate key in a map, the last one counts
                 rows = pc.filter(column, pc.is_valid(column)).to_pylist(maps_as_pydicts="lossy")
             for row in rows:
+                take_whole_numbers(kind, row)
                 yield kind, row
 
 

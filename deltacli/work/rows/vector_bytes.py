@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from deltacli.delta.encoding.roaring import PORTABLE, BitmapFaultError, DeletedRows, parse_bitmap
-from deltacli.delta.vectors import decode_padded_z85, fault_of, unique_id, vector_file
+from deltacli.delta.vectors import fault_of, inline_bytes, unique_id, vector_file
 from deltacli.errors import DataUnreadable, FileMissing
 from deltacli.hints import command
 from deltacli.storage import Storage
@@ -106,7 +106,7 @@ def inline_data(descriptor: Descriptor) -> bytes:
 
     Writers pad the text to whole groups of five characters.
     """
-    data, size = decode_padded_z85(descriptor["pathOrInlineDv"]), descriptor.get("sizeInBytes")
+    data, size = inline_bytes(descriptor["pathOrInlineDv"]), descriptor.get("sizeInBytes")
     if data is None:
         raise VectorFaultError("dv.bad-z85", "its text is not Z85")
     return data[:size] if isinstance(size, int) and 0 < size <= len(data) else data

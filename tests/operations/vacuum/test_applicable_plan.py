@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from deltacli.api.table import Table
 from deltacli.clock import fixed_clock
 from deltacli.errors import Refused
 from deltacli.operations.vacuum.plan import VacuumPlan
-from deltacli.operations.vacuum.saved.applicable import digest_commit, require_applicable, with_past
+from deltacli.operations.vacuum.saved.applicable import adopted, digest_commit, with_past
 from deltacli.storage import Storage
 from tests.support.actions import add, metadata
 from tests.support.builder import TableBuilder, commit_path
@@ -31,13 +32,12 @@ def built(*, commits: int = 6) -> TableBuilder:
 def planned(opened: Table, *, version: int = 3, **fields: Any) -> VacuumPlan:  # Any: the plan's fields
     """A plan as it is made of a version."""
     snapshot = opened.snapshot(version=version)
-    known = {"table_id": snapshot.metadata.id, "snapshot_version": version}
+    known = {"table_id": snapshot.metadata.id, "snapshot_version": version, "table": opened.uri}
     return with_past(opened, a_plan(**{**known, **fields}))
 
 
 def require(storage: Storage, plan: VacuumPlan, *, now_ms: int = NOW_MS) -> None:
-    table = Table(storage, clock=fixed_clock(now_ms))
-    require_applicable(table, plan, table.snapshot())
+    adopted(Table(storage, clock=fixed_clock(now_ms)), plan)
 
 
 def refusal(storage: Storage, plan: VacuumPlan, *, now_ms: int = NOW_MS) -> str:
@@ -50,7 +50,7 @@ def refusal(storage: Storage, plan: VacuumPlan, *, now_ms: int = NOW_MS) -> str:
 
 def test_a_plan_stays_applicable_while_others_commit() -> None:
     builder = built()
-    plan = planned(open_at(builder.in_memory()), table="elsewhere://mounted")
+    plan = planned(open_at(builder.in_memory()))
     builder.commits(5).checkpoint(9).hint(9)
 
     require(builder.in_memory(), plan)
@@ -164,13 +164,13 @@ def test_a_log_listed_from_its_hint_is_listed_from_the_plan_on_once() -> None:
     storage = RecordingStorage(builder.in_memory(), capabilities=FAR)
     table = open_at(storage)
     plan = planned(open_at(builder.in_memory()))
-    snapshot = table.snapshot()
-    assert 10 == snapshot.listing.start_version
+    assert 10 == table.snapshot().listing.start_version
+    seen = storage.calls.copy()
     storage.calls.clear()
 
-    require_applicable(table, plan, snapshot)
+    adopted(table, plan)
 
-    assert {"list_from": 1, "read": 1} == storage.calls
+    assert seen + Counter(list_from=1, read=1, open=1) == storage.calls  # the checkpoint has the live files
 
 
 def test_the_digest_of_a_commit_is_that_of_its_bytes() -> None:

@@ -22,9 +22,9 @@ from deltacli.changing.plan import Amount
 from deltacli.cli.terminal.interrupts import Interrupted, signals_raise
 from deltacli.errors import ConflictLost, DeltacliError, NoSpace, OutcomeUnknown, PartlyDone, Refused, StorageFailed
 from deltacli.operations.vacuum import deleting
-from deltacli.operations.vacuum.execute import execute_vacuum, require_done
+from deltacli.operations.vacuum.execute import execute_vacuum
 from deltacli.operations.vacuum.full_plan import plan_vacuum
-from deltacli.operations.vacuum.plan import VacuumOutcome
+from deltacli.operations.vacuum.plan import VacuumOutcome, VacuumResult
 from deltacli.operations.vacuum.request import VacuumRequest
 from deltacli.operations.vacuum.saved.plan_file import read_plan
 from deltacli.operations.vacuum.saved.progress_record import ProgressRecord
@@ -226,7 +226,7 @@ def test_files_that_are_refused_are_named_and_only_they_are_tried_again(place: P
     assert (8, 3) == (first.deleted.files, first.failed.count)
     assert [(path, "permission denied") for path in sorted(stubborn)] == first.failed.named
     with pytest.raises(PartlyDone) as caught:
-        require_done(first)
+        VacuumResult(read_plan(plan), first).require_complete()
     assert 5 == caught.value.exit_code
     assert [(START, None), (END, "FAILED")] == said(place)
     assert not (place / INFO).exists()

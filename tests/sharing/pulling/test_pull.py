@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +18,7 @@ from deltacli.clock import fixed_clock
 from deltacli.errors import DataUnreadable, Refused, UsageError
 from deltacli.sharing import Client
 from deltacli.sharing.client.tables import downloads
-from deltacli.sharing.pulling.pull import Pull, PullRequest
+from deltacli.sharing.pulling.pull import Pull, PullRequest, PullResult
 from tests.sharing.client.serving import Asked, Proxy, Sent, proxied
 from tests.sharing.pulling.origin import Origin, files_asked, pull, rows_of
 from tests.sharing.served import shared
@@ -270,3 +271,25 @@ def test_python_pulls_a_table_and_continues_it(tmp_path: Path) -> None:
     assert (1, 1, True) == (second.shared_version, second.local_version, second.is_committed)
     assert third.is_unchanged
     assert list(range(8)) == rows_of(tmp_path / "local")
+
+
+def test_a_pull_is_not_committed_where_another_directory_is_in_the_place_of_its_target(
+    origin: Origin, proxy: Proxy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target, moved = tmp_path / "local", tmp_path / "moved"
+    pull(proxy, target)
+    origin.append(range(20, 22))
+    commit = Pull._commit
+
+    def switched(pulling: Pull, plan: Any) -> PullResult:
+        target.rename(moved)
+        shutil.copytree(moved, target)
+        return commit(pulling, plan)
+
+    monkeypatch.setattr(Pull, "_commit", switched)
+
+    with pytest.raises(Refused) as refused:
+        pull(proxy, target)
+
+    assert "plan.other-place" == refused.value.code
+    assert [0, 0] == [open_table(place).snapshot().version for place in (target, moved)]

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-from deltacli.cli.confirmation import require_confirmation
-from deltacli.cli.invocation import invocation
+from deltacli.cli.changing import Mode, Wording, run_change
 from deltacli.cli.options.common_options import DryRunOption, TableArgument, YesOption, argument
 from deltacli.cli.options.run import Run
-from deltacli.cli.terminal.interrupts import Interrupted
-from deltacli.cli.terminal.shell import again_without, quoted_table
+from deltacli.cli.terminal.shell import quoted_table
 from deltacli.request_fields import Option
 from deltacli.units import format_size, plural
 
 if TYPE_CHECKING:
+    from deltacli.operations.log.log_backup import BackupPlan, BackupResult
     from deltacli.operations.log.log_restore import RestorePlan
+    from deltacli.operations.log.log_restore_execute import LogRestored
 
-EXIT_CODES = {"backup": (0, 2, 3, 4, 6, 7, 70), "restore": (0, 2, 3, 4, 5, 6, 7, 70)}
+EXIT_CODES = (0, 2, 3, 4, 5, 6, 7, 70)
 
 DestinationArgument = Annotated[str, argument("Directory of the backup: a path or URI.", "DEST")]
 
@@ -45,25 +45,16 @@ def backup(
       deltacli log backup ./tbl /backups/tbl --json | jq .copied
     """
     from deltacli.cli.render.log_files import backup_result
-    from deltacli.operations.log.log_backup import execute_backup, plan_backup, planned_backup
-    from deltacli.operations.log.log_copy import Journal
+    from deltacli.operations.log.log_backup import LogBackup, planned_backup
 
-    storage, destination, engine = run.open(table), run.open_other(dest, writes=not dry_run), run.engine
-    plan = plan_backup(storage, destination, engine, full=full, progress=run.progress)
-    if dry_run:
-        run.write(backup_result(planned_backup(plan, clock=run.clock)))
-        run.say_next(again_without(invocation.arguments, "--dry-run"))
-        return
-    journal = Journal()
-    try:
-        result = execute_backup(
-            plan, storage, destination, engine, clock=run.clock, progress=run.progress, journal=journal
-        )
-    except Interrupted as interruption:
-        interruption.outcome = f"{plural(journal.written, 'file')} copied; run the same command to continue"
-        raise
-    run.write(backup_result(result))
-    run.say_next(f"deltacli log restore {quoted_table(table)} {quoted_table(dest)} --dry-run")
+    opened, destination = run.open_table(table), run.open_other(dest, writes=not dry_run)
+    wording: Wording[BackupPlan, BackupResult] = Wording(
+        question=None,
+        planned=lambda plan, _: backup_result(planned_backup(plan)),
+        done=backup_result,
+        following=lambda _: f"deltacli log restore {quoted_table(table)} {quoted_table(dest)} --dry-run",
+    )
+    run_change(run, opened, LogBackup(destination, full), wording, Mode(dry_run))
 
 
 SourceArgument = Annotated[str, argument("Directory of the backup: a path or URI.", "SRC")]
@@ -93,29 +84,19 @@ def restore(
       deltacli log restore ./tbl s3://safe/tbl --replace
     """
     from deltacli.cli.render.log_files import restore_result
-    from deltacli.operations.log.log_copy import Journal
-    from deltacli.operations.log.log_restore import plan_restore
-    from deltacli.operations.log.log_restore_execute import execute_restore
+    from deltacli.operations.log.log_restore_execute import LogRestore, LogRestored
 
-    storage, source, engine = run.open(table, writes=not dry_run), run.open_other(src), run.engine
-    plan = plan_restore(storage, source, engine, replace=replace, progress=run.progress)
-
-    def show(*, as_done: bool) -> None:
-        run.write(restore_result(plan, dry_run=not as_done))
-
-    if dry_run or not plan.writes:
-        show(as_done=not dry_run)
-        _say_what_next(run, table, plan, was_done=not dry_run)
-        return
-    require_confirmation(run, _what(plan), yes=yes, show_plan=lambda: show(as_done=False))
-    journal = Journal()
-    try:
-        execute_restore(plan, storage, source, engine, progress=run.progress, journal=journal)
-    except Interrupted as interruption:
-        interruption.outcome = f"{plural(journal.written, 'file')} restored; run the same command to continue"
-        raise
-    show(as_done=True)
-    _say_what_next(run, table, plan, was_done=True)
+    opened, source = run.open_table(table, writes=not dry_run), run.open_other(src)
+    validate = f"deltacli validate {quoted_table(table)}"
+    wording: Wording[RestorePlan, LogRestored] = Wording(
+        question=_what,
+        planned=lambda plan, is_plan: restore_result(plan, dry_run=is_plan),
+        done=lambda outcome: restore_result(outcome.plan, dry_run=False),
+        following=lambda _: validate,
+    )
+    done = run_change(run, opened, LogRestore(source, replace), wording, Mode(dry_run, yes))
+    if not (dry_run or isinstance(done, LogRestored)):  # there was nothing to restore
+        run.say_next(validate)
 
 
 def _what(plan: RestorePlan) -> str:
@@ -128,11 +109,3 @@ def _what(plan: RestorePlan) -> str:
         if amount.files
     ]
     return f"{' and '.join(parts)} in the log of {plan.table}"
-
-
-def _say_what_next(run: Run, table: str, plan: RestorePlan, *, was_done: bool) -> None:
-    """Name the command that validates the result."""
-    if was_done:
-        run.say_next(f"deltacli validate {quoted_table(table)}")
-    elif plan.writes:
-        run.say_next(again_without(invocation.arguments, "--dry-run"))

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deltacli.cli.invocation import invocation
+from deltacli.cli.changing import Mode, Wording, run_change
 from deltacli.cli.options.common_options import TableArgument, TimestampOption, VersionOption
 from deltacli.cli.options.moments import chosen_version
 from deltacli.cli.options.run import Run
 from deltacli.cli.render.sections import Section
 from deltacli.cli.results import Outcome
-from deltacli.cli.terminal.shell import again_without, quoted_table
+from deltacli.cli.terminal.shell import quoted_table
 from deltacli.documents import dumps
 from deltacli.errors import EXIT_FINDINGS
 from deltacli.request_fields import Option
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from deltacli.operations.log.version_checksum import ChecksumReport
 
 EXIT_CODES = {
-    "compact": (0, 2, 3, 4, 7, 70),
+    "compact": (0, 2, 3, 4, 5, 7, 70),
     "crc": (0, 1, 2, 3, 4, 7, 70),
 }
 
@@ -48,20 +48,27 @@ def crc(
       deltacli log crc ./tbl
       deltacli log crc ./tbl --version 12 --json
     """
-    from deltacli.operations.log.version_checksum import ChecksumStatus, check_or_write_checksum
+    from deltacli.operations.log.version_checksum import Checksum, ChecksumStatus
 
     opened = run.open_table(table, writes=not dry_run)
-    report = check_or_write_checksum(opened, chosen_version(opened, version, timestamp), dry_run=dry_run)
+    found = ChecksumStatus.DIFFERS, ChecksumStatus.UNREADABLE
+    validate = f"deltacli validate {quoted_table(table)} --select 'crc.*'"
+    wording: Wording[ChecksumReport, ChecksumReport] = Wording(
+        question=None,
+        planned=lambda plan, _: _checksum_result(opened.uri, plan),
+        done=lambda report: _checksum_result(opened.uri, report),
+        following=lambda report: validate if report.status in found else None,
+        before=lambda plan: validate if plan.status in found else None,
+    )
+    report = run_change(run, opened, Checksum(chosen_version(opened, version, timestamp)), wording, Mode(dry_run))
+    if report.status in found:
+        raise typer.Exit(EXIT_FINDINGS)
+
+
+def _checksum_result(uri: str, report: ChecksumReport) -> Outcome:
     content = report.as_json()
     columns = ("version", "path", "status", "differences")
-    run.write(
-        Outcome("log-crc", opened.uri, content, lambda: _checksum_sections(opened.uri, report), [content], columns)
-    )
-    if report.status in (ChecksumStatus.DIFFERS, ChecksumStatus.UNREADABLE):
-        run.say_next(f"deltacli validate {quoted_table(table)} --select 'crc.*'", also_in_pipe=True)
-        raise typer.Exit(EXIT_FINDINGS)
-    if report.status is ChecksumStatus.MISSING:
-        run.say_next(again_without(invocation.arguments, "--dry-run"))
+    return Outcome("log-crc", uri, content, lambda: _checksum_sections(uri, report), [content], columns)
 
 
 def _checksum_sections(uri: str, report: ChecksumReport) -> list[Section]:
@@ -99,19 +106,22 @@ def compact(
       deltacli log compact ./tbl --from 11 --to 14
       deltacli log compact ./tbl --from 11 --to 14 --dry-run
     """
-    from deltacli.operations.log.compact_log import compact_log
+    from deltacli.operations.log.compact_log import LogCompaction
 
     opened = run.open_table(table, writes=not dry_run)
-    found = compact_log(opened, first, last, dry_run=dry_run)
+    wording: Wording[Compaction, Compaction] = Wording(
+        question=None,
+        planned=lambda plan, _: _compaction_result(opened.uri, plan),
+        done=lambda made: _compaction_result(opened.uri, made),
+        following=lambda _: f"deltacli validate {quoted_table(table)}",
+    )
+    run_change(run, opened, LogCompaction(first, last), wording, Mode(dry_run))
+
+
+def _compaction_result(uri: str, found: Compaction) -> Outcome:
     content = found.as_json()
     columns = ("path", "sizeBytes")
-    run.write(
-        Outcome("log-compact", opened.uri, content, lambda: _compaction_sections(opened.uri, found), [content], columns)
-    )
-    if dry_run and not found.skipped:
-        run.say_next(again_without(invocation.arguments, "--dry-run"))
-    elif not dry_run:
-        run.say_next(f"deltacli validate {quoted_table(table)}")
+    return Outcome("log-compact", uri, content, lambda: _compaction_sections(uri, found), [content], columns)
 
 
 def _compaction_sections(uri: str, found: Compaction) -> list[Section]:

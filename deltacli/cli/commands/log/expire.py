@@ -50,7 +50,7 @@ def expire(
     opened = run.open_table(table, writes=not dry_run)
     change = LogExpiry(request, proves=dry_run or not yes)  # otherwise verified right before the deletion
     try:
-        run_change(run, opened, change, _wording(table), Mode(dry_run, yes))
+        run_change(run, opened, change, _wording(run, table), Mode(dry_run, yes))
     except Refused as refused:
         if refused.code == "expire.retention" and refused.override:
             keep_retention(refused, invocation.arguments, refused.override, "if no older version is needed")
@@ -61,7 +61,7 @@ def expire(
         raise
 
 
-def _wording(table: str) -> Wording[ExpiryPlan, ExpiryOutcome]:
+def _wording(run: Run, table: str) -> Wording[ExpiryPlan, ExpiryOutcome]:
     from deltacli.cli.render.log_files import expiry_result
 
     name = quoted_table(table)
@@ -74,9 +74,9 @@ def _wording(table: str) -> Wording[ExpiryPlan, ExpiryOutcome]:
         following=lambda _: f"deltacli validate {name}",
         notes=lambda plan: plan.notes,
         before=lambda plan: (
-            None
-            if plan.offered_checkpoint is None
-            else f"deltacli checkpoint {name} --version {plan.offered_checkpoint}"
+            f"deltacli checkpoint {name} --version {plan.offered_checkpoint}"
+            if plan.offered_checkpoint is not None and run.format.is_for_eyes
+            else None
         ),
         deletes_by_age=True,
     )

@@ -106,8 +106,6 @@ def _point(side: Snapshot, *, named: bool) -> str:
 
 def _schema(found: TableDiff) -> Iterator[str]:
     yield from map(_change, found.column_changes)
-    for one in found.column_metadata:
-        yield f"~ {one['field']} {one['key']}: {_value(one['from'])} -> {_value(one['to'])}"
 
 
 def _change(change: Change) -> str:

@@ -8,7 +8,7 @@ from deltacli.arrow import compute as pc
 from deltacli.delta.rules.framework.base import Area, Finding
 from deltacli.delta.rules.framework.view_lookups import stats_of
 from deltacli.delta.rules.framework.views import CommitView, FilesView
-from deltacli.delta.vectors import UUID_LENGTH, decode_z85, fault_of, unique_id
+from deltacli.delta.vectors import UUID_LENGTH, decode_z85, fault_of, inline_bytes, unique_id
 from deltacli.typing import ArrowArray, Json, JsonObject
 from deltacli.units import format_count
 
@@ -238,7 +238,7 @@ def _bad_texts(view: FilesView, vectors: _Vectors) -> Iterator[Finding]:
         descriptor = vectors.text[index].as_py()
         place = view.place(vectors.row(index))
         if vectors.kind[index].as_py() == "i":
-            if not descriptor or decode_z85(descriptor) is None:
+            if inline_bytes(descriptor) is None:
                 text = "the inline deletion vector is not z85 text"
                 yield BAD_Z85.at(place, text, seen=descriptor, expected="z85, five characters for four bytes")
         elif len(descriptor) < UUID_LENGTH or decode_z85(descriptor[-UUID_LENGTH:]) is None:

@@ -6,6 +6,7 @@ Replay stops at the first fault, but `validate` continues. Spec: Delta Log Entri
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -20,6 +21,7 @@ from deltacli.delta.log.commit_lines import (
     Action,
     is_nested_too_deeply,
     json_reason,
+    take_whole_numbers,
 )
 from deltacli.delta.log.log_path import Place
 from deltacli.delta.rules.framework.base import Finding
@@ -31,6 +33,9 @@ from deltacli.typing import Json
 _MOST_PLAIN_SHAPES = 10_000
 _MOST_KEYS_TOLD = 10
 _BOM = b"\xef\xbb\xbf"
+_HIGH, _LOW = r"\\u[dD][89abAB][0-9a-fA-F]{2}", r"\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+_ESCAPED = rf"{_HIGH}{_LOW}|({_HIGH}|{_LOW})|\\."
+"""A pair of surrogates, half of one (the group), or another escape."""
 
 
 class ScannedLines(NamedTuple):
@@ -93,7 +98,7 @@ class LineScanner:
             if value is _UNREADABLE:
                 run.is_readable = False
             else:
-                run.is_readable &= self._take(value, number, run)
+                run.is_readable &= self._take(value, number, run, line)
         return run.result()
 
     def _scan_spread(self, values: list[tuple[int, Any]], place: Place) -> ScannedLines:
@@ -102,7 +107,7 @@ class LineScanner:
         message = "actions span several lines, but each must be on its own line"
         run.report(rules.PRETTY_PRINTED.at(place._replace(line=1), message))
         for number, value in values:
-            self._take(value, number, run)
+            self._take(value, number, run, json.dumps(value).encode())
         return run.result()
 
     def _careful(self, line: bytes, number: int, run: _Run) -> Json:
@@ -142,10 +147,13 @@ class LineScanner:
         for name in list(twice)[:_MOST_KEYS_TOLD]:
             message = f'the key "{name[:80]}" occurs twice in one object; the last value was used'
             run.report(rules.DUPLICATE_KEY.at(place, message, seen=name))
+        if b"\\u" in line and not _is_unicode(value):
+            message = "a text of the line has half a surrogate pair, which is not Unicode"
+            run.report(rules.LONE_SURROGATE.at(place, message, seen=_half_of(text)))
         run.odd_ends += text.endswith("\r")
         return value
 
-    def _take(self, value: Json, number: int, run: _Run) -> bool:
+    def _take(self, value: Json, number: int, run: _Run, line: bytes) -> bool:
         """Parse the actions of one line. Return False if it has none."""
         if type(value) is not dict:
             message = f"the line is {shown(value)}, expected an object with one action"
@@ -156,6 +164,8 @@ class LineScanner:
             is_filled = _report_number(value, number, run)
         for kind, action in value.items():
             if type(action) is dict:
+                for names in take_whole_numbers(kind, action, line):
+                    run.report(rules.report_spelling(kind, names, action, run.place._replace(line=number)))
                 shape = (kind, *action, *map(type, action.values()))
                 if (shape in self._sound and _small_parts_are_plain(action)) or kind not in FIELDS:
                     run.actions.append(LocatedAction(kind, action, number))
@@ -269,6 +279,19 @@ def _small_parts_are_plain(action: Action) -> bool:
 
 
 _UNREADABLE = object()
+
+
+def _is_unicode(value: Json) -> bool:
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _half_of(text: str) -> str:
+    """Return the first escape of half a surrogate pair in a line."""
+    return next(match[1] for match in re.finditer(_ESCAPED, text) if match[1] is not None)
 
 
 def _spread_values(data: bytes) -> list[tuple[int, Any]] | None:

@@ -249,6 +249,7 @@ _NO_STEP: tuple[tuple[str, str], ...] = (
     ),
     ("log expire deletes the expired part of a log", "log.cleanup-overdue"),
     ("checkpoint writes one", "log.no-checkpoint-long"),
+    ("a commit is never edited, and the next checkpoint lets readers begin behind it", "commit.lone-surrogate"),
     ("optimize compacts small files", "data.small-files partition.cardinality"),
     ("the files are in another store, which is not read from here", "data.unreachable data.shared-file"),
     ("the next checkpoint ends it, and every reader opens one that is complete", "checkpoint.several-forms"),
@@ -267,7 +268,8 @@ _NO_STEP: tuple[tuple[str, str], ...] = (
     ),
     (
         _AGAIN,
-        """action.missing-required action.wrong-type domain.configuration-not-string action.negative-size
+        """action.missing-required action.wrong-type action.number-spelling domain.configuration-not-string
+        action.negative-size
         action.bad-modification-time action.path-empty action.tags-null-value path.bad-encoding path.not-encoded
         path.escapes-root path.not-normalised path.absolute-inside-root path.double-encoded
         mapping.partition-key-logical partition.key-missing partition.key-extra partition.key-case

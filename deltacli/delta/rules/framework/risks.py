@@ -89,7 +89,9 @@ RULES: Mapping[Risk, str] = {
         property.bad-interval property.interval-portability property.retention-short
         checkpoint.missing-tombstone data.shared-file dv.absolute-in-root
         """,
-    Risk.READERS_FAIL: "data.encrypted data.codec-unsupported data.void-materialised checkpoint.several-forms",
+    Risk.READERS_FAIL: """
+        action.number-spelling data.encrypted data.codec-unsupported data.void-materialised checkpoint.several-forms
+        """,
     Risk.WRITES_FAIL: """
         domain.without-feature metadata.all-columns-partitioned property.compression-codec property.parquet-version
         protocol.exclusive schema.empty-struct schema.void-in-complex

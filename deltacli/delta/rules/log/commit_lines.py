@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from deltacli.delta.log.action_fields import FIELDS, PARTS, Field, FieldType
@@ -94,6 +94,24 @@ WRONG_TYPE = AREA.error(
     spec="Actions",
     example='{"add":{"size":"1024",…}}',
 )
+NUMBER_SPELLING = AREA.warning(
+    "action.number-spelling",
+    "An integer of an action is written with a fraction or an exponent. It is read as the number that it is.",
+    broken="readers that parse integers strictly refuse the version and all later ones",
+    repair=_LATER_ADD.advice,
+    loss=_LATER_ADD.loss,
+    spec="Actions",
+    example='{"add":{"size":1024.0,…}}',
+)
+LONE_SURROGATE = AREA.error(
+    "commit.lone-surrogate",
+    "A text of a commit has an escape of half a surrogate pair, which is not Unicode. Most readers refuse the commit.",
+    broken="readers that demand Unicode refuse this version and all later ones",
+    repair=_RESTORE.advice,
+    loss=_RESTORE.loss,
+    spec="Delta Log Entries (JSON, RFC 8259)",
+    example=r'{"commitInfo":{"userMetadata":"\ud83c"}}',
+)
 CONFIGURATION_NOT_STRING = AREA.error(
     "domain.configuration-not-string",
     "The configuration of a domain is not a string.",
@@ -113,6 +131,16 @@ def report_field(kind: str, fault: FieldFault, place: Place) -> Finding:
     return rule.at(
         place, f"{what} is {fault.found}, expected {fault.expected}", seen=fault.found, expected=fault.expected
     )
+
+
+def report_spelling(kind: str, names: Sequence[str], action: Action, place: Place) -> Finding:
+    """Return the finding for an integer in another spelling, which was replaced by its value in the action."""
+    value: Json = action
+    for name in names:
+        value = value[name]
+    what = ".".join((kind, *names))
+    message = f"{what} is written with a fraction or an exponent"
+    return NUMBER_SPELLING.at(place, message, expected=f"{value}")
 
 
 def report_unknown_field(kind: str, name: str, count: int, place: Place) -> Finding:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
 
 from deltacli.delta.log.state import Metadata, TableConfiguration
 from deltacli.delta.rules.framework.base import Area, Finding
 from deltacli.delta.rules.framework.views import CommitView, HistoryView, MetadataView
-from deltacli.delta.schema.types import DataType, PrimitiveType, StructType, parts_of, simple_name
+from deltacli.delta.schema.stray_partitions import stray_partitions
+from deltacli.delta.schema.types import DataType, PrimitiveType, simple_name
 from deltacli.hints import Worded, command
 from deltacli.patterns import pattern
 from deltacli.units import format_timestamp, plural
@@ -184,13 +185,14 @@ def partition_columns_do_not_fit_the_schema(view: MetadataView) -> Iterator[Find
     if metadata is None or schema is None or not metadata.partition_columns or not _is_news(view):
         return
     columns = {field.name: field.data_type for field in schema.fields}
+    for stray in stray_partitions(view.config):
+        rule = PARTITION_COLUMN_NESTED if stray.rule == PARTITION_COLUMN_NESTED.id else PARTITION_COLUMN_UNKNOWN
+        yield rule.at(view.place._replace(key=stray.name), stray.reason, seen=stray.seen, expected=stray.expected)
     for name in dict.fromkeys(metadata.partition_columns):
-        place = view.place._replace(key=name)
-        if name not in columns:
-            yield from _stranger(view, name, schema, columns)
-        elif not _has_text(columns[name]):
+        if name in columns and not _has_text(columns[name]):
             type_name = simple_name(columns[name])
             message = f"partition column {name} is of type {type_name}, whose values cannot be written as text"
+            place = view.place._replace(key=name)
             yield PARTITION_COLUMN_TYPE.at(place, message, seen=type_name, expected="a primitive type")
     if columns.keys() <= set(metadata.partition_columns):
         message = f"all {plural(len(columns), 'column')} are partition columns, so data files have no columns"
@@ -203,31 +205,6 @@ def _is_news(view: MetadataView) -> bool:
     if metadata is None or before is None:
         return True
     return (before.partition_columns, before.schema_string) != (metadata.partition_columns, metadata.schema_string)
-
-
-def _stranger(view: MetadataView, name: str, schema: StructType, columns: Mapping[str, DataType]) -> Iterator[Finding]:
-    """Report a partition column that does not exist: inside another one, in another spelling, or missing."""
-    place = view.place._replace(key=name)
-    same = [column for column in columns if column.casefold() == name.casefold()]
-    inside = next((path for path in _nested(schema, "") if path == name or path.rpartition(".")[2] == name), None)
-    if same:
-        message = f"partition column {name} is {same[0]} in the schema; names are case-sensitive"
-        yield PARTITION_COLUMN_UNKNOWN.at(place, message, seen=name, expected=same[0])
-    elif inside is not None:
-        message = f"partition column {name} is inside another column"
-        yield PARTITION_COLUMN_NESTED.at(place, message, seen=inside, expected="a top-level column")
-    else:
-        message = f"partition column {name} is not in the schema"
-        yield PARTITION_COLUMN_UNKNOWN.at(place, message, seen=name, expected="a column of the schema")
-
-
-def _nested(data_type: DataType, prefix: str) -> Iterator[str]:
-    """Return the dotted paths of all fields below the top level."""
-    for part in parts_of(data_type):
-        path = f"{prefix}{part.name}"
-        if prefix and isinstance(data_type, StructType):
-            yield path
-        yield from _nested(part.data_type, f"{path}.")
 
 
 def _has_text(data_type: DataType) -> bool:

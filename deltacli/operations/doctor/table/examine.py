@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.protocol.property_values import deleted_file_retention_ms
+from deltacli.delta.schema.stray_partitions import require_partitions
 from deltacli.errors import CommitCorrupt, DataUnreadable, FileMissing, Refused, Unreadable, UsageError
 from deltacli.hints import command
 from deltacli.operations.change.table_features import list_features
@@ -49,7 +50,7 @@ def examine_table(table: TableHandle, request: DoctorRequest) -> TableReport:
     """Return the state of the newest version in numbers, and advice: lost files, else what saves most first. Where
     commits are missing, return the state of the newest version that can be rebuilt, without advice.
 
-    Raises what `read_newest_readable` raises, and UsageError for a shared table.
+    Raises what `read_newest_readable` and `require_partitions` raise, and UsageError for a shared table.
     """
     if isinstance(table.storage, StoreOfVersions):
         raise UsageError(
@@ -57,6 +58,7 @@ def examine_table(table: TableHandle, request: DoctorRequest) -> TableReport:
             hint=command("snapshot"),
         )
     snapshot, gap = read_newest_readable(table)
+    require_partitions(snapshot.config, snapshot.version)
     whole = list_log_whole(table.storage, table.progress)
     state = live_state(snapshot, sum(piece.group.rows for piece in snapshot.file_actions.pieces))
     facts = Examined(

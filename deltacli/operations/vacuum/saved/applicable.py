@@ -9,14 +9,22 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from deltacli.arrow import compute as pc
+from deltacli.changing.basis import Basis, past_of
 from deltacli.delta.log.segment import LogListing
+from deltacli.delta.paths import text_of
 from deltacli.delta.protocol.property_values import DELETED_FILE_RETENTION, deleted_file_retention_ms
+from deltacli.delta.vacuum.keys import PathKeys
 from deltacli.errors import FileMissing, Refused
 from deltacli.hints import command
 from deltacli.operations.log.log_copy import digest, log_location
 from deltacli.operations.table.find_log import list_log
+from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.vacuum.plan import VacuumPlan
-from deltacli.units import format_duration, format_spans, format_timestamp, gaps_in
+from deltacli.operations.vacuum.rechecking import NewerCommits
+from deltacli.storage import folds_names, is_address_of
+from deltacli.storage.base import OTHER_PLACE
+from deltacli.units import format_duration, format_spans, format_timestamp, gaps_in, plural
 
 if TYPE_CHECKING:
     from deltacli.operations.table.handle import TableHandle
@@ -41,17 +49,66 @@ def with_past(table: TableHandle, plan: VacuumPlan) -> VacuumPlan:
     return replace(plan, snapshot_sha256=digest_commit(table, listing, version))
 
 
-def require_applicable(table: TableHandle, plan: VacuumPlan, snapshot: Snapshot) -> None:
-    """Raise Refused, with nothing changed, where a plan cannot be executed on the newest version of a table.
+def adopted(table: TableHandle, plan: VacuumPlan, *, accept_copy: bool = False) -> VacuumPlan:
+    """Return the plan of another process, or of a copy with the same past, as one of this table, to be executed.
 
     Commits after the plan's version may have made some of its candidates live again: the execution spares these.
+    Raises Refused, with nothing changed, where the plan cannot be executed on the newest version, and of a copy unless
+    that is accepted.
     """
+    table = table.held()
+    if plan.snapshot_sha256 is None and plan.made_from is not None:
+        plan = with_past(plan.made_from.table, plan)
+    snapshot = read_snapshot(table)
+    version, listing = plan.snapshot_version, snapshot.listing
     _require_same_table(plan, snapshot)
     _require_not_newer(plan, snapshot)
     now_ms = table.clock()
     _require_later(plan, now_ms)
     _require_retention(plan, snapshot, now_ms)
-    _require_log_since(table, plan, snapshot)
+    if listing.start_version > version:
+        listing = list_log(table.storage, start_version=version, progress=table.progress)
+    _require_log_since(table, plan, snapshot, listing)
+    if not (accept_copy or is_address_of(table.storage, plan.table)):
+        raise _is_elsewhere(table, plan)
+    basis = Basis(table, version, plan.now_ms, past_of(listing, version), looked_at=snapshot.listed_at)
+    found = replace(plan, table=table.uri, made_from=basis)
+    _require_unneeded(found, snapshot)
+    return found
+
+
+def _is_elsewhere(table: TableHandle, plan: VacuumPlan) -> Refused:
+    return Refused(
+        "the plan was made for a table at another address, of which this one is a copy",
+        code=OTHER_PLACE,
+        facts={"planned for": plan.table, "this table": table.uri},
+        hint=command("vacuum", apply="plan.parquet", accept_copy=True),
+    )
+
+
+def _require_unneeded(plan: VacuumPlan, snapshot: Snapshot) -> None:
+    """Raise Refused where a plan names files of the newest version that no commit since the plan has named: no vacuum
+    plans that, so the plan was made by something else, or of another log.
+    """
+    table = snapshot.table
+    keys = PathKeys((table.uri, *table.storage.aliases), folds_case=folds_names(table.storage))
+    paths = plan.candidates.column("path").combine_chunks()
+    candidates = keys.of_listing(paths)
+    is_live = pc.is_null(candidates)
+    for batch in snapshot.file_actions.narrow():
+        if batch.adds is not None and batch.adds.num_rows:
+            for found in (keys.of_log(batch.adds.column("path")), keys.of_vectors(batch.adds.column("dv_id"))):
+                is_live = pc.or_(is_live, pc.is_in(candidates, value_set=pc.drop_null(found.hashes)))
+    if not pc.any(is_live).as_py():
+        return
+    named = pc.filter(paths, pc.and_not(is_live, NewerCommits(table, keys, plan).needed(paths)))
+    if len(named):
+        raise Refused(
+            f"the plan deletes {plural(len(named), 'file')} of the newest version",
+            code="vacuum.plan-names-live",
+            facts={"first": text_of(named[0].as_py()), "newest": f"version {snapshot.version}"},
+            hint=command("vacuum", save_plan="plan.parquet"),
+        )
 
 
 def _require_same_table(plan: VacuumPlan, snapshot: Snapshot) -> None:
@@ -110,12 +167,9 @@ def _require_retention(plan: VacuumPlan, snapshot: Snapshot, now_ms: int) -> Non
         )
 
 
-def _require_log_since(table: TableHandle, plan: VacuumPlan, snapshot: Snapshot) -> None:
+def _require_log_since(table: TableHandle, plan: VacuumPlan, snapshot: Snapshot, listing: LogListing) -> None:
     """Raise Refused unless every commit since the plan exists, and that of the plan's version is unchanged."""
     version = plan.snapshot_version
-    listing = snapshot.listing
-    if listing.start_version > version:
-        listing = list_log(table.storage, start_version=version, progress=table.progress)
     digest = digest_commit(table, listing, version)
     is_known = digest is not None or plan.snapshot_sha256 is None
     missing = gaps_in(listing.commits, version + 1 if is_known else version, snapshot.version)

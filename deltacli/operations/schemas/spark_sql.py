@@ -1,0 +1,32 @@
+"""Types of Delta in Spark SQL."""
+
+from __future__ import annotations
+
+from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
+from deltacli.hints import in_backticks
+
+_SQL = {"byte": "TINYINT", "short": "SMALLINT", "integer": "INT", "long": "BIGINT"}
+
+
+def spark_sql(data_type: DataType) -> str:
+    """Return a type of Delta as in Spark SQL: `STRUCT<`a`: INT NOT NULL>`."""
+    match data_type:
+        case PrimitiveType(name):
+            return _SQL.get(name, name.upper())
+        case ArrayType(element):
+            return f"ARRAY<{spark_sql(element)}>"
+        case MapType(key, value):
+            return f"MAP<{spark_sql(key)}, {spark_sql(value)}>"
+        case StructType(fields):
+            return f"STRUCT<{', '.join(map(_nested, fields))}>"
+
+
+def _nested(field: StructField) -> str:
+    comment = field.metadata.get("comment")
+    text = f"{in_backticks(field.name)}: {spark_sql(field.data_type)}{'' if field.nullable else ' NOT NULL'}"
+    return text + (f" COMMENT {sql_literal(comment)}" if isinstance(comment, str) else "")
+
+
+def sql_literal(text: str) -> str:
+    """Return a text as a literal of Spark SQL."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
