@@ -54,12 +54,6 @@ class Begun(NamedTuple):
     size_bytes: int
 
 
-class Rebuilds(NamedTuple):
-    """A file of the log that was in this place before, and with which every version reads as it does without it."""
-
-    newest: int
-
-
 class Alone(NamedTuple):
     """The table has no log that could contradict."""
 
@@ -70,7 +64,7 @@ class Accepted(NamedTuple):
     version: int
 
 
-Proof = AsLogged | Noted | SameObject | Between | FilesAgree | Begun | Rebuilds | Alone | Accepted
+Proof = AsLogged | Noted | SameObject | Between | FilesAgree | Begun | Alone | Accepted
 
 
 class ProvenFile(NamedTuple):
@@ -82,7 +76,3 @@ class ProvenFile(NamedTuple):
     size_bytes: int
     proof: Proof
     sha256: str | None = None
-
-
-UNPROVEN = "recover.unproven"
-"""The code of refusals for lack of a proof."""

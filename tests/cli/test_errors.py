@@ -354,7 +354,7 @@ def test_a_wrong_command_line_is_exit_2_and_shows_the_usage(
         ("restore trips --version three", "history trips"),
         ("log cat trips latest", "history trips"),
         ("log compact trips --from 3 --to 1", "log compact trips --from 1 --to 3"),
-        ("repair trips --accept", "repair trips --accept-loss"),
+        ("repair trips --accept-l", "repair trips --accept-loss"),
         ("repair trips --undo nope", "help repair.backup-missing"),
         ("alter trips constraint positive trip>0", "alter trips constraint add positive 'trip>0'"),
         ("alter trips constraint drop nope", "properties trips"),

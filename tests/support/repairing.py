@@ -10,8 +10,9 @@ from typing import Any
 from deltacli import open_table
 from deltacli.api.table import Table
 from deltacli.errors import DeltacliError
-from deltacli.operations.repair.backup import BACKUP_DIRECTORY, put_back
+from deltacli.operations.repair.backup import put_back
 from deltacli.operations.repair.execute import RepairOutcome, execute_repair
+from deltacli.operations.repair.kept_files import BACKUP_DIRECTORY
 from deltacli.operations.repair.plan import StepState
 from deltacli.operations.repair.planning import plan_repair
 from deltacli.operations.repair.request import RepairRequest

@@ -53,6 +53,11 @@ class LogPath(NamedTuple):
     last_version: int = -1
     is_json: bool = False
 
+    @property
+    def newest(self) -> int:
+        """The newest version that the file is of."""
+        return max(self.version, self.last_version)
+
 
 _CHECKPOINT = pattern(
     r"(?P<version>[0-9]{20})\.checkpoint\.(?:"

@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 
 from deltacli.changing.basis import Basis
 from deltacli.changing.plan import Amount
-from deltacli.changing.proofs import UNPROVEN
 from deltacli.delta.checkpoint.last_checkpoint_content import Hint, read_hint
 from deltacli.delta.log.commit_lines import read_actions
 from deltacli.delta.log.log_path import HINT_NAME, LOG_DIRECTORY, SIDECAR_DIRECTORY, LogFileKind
@@ -366,12 +365,12 @@ def _require_proofs(
         default=-1,
     )
     paths = (item.file.stored.path for item in writes)
-    above = sorted({version for path in paths if (version := max(path.version, path.last_version)) > common})
+    above = sorted({version for path in paths if (version := path.newest) > common})
     if above:
         raise Refused(
             f"{named_ranges('version', above)} of the backup {'is' if len(above) == 1 else 'are'} not proven to be of "
             "this table: it is the backup of another address, and no later commit is in both",
-            code=UNPROVEN,
+            code="recover.unproven",
             facts={
                 "backup of": listed.table,
                 "this table": storage.uri,

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from deltacli.changing.proofs import UNPROVEN, Between, FilesAgree, Proof, ProvenFile
 from deltacli.delta.log.state import has_in_commit_timestamps
 from deltacli.errors import (
     ConflictLost,
@@ -21,8 +20,7 @@ from deltacli.hints import command
 from deltacli.operations.log.log_copy import digest, list_whole_log
 from deltacli.operations.log.log_restore import require_real_directories
 from deltacli.operations.recover.log_files import LogItem, fault_of_log_file
-from deltacli.operations.recover.plan import MISSING, RESTORED, UndeletePlan
-from deltacli.operations.recover.proving import still_holds
+from deltacli.operations.recover.plan import MISSING, RESTORED, UNPROVEN, UndeletePlan
 from deltacli.operations.recover.sources import CopySource, Journal, Source, put_found, tag_of
 from deltacli.operations.recover.undelete import plan_undelete
 from deltacli.operations.recover.verify import verify
@@ -34,6 +32,7 @@ from deltacli.typing import ArrowTable
 from deltacli.units import plural
 
 if TYPE_CHECKING:
+    from deltacli.changing.proofs import Proof, ProvenFile
     from deltacli.operations.table.handle import TableHandle
 
 _NAMED = 5
@@ -70,8 +69,11 @@ def execute_undelete(
 
 def _require_proofs(table: TableHandle, plan: UndeletePlan) -> None:
     """Raise Refused where what the plan compared is not there any more."""
-    if plan.log is None:
+    if plan.log is None or not plan.log.items:
         return
+    from deltacli.changing.proofs import Between, FilesAgree
+    from deltacli.operations.recover.proving import still_holds
+
     seen: set[tuple[int, Proof]] = set()
     for item in plan.log.items:
         proof, source = plan.proofs[item.path], plan.log_sources[item.source]
@@ -196,6 +198,8 @@ def _put_log_file(table: TableHandle, plan: UndeletePlan, item: LogItem) -> None
 
 
 def _proven(plan: UndeletePlan, item: LogItem) -> ProvenFile:
+    from deltacli.changing.proofs import ProvenFile
+
     log = plan.log
     assert log is not None
     return ProvenFile(item.path, item.file.size_bytes, plan.proofs[item.path], log.digests.get(item.file.name))

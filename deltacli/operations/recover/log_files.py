@@ -243,7 +243,7 @@ class _Found:
         names: list[str] = []
         for name, item in self.offered.items():
             path = item.file.path
-            is_between = low <= path.version and max(path.version, path.last_version) <= high
+            is_between = low <= path.version and path.newest <= high
             match item.kind:
                 case FileKind.COMMIT:
                     is_wanted = is_between

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.changing.plan import Amount
-from deltacli.changing.proofs import Proof
 from deltacli.errors import Refusal
 from deltacli.operations.recover.log_files import LogPlan
 from deltacli.operations.recover.object_versions import Overwritten
@@ -19,8 +18,13 @@ from deltacli.short_repr import short_repr
 from deltacli.typing import ArrowArray, ArrowTable, Json
 from deltacli.units import ranges_of
 
+if TYPE_CHECKING:
+    from deltacli.changing.proofs import Proof
+
 PLANNED, RESTORED, MISSING = "planned", "restored", "missing"
 """States of a file: found and to be put in its place, put there, and in no source."""
+UNPROVEN = "recover.unproven"
+"""The code of refusals for lack of a proof."""
 
 
 @dataclass(frozen=True, eq=False)

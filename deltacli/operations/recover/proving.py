@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
@@ -53,6 +53,7 @@ from deltacli.units import named_ranges, plural
 
 if TYPE_CHECKING:
     from deltacli.operations.table.handle import TableHandle
+    from deltacli.operations.table.version import Snapshot
 
 Offer = dict[str, StoredFile]
 _TAIL = 64 << 10
@@ -80,11 +81,10 @@ class LeftOut(NamedTuple):
     @property
     def note(self) -> str:
         """Return what is to be said of them."""
-        what = f"{named_ranges('commit', self.versions)} of {self.source}"
-        verb = "is" if len(self.versions) == 1 else "are"
+        verb, they = ("is", "it was") if len(self.versions) == 1 else ("are", "they were")
         return (
-            f"{what} {verb} above version {self.newest}, the newest of the table, and nothing in the table proves that "
-            f"{'it was' if len(self.versions) == 1 else 'they were'} made there: left out"
+            f"{named_ranges('commit', self.versions)} of {self.source} {verb} above version {self.newest}, the newest "
+            f"of the table, and nothing in the table proves that {they} made there: left out"
         )
 
 
@@ -107,7 +107,7 @@ class Proofs:
         path = file.path
         if isinstance(source, VersionsSource):
             return SameObject(str(source.chosen[log_location(file.name)].version_id))
-        reach, version = self.reach_of(source), max(path.version, path.last_version)
+        reach, version = self.reach_of(source), path.newest
         if version < 0:  # a sidecar, which a checkpoint names, or the hint, which readers check
             return AsLogged(file.size_bytes)
         if reach.proof is not None and version <= reach.version:
@@ -141,24 +141,23 @@ def prove(
     newest = versioned(present.values()).newest_version
     begun = {name: one for name, file in cut.items() if (one := _begun(table.storage, file)) is not None}
     evidence = _Evidence(table, own)
-    reaches: list[Reach] = []
-    for source, offer in zip(sources, offers, strict=True):
-        reaches.append(_reach(table, own, begun, source, offer, evidence))
+    pairs = list(zip(sources, offers, strict=True))
+    reaches = [_reach(table, own, begun, source, offer, evidence) for source, offer in pairs]
     proofs = Proofs(reaches, sources, frozenset(accepted), begun, ())
-    left: list[LeftOut] = []
-    if newest >= 0:
-        limit = max(newest, -1 if version is None else version)
-        for number, offer in enumerate(offers):
-            gone = _without_unproven(proofs, sources[number], offer, limit)
-            if gone:
-                loss = _loss(newest, reaches[number], present, evidence)
-                left.append(LeftOut(sources[number].name, tuple(gone), newest, loss))
-    return Proofs(reaches, sources, proofs.accepted, begun, tuple(left))
+    if newest < 0:
+        return proofs
+    limit = newest if version is None else max(newest, version)
+    left = [
+        LeftOut(source.name, tuple(gone), newest, _loss(newest, reach, present, evidence))
+        for (source, offer), reach in zip(pairs, reaches, strict=True)
+        if (gone := _without_unproven(proofs, source, offer, limit))
+    ]
+    return replace(proofs, left_out=tuple(left))
 
 
 def _without_unproven(proofs: Proofs, source: Source, offer: Offer, limit: int) -> list[int]:
     """Take out of an offer what is above a version and unproven; return the versions of such commits."""
-    above = [file for file in offer.values() if max(file.path.version, file.path.last_version) > limit]
+    above = (file for file in offer.values() if file.path.newest > limit)
     unproven = [file for file in above if proofs.proof_of(source, file) is None]
     for file in unproven:
         del offer[file.name]
@@ -190,15 +189,18 @@ def _reach(
     commits = {file.path.version: file for file in offer.values() if file.path.kind is LogFileKind.COMMIT}
     found = Reach(-1, None)
     common = (file for name, file in offer.items() if name in own and file.path.kind in (*_OF_VERSIONS, _COMPACTION))
-    for file in sorted(
-        common, key=lambda file: (max(file.path.version, file.path.last_version), file.name), reverse=True
-    ):
-        if _is_same(own[file.name], source.files, file):
-            version = max(file.path.version, file.path.last_version)
-            found = Reach(version, Between(version, version, file.name))
+    for file in sorted(common, key=lambda file: (file.path.newest, file.name), reverse=True):
+        newest = file.path.newest
+        lacking = any(0 <= other.path.newest < newest and name not in own for name, other in offer.items())
+        is_proof = _is_same(own[file.name], source.files, file)
+        if is_proof and lacking and file.path.kind is LogFileKind.COMMIT:
+            is_proof = evidence.is_unlike_others(source, offer, file)
+        if is_proof:
+            found = Reach(newest, Between(newest, newest, file.name))
             break
-    found = max(found, _noted(table, source, commits, found.version), key=lambda one: one.version)
-    found = max([found, *(Reach(one.version, one) for name, one in begun.items() if name in offer)], key=_version_of)
+    noted = _noted(table, source, commits, found.version)
+    beginnings = (Reach(one.version, one) for name, one in begun.items() if name in offer)
+    found = max([found, noted, *beginnings], key=_version_of)
     if any(version > found.version for version in commits):
         found = max(found, evidence.reach(source, offer, commits, found.version), key=_version_of)
     return found
@@ -218,12 +220,16 @@ def _is_same(ours: tuple[Storage, StoredFile], files: Storage, file: StoredFile)
         if own.size_bytes != file.size_bytes:
             return False
         if file.name.endswith(".parquet"):
-            begin = max(0, file.size_bytes - _TAIL)
-            return storage.read_range(path, begin, _TAIL) == files.read_range(path, begin, _TAIL)
+            return _have_same_end(storage, files, path, file.size_bytes)
         data = files.read(path)
         return storage.read(path) == data and _is_unlike_others(read_actions(data, file.name))
     except (CommitCorrupt, FileMissing):
         return False
+
+
+def _have_same_end(ours: Storage, theirs: Storage, path: str, size_bytes: int) -> bool:
+    begin = max(0, size_bytes - _TAIL)
+    return ours.read_range(path, begin, _TAIL) == theirs.read_range(path, begin, _TAIL)
 
 
 def still_holds(table: TableHandle, source: Source, proof: Proof, replaced: Collection[str]) -> bool:
@@ -245,6 +251,13 @@ def still_holds(table: TableHandle, source: Source, proof: Proof, replaced: Coll
             return versioned(one for one in present if log_location(one.name) not in replaced).newest_version < 0
         case _:
             return True
+
+
+def _actions_of(storage: Storage, file: StoredFile) -> Sequence[tuple[str, Action]]:
+    try:
+        return read_actions(storage.read(log_location(file.name)), file.name)
+    except (CommitCorrupt, FileMissing):
+        return []
 
 
 def _is_unlike_others(actions: Iterable[tuple[str, Action]]) -> bool:
@@ -288,25 +301,23 @@ class _Evidence:
     def unnamed(self) -> set[str]:
         """Return the files of the table that nothing in its log names."""
         if self._unnamed is None:
-            named, found = self._named_by_own(-1, None), set[str]()
+            named, found = self._named(self._own, -1, None), set[str]()
             with self._table.progress.step("listing the table", unit="files") as step, suppress(FileMissing):
                 for files in TableWalk(self._table.storage, HiddenNames([])).files():
                     paths = binary_paths(files.paths) if isinstance(files.paths, list) else files.paths
-                    rest = pc.filter(paths, pc.invert(pc.is_in(paths, value_set=named)))
-                    found.update(map(text_of, rest.to_pylist()))
+                    found |= _texts(pc.filter(paths, pc.invert(pc.is_in(paths, value_set=named))))
                     step.advance(len(paths))
             self._unnamed = found
         return self._unnamed
 
     def reach(self, source: Source, offer: Offer, commits: Mapping[int, StoredFile], common: int) -> Reach:
         """Return up to where the files that the commits of a source add above a version are the table's own."""
-        later = set(map(text_of, self._named_by_own(common, None).to_pylist()))
+        later = _texts(self._named(self._own, common, None))
         unnamed = self.unnamed()
         if not unnamed and not later:
             return Reach(-1, None)
-        known = set(map(text_of, self._named_by_own(-1, common).to_pylist()))
         files = {name: (source.files, file) for name, file in offer.items()}
-        known |= set(map(text_of, self._named(files, -1, common).to_pylist()))
+        known = _texts(self._named(self._own, -1, common)) | _texts(self._named(files, -1, common))
         found, explained = Reach(-1, None), set[str]()
         above = [one for one in versioned(offer.values()).checkpoints if one.version > common]
         for version in sorted(version for version in commits if version > common):
@@ -339,6 +350,24 @@ class _Evidence:
             path for path, yes in zip(rest, self._table.engine.run(is_later, rest, at_once=at_once), strict=True) if yes
         ]
 
+    def is_unlike_others(self, source: Source, offer: Offer, file: StoredFile) -> bool:
+        """Return True for a commit of a source that no history can have but one with all before it: it has an id, or
+        adds a file that the version before it does not name, which a restore would.
+        """
+        if any(kind == "commitInfo" and one.get("txnId") for kind, one in _actions_of(source.files, file)):
+            return True
+        before = {name: (source.files, one) for name, one in offer.items() if one.path.newest < file.path.version}
+        added, known = self._added(source.files, file) or {}, self._named_at(before, file.path.version - 1)
+        return not added.keys() <= known
+
+    def _named_at(self, files: Mapping[str, tuple[Storage, StoredFile]], version: int) -> set[str]:
+        """Return the live files and tombstones of a version; where it cannot be rebuilt, all files that are named."""
+        view, listing = self._view(files), versioned(file for _, file in files.values())
+        try:
+            return {path for keys in self._rows_of(rebuild(view, Log(listing), version)) for path in _texts(keys)}
+        except DeltacliError:
+            return _texts(self._named(files, -1, None))
+
     def _is_there(self, source: Source, path: str, size_bytes: int | None, unnamed: set[str]) -> bool:
         """Return True for a file of the table that nothing else names and that is the one of the source."""
         if path not in unnamed:
@@ -348,19 +377,17 @@ class _Evidence:
             there = storage.stat(path).size_bytes
             if size_bytes is not None and there != size_bytes:
                 return False
-            if source.files.stat(path).size_bytes != there:
-                return False
-            begin = max(0, there - _TAIL)
-            return storage.read_range(path, begin, _TAIL) == source.files.read_range(path, begin, _TAIL)
+            is_same_size = source.files.stat(path).size_bytes == there
+            return is_same_size and _have_same_end(storage, source.files, path, there)
         except FileMissing:
             return size_bytes is not None  # the copy lacks it; in the table it has the size of the log
 
     def _added(self, storage: Storage, file: StoredFile) -> dict[str, int | None] | None:
         """Return the files that a commit adds, with their bytes; None where it cannot be read."""
-
+        faults = list[CommitCorrupt]()
         try:
-            listing, faults = versioned([file]), list[CommitCorrupt]()
-            rows = [one for one in named_files(self._table.over(storage), listing, faults, []) if one.kind != "remove"]
+            named = named_files(self._table.over(storage), versioned([file]), faults, [])
+            rows = [one for one in named if one.kind != "remove"]
         except CommitCorrupt:
             return None
         if faults:
@@ -371,24 +398,14 @@ class _Evidence:
             for path, size in zip(self._keys.of_log(whole(one.path)).keys.to_pylist(), sizes, strict=True):
                 if path is not None:
                     found[text_of(path)] = size
-            vectors = self._keys.of_vectors(whole(one.vector)).keys
-            found |= {text_of(path): None for path in pc.drop_null(vectors).to_pylist()}
+            found |= dict.fromkeys(_texts(self._keys.of_vectors(whole(one.vector)).keys))
         return found
-
-    def _named_by_own(self, above: int, up_to: int | None) -> ArrowArray:
-        return self._named(self._own, above, up_to)
 
     def _named(self, files: Mapping[str, tuple[Storage, StoredFile]], above: int, up_to: int | None) -> ArrowArray:
         """Return the files that a log names in a range of versions, by commits and by its checkpoints, as bytes."""
         import pyarrow as pa
 
-        mapped = {
-            log_location(name): MappedFile(storage, log_location(name), file.size_bytes, file.modified_ms)
-            for name, (storage, file) in files.items()
-        }
-        view = self._table.over(
-            FileMap(self._table.storage.uri, mapped, self._table.storage.capabilities.parallel_reads)
-        )
+        view = self._view(files)
         listing = versioned(file for _, file in files.values())
 
         def is_within(version: int) -> bool:
@@ -399,38 +416,49 @@ class _Evidence:
         for rows in named_files(view, LogListing(commits, ()), [], []):
             parts += self._keys_of(rows.path, rows.vector)
         for checkpoint in [one for one in listing.checkpoints if is_within(one.version)][-1:]:
-            parts += self._rows_of(view, checkpoint)
+            with suppress(DeltacliError):  # one that cannot be read names nothing
+                parts += self._rows_of(rebuild(view, Log(LogListing({}, (checkpoint,))), checkpoint.version))
         return pc.unique(pc.drop_null(pa.concat_arrays([whole(part) for part in parts])))
+
+    def _view(self, files: Mapping[str, tuple[Storage, StoredFile]]) -> TableHandle:
+        mapped = {
+            log_location(name): MappedFile(storage, log_location(name), file.size_bytes, file.modified_ms)
+            for name, (storage, file) in files.items()
+        }
+        storage = self._table.storage
+        return self._table.over(FileMap(storage.uri, mapped, storage.capabilities.parallel_reads))
 
     def _keys_of(self, paths: ArrowArray, vectors: ArrowArray) -> Iterator[ArrowArray]:
         of_log = self._keys.of_log(whole(paths))
         yield from (of_log.keys, of_log.written, self._keys.of_vectors(whole(vectors)).keys)
 
-    def _rows_of(self, view: TableHandle, checkpoint: CheckpointInstance) -> Iterator[ArrowArray]:
-        """Yield the files that a checkpoint names; nothing of one that cannot be read."""
-        with suppress(DeltacliError):
-            snapshot = rebuild(view, Log(LogListing({}, (checkpoint,))), checkpoint.version)
-            for kind in ("add", "remove"):
-                for paths, vectors in snapshot.file_actions.map_actions(
-                    kind,
-                    lambda rows: (rows.column("path"), unique_id_column(rows.column("deletionVector"))),
-                    fields=("path",),
-                ):
-                    yield from self._keys_of(paths, vectors)
+    def _rows_of(self, snapshot: Snapshot) -> Iterator[ArrowArray]:
+        """Yield the live files and tombstones of a version. Raises CheckpointUnreadable."""
+        for kind in ("add", "remove"):
+            for paths, vectors in snapshot.file_actions.map_actions(
+                kind,
+                lambda rows: (rows.column("path"), unique_id_column(rows.column("deletionVector"))),
+                fields=("path",),
+            ):
+                yield from self._keys_of(paths, vectors)
 
     def _of_checkpoints(
         self, files: Mapping[str, tuple[Storage, StoredFile]], checkpoints: Sequence[CheckpointInstance]
     ) -> set[str]:
         names = {file.name for one in checkpoints for file in one.files}
         parts = {name: file for name, file in files.items() if name in names or "/" in name}
-        return set(map(text_of, self._named(parts, -1, None).to_pylist())) if names else set()
+        return _texts(self._named(parts, -1, None)) if names else set()
+
+
+def _texts(paths: ArrowArray) -> set[str]:
+    return set(map(text_of, pc.drop_null(paths).to_pylist()))
 
 
 def _loss(newest: int, reach: Reach, present: Mapping[str, StoredFile], evidence: _Evidence) -> str | None:
     """Return what indicates that the table lost commits above its newest version, None where nothing does."""
     if reach.version > newest:
         return f"it lost {named_ranges('commit', range(newest + 1, reach.version + 1))}"
-    beyond = [name for name, file in present.items() if max(file.path.version, file.path.last_version) > newest]
+    beyond = [name for name, file in present.items() if file.path.newest > newest]
     if beyond:
         return f"its log has {min(beyond)}"
     names = {commit_name(newest), *(file.name for one in versioned(present.values()).checkpoints for file in one.files)}

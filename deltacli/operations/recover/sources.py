@@ -8,10 +8,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from threading import Lock
 from types import MappingProxyType
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from deltacli.arrow import compute as pc
-from deltacli.changing.proofs import AsLogged, ProvenFile
 from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.delta.paths import text_of
 from deltacli.engine.base import Engine
@@ -26,6 +25,9 @@ from deltacli.storage import Created, Creation, Existed, PathKind, Storage, Unkn
 from deltacli.typing import ArrowArray
 from deltacli.units import plural
 from deltacli.work.task import TableStores
+
+if TYPE_CHECKING:
+    from deltacli.changing.proofs import ProvenFile
 
 
 class Source(Protocol):
@@ -230,6 +232,8 @@ def put_found(
 
     Raises StorageFailed, also where another file is in the place of one.
     """
+    from deltacli.changing.proofs import AsLogged, ProvenFile
+
     told, counting = journal or Journal(), Lock()
     pieces = list(_pieces(found, sources, damaged))
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
 from deltacli.changing.plan import Amount
-from deltacli.changing.proofs import UNPROVEN
 from deltacli.delta.log.segment import choose_segment
 from deltacli.delta.log.state import has_in_commit_timestamps
 from deltacli.errors import NotATable, Refusal, Unreadable, VersionAbsent
@@ -29,10 +28,8 @@ from deltacli.operations.recover.open_sources import (
     other_table,
     require_usable,
 )
-from deltacli.operations.recover.plan import MISSING, PLANNED, DataPlan, UndeletePlan
-from deltacli.operations.recover.proving import Proofs, prove
+from deltacli.operations.recover.plan import MISSING, PLANNED, UNPROVEN, DataPlan, UndeletePlan
 from deltacli.operations.recover.sources import CopySource, FoundFiles, Source, find_in, tag_of, tags_of
-from deltacli.operations.recover.unproven import accepting, lost_above, refusal_of_unproven
 from deltacli.operations.recover.verify import Problem
 from deltacli.operations.table.find_log import missing_log, refuse_paimon
 from deltacli.operations.table.needed import FileKind, NeededFiles, live_files, look_for, whole
@@ -43,6 +40,7 @@ from deltacli.typing import ArrowArray, ArrowTable
 from deltacli.units import plural
 
 if TYPE_CHECKING:
+    from deltacli.operations.recover.proving import Proofs
     from deltacli.operations.recover.request import UndeleteRequest
     from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.table.version import Snapshot
@@ -73,10 +71,7 @@ def plan_undelete(table: TableHandle, request: UndeleteRequest, *, is_tip_judged
         present = {name: file for name, file in present.items() if log_location(name) not in cut}
     offers = [dict(list_whole_log(source.files) or {}) for source in offered]
     require_one_history(offered, offers)
-    of_cut = {name: file for one in opened for name, file in one.cut.items()}
-    proofs = prove(
-        table, present or {}, of_cut, offered, offers, accepted=request.accept_commits, version=request.version
-    )
+    proofs = _proofs(table, request, opened, offered, offers, present or {})
     without = [one.refusal for one in opened if one.refusal is not None]
     is_new = present is None and table.storage.kind_of("") is PathKind.MISSING
     try:
@@ -91,8 +86,11 @@ def plan_undelete(table: TableHandle, request: UndeleteRequest, *, is_tip_judged
             fault.facts["sources without a log of the table"] = ", ".join(copies)
         raise fault from None
     plan = replace(_begin(table, request, log, sources, overwritten, present), is_new=is_new)
-    is_tip_judged = is_tip_judged and request.version is None
-    plan = _with_proofs(_with_cut(table, plan, cut), proofs, is_tip_judged=is_tip_judged)
+    plan = _with_cut(table, plan, cut)
+    if proofs is not None:
+        from deltacli.operations.recover.unproven import with_proofs
+
+        plan = with_proofs(plan, proofs, is_tip_judged=is_tip_judged and request.version is None)
     if len(without) == len(opened):
         refusals = [Refusal(one.code, one.message, one.hint, facts=one.facts) for one in without]
         plan = replace(plan, refusals=(*refusals, *plan.refusals))
@@ -102,6 +100,26 @@ def plan_undelete(table: TableHandle, request: UndeleteRequest, *, is_tip_judged
     if not plan.found.files and not plan.missing.files:  # so no source is needed
         plan = replace(plan, refusals=tuple(one for one in plan.refusals if one.code != NO_VERSIONS))
     return replace(plan, notes=(*plan.notes, *_no_copies(opened, plan)))
+
+
+def _proofs(
+    table: TableHandle,
+    request: UndeleteRequest,
+    opened: Sequence[OpenedSource],
+    offered: Sequence[Source],
+    offers: Sequence[dict[str, StoredFile]],
+    present: Mapping[str, StoredFile],
+) -> Proofs | None:
+    """Return what proves the files that sources offer, None where they offer nothing; what is above the newest version
+    and unproven is taken out of `offers`.
+    """
+    if not any(offers):
+        return None
+
+    from deltacli.operations.recover.proving import prove
+
+    cut = {name: file for one in opened for name, file in one.cut.items()}
+    return prove(table, present, cut, offered, offers, accepted=request.accept_commits, version=request.version)
 
 
 def _with_cut(table: TableHandle, plan: UndeletePlan, cut: Mapping[str, StoredFile]) -> UndeletePlan:
@@ -123,29 +141,6 @@ def _with_cut(table: TableHandle, plan: UndeletePlan, cut: Mapping[str, StoredFi
         items=plan.items.set_column(column, "presentSizeBytes", pa.array(sizes, pa.int64())),
         notes=(*plan.notes, *notes),
         log_tags={path: tag for path in cut if (tag := tag_of(table.storage, path)) is not None},
-    )
-
-
-def _with_proofs(plan: UndeletePlan, proofs: Proofs, *, is_tip_judged: bool) -> UndeletePlan:
-    """Return a plan with what proves each file of the log, refused where one has no proof."""
-    log = plan.log
-    assert log is not None
-    found = {item.path: proofs.proof_of(plan.log_sources[item.source], item.file) for item in log.items}
-    unproven = [item for item in log.items if found[item.path] is None]
-    refusals = [
-        refusal_of_unproven(source, proofs, items)
-        for number, source in enumerate(plan.log_sources)
-        if (items := [item for item in unproven if item.source == number])
-    ]
-    if is_tip_judged and not refusals:
-        refusals += [lost_above(one) for one in proofs.left_out if one.loss is not None]
-    notes = [one.note for one in proofs.left_out if one.loss is None or not is_tip_judged]
-    ways = [f"; to bring back: {accepting(one.versions)}" for one in proofs.left_out]
-    return replace(
-        plan,
-        proofs={path: proof for path, proof in found.items() if proof is not None},
-        refusals=(*plan.refusals, *refusals),
-        notes=(*plan.notes, *(f"{note}{way}" for note, way in zip(notes, ways, strict=False))),
     )
 
 
@@ -210,7 +205,7 @@ def _held_back(plan: UndeletePlan) -> UndeletePlan:
     log = plan.log
     assert log is not None
     newest = max(log.version_before, -1 if plan.newest_readable is None else plan.newest_readable)
-    kept = tuple(item for item in log.items if max(item.file.path.version, item.file.path.last_version) <= newest)
+    kept = tuple(item for item in log.items if item.file.path.newest <= newest)
     gone = {item.path for item in log.items} - {item.path for item in kept}
     if not gone:
         return plan

@@ -9,14 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
-from deltacli.changing.proofs import UNPROVEN
 from deltacli.delta.log.log_path import LOG_DIRECTORY, LogFileKind, Place, commit_name, parse_log_path
 from deltacli.delta.rules.checkpoints.checkpoints import WITHOUT_COMMIT
 from deltacli.delta.rules.framework.repairs import StepKind
 from deltacli.delta.rules.log.compactions import BEYOND_LOG
 from deltacli.errors import FileMissing, NotATable, Unreadable
 from deltacli.operations.recover.execute import execute_undelete, refused
-from deltacli.operations.recover.plan import PLANNED, UndeletePlan
+from deltacli.operations.recover.plan import PLANNED, UNPROVEN, UndeletePlan
 from deltacli.operations.recover.request import UndeleteRequest
 from deltacli.operations.recover.sources import tag_of
 from deltacli.operations.recover.undelete import plan_undelete
@@ -161,8 +160,7 @@ def plan_log_files(
 
 def last_version(finding: Finding) -> int:
     """Return the last version of the log file that a finding is about."""
-    path = parse_log_path(finding.place.path.removeprefix(f"{LOG_DIRECTORY}/"))
-    return max(path.version, path.last_version)
+    return parse_log_path(finding.place.path.removeprefix(f"{LOG_DIRECTORY}/")).newest
 
 
 def _needed(finding: Finding, is_readable: bool) -> str:

@@ -21,8 +21,8 @@ from deltacli.errors import (
     Unreadable,
 )
 from deltacli.hints import command
-from deltacli.operations.repair.backup import Backup, open_backup
-from deltacli.operations.repair.plan import RepairPlan, Run, Step, StepState
+from deltacli.operations.repair.kept_files import Backup, open_backup
+from deltacli.operations.repair.plan import NotNeededError, RepairPlan, Run, Step, StepState
 from deltacli.operations.repair.planning import plan_repair
 from deltacli.short_repr import short_repr
 from deltacli.units import plural
@@ -71,7 +71,13 @@ class RepairOutcome:
 
     def as_json(self) -> dict[str, Json]:
         """Return the content of the document `deltacli.repair`."""
-        left = [step for step in self.plan.steps if step.state is StepState.REFUSED]
+        made = {(step.rule, step.place) for step in self.steps}
+        left = [
+            step
+            for step in self.plan.steps
+            if step.state is StepState.REFUSED
+            or (step.state is StepState.SKIPPED and (step.rule, step.place) not in made)
+        ]
         content = self.plan.as_json(dry_run=False)
         return content | {
             "steps": [step.as_json() for step in (*self.steps, *left)],
@@ -116,6 +122,7 @@ def execute_repair(
         if not is_whole or not plan.planned or not agreed(plan):
             break
     _mark_found_again(outcome)
+    _mark_left(outcome)
     outcome.backup.note_end()
     return outcome
 
@@ -146,6 +153,8 @@ def _execute(plan: RepairPlan, run: Run, outcome: RepairOutcome, names: set[str]
         state, reason, version = StepState.DONE, None, None
         try:
             version = plan.work[number].run(run)
+        except NotNeededError as why:
+            state, reason = StepState.SKIPPED, str(why)
         except OutcomeUnknown:
             raise
         except DeltacliError as fault:
@@ -157,9 +166,14 @@ def _execute(plan: RepairPlan, run: Run, outcome: RepairOutcome, names: set[str]
             run.versions.append(version)
             run.backup.note_versions([version])
         for position in positions:
-            outcome.steps[position] = outcome.steps[position]._replace(
-                state=state, reason=reason, committed_version=version
+            step = outcome.steps[position]
+            unneeded = run.unneeded.get(step.place.key or "") if state is StepState.DONE else None
+            outcome.steps[position] = (
+                step._replace(state=state, reason=reason, committed_version=version)
+                if unneeded is None
+                else step._replace(state=StepState.SKIPPED, reason=unneeded)
             )
+        run.unneeded.clear()
     return is_whole
 
 
@@ -170,6 +184,16 @@ def _mark_found_again(outcome: RepairOutcome) -> None:
         if step.state is StepState.DONE and (step.rule, step.place) in found:
             why = "it is found again"
             outcome.steps[position] = step._replace(state=StepState.FAILED, reason=why)
+
+
+def _mark_left(outcome: RepairOutcome) -> None:
+    """Mark the planned steps that were not made, because their findings came up while the others were."""
+    why = "it was found while the repair ran; run the same command again"
+    steps = (
+        step._replace(state=StepState.SKIPPED, reason=why) if step.state is StepState.PLANNED else step
+        for step in outcome.plan.steps
+    )
+    outcome.plan = replace(outcome.plan, steps=tuple(steps))
 
 
 def require_complete(outcome: RepairOutcome) -> None:

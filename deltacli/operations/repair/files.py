@@ -37,7 +37,7 @@ from deltacli.operations.repair.file_search import (
     needed_of,
     right_descriptors,
 )
-from deltacli.operations.repair.plan import Planned, Step, StepState, Unrepaired, left
+from deltacli.operations.repair.plan import NotNeededError, Planned, Step, StepState, Unrepaired, left
 from deltacli.operations.restore.bring import Brought
 from deltacli.operations.table.keyed_files import Mask, file_keys, removes_of
 from deltacli.operations.table.needed import look_for, whole
@@ -90,6 +90,9 @@ class BringFiles:
         self.brought.put(run.table)
 
 
+_BACK = "the file is there again, or the newest version does not have it any more"
+
+
 @dataclass(frozen=True, eq=False)
 class RemoveFiles:
     """Gives files up in one commit, after their rows that can still be read were kept."""
@@ -111,7 +114,9 @@ class RemoveFiles:
         if run.request.quarantine is not None and self.unreadable:
             salvage(run, self.unreadable)
         done = commit(run.table, lambda now: self._request(run, now), commit_metadata=run.request.commit_metadata)
-        return done.version if isinstance(done, Committed) else None
+        if not isinstance(done, Committed):
+            raise NotNeededError(_BACK)
+        return done.version
 
     def _request(self, run: Run, now: Snapshot) -> CommitRequest | None:
         """Return the commit; None where none of the files is live and lost any more."""
@@ -119,6 +124,9 @@ class RemoveFiles:
         if wanted is None:
             return None
         adds = _still_lost(run.table, wanted, self.gone)
+        run.unneeded |= dict.fromkeys(self.paths, _BACK)
+        for path in adds["path"].to_pylist():
+            run.unneeded.pop(path, None)
         if not adds.num_rows:
             return None
         now_ms = run.table.clock()

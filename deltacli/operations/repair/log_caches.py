@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
@@ -30,7 +30,7 @@ from deltacli.operations.checkpoint.plan import CheckpointRequest, plan_checkpoi
 from deltacli.operations.log.log_copy import list_whole_log, log_location, versioned
 from deltacli.operations.log.version_checksum import checksum_path, proven_checksum
 from deltacli.operations.repair.corrected_adds import is_true, true_statistics
-from deltacli.operations.repair.plan import UNDETERMINED, Planned, Step, Unrepaired, left
+from deltacli.operations.repair.plan import UNDETERMINED, NotNeededError, Planned, Step, Unrepaired, left
 from deltacli.operations.table.find_log import Log
 from deltacli.operations.table.rebuild import rebuild
 
@@ -54,11 +54,26 @@ _MOST_READ = 20
 """Files of which the rows are read to prove their statistics."""
 
 
+def _require_seen(run: Run, seen: Mapping[str, StoredFile]) -> None:
+    """Raise NotNeededError where a file of the log is not the one that was planned with: its name says nothing about
+    what a writer has put there since.
+    """
+    present = list_whole_log(run.table.storage) or {}
+    for name, file in seen.items():
+        if present.get(name) != file:
+            what = "is gone" if name not in present else "was written anew by somebody else"
+            raise NotNeededError(f"{name} {what} since the plan")
+
+
 @dataclass(frozen=True)
 class MoveAside:
-    """Moves files that nothing needs to the backup."""
+    """Moves files that nothing needs to the backup. `instead` is the version of a checkpoint of which another one is
+    sound.
+    """
 
     paths: tuple[str, ...]
+    seen: Mapping[str, StoredFile] = field(hash=False)
+    instead: int | None = None
     is_sensitive: bool = True
     words: str | None = None
     """What the step does, where its name has the reason."""
@@ -68,6 +83,11 @@ class MoveAside:
         return self.words or f"move {', '.join(path.rpartition('/')[2] for path in self.paths)} to the backup"
 
     def run(self, run: Run) -> None:
+        _require_seen(run, self.seen)
+        if self.instead is not None:
+            rest = sound_listing(list_whole_log(run.table.storage) or {}, self.seen)
+            if all(one.version != self.instead for one in rest.checkpoints):
+                raise NotNeededError(f"the other checkpoint of version {self.instead} is gone, so this one is kept")
         run.backup.move(self.paths)
 
 
@@ -82,6 +102,7 @@ class WriteCheckpoint:
     version: int
     replaced: tuple[str, ...]
     damaged: frozenset[str]
+    seen: Mapping[str, StoredFile] = field(hash=False)
     is_sensitive: bool = False
 
     @property
@@ -90,6 +111,7 @@ class WriteCheckpoint:
         return f"write the checkpoint of version {self.version} from {source}"
 
     def run(self, run: Run) -> None:
+        _require_seen(run, self.seen)
         storage = run.table.storage
         names = [log_location(name) for name in self.replaced]
         run.backup.keep([*names, log_location(HINT_NAME)])
@@ -105,6 +127,7 @@ class WriteChecksum:
     """Writes the checksum file of a version anew; where the log does not prove one, it is moved aside."""
 
     version: int
+    seen: Mapping[str, StoredFile] = field(hash=False)
     is_sensitive: bool = False
 
     @property
@@ -112,6 +135,7 @@ class WriteChecksum:
         return f"compute the checksum of version {self.version}"
 
     def run(self, run: Run) -> None:
+        _require_seen(run, self.seen)
         path = checksum_path(self.version)
         try:
             data = proven_checksum(run.table, self.version)
@@ -174,18 +198,20 @@ def plan_checkpoints(
     stuck: set[str] = set()
     for version, found in sorted(by_version.items()):
         names = damaged[version]
+        seen = {name: files[name] for name in names}
         change: Work
         reason = obstacle
         if any(one.version == version for one in listing.checkpoints) and names:
-            change, action, reason = MoveAside(tuple(map(log_location, names))), StepKind.QUARANTINE, None
+            change = MoveAside(tuple(map(log_location, names)), seen, version)
+            action, reason = StepKind.QUARANTINE, None
         else:
-            change, action = WriteCheckpoint(version, names, every), StepKind.REBUILD
+            change, action = WriteCheckpoint(version, names, every, seen), StepKind.REBUILD
             reason = reason or _why_not(table, listing, version, names, found, others)
             if reason is not None and obstacle is None and {one.rule.id for one in found} <= _OF_PARSED:
                 rest = every.difference(names)
                 doubt = _why_not(table, sound_listing(files, rest), version, names, found, others, is_own=True)
                 reason = doubt and (doubt if doubt == reason else f"{reason}; {doubt}")
-                change = WriteCheckpoint(version, names, rest)
+                change = WriteCheckpoint(version, names, rest, seen)
         if reason is not None:
             stuck.update(names)
             unrepaired += [left(finding, reason) for finding in found]
@@ -237,7 +263,7 @@ def _damaged_files(version: int, findings: Sequence[Finding], files: Mapping[str
     return tuple(sorted(found))
 
 
-def plan_compactions(findings: Sequence[Finding], listing: LogListing) -> Planned:
+def plan_compactions(findings: Sequence[Finding], files: Mapping[str, StoredFile], listing: LogListing) -> Planned:
     """Return the steps for compactions: they are moved aside where the commits have all their data."""
     steps: list[Step] = []
     work: list[Work] = []
@@ -251,13 +277,15 @@ def plan_compactions(findings: Sequence[Finding], listing: LogListing) -> Planne
         ):
             unrepaired += [left(one, "commits that it summarizes are missing") for one in found]
             continue
-        change = MoveAside((path,))
+        change = MoveAside((path,), _seen(files, path))
         steps += [Step(one.rule.id, one.place, StepKind.QUARANTINE, len(work), change.name) for one in found]
         work.append(change)
     return Planned(steps, work, unrepaired)
 
 
-def plan_checksums(findings: Sequence[Finding], listing: LogListing, obstacle: str | None) -> Planned:
+def plan_checksums(
+    findings: Sequence[Finding], files: Mapping[str, StoredFile], listing: LogListing, obstacle: str | None
+) -> Planned:
     """Return the steps for checksum files."""
     steps: list[Step] = []
     work: list[Work] = []
@@ -265,7 +293,8 @@ def plan_checksums(findings: Sequence[Finding], listing: LogListing, obstacle: s
     for path, found in _by_path(findings).items():
         version = parse_log_path(path.rpartition("/")[2]).version
         is_computed = obstacle is None and version in readable and version in listing.commits
-        change: Work = WriteChecksum(version) if is_computed else MoveAside((path,))
+        seen = _seen(files, path)
+        change: Work = WriteChecksum(version, seen) if is_computed else MoveAside((path,), seen)
         action = StepKind.REBUILD if is_computed else StepKind.QUARANTINE
         steps += [Step(one.rule.id, one.place, action, len(work), change.name) for one in found]
         work.append(change)
@@ -284,12 +313,17 @@ def plan_hint(findings: Sequence[Finding], files: Mapping[str, StoredFile], obst
     if obstacle is not None:
         if HINT_NAME not in files:
             return Planned(unrepaired=[left(one, obstacle) for one in findings])
-        change = MoveAside((log_location(HINT_NAME),), is_sensitive=False)
+        change = MoveAside((log_location(HINT_NAME),), {HINT_NAME: files[HINT_NAME]}, is_sensitive=False)
     elif HINT_NAME in files and not any(file.path.kind in CHECKPOINTS for file in files.values()):
         words = f"remove {HINT_NAME}, because the log has no checkpoint"
-        change = MoveAside((log_location(HINT_NAME),), is_sensitive=False, words=words)
+        change = MoveAside((log_location(HINT_NAME),), {HINT_NAME: files[HINT_NAME]}, is_sensitive=False, words=words)
     action = StepKind.QUARANTINE if isinstance(change, MoveAside) else StepKind.REBUILD
     return Planned([Step(one.rule.id, one.place, action, 0, change.name) for one in findings], [change])
+
+
+def _seen(files: Mapping[str, StoredFile], path: str) -> dict[str, StoredFile]:
+    name = path.removeprefix(f"{LOG_DIRECTORY}/")
+    return {name: files[name]} if name in files else {}
 
 
 def _by_path(findings: Sequence[Finding]) -> dict[str, list[Finding]]:

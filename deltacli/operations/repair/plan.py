@@ -16,7 +16,7 @@ from deltacli.short_repr import short_repr
 from deltacli.typing import Json
 
 if TYPE_CHECKING:
-    from deltacli.operations.repair.backup import Backup
+    from deltacli.operations.repair.kept_files import Backup
     from deltacli.operations.repair.request import RepairRequest
     from deltacli.operations.table.handle import TableHandle
 
@@ -35,6 +35,10 @@ class StepState(StrEnum):
     SKIPPED = "skipped"
 
 
+class NotNeededError(Exception):
+    """Why a change was not made: what it is about was put right, or replaced by somebody else, since the plan."""
+
+
 class Work(Protocol):
     """One change, for which several findings may ask."""
 
@@ -49,7 +53,8 @@ class Work(Protocol):
     def run(self, run: Run) -> int | None:
         """Make the change, after what it replaces was kept, and return the version that it committed, if any.
 
-        Raises what storage and commits raise. Running it again is harmless.
+        Raises NotNeededError where nothing is left to do, and what storage and commits raise. Running it again is
+        harmless.
         """
 
 
@@ -61,6 +66,8 @@ class Run:
     request: RepairRequest
     backup: Backup
     versions: list[int] = field(default_factory=list)
+    unneeded: dict[str, str] = field(default_factory=dict)
+    """Key of a place -> why a change that was made left it out."""
 
 
 class Step(NamedTuple):

@@ -119,9 +119,9 @@ def _planned(
             log,
             data.planned,
             plan_statistics(table, by_family[Family.STATISTICS], now, listing, obstacle),
-            plan_compactions(by_family[Family.COMPACTION], listing),
+            plan_compactions(by_family[Family.COMPACTION], files, listing),
             checkpoints,
-            plan_checksums(by_family[Family.CHECKSUM], listing, obstacle),
+            plan_checksums(by_family[Family.CHECKSUM], files, listing, obstacle),
             plan_hint(by_family[Family.HINT], files, obstacle),
         ]
     found = joined(parts)

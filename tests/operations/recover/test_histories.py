@@ -9,6 +9,7 @@ import pytest
 
 from deltacli import open_table
 from deltacli.errors import PartlyDone, Refused
+from deltacli.operations.recover.execute import execute_undelete
 from deltacli.operations.recover.plan import UndeletePlan
 from deltacli.operations.recover.request import UndeleteRequest
 from deltacli.operations.recover.undelete import plan_undelete
@@ -133,3 +134,24 @@ def test_the_version_that_becomes_the_newest_is_looked_at_too(tmp_path: Path) ->
 
     assert lost == {str(one["path"]) for one in found.plan.still_missing()}
     assert all("becomes the newest" in str(one["reason"]) for one in found.plan.still_missing())
+
+
+def test_data_files_of_a_log_that_is_read_only_once_it_is_back_are_asked_about(tmp_path: Path) -> None:
+    storage, asked = VersionedMemory(is_soft=True), list[int]()
+    upload(table_of(tmp_path / "t", 3).root, storage)
+    list(storage.delete_many(content_of(tmp_path / "t")))
+    table = open_at(storage)
+    plan = plan_undelete(table, UndeleteRequest())
+    assert (True, 4) == (plan.is_log_first, plan.found.files)
+
+    def agreed(rest: UndeletePlan) -> bool:
+        asked.append(rest.found.files)
+        return len(asked) > 1
+
+    with pytest.raises(PartlyDone, match="the log is back; 3 files") as denied:
+        execute_undelete(table, plan, agreed=agreed)
+    again = plan_undelete(table, UndeleteRequest())
+    execute_undelete(table, again, agreed=agreed)
+
+    assert ("consent.denied", "4 files put back", [3]) == (denied.value.code, denied.value.facts["so far"], asked)
+    assert 3 == sum(batch.num_rows for batch in open_at(storage).snapshot().scan())

@@ -11,7 +11,7 @@ import pytest
 from deltacli.api.table import Table
 from deltacli.errors import PartlyDone, Refused
 from deltacli.operations.repair import backup
-from deltacli.operations.repair.backup import Journal, execute_undo, plan_undo, put_back
+from deltacli.operations.repair.backup import Journal, Put, UndoPlan, execute_undo, plan_undo, put_back
 from deltacli.operations.repair.execute import execute_repair
 from deltacli.operations.repair.planning import plan_repair
 from deltacli.operations.repair.saved import read_plan, save_plan
@@ -106,7 +106,7 @@ def test_an_error_after_the_first_file_says_what_was_put(tmp_path: Path, monkeyp
     plan, journal, put = plan_undo(opened(table), kept), Journal(), backup._put
     assert 2 == len(plan.puts)
 
-    def fails_late(plan: backup.UndoPlan, one: backup.Put) -> None:
+    def fails_late(plan: UndoPlan, one: Put) -> None:
         if one == plan.puts[1]:
             (table.root / one.kept.path).write_bytes(b"{ }")
         put(plan, one)

@@ -110,7 +110,11 @@ def _sections(plan: RepairPlan, outcome: RepairOutcome | None, name: str) -> Ite
         yield Section("gave up", _loss(outcome.loss), Style.PROBLEM)
         yield Section("committed", [", ".join(map(str, outcome.versions))] if outcome.versions else [])
         yield Section("failed", [f"{step.what}: {step.reason}" for step in outcome.failed[:_NAMED]], Style.PROBLEM)
+        skipped = [step for step in outcome.steps if step.state is StepState.SKIPPED]
+        yield Section("not needed", [f"{step.what}: {step.reason}" for step in skipped[:_NAMED]])
         yield from _backup(outcome, name)
+        meanwhile = [step for step in plan.steps if step.state is StepState.SKIPPED]
+        yield Section("found meanwhile", _changes(meanwhile), Style.WARNING)
     stopped = [step for step in plan.steps if step.state is StepState.REFUSED]
     yield Section("not done", _changes(stopped), Style.WARNING)
     yield Section("not repaired", list(_unrepaired(plan)), Style.WARNING)
