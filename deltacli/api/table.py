@@ -297,7 +297,7 @@ class Table(BeforeChange, LogCare, Undo):
         Spec: Add File and Remove File; VACUUM Protocol Check.
         """
         from deltacli.changing.change import plan_change
-        from deltacli.operations.vacuum.execute import VacuumChange, vacuum
+        from deltacli.operations.vacuum.full_plan import VacuumChange, vacuum
         from deltacli.operations.vacuum.plan import VacuumResult
 
         self.require_writable(dry_run=request.dry_run)
@@ -310,7 +310,7 @@ class Table(BeforeChange, LogCare, Undo):
     def plan_vacuum(self, request: VacuumRequest) -> VacuumPlan:
         """Return what `vacuum` with the same parameters would delete, with its refusals. Raises as it does."""
         from deltacli.changing.change import plan_change
-        from deltacli.operations.vacuum.execute import VacuumChange
+        from deltacli.operations.vacuum.full_plan import VacuumChange
 
         return plan_change(VacuumChange(request), self)
 
@@ -331,8 +331,8 @@ class Table(BeforeChange, LogCare, Undo):
         Refused (`plan.other-place`, `vacuum.plan-*`), with nothing deleted, where the table is another one or has
         another past, and as `vacuum` does.
         """
-        from deltacli.operations.vacuum.execute import vacuum
-        from deltacli.operations.vacuum.saved.applicable import adopted
+        from deltacli.operations.vacuum.full_plan import vacuum
+        from deltacli.operations.vacuum.saved.applying import adopted
 
         self.require_writable(dry_run=False)
         if plan.made_from is None or accept_copy:

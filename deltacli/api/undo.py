@@ -3,13 +3,12 @@ and `repair`."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from deltacli.errors import Refused, UsageError
 from deltacli.operations.table.api_arguments import named
 from deltacli.operations.table.handle import TableHandle
 from deltacli.request_fields import Lazy, takes
-from deltacli.short_repr import short_repr
 
 if TYPE_CHECKING:
     from deltacli.operations.recover.plan import UndeletePlan, UndeleteResult
@@ -20,19 +19,11 @@ if TYPE_CHECKING:
     from deltacli.operations.restore.execute import RestoreOutcome
     from deltacli.operations.restore.plan import RestorePlan
     from deltacli.operations.restore.request import RestoreRequest
-    from deltacli.operations.vacuum.quarantine.purge import PurgeOutcome, PurgePlan
+    from deltacli.operations.vacuum.quarantine.purge import PurgeResult
 else:
     RepairRequest = Lazy("deltacli.operations.repair.request", "RepairRequest")
     RestoreRequest = Lazy("deltacli.operations.restore.request", "RestoreRequest")
     UndeleteRequest = Lazy("deltacli.operations.recover.request", "UndeleteRequest")
-
-
-@short_repr("plan", "outcome")
-class PurgeResult(NamedTuple):
-    """A plan and its outcome; None where it was not executed."""
-
-    plan: PurgePlan
-    outcome: PurgeOutcome | None
 
 
 class Undo(TableHandle):
@@ -145,18 +136,14 @@ class Undo(TableHandle):
         Raises Refused where a manifest cannot be trusted, or the quarantine is in a table; PartlyDone where files could
         not be deleted; StorageFailed; and what `snapshot` raises.
         """
-        from deltacli.operations.vacuum.quarantine.purge import PurgeOutcome, execute_purge, plan_purge, require_purged
+        from deltacli.changing.change import carry_out, plan_change
+        from deltacli.operations.vacuum.quarantine.purge import PurgeResult, QuarantinePurge
 
         self.require_writable(dry_run=dry_run)
         if type(older_ms) is not int or older_ms < 0:
             raise UsageError(f"older_ms is {older_ms!r}", facts={"expected": "a number of milliseconds"})
-        plan = plan_purge(self, quarantine, older_ms)
-        if dry_run:
-            return PurgeResult(plan, None)
-        outcome = PurgeOutcome()
-        execute_purge(self, plan, outcome)
-        require_purged(plan, outcome, again="")
-        return PurgeResult(plan, outcome)
+        change = QuarantinePurge(quarantine, older_ms)
+        return PurgeResult(plan_change(change, self), None) if dry_run else carry_out(change, self)
 
     @named
     @takes(RepairRequest)

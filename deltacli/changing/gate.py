@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from deltacli.changing.basis import Basis, look_again, require_clock
-from deltacli.changing.commit import Committed, NothingToDo, Pause, commit, jittered_pause
 from deltacli.delta.log.commit_metadata import NO_METADATA
 from deltacli.errors import ConflictLost, Refused
 from deltacli.hints import command
 from deltacli.operations.table.rebuild import read_snapshot
 
 if TYPE_CHECKING:
+    from deltacli.changing.commit import Committed, NothingToDo, Pause
     from deltacli.delta.log.commit_content import CommitRequest
     from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.table.version import Snapshot
@@ -134,7 +134,7 @@ class Gate(Generic[P, O]):
         look: Callable[[], bool] | None = None,
         commit_metadata: Mapping[str, str] = NO_METADATA,
         needs_clock: bool = False,
-        pause: Pause = jittered_pause,
+        pause: Pause | None = None,
     ) -> Committed | NothingToDo:
         """Commit what `make` returns for the plan, after the version that it was made from, or for the plan as it is
         made again behind other writers, by `plan_again` from the one before; None where nothing is left to do. `look`
@@ -161,7 +161,7 @@ class Gate(Generic[P, O]):
         look: Callable[[], bool] | None = None,
         commit_metadata: Mapping[str, str] = NO_METADATA,
         needs_clock: bool = False,
-        pause: Pause = jittered_pause,
+        pause: Pause | None = None,
     ) -> Committed | NothingToDo:
         """Commit one of several steps of a change, whose plan is not made again: what `make` returns for a version. The
         first step begins at the version of the plan, later ones at the newest, or `after` one before, as for `commit`.
@@ -175,7 +175,10 @@ class Gate(Generic[P, O]):
             self.look(needs_clock=needs_clock)
             return snapshot
 
-        done = commit(self.table, make, read=read, after=after, look=look, commit_metadata=commit_metadata, pause=pause)
+        from deltacli.changing.commit import Committed, commit, jittered_pause
+
+        wait = pause or jittered_pause
+        done = commit(self.table, make, read=read, after=after, look=look, commit_metadata=commit_metadata, pause=wait)
         self.has_begun = self.has_begun or isinstance(done, Committed)
         return done
 

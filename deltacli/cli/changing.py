@@ -57,7 +57,7 @@ class Wording(Generic[P, O]):
     notes: Callable[[P], Iterable[str]] = lambda _: ()
     """Makes the notes on a plan, which come before everything else."""
     before: Callable[[P], str | None] = lambda _: None
-    """Makes the command to run before the change can do what it is for; pipes show it, too."""
+    """Makes the command to run before the change can do what it is for; pipes show it, too. Empty: none at all."""
     deletes_by_age: bool = False
     """Nothing is executed with a `--now` that is later than the clock."""
     facts: Callable[[P], Mapping[str, str]] = lambda _: {}
@@ -93,9 +93,9 @@ def _show(run: Run, plan: P, refusal: Refused | None, wording: Wording[P, O], mo
         raise refusal
     if mode.check and not plan.is_noop:
         raise typer.Exit(EXIT_FINDINGS)
-    if (first := wording.before(plan)) is not None:
+    if first := wording.before(plan):
         run.say_next(first, also_in_pipe=True)
-    elif not (plan.is_noop or (wording.deletes_by_age and now_is_ahead(run))):
+    elif not (first == "" or plan.is_noop or (wording.deletes_by_age and now_is_ahead(run))):
         run.say_next(again_without(invocation.arguments, "--dry-run"))
 
 

@@ -40,7 +40,7 @@ from deltacli.units import (
 )
 
 if TYPE_CHECKING:
-    from deltacli.cli.vacuum_runner import VacuumOptions
+    from deltacli.cli.commands.vacuum import VacuumOptions
     from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.vacuum.request import VacuumRequest
 

@@ -17,10 +17,12 @@ from typing import Any
 
 import pytest
 
+from deltacli.changing.basis import Basis
 from deltacli.changing.plan import Amount, Failures
 from deltacli.cli.app import run
 from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.errors import Refused
+from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.vacuum.plan import Kept, VacuumOutcome, VacuumPlan
 from deltacli.operations.vacuum.request import Mode, VacuumRequest
 from deltacli.operations.vacuum.saved.plan_file import read_plan, save_plan
@@ -46,16 +48,16 @@ class Core:
     executed: list[tuple[Any, Any]] = field(default_factory=list)  # Any: options and record
     ends_with: BaseException | None = None
 
-    def plan_vacuum(self, _table: object, request: VacuumRequest) -> VacuumPlan:
+    def plan_vacuum(self, table: TableHandle, request: VacuumRequest, **_: object) -> VacuumPlan:
         self.requests.append(request)
-        return self.plan
+        return replace(self.plan, made_from=Basis(table, 0, table.clock()))
 
     def execute_vacuum(
         self, _table: object, _plan: VacuumPlan, options: object, *, outcome: VacuumOutcome, record: object
     ) -> VacuumOutcome:
         self.executed.append((options, record))
         outcome.deleted, outcome.start_version = self.outcome.deleted, self.outcome.start_version
-        outcome.failed = self.outcome.failed
+        outcome.failed, outcome.end_problem = self.outcome.failed, self.outcome.end_problem
         if self.ends_with is not None:
             outcome.end_version, outcome.end_status = self.outcome.end_version, self.outcome.end_status
             raise self.ends_with
@@ -186,19 +188,19 @@ def test_files_that_could_not_be_deleted_are_named_with_exit_code_5(core: Core, 
 @pytest.mark.parametrize(
     ("outcome", "said"),
     [
-        (VacuumOutcome(), "nothing was deleted"),
+        (VacuumOutcome(), "nothing was changed"),
         (
             VacuumOutcome(Amount(4, 10), start_version=43, end_version=44, end_status="FAILED"),
             "4 of 6 files deleted, VACUUM END (FAILED) is version 44; run the same command to continue",
         ),
         (
-            VacuumOutcome(Amount(4, 10), start_version=43),
+            VacuumOutcome(Amount(4, 10), start_version=43, end_problem="no space left"),
             "4 of 6 files deleted, VACUUM END was not written; run the same command to continue",
         ),
         (VacuumOutcome(Amount(4, 10)), "4 of 6 files deleted; run the same command to continue"),
         (
             VacuumOutcome(Amount(6, 10), start_version=43, end_version=44, end_status="COMPLETED"),
-            "6 of 6 files deleted, VACUUM END (COMPLETED) is version 44",
+            "6 of 6 files deleted, VACUUM END (COMPLETED) is version 44; run the same command to continue",
         ),
     ],
     ids=["before START", "in between", "no END", "no log entries", "after END"],
@@ -219,10 +221,14 @@ def test_an_interruption_reports_progress_and_how_to_resume(
         (VacuumOutcome(), 4, None),
         (
             VacuumOutcome(start_version=43, end_version=44, end_status="FAILED"),
-            4,
+            5,
             "0 of 6 files deleted, VACUUM END (FAILED) is version 44",
         ),
-        (VacuumOutcome(Amount(4, 10), start_version=43), 5, "4 of 6 files deleted, VACUUM END was not written"),
+        (
+            VacuumOutcome(Amount(4, 10), end_problem="no space left"),
+            5,
+            "4 of 6 files deleted, VACUUM END was not written",
+        ),
     ],
     ids=["before START", "before the first", "in between"],
 )
@@ -429,7 +435,7 @@ def test_an_outdated_plan_is_refused_even_in_a_dry_run(core: Core, vacuum: Vacuu
     assert (4, 4, []) == (looked.code, done.code, core.executed)
     assert ["vacuum.plan-other-table"] == [one["code"] for one in looked.document["refusals"]]
     assert "vacuum.plan-other-table" == looked.error["code"]
-    assert ("vacuum.plan-other-table", "") == (done.error["code"], done.out)
+    assert ("vacuum.plan-other-table", looked.document) == (done.error["code"], done.document)
 
 
 def test_a_real_table_loses_only_unneeded_files_and_keeps_its_rows(sample: Path, tmp_path: Path) -> None:

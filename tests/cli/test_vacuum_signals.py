@@ -91,9 +91,9 @@ def test_an_interruption_is_reported_and_the_same_command_resumes(name: str, hom
 @pytest.mark.parametrize(
     ("moment", "said"),
     [
-        (START, "nothing was deleted, VACUUM START: version 45 was committed"),
-        (END, "15 of 15 files deleted, VACUUM END: version 46 was committed; run the same command to continue"),
-        (INFO, "15 of 15 files deleted, VACUUM END (COMPLETED) is version 46"),
+        (START, "version 45 was committed"),
+        (END, "15 of 15 files deleted; version 46 was committed; run the same command to continue"),
+        (INFO, "15 of 15 files deleted, VACUUM END (COMPLETED) is version 46; run the same command to continue"),
     ],
     ids=["in START", "in END", "after END"],
 )

@@ -131,7 +131,7 @@ def _log_expire(table: TableHandle, policy: Policy, _: str) -> StepOutcome:
 
 
 def _vacuum(table: TableHandle, policy: Policy, _: str) -> StepOutcome:
-    from deltacli.operations.vacuum.execute import vacuum
+    from deltacli.operations.vacuum.full_plan import vacuum
 
     settings = policy.steps["vacuum"]
     assert isinstance(settings, VacuumPolicy)

@@ -8,10 +8,9 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from deltacli.changing.change import carry_out
 from deltacli.changing.commit import Committed, commit
 from deltacli.clock import Clock, system_clock
 from deltacli.delta.log.commit_content import CommitRequest
@@ -24,12 +23,10 @@ from deltacli.operations.table.find_log import list_log
 from deltacli.operations.table.other_tables import tables_above
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.vacuum.deleting import Deletions, Pause, Record, Ticks, is_fresh
-from deltacli.operations.vacuum.full_plan import plan_vacuum
 from deltacli.operations.vacuum.last_vacuum_info import write_last_vacuum
 from deltacli.operations.vacuum.plan import VacuumOutcome, VacuumPlan, VacuumResult
 from deltacli.operations.vacuum.rechecking import NewerCommits
 from deltacli.operations.vacuum.request import VacuumRequest
-from deltacli.operations.vacuum.saved.applicable import adopted
 from deltacli.storage import Deleted, folds_names, is_inside
 from deltacli.storage.base import StoreWithPlace, other_place
 from deltacli.units import CLOCK_SKEW_MS, format_timestamp
@@ -41,26 +38,6 @@ if TYPE_CHECKING:
     from deltacli.operations.vacuum.quarantine.fill import Quarantine
 
 
-@dataclass(frozen=True)
-class VacuumChange:
-    """A vacuum, to be planned and executed."""
-
-    request: VacuumRequest
-
-    def plan(self, table: TableHandle, now: Snapshot | None = None) -> VacuumPlan:
-        """Plan it on the newest version. Raises what `plan_vacuum` raises."""
-        require_free(self.request.commit_metadata)
-        return plan_vacuum(table, self.request, snapshot=now)
-
-    def outcome(self, plan: VacuumPlan) -> VacuumResult:
-        """Return the plan, of which nothing was deleted yet."""
-        return VacuumResult(plan, VacuumOutcome())
-
-    def execute(self, gate: Gate[VacuumPlan, VacuumResult]) -> None:
-        """Delete the files. Raises what `execute_vacuum` raises."""
-        execute_by(gate, self.request)
-
-
 def execute_by(gate: Gate[VacuumPlan, VacuumResult], request: VacuumRequest, record: Record | None = None) -> None:
     """Execute the plan of a gate, and note whether something was committed or deleted."""
     outcome = gate.outcome.outcome
@@ -70,15 +47,6 @@ def execute_by(gate: Gate[VacuumPlan, VacuumResult], request: VacuumRequest, rec
         execute_vacuum(gate.table, gate.plan, request, outcome=outcome, record=record)
     finally:
         gate.has_begun = before != (outcome.start_version, outcome.deleted)
-
-
-def vacuum(table: TableHandle, request: VacuumRequest, plan: VacuumPlan | None = None) -> VacuumResult:
-    """Plan a vacuum, unless there is a plan, and execute it without a question. Raises what `carry_out` raises."""
-    if plan is not None:
-        plan = replace(plan, made_from=replace(plan.basis, table=_bound(table, plan)))
-    result = carry_out(VacuumChange(request), table, plan=plan)
-    note_progress(result.plan)
-    return result
 
 
 def note_progress(plan: VacuumPlan) -> None:
@@ -111,8 +79,10 @@ def execute_vacuum(
     require_free(chosen.commit_metadata)
     require_executable(plan)
     if plan.made_from is None:
+        from deltacli.operations.vacuum.saved.applying import adopted
+
         plan = adopted(table, plan)
-    table = _bound(table, plan)
+    table = bound(table, plan)
     if plan.is_noop:
         _note_horizon(table, plan)
         return found
@@ -121,7 +91,7 @@ def execute_vacuum(
     quarantine = None
     if plan.quarantine is not None:
         quarantine = _fill(table, plan, plan.quarantine, found, record)
-        table = _bound(table, plan)
+        table = bound(table, plan)
     if (
         quarantine is not None
         or plan.looked_at is None
@@ -154,7 +124,7 @@ def execute_vacuum(
     return found
 
 
-def _bound(table: TableHandle, plan: VacuumPlan) -> TableHandle:
+def bound(table: TableHandle, plan: VacuumPlan) -> TableHandle:
     """Return the table bound to the directory of a plan. Raises Refused (`plan.other-place`) where it is another."""
     own = plan.basis.table.storage
     if isinstance(own, StoreWithPlace) and isinstance(table.storage, StoreWithPlace):

@@ -1,4 +1,4 @@
-"""Planning a vacuum, which changes nothing.
+"""A vacuum: its plan, which changes nothing, and the way from there.
 
 Spec: Add File and Remove File; Protocol Evolution.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -42,7 +42,7 @@ from deltacli.operations.vacuum.candidates import (
 )
 from deltacli.operations.vacuum.guards import listing_refusals, nested_refusals, shared_refusals
 from deltacli.operations.vacuum.log_fault_notes import lost_notes, missing_notes, unread_note
-from deltacli.operations.vacuum.plan import VacuumPlan
+from deltacli.operations.vacuum.plan import VacuumOutcome, VacuumPlan, VacuumResult
 from deltacli.operations.vacuum.plan_context import PlanContext, own_formats, prepare
 from deltacli.operations.vacuum.request import Mode, VacuumRequest
 from deltacli.threads import ReadAhead
@@ -53,12 +53,49 @@ from deltacli.work.files.listing import ListedFiles
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from deltacli.changing.gate import Gate
     from deltacli.operations.table.version import Snapshot
     from deltacli.storage import Storage
 
 
 _BATCHES_AHEAD = 4
 """Number of threads of a listing that is made while the log is read."""
+
+
+@dataclass(frozen=True)
+class VacuumChange:
+    """A vacuum, to be planned and executed."""
+
+    request: VacuumRequest
+
+    def plan(self, table: TableHandle, now: Snapshot | None = None) -> VacuumPlan:
+        """Plan it on the newest version. Raises what `plan_vacuum` raises."""
+        from deltacli.delta.log.commit_metadata import require_free
+
+        require_free(self.request.commit_metadata)
+        return plan_vacuum(table, self.request, snapshot=now)
+
+    def outcome(self, plan: VacuumPlan) -> VacuumResult:
+        """Return the plan, of which nothing was deleted yet."""
+        return VacuumResult(plan, VacuumOutcome())
+
+    def execute(self, gate: Gate[VacuumPlan, VacuumResult]) -> None:
+        """Delete the files. Raises what `execute_vacuum` raises."""
+        from deltacli.operations.vacuum.execute import execute_by
+
+        execute_by(gate, self.request)
+
+
+def vacuum(table: TableHandle, request: VacuumRequest, plan: VacuumPlan | None = None) -> VacuumResult:
+    """Plan a vacuum, unless there is a plan, and execute it without a question. Raises what `carry_out` raises."""
+    from deltacli.changing.change import carry_out
+    from deltacli.operations.vacuum.execute import bound, note_progress
+
+    if plan is not None:
+        plan = replace(plan, made_from=replace(plan.basis, table=bound(table, plan)))
+    result = carry_out(VacuumChange(request), table, plan=plan)
+    note_progress(result.plan)
+    return result
 
 
 def plan_vacuum(

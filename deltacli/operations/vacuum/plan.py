@@ -177,11 +177,12 @@ class VacuumPlan:
         return not self.files and not self.directories
 
     def objection(self) -> Refused | None:
-        """Return the error of the first refusal, None without one."""
-        for refusal in self.refusals:
-            way_out = f"add {refusal.override}" if refusal.override else command("vacuum", dry_run=True)
-            return Refused.by([refusal], hint=refusal.hint or way_out, said_first="")
-        return None
+        """Return the error of the refusals, None without one."""
+        if not self.refusals:
+            return None
+        first = self.refusals[0]
+        hint = f"add {first.override}" if first.override else first.hint
+        return Refused.by(self.refusals, first.facts or {"guard": first.code}, hint)
 
     def effects(self) -> Iterator[str]:
         """Yield what is deleted, and where copies are put."""
@@ -322,7 +323,7 @@ class VacuumResult(NamedTuple):
         done = f"{outcome.deleted.files:,} of {plural(self.plan.files, 'file')} deleted"
         if outcome.end_version is not None:
             return f"{done}, VACUUM END ({outcome.end_status}) is version {outcome.end_version}"
-        return done if outcome.start_version is None else f"{done}, VACUUM END was not written"
+        return done if outcome.end_problem is None else f"{done}, VACUUM END was not written"
 
     def require_complete(self) -> None:
         """Raise PartlyDone, naming the first file, where some could not be deleted; PermissionRefused where none could

@@ -18,9 +18,9 @@ from deltacli.operations.recover.quarantine_layout import OWN_NAMES
 from deltacli.operations.vacuum.quarantine.purge import (
     PurgeOutcome,
     PurgePlan,
+    PurgeResult,
     execute_purge,
     plan_purge,
-    require_purged,
 )
 from deltacli.storage import Deletion, Failed, LocalStorage, Storage, open_storage
 from tests.cli.support import deltacli
@@ -63,7 +63,7 @@ def purge(place: Path, *, after_ms: int = OLD + 1, wrapped: Callable[[Storage], 
         table.open_other = lambda uri: wrapped(open_storage(uri))
     plan, outcome = plan_purge(table, str(place.parent / "quarantine"), OLD), PurgeOutcome()
     execute_purge(table, plan, outcome)
-    require_purged(plan, outcome, again="again")
+    PurgeResult(plan, outcome).require_complete()
     return plan
 
 

@@ -6,10 +6,11 @@ stays, and a manifest that is not plainly one of this table is refused with its 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from deltacli.changing.basis import Basis, basis_of
 from deltacli.changing.plan import Failures
 from deltacli.errors import FileMissing, PartlyDone, PathExternal, Refusal, Refused
 from deltacli.operations.recover.quarantine_layout import (
@@ -28,7 +29,11 @@ from deltacli.typing import Json, JsonObject
 from deltacli.units import format_timestamp, plural
 
 if TYPE_CHECKING:
+    from deltacli.changing.gate import Gate
     from deltacli.operations.table.handle import TableHandle
+    from deltacli.operations.table.version import Snapshot
+
+Fault = TypeVar("Fault", PartlyDone, Refused)
 
 _NAMED = 10
 _FILES_AT_ONCE = 1_000
@@ -79,8 +84,24 @@ class PurgePlan:
     """Entries that no manifest names."""
     refusals: tuple[Refusal, ...]
     """Directories that are not touched, and why."""
-    others: tuple[tuple[str, str], ...] = ()
+    others: tuple[tuple[str, str], ...]
     """Directories of other tables with this id, such as copies, with their addresses: they stay."""
+    basis: Basis
+    is_shown_only: bool = False
+    """It is not executed, so what is not touched is an error of its own."""
+
+    @property
+    def is_noop(self) -> bool:
+        """True where nothing is due."""
+        return not self.due
+
+    def objection(self) -> Refused | None:
+        """Return the error of the refusals where they are all there is; None without one."""
+        return _left(self.refusals, Refused) if self.refusals and (self.is_shown_only or self.is_noop) else None
+
+    def effects(self) -> Iterator[str]:
+        """Yield each plan whose files are deleted."""
+        yield from (f"delete {plural(due.files, 'file')} of {due.mark[0]}" for due in self.due)
 
     @property
     def files(self) -> int:
@@ -140,13 +161,68 @@ class PurgeOutcome:
         }
 
 
-def plan_purge(table: TableHandle, uri: str, older_ms: int) -> PurgePlan:
+@short_repr("plan", "outcome")
+class PurgeResult(NamedTuple):
+    """A plan and its outcome; None where it was not executed."""
+
+    plan: PurgePlan
+    outcome: PurgeOutcome | None
+
+    def so_far(self) -> str:
+        """Return in words what was deleted."""
+        done = 0 if self.outcome is None else self.outcome.files
+        return f"{done:,} of {plural(self.plan.files, 'file')} deleted from the quarantine"
+
+    def require_complete(self) -> None:
+        """Raise PartlyDone, PermissionRefused or Refused where a part of the quarantine could not be emptied."""
+        outcome = self.outcome or PurgeOutcome()
+        outcome.failed.require_none(
+            f"{plural(outcome.failed.count, 'file')} of the quarantine",
+            code="vacuum.partly-done",
+            hint=None,
+            has_deleted=bool(outcome.files),
+        )
+        if self.plan.refusals:
+            if outcome.plans:
+                raise _left(self.plan.refusals, PartlyDone)
+            raise _left(self.plan.refusals, Refused)
+
+
+@dataclass(frozen=True)
+class QuarantinePurge:
+    """Emptying a quarantine of what is older, to be planned and executed."""
+
+    uri: str
+    older_ms: int
+    dry_run: bool = False
+
+    def plan(self, table: TableHandle, now: Snapshot | None = None) -> PurgePlan:
+        """Plan it. Raises what `plan_purge` raises."""
+        return replace(plan_purge(table, self.uri, self.older_ms, now), is_shown_only=self.dry_run)
+
+    def outcome(self, plan: PurgePlan) -> PurgeResult:
+        """Return the plan, of which nothing was deleted yet."""
+        return PurgeResult(plan, PurgeOutcome())
+
+    def execute(self, gate: Gate[PurgePlan, PurgeResult]) -> None:
+        """Delete what the plan names, if the table still is the one of the plan."""
+        gate.look(needs_clock=True)
+        outcome = gate.outcome.outcome
+        assert outcome is not None  # it begins with an empty one
+        try:
+            execute_purge(gate.table, gate.plan, outcome)
+        finally:
+            gate.has_begun = bool(outcome.files or outcome.plans)
+
+
+def plan_purge(table: TableHandle, uri: str, older_ms: int, snapshot: Snapshot | None = None) -> PurgePlan:
     """Determine what to delete of a quarantine: the plans of this table whose manifest is older. Nothing is deleted.
     Those of another address stay: a copy of a table has its id.
 
     Raises what `read_snapshot` raises, because the id of the table is in its log, and what `open_quarantine` raises.
     """
-    table_id = read_snapshot(table).metadata.id
+    snapshot = snapshot or read_snapshot(table)
+    table_id = snapshot.metadata.id
     storage = open_quarantine(table, uri, table_id)
     cutoff_ms = table.clock() - older_ms
     due, young = list[DuePlan](), 0
@@ -179,6 +255,7 @@ def plan_purge(table: TableHandle, uri: str, older_ms: int) -> PurgePlan:
         tuple(unnamed),
         tuple(refusals),
         tuple(others),
+        replace(basis_of(snapshot), snapshot=None),
     )
 
 
@@ -207,22 +284,14 @@ def execute_purge(table: TableHandle, plan: PurgePlan, outcome: PurgeOutcome) ->
                 _end(plan.storage, held, outcome)
 
 
-def require_purged(plan: PurgePlan, outcome: PurgeOutcome, *, again: str) -> None:
-    """Raise PartlyDone, PermissionRefused or Refused where a part of the quarantine could not be emptied."""
-    outcome.failed.require_none(
-        f"{plural(outcome.failed.count, 'file')} of the quarantine",
-        code="vacuum.partly-done",
-        hint=again or None,
-        has_deleted=bool(outcome.files),
+def _left(refusals: Sequence[Refusal], error: type[Fault]) -> Fault:
+    """Return the error for directories that are not touched."""
+    first = refusals[0]
+    return error(
+        f"{first.files[0]} in the quarantine was left: {first.message}",
+        code=first.code,
+        facts={"left": f"{len(refusals):,} of the directories of this table"},
     )
-    if plan.refusals:
-        first = plan.refusals[0]
-        error = PartlyDone if outcome.plans else Refused
-        raise error(
-            f"{first.files[0]} in the quarantine was left: {first.message}",
-            code=first.code,
-            facts={"left": f"{len(plan.refusals):,} of the directories of this table"},
-        )
 
 
 def _end(storage: Storage, held: HeldPlan, outcome: PurgeOutcome) -> None:

@@ -231,11 +231,11 @@ def _report_of(plan: VacuumPlan, outcome: VacuumOutcome, *, now_ms: int) -> dict
     }
 
 
-def write_report(plan: VacuumPlan, outcome: VacuumOutcome, plan_path: str, *, now_ms: int) -> str:
+def write_report(plan: VacuumPlan, outcome: VacuumOutcome | None, plan_path: str, *, now_ms: int) -> str:
     """Write the report next to the plan's file, replacing an older one, and return its path. Raises StorageFailed."""
     path = f"{plan_path}.report.json"
     with replacement(path) as sink:
-        sink.write(dumps(_report_of(plan, outcome, now_ms=now_ms), indent=True) + b"\n")
+        sink.write(dumps(_report_of(plan, outcome or VacuumOutcome(), now_ms=now_ms), indent=True) + b"\n")
     return path
 
 

@@ -1,4 +1,4 @@
-"""Checks whether an earlier plan may still be executed.
+"""Applying a saved plan: whether it may still be executed, and its execution, which continues an earlier one.
 
 The execution reads only commits made after the plan, so the plan's assumptions must still hold: the same table with
 the same history, a log with every commit since, and a retention that has not become longer.
@@ -6,7 +6,8 @@ the same history, a log with every commit since, and a retention that has not be
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
@@ -15,20 +16,70 @@ from deltacli.delta.log.segment import LogListing
 from deltacli.delta.paths import text_of
 from deltacli.delta.protocol.property_values import DELETED_FILE_RETENTION, deleted_file_retention_ms
 from deltacli.delta.vacuum.keys import PathKeys
-from deltacli.errors import FileMissing, Refused
-from deltacli.hints import command
+from deltacli.errors import FileMissing, Refusal, Refused
+from deltacli.hints import command, parameter
 from deltacli.operations.log.log_copy import digest, log_location
 from deltacli.operations.table.find_log import list_log
 from deltacli.operations.table.rebuild import read_snapshot
-from deltacli.operations.vacuum.plan import VacuumPlan
+from deltacli.operations.vacuum.execute import execute_by, with_quarantine
+from deltacli.operations.vacuum.plan import VacuumOutcome, VacuumPlan, VacuumResult
 from deltacli.operations.vacuum.rechecking import NewerCommits
+from deltacli.operations.vacuum.saved.plan_file import read_plan, write_report
+from deltacli.operations.vacuum.saved.progress_record import ProgressRecord, describe
 from deltacli.storage import folds_names, is_address_of
 from deltacli.storage.base import OTHER_PLACE
 from deltacli.units import format_duration, format_spans, format_timestamp, gaps_in, plural
 
 if TYPE_CHECKING:
+    from deltacli.changing.gate import Gate
     from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.table.version import Snapshot
+    from deltacli.operations.vacuum.request import VacuumRequest
+
+
+@dataclass(eq=False)
+class SavedVacuum:
+    """The plan of a file, to be compared with the table and executed from where an earlier run stopped. `tell` gets
+    notes on the run.
+    """
+
+    path: str
+    request: VacuumRequest
+    accept_copy: bool = False
+    tell: Callable[[str], None] = lambda _: None
+    was_complete: bool = False
+    """An earlier run has executed the whole plan."""
+
+    def plan(self, table: TableHandle, now: Snapshot | None = None) -> VacuumPlan:
+        """Read the plan. That it cannot be executed on this table is among its refusals."""
+        plan = read_plan(self.path)
+        if self.request.quarantine is not None:
+            plan = with_quarantine(table, plan, self.request.quarantine)
+        try:
+            return adopted(table, plan, now, accept_copy=self.accept_copy)
+        except Refused as refused:
+            first = Refusal(refused.code, refused.message, refused.hint, refused.override, facts=refused.facts)
+            refusals = (first, *plan.refusals)
+            return replace(plan, table=table.uri, refusals=refusals, made_from=Basis(table, -1, plan.now_ms))
+
+    def outcome(self, plan: VacuumPlan) -> VacuumResult:
+        """Return the plan, of which nothing was deleted yet."""
+        return VacuumResult(plan, VacuumOutcome())
+
+    def execute(self, gate: Gate[VacuumPlan, VacuumResult]) -> None:
+        """Delete what the record beside the file does not list as done, and write a report there. Raises what
+        `execute_vacuum` and the record raise.
+        """
+        with ProgressRecord(self.path, gate.plan) as record:
+            gate.outcome = VacuumResult(gate.plan, record.counts)
+            if record.is_completed or record.resume_at:
+                self.tell(describe(record))
+            self.was_complete = record.is_completed
+            if self.was_complete:
+                return
+            execute_by(gate, self.request, record)
+        report = write_report(*gate.outcome, self.path, now_ms=gate.table.clock())
+        self.tell(f"the report is {report}")
 
 
 def digest_commit(table: TableHandle, listing: LogListing, version: int) -> str | None:
@@ -49,7 +100,9 @@ def with_past(table: TableHandle, plan: VacuumPlan) -> VacuumPlan:
     return replace(plan, snapshot_sha256=digest_commit(table, listing, version))
 
 
-def adopted(table: TableHandle, plan: VacuumPlan, *, accept_copy: bool = False) -> VacuumPlan:
+def adopted(
+    table: TableHandle, plan: VacuumPlan, snapshot: Snapshot | None = None, *, accept_copy: bool = False
+) -> VacuumPlan:
     """Return the plan of another process, or of a copy with the same past, as one of this table, to be executed.
 
     Commits after the plan's version may have made some of its candidates live again: the execution spares these.
@@ -59,7 +112,7 @@ def adopted(table: TableHandle, plan: VacuumPlan, *, accept_copy: bool = False) 
     table = table.held()
     if plan.snapshot_sha256 is None and plan.made_from is not None:
         plan = with_past(plan.made_from.table, plan)
-    snapshot = read_snapshot(table)
+    snapshot = snapshot or read_snapshot(table)
     version, listing = plan.snapshot_version, snapshot.listing
     _require_same_table(plan, snapshot)
     _require_not_newer(plan, snapshot)
@@ -78,12 +131,15 @@ def adopted(table: TableHandle, plan: VacuumPlan, *, accept_copy: bool = False) 
 
 
 def _is_elsewhere(table: TableHandle, plan: VacuumPlan) -> Refused:
-    return Refused(
+    override = parameter("vacuum.accept_copy", True)
+    refused = Refused(
         "the plan was made for a table at another address, of which this one is a copy",
         code=OTHER_PLACE,
         facts={"planned for": plan.table, "this table": table.uri},
-        hint=command("vacuum", apply="plan.parquet", accept_copy=True),
+        hint=f"add {override}",
     )
+    refused.override = override
+    return refused
 
 
 def _require_unneeded(plan: VacuumPlan, snapshot: Snapshot) -> None:
