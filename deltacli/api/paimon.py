@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from deltacli.clock import Clock, system_clock
 from deltacli.engine.base import Engine
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from deltacli.operations.paimon.alter import AlterOutcome
     from deltacli.operations.paimon.history import PaimonHistory
     from deltacli.operations.paimon.snapshot import PaimonSnapshot
-    from deltacli.operations.paimon.vacuum_schemas import SchemaVacuumOutcome, SchemaVacuumPlan
+    from deltacli.operations.paimon.vacuum_schemas import SchemaVacuumResult
     from deltacli.operations.validate.validate import Validation
     from deltacli.paimon.evolution.requests import SchemaChange
 
@@ -166,8 +166,10 @@ class Paimon(TableHandle):
         keep_last: int | None = None,
         dry_run: bool = False,
     ) -> SchemaVacuumResult:
-        """Delete the schema files of the branch that nothing has needed since the retention began, and return the plan
-        with its outcome. Data files and snapshots are not touched.
+        """Delete at once the schema files of the branch that nothing has needed since the retention began; `dry_run`
+        returns the plan only.
+
+        Returns the plan with its outcome. Data files and snapshots are not touched.
 
         The defaults are those of `SchemaVacuumRequest`; a shorter `retention_ms` needs `allow_retention_below_ms` with
         its default. The last `keep_last` schemas are kept. `dry_run` only plans: the outcome is None, and refusals are
@@ -176,28 +178,13 @@ class Paimon(TableHandle):
         Raises Refused, with nothing deleted, where a guard objects (`vacuum.*`, `paimon.*`), among them NoAtomicCreate
         for a store that is read-only; PartlyDone where files could not be deleted; and what `snapshot` raises.
         """
-        from deltacli.operations.paimon.vacuum_schemas import (
-            SchemaVacuumRequest,
-            execute_schema_vacuum,
-            plan_schema_vacuum,
-            require_all_deleted,
-        )
+        from deltacli.changing.change import carry_out, plan_change
+        from deltacli.operations.paimon.vacuum_schemas import SchemaVacuum, SchemaVacuumRequest, SchemaVacuumResult
 
         self.require_writable(dry_run=dry_run)
         request = SchemaVacuumRequest.of(self.branch, retention_ms, allow_retention_below_ms, keep_last)
-        plan = plan_schema_vacuum(self, request)
-        if dry_run:
-            return SchemaVacuumResult(plan, None)
-        outcome = execute_schema_vacuum(self, plan)
-        require_all_deleted(outcome)
-        return SchemaVacuumResult(plan, outcome)
-
-
-class SchemaVacuumResult(NamedTuple):
-    """A plan and its outcome; None where it was not executed."""
-
-    plan: SchemaVacuumPlan
-    outcome: SchemaVacuumOutcome | None
+        change = SchemaVacuum(request)
+        return SchemaVacuumResult(plan_change(change, self), None) if dry_run else carry_out(change, self)
 
 
 def _as_changes(changes: Iterable[SchemaChange | JsonObject]) -> tuple[SchemaChange, ...]:

@@ -12,7 +12,7 @@ from deltacli.cli.options.run import Run
 from deltacli.cli.results import Outcome, Result
 from deltacli.cli.terminal.output import require_target
 from deltacli.cli.terminal.shell import again, keep_retention, quoted, quoted_table
-from deltacli.errors import PartlyDone, Refused
+from deltacli.errors import PaimonTable, PartlyDone, Refused
 from deltacli.operations.vacuum.full_plan import VacuumChange
 from deltacli.operations.vacuum.plan import VacuumOutcome, VacuumPlan, VacuumResult
 from deltacli.operations.vacuum.request import VacuumRequest
@@ -20,10 +20,50 @@ from deltacli.storage.base import OTHER_PLACE
 from deltacli.units import format_size, plural
 
 if TYPE_CHECKING:
+    from deltacli.api.paimon import Paimon
     from deltacli.api.table import Table
     from deltacli.cli.commands.vacuum import VacuumOptions
+    from deltacli.operations.table.handle import TableHandle
 
 _SAVE_AGAIN = "deltacli vacuum {{table}} --save-plan plan.parquet {override}"
+
+
+def vacuum_schemas(run: Run, name: str, table: Paimon, asked: VacuumRequest, options: VacuumOptions) -> None:
+    """Delete schema files that nothing needs. Raises PaimonTable without `--schemas`, and Refused."""
+    from deltacli.cli.render.vacuum.schemas import schema_vacuum_wording
+    from deltacli.operations.paimon.vacuum_schemas import SchemaVacuum, SchemaVacuumRequest
+
+    if not options.schemas:
+        raise PaimonTable(
+            "this is a Paimon table: vacuum deletes its schema files only, with --schemas",
+            facts={"path": table.uri},
+            hint="deltacli vacuum {table} --schemas --dry-run",
+        )
+    retention_ms, limit_ms = asked.retention_ms, asked.allow_retention_below_ms
+    change = SchemaVacuum(SchemaVacuumRequest.of(options.branch, retention_ms, limit_ms, options.keep_last))
+    wording = schema_vacuum_wording(name, lists=options.files)
+    _carry_out(run, table, change, wording, options, "if no writer is older")
+
+
+def _carry_out(
+    run: Run,
+    table: TableHandle,
+    change: Change[P, O],
+    wording: Wording[P, O],
+    options: VacuumOptions,
+    condition: str = "if no reader is older",
+) -> None:
+    """Carry out a vacuum in the mode of the options. `condition` is that under which a shorter retention is safe."""
+    try:
+        run_change(run, table, change, wording, Mode(options.dry_run, options.yes))
+    except Refused as refused:
+        if refused.code == "vacuum.retention" and refused.override:
+            keep_retention(refused, invocation.arguments, refused.override, condition)
+        raise
+    except PartlyDone as partly:
+        if partly.cause_exit is None:
+            partly.hint = again(invocation.arguments)
+        raise
 
 
 class VacuumCommand(NamedTuple):
@@ -52,19 +92,16 @@ class VacuumCommand(NamedTuple):
 
     def vacuum(self) -> None:
         """Plan, ask, delete."""
-        try:
-            self._run(VacuumChange(self.request))
-        except Refused as refused:
-            if refused.code == "vacuum.retention" and refused.override:
-                keep_retention(refused, invocation.arguments, refused.override, "if no reader is older")
-            raise
+        self._run(VacuumChange(self.request))
 
     def purge(self, quarantine: str, older_ms: int) -> None:
         """Empty a quarantine, and leave the table as it is."""
         from deltacli.cli.render.vacuum.purge import purge_result
         from deltacli.operations.vacuum.quarantine.purge import QuarantinePurge
 
-        self._carry_out(
+        _carry_out(
+            self.run,
+            self.table,
             QuarantinePurge(quarantine, older_ms, self.how.dry_run),
             Wording(
                 lambda plan: (
@@ -76,6 +113,7 @@ class VacuumCommand(NamedTuple):
                 lambda _: None,
                 deletes_by_age=True,
             ),
+            self.how,
         )
 
     def save(self, path: str) -> None:
@@ -147,19 +185,11 @@ class VacuumCommand(NamedTuple):
             before=lambda plan: "" if plan.missing_live.files else None,
             deletes_by_age=True,
         )
-        self._carry_out(change, wording)
+        _carry_out(self.run, self.table, change, wording, self.how)
         if self.how.yes and not self.how.dry_run and plans:
             from deltacli.operations.vacuum.execute import note_progress
 
             note_progress(plans[0])
-
-    def _carry_out(self, change: Change[P, O], wording: Wording[P, O]) -> None:
-        try:
-            run_change(self.run, self.table, change, wording, Mode(self.how.dry_run, self.how.yes))
-        except PartlyDone as partly:
-            if partly.cause_exit is None:
-                partly.hint = again(invocation.arguments)
-            raise
 
     def _question(self, plan: VacuumPlan) -> str:
         what = f"delete {plural(plan.files, 'file')} ({format_size(plan.size_bytes)}) of {plan.table}"

@@ -307,7 +307,7 @@ class PaimonHandle(_Handle):
 
     def vacuum(self, request: VacuumRequest, how: VacuumOptions) -> None:
         """Delete the schema files that nothing needs."""
-        from deltacli.cli.schema_vacuum import vacuum_schemas
+        from deltacli.cli.vacuum_runner import vacuum_schemas
 
         vacuum_schemas(self.run, self.name, self.at(how.branch), request, how)
 

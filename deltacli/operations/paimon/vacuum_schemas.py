@@ -11,10 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from deltacli.changing.basis import OTHER_PAST, Basis, require_clock
 from deltacli.changing.plan import NO_FILES, Amount, Failures
-from deltacli.errors import DeltacliError, FileMissing, PartlyDone, Refusal, Refused, Unreadable
+from deltacli.errors import FileMissing, Refusal, Refused, Unreadable
 from deltacli.hints import command, parameter
 from deltacli.operations.paimon.schema_users import SchemaUsers, find_schema_users
 from deltacli.operations.paimon.table_files import list_branches, read_schemas, require_branch, require_paimon
@@ -33,6 +34,10 @@ from deltacli.short_repr import short_repr
 from deltacli.storage import Deleted, Failed, FileStat, Missing, Storage
 from deltacli.typing import Json
 from deltacli.units import duration, format_duration, format_ranges, format_timestamp, plural
+
+if TYPE_CHECKING:
+    from deltacli.changing.gate import Gate
+    from deltacli.operations.table.version import Snapshot
 
 DEFAULT_RETENTION_MS = 7 * 24 * 3_600_000
 DEFAULT_KEEP_LAST = 10
@@ -108,11 +113,33 @@ class SchemaVacuumRequest(NamedTuple):
 class SchemaVacuumPlan:
     """All schema files of a branch with their verdicts, by id. Nothing has been done."""
 
-    table: str
+    basis: Basis
     request: SchemaVacuumRequest
     now_ms: int
     files: tuple[SchemaFile, ...]
     refusals: tuple[Refusal, ...] = ()
+
+    @property
+    def table(self) -> str:
+        """The URI of the table."""
+        return self.basis.table.uri
+
+    @property
+    def is_noop(self) -> bool:
+        """True where nothing is to be deleted."""
+        return not self.candidates
+
+    def objection(self) -> Refused | None:
+        """Return the error of the refusals, None without one."""
+        if not self.refusals:
+            return None
+        first = self.refusals[0]
+        hint = f"add {first.override}" if first.override else first.hint
+        return Refused.by(self.refusals, {"guard": first.code}, hint)
+
+    def effects(self) -> Iterator[str]:
+        """Yield each file that is deleted."""
+        yield from (f"delete {file.path}" for file in self.candidates)
 
     @property
     def cutoff_ms(self) -> int:
@@ -177,6 +204,54 @@ class SchemaVacuumOutcome:
         }
 
 
+@short_repr("plan", "outcome")
+class SchemaVacuumResult(NamedTuple):
+    """A plan and its outcome; None where it was not executed."""
+
+    plan: SchemaVacuumPlan
+    outcome: SchemaVacuumOutcome | None
+
+    def so_far(self) -> str:
+        """Return in words what was deleted."""
+        done = 0 if self.outcome is None else self.outcome.deleted.files
+        return f"{done:,} of {plural(self.plan.amount.files, 'schema file')} deleted"
+
+    def require_complete(self) -> None:
+        """Raise PartlyDone where files could not be deleted; PermissionRefused where all deletions lack permission."""
+        if self.outcome is not None:
+            failed = self.outcome.failed
+            failed.require_none(
+                plural(failed.count, "schema file"),
+                code="vacuum.partly-done",
+                hint=None,
+                has_deleted=bool(self.outcome.deleted.files),
+            )
+
+
+@dataclass(frozen=True)
+class SchemaVacuum:
+    """A vacuum of schema files, to be planned and executed."""
+
+    request: SchemaVacuumRequest
+
+    def plan(self, table: TableHandle, now: Snapshot | None = None) -> SchemaVacuumPlan:  # noqa: ARG002  (of Delta)
+        """Plan it. Raises what `plan_schema_vacuum` raises."""
+        return plan_schema_vacuum(table, self.request)
+
+    def outcome(self, plan: SchemaVacuumPlan) -> SchemaVacuumResult:
+        """Return the plan, of which nothing was deleted yet."""
+        return SchemaVacuumResult(plan, SchemaVacuumOutcome())
+
+    def execute(self, gate: Gate[SchemaVacuumPlan, SchemaVacuumResult]) -> None:
+        """Delete the candidates that are still unneeded. Raises what `execute_schema_vacuum` raises."""
+        outcome = gate.outcome.outcome
+        assert outcome is not None  # it begins with an empty one
+        try:
+            execute_schema_vacuum(gate.table, gate.plan, outcome)
+        finally:
+            gate.has_begun = bool(outcome.deleted.files)
+
+
 def plan_schema_vacuum(
     table: TableHandle, request: SchemaVacuumRequest, *, now_ms: int | None = None
 ) -> SchemaVacuumPlan:
@@ -196,7 +271,7 @@ def plan_schema_vacuum(
     users = find_schema_users(storage, engine, branches, cutoff_ms=cutoff_ms, progress=progress)
     files = tuple(_judge(stats, schemas, users, request, cutoff_ms))
     refusals = (*_refusals(request, users), *_iceberg_refusals(schemas, has_metadata=_has_iceberg_metadata(storage)))
-    return SchemaVacuumPlan(storage.uri, request, now_ms, files, refusals)
+    return SchemaVacuumPlan(Basis(table, files[-1].id, now_ms), request, now_ms, files, refusals)
 
 
 def _list_schema_files(storage: Storage, branch: str) -> list[tuple[int, FileStat]]:
@@ -314,37 +389,41 @@ def execute_schema_vacuum(
 ) -> SchemaVacuumOutcome:
     """Delete the candidates of a plan that are still unneeded, which is checked again. `outcome` is updated meanwhile.
 
-    Raises Refused where the plan or the check has refusals, and PartlyDone or StorageFailed where files are left.
+    Raises Refused where the plan or the check has refusals, or the schemas are others, and StorageFailed.
     """
     found = SchemaVacuumOutcome() if outcome is None else outcome
-    require_allowed(plan)
-    candidates = plan.candidates
-    if not candidates:
-        return found
+    require_clock(table, plan.now_ms, None)
     again = plan_schema_vacuum(table, plan.request, now_ms=plan.now_ms)
-    require_allowed(again)
+    for one in (plan, again):
+        if (refusal := one.objection()) is not None:
+            raise refusal
+    _require_same(plan, again)
+    candidates = plan.candidates
     unneeded = {file.path: file for file in again.candidates}
     present = {file.path for file in again.files}
     paths = [file.path for file in candidates if file.path in unneeded]
     found.missing += sum(file.path not in present for file in candidates)
     found.spared += sum(file.path in present and file.path not in unneeded for file in candidates)
     with table.progress.step("deleting", unit="files", total=len(paths)) as step:
-        try:
-            for path, answer in table.storage.delete_many(paths):
-                _count(found, unneeded[path], answer)
-                step.advance(1)
-        except DeltacliError as fault:
-            fault.facts["so far"] = f"{found.deleted.files} of {plural(len(candidates), 'schema file')} deleted"
-            if not found.deleted.files:
-                raise
-            raise PartlyDone(fault.message, code=fault.code, facts=fault.facts, hint=fault.hint) from fault
+        for path, answer in table.storage.delete_many(paths):
+            _count(found, unneeded[path], answer)
+            step.advance(1)
     return found
 
 
-def require_allowed(plan: SchemaVacuumPlan) -> None:
-    """Raise Refused for the first refusal of a plan; further ones become facts."""
-    if plan.refusals:
-        raise Refused.by(plan.refusals, {"guard": plan.refusals[0].code})
+def _require_same(plan: SchemaVacuumPlan, again: SchemaVacuumPlan) -> None:
+    """Raise Refused where a schema file that a plan keeps or deletes was replaced since, or the newest one is gone."""
+    found = {file.id: (file.size_bytes, file.modified_ms) for file in again.files}
+    newest = plan.files[-1].id
+    for file in plan.files:
+        is_other = found.get(file.id, (file.size_bytes, file.modified_ms)) != (file.size_bytes, file.modified_ms)
+        if is_other or (file.id == newest and file.id not in found):
+            raise Refused(
+                f"nothing was changed: schema {file.id} was replaced after this was planned",
+                code=OTHER_PAST,
+                facts={"file": file.path},
+                hint=command("history", limit=10),
+            )
 
 
 def _count(found: SchemaVacuumOutcome, file: SchemaFile, answer: Deleted | Missing | Failed) -> None:
@@ -355,13 +434,3 @@ def _count(found: SchemaVacuumOutcome, file: SchemaFile, answer: Deleted | Missi
             found.missing += 1
         case Failed():
             found.failed.note(file.path, answer)
-
-
-def require_all_deleted(outcome: SchemaVacuumOutcome, *, again: str | None = None) -> None:
-    """Raise PartlyDone where files could not be deleted; PermissionRefused where none could for lack of permission."""
-    outcome.failed.require_none(
-        plural(outcome.failed.count, "schema file"),
-        code="vacuum.partly-done",
-        hint=again,
-        has_deleted=bool(outcome.deleted.files),
-    )

@@ -209,10 +209,12 @@ class QuarantinePurge:
         gate.look(needs_clock=True)
         outcome = gate.outcome.outcome
         assert outcome is not None  # it begins with an empty one
+        gate.has_begun = True  # an interruption may come between a deletion and its count
         try:
             execute_purge(gate.table, gate.plan, outcome)
-        finally:
+        except Exception:
             gate.has_begun = bool(outcome.files or outcome.plans)
+            raise
 
 
 def plan_purge(table: TableHandle, uri: str, older_ms: int, snapshot: Snapshot | None = None) -> PurgePlan:

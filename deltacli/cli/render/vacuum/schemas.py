@@ -1,48 +1,28 @@
-"""`deltacli vacuum --schemas`: plan, ask, delete the schema files of a Paimon table that nothing needs."""
+"""`deltacli vacuum --schemas`: how it is told, and its result as sections, rows and documents."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
-from deltacli.cli.confirmation import now_is_ahead, require_confirmation, require_now_is_not_ahead
-from deltacli.cli.invocation import invocation
-from deltacli.cli.options.run import Run
+from deltacli.cli.changing import Wording
 from deltacli.cli.render.columns import Column
 from deltacli.cli.render.sections import Section, refused
 from deltacli.cli.render.text_form import write_sections, write_table
 from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, emit_lines, line_of
-from deltacli.cli.terminal.interrupts import Interrupted
-from deltacli.cli.terminal.shell import again, again_past, again_without, keep_retention, quoted_table
+from deltacli.cli.terminal.shell import quoted_table
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.documents import envelope
-from deltacli.errors import DeltacliError, PaimonTable, Refused
 from deltacli.operations.paimon.vacuum_schemas import (
     SchemaFile,
     SchemaVacuumOutcome,
     SchemaVacuumPlan,
-    SchemaVacuumRequest,
+    SchemaVacuumResult,
     Verdict,
-    execute_schema_vacuum,
-    plan_schema_vacuum,
-    require_all_deleted,
-    require_allowed,
 )
 from deltacli.typing import Json
-from deltacli.units import (
-    format_duration,
-    format_moment,
-    format_ranges,
-    format_size,
-    format_timestamp,
-    plural,
-)
-
-if TYPE_CHECKING:
-    from deltacli.cli.commands.vacuum import VacuumOptions
-    from deltacli.operations.table.handle import TableHandle
-    from deltacli.operations.vacuum.request import VacuumRequest
+from deltacli.units import format_duration, format_moment, format_ranges, format_size, format_timestamp, plural
 
 _WHY: Mapping[Verdict, str] = {
     Verdict.NEWEST: "the newest version",
@@ -56,7 +36,7 @@ _FAILURES = 10
 
 
 @dataclass
-class _SchemaVacuumResult(Result):
+class _SchemaVacuumShown(Result):
     """The plan with its outcome. Lines and columns name every schema file, the others where that is asked for."""
 
     plan: SchemaVacuumPlan
@@ -163,69 +143,14 @@ def _became(outcome: SchemaVacuumOutcome) -> list[Section]:
     ]
 
 
-def vacuum_schemas(run: Run, name: str, table: TableHandle, asked: VacuumRequest, options: VacuumOptions) -> None:
-    """Delete schema files that nothing needs. Raises PaimonTable without `--schemas`, and Refused."""
-    if not options.schemas:
-        raise _of_data(table.uri)
-    retention_ms, limit_ms = asked.retention_ms, asked.allow_retention_below_ms
-    request = SchemaVacuumRequest.of(options.branch, retention_ms, limit_ms, options.keep_last)
-    plan = plan_schema_vacuum(table, request)
-    if options.dry_run or plan.refusals or not plan.candidates:
-        _show(run, plan, None, options, dry_run=options.dry_run or bool(plan.refusals))
-        _require_allowed(plan)
-        if plan.candidates and not now_is_ahead(run):
-            run.say_next(again_without(invocation.arguments, "--dry-run"))
-        return
-    files, size = plan.amount.files, plan.amount.size_bytes
-    what = f"delete {plural(files, 'schema file')} ({format_size(size)}) of {plan.table}"
-    require_confirmation(run, what, yes=options.yes, show_plan=lambda: _show(run, plan, None, options, dry_run=True))
-    _delete(run, name, table, plan, options)
-
-
-def _delete(run: Run, name: str, table: TableHandle, plan: SchemaVacuumPlan, options: VacuumOptions) -> None:
-    require_now_is_not_ahead(run)
-    outcome = SchemaVacuumOutcome()
-    try:
-        execute_schema_vacuum(table, plan, outcome)
-    except Interrupted as interruption:
-        interruption.outcome = f"{outcome.deleted.files:,} of {plural(plan.amount.files, 'schema file')} deleted"
-        raise
-    except DeltacliError:
-        if outcome.deleted.files:
-            _show(run, plan, outcome, options, dry_run=False)
-        raise
-    _show(run, plan, outcome, options, dry_run=False)
-    require_all_deleted(outcome, again=again(invocation.arguments))
-    run.say_next(f"deltacli history {quoted_table(name)}")
-
-
-def _show(
-    run: Run,
-    plan: SchemaVacuumPlan,
-    outcome: SchemaVacuumOutcome | None,
-    options: VacuumOptions,
-    *,
-    dry_run: bool,
-) -> None:
-    run.write(_SchemaVacuumResult(plan, outcome, dry_run, options.files))
-
-
-def _require_allowed(plan: SchemaVacuumPlan) -> None:
-    """Raise the first refusal of a plan with the command that overrides it."""
-    try:
-        require_allowed(plan)
-    except Refused as refusal:
-        first = plan.refusals[0]
-        if first.override and first.code == "vacuum.retention":
-            keep_retention(refusal, invocation.arguments, first.override, "if no writer is older")
-        elif first.override:
-            refusal.hint = again_past(invocation.arguments, first.override)
-        raise
-
-
-def _of_data(uri: str) -> PaimonTable:
-    return PaimonTable(
-        "this is a Paimon table: vacuum deletes its schema files only, with --schemas",
-        facts={"path": uri},
-        hint="deltacli vacuum {table} --schemas --dry-run",
+def schema_vacuum_wording(name: str, *, lists: bool) -> Wording[SchemaVacuumPlan, SchemaVacuumResult]:
+    """Return how a vacuum of schema files is told; `lists` shows every file."""
+    return Wording(
+        lambda plan: (
+            f"delete {plural(plan.amount.files, 'schema file')} ({format_size(plan.amount.size_bytes)}) of {plan.table}"
+        ),
+        lambda plan, is_dry: _SchemaVacuumShown(plan, None, is_dry, lists),
+        lambda result: _SchemaVacuumShown(*result, dry_run=False, lists=lists),
+        lambda _: f"deltacli history {quoted_table(name)}",
+        deletes_by_age=True,
     )
