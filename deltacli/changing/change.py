@@ -93,6 +93,7 @@ def carry_out(
         if gate.has_begun:
             stop.add_note(gate.outcome.so_far())
         raise
+    gate.has_ended = True
     gate.outcome.require_complete()
     return gate.outcome
 

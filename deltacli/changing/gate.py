@@ -92,6 +92,8 @@ class Gate(Generic[P, O]):
         self.table = plan.basis.table
         self.has_begun = False
         """Whether something was committed, deleted or put in place: from then on an error is PartlyDone."""
+        self.has_ended = False
+        """Whether the change was executed to its end, although not all of it may have been possible."""
 
     @property
     def store(self) -> Storage:

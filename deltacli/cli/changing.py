@@ -117,7 +117,7 @@ def _execute(run: Run, table: TableHandle, change: Change[P, O], wording: Wordin
         interruption.outcome = _told(gates, interruption)
         raise
     except DeltacliError as fault:
-        if gates and (gates[0].has_begun or isinstance(fault, PartlyDone)):
+        if gates and (gates[0].has_begun or gates[0].has_ended or isinstance(fault, PartlyDone)):
             run.write(_done(wording, gates[0]))
         raise
     run.write(_done(wording, gates[0]))

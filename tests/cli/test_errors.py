@@ -603,12 +603,12 @@ def test_a_run_without_permission_suggests_a_retry_only_if_it_deleted_something(
     unlink, table = os.unlink, shutil.copytree(sample, tmp_path / "t")
     tried: list[str] = []
 
-    def refuse(path: str) -> None:
+    def refuse(path: str, **within: int) -> None:
         if not path.endswith(".tmp"):
             tried.append(path)
             if len(tried) > allowed:
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
-        unlink(path)
+        unlink(path, **within)
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "unlink", refuse)

@@ -13,7 +13,9 @@ from deltacli.api.table import Table
 from deltacli.changing.change import carry_out, plan_change
 from deltacli.changing.gate import Gate
 from deltacli.clock import fixed_clock
-from deltacli.errors import DeltacliError, PartlyDone, Refused
+from deltacli.errors import DeltacliError, PartlyDone, Refused, UsageError
+from deltacli.fleet.policy_file.model import ExpirePolicy, Policy
+from deltacli.fleet.running.steps import StepWork, attempt
 from deltacli.operations.log import expire_execute
 from deltacli.operations.log.expire import ExpiryPlan, ExpiryRequest
 from deltacli.operations.log.expire_execute import ExpiryOutcome, LogExpiry
@@ -212,3 +214,32 @@ class Disturbed(LocalStorage):
         if path.endswith(self._name):
             self._event()
         return found
+
+
+def test_a_step_of_a_fleet_that_was_ended_after_a_first_batch_is_done_in_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = made(tmp_path / "tbl")
+    before_the_second_look(monkeypatch, lambda: _rewritten(place))
+    policy = Policy("p", {"log-expire": ExpirePolicy()})
+
+    done = attempt(StepWork("t", "log-expire", policy, lambda: opened(place)))
+
+    assert ("partly", 5, "plan.other-past") == (done.state, done.exit_code, done.code)
+
+
+def test_plans_of_the_log_are_executed_apart_and_for_their_table_only(tmp_path: Path) -> None:
+    table, other = opened(made(tmp_path / "tbl")), opened(made(tmp_path / "other"))
+    backup = str(tmp_path / "backup")
+
+    assert table.execute_backup_log(table.plan_backup_log(backup)).copied
+    assert not table.execute_restore_log(table.plan_restore_log(backup)).was_executed
+    assert not table.execute_compact_log(table.plan_compact_log(5, 7)).skipped
+    assert "written" == table.execute_write_checksum(table.plan_write_checksum()).status
+    assert 8 == table.execute_checkpoint(table.plan_checkpoint()).hint_version
+    plan = table.plan_expire_log()
+    outcome = table.execute_expire_log(plan).outcome
+    assert outcome is not None
+    assert len(plan.files) == outcome.deleted
+    with pytest.raises(UsageError, match="another table"):
+        other.execute_expire_log(plan)
