@@ -422,22 +422,28 @@ def with_partition_values(
     if not lacking:
         return removes
     unsure = [remove for remove in lacking if not are_lacking_values_null(remove)]
-    known = _values_of_adds(table, version - 1, {canonical(str(remove.get("path"))) for remove in unsure})
-    return [with_values(remove, names, known.get(canonical(str(remove.get("path"))))) for remove in removes]
+    known = fields_of_adds(table, version - 1, map(path_of, unsure), "partitionValues")
+    return [with_values(remove, names, known.get(path_of(remove))) for remove in removes]
 
 
-def _values_of_adds(table: TableHandle, version: int, paths: set[str]) -> dict[str, Any]:  # Any: partition values
-    """Return the partition values of live files of a version, by canonical path."""
+def path_of(action: Action) -> str:
+    """Return the canonical path of a file action."""
+    return canonical(str(action.get("path")))
+
+
+def fields_of_adds(table: TableHandle, version: int, paths: Iterable[str], name: str) -> dict[str, Any]:  # Any: values
+    """Return a field of live files of a version, by canonical path; none where the log has no such version."""
+    paths = sorted(set(paths))
     if not paths or version < 0:
         return {}
     import pyarrow as pa
 
-    wanted = pa.array([path.encode("utf-8", "surrogateescape") for path in sorted(paths)], pa.binary())
+    wanted = pa.array([path.encode("utf-8", "surrogateescape") for path in paths], pa.binary())
 
     def values_of(adds: pyarrow.RecordBatch) -> dict[str, Any]:
         found = pc.filter(adds, pc.is_in(canonical_column(adds.column("path")), value_set=wanted))
-        maps = found.column("partitionValues").to_pylist(maps_as_pydicts="strict")
-        return dict(zip(map(canonical, found.column("path").to_pylist()), maps, strict=True))
+        values = found.column(name).to_pylist(maps_as_pydicts="strict")
+        return dict(zip(map(canonical, found.column("path").to_pylist()), values, strict=True))
 
     known: dict[str, Any] = {}
     with suppress(VersionAbsent, LogIncomplete):  # the log may begin here: only the values in the removes are available

@@ -150,6 +150,9 @@ class ChangeAnswers:
         changes = read(self.tables.snapshots, table, wanted.first, wanted.last, is_feed=wanted.is_feed)
         needs = _needs_of(changes)
         form = needs.choose(wishes.capabilities, table.full_name)
+        if form is ResponseFormat.PARQUET and changes.lacks_sizes():
+            needs = replace(needs, not_in_parquet=("removed files whose sizes neither the log nor the store has",))
+            form = needs.choose(wishes.capabilities, table.full_name)
         if changes.apart is not None:
             _require_together(table, changes.apart, wanted, form)
         source = self.tables.source_of(access, table)
@@ -239,7 +242,8 @@ def _groups(
 def _styled(commit: CommitChanges, base: LineStyle) -> Iterator[tuple[LineStyle, pyarrow.RecordBatch]]:
     style = replace(base, version=commit.version, time_ms=commit.time_ms)
     for action, batch in commit.batches():
-        yield replace(style, action=action), batch
+        fills = action == "remove" and base.form is ResponseFormat.PARQUET
+        yield replace(style, action=action), commit.files.with_sizes(batch) if fills else batch
 
 
 def _lines_before(

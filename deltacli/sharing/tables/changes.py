@@ -12,23 +12,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from deltacli.arrow import compute as pc
 from deltacli.delta.log.action_fields import arrow_schema
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.file_actions import whole_actions
 from deltacli.delta.log.segment import LogFile
 from deltacli.delta.log.state import Metadata, TableConfiguration, plain_action
+from deltacli.delta.paths import canonical
 from deltacli.delta.protocol.property_values import CHANGE_FEED, is_true
 from deltacli.delta.protocol.protocol_action import Protocol
 from deltacli.errors import CommitCorrupt, LogIncomplete, VersionAbsent
-from deltacli.operations.read.changes import CommitSummary, with_partition_values
+from deltacli.operations.read.changes import CommitSummary, fields_of_adds, with_partition_values
 from deltacli.operations.read.separate_versions import Break, break_at
 from deltacli.operations.table.handle import TableHandle
 from deltacli.sharing.model import SharedTable
 from deltacli.sharing.protocol.wire_errors import unsupported
-from deltacli.sharing.tables.shared_snapshot import SharedSnapshot, find_fault, spelled_alike
+from deltacli.sharing.tables.shared_snapshot import SharedSnapshot, find_fault, places_of, sizes_of, spelled_alike
 from deltacli.sharing.tables.snapshots import SharedSnapshots, WholeLog
 from deltacli.work.commits.reading import is_large, stream_commit
 
@@ -51,6 +53,8 @@ class CommitChanges:
     files: CommitFiles
     file_count: int
     has_vectors: bool
+    lacks_sizes: bool = False
+    """The commit leaves out the size of some file."""
     held: tuple[FileBatch, ...] | None = None
     """The files, where they are kept in memory."""
 
@@ -98,6 +102,15 @@ class Changes:
     def has_vectors(self) -> bool:
         """Return True if a file has a deletion vector."""
         return any(commit.has_vectors for commit in self.commits)
+
+    def lacks_sizes(self) -> bool:
+        """Look for the sizes that commits leave out; return True if some are in no earlier commit and no store."""
+        for commit in self.commits:
+            if commit.lacks_sizes and not commit.files.known_sizes:
+                for kind, batch in commit.batches():
+                    if kind == "remove":
+                        commit.files.with_sizes(batch)
+        return any(None in commit.files.known_sizes.values() for commit in self.commits)
 
 
 def read_changes(
@@ -195,10 +208,11 @@ class _RangeReading:
     def _with_files(self, commit: CommitChanges, batches: Iterator[FileBatch]) -> CommitChanges:
         """Return a commit with what is known of its files; they are kept while there is room for all of them."""
         held: list[FileBatch] | None = []
-        count, size_bytes, has_vectors = 0, 0, False
+        count, size_bytes, has_vectors, lacks_sizes = 0, 0, False, False
         for kind, batch in batches:
             count += batch.num_rows
             has_vectors = has_vectors or _has_vectors(kind, batch)
+            lacks_sizes = lacks_sizes or (kind == "remove" and bool(batch.column("size").null_count))
             size_bytes += int(batch.nbytes) + _BATCH_BYTES
             if held is not None and size_bytes <= self._left_bytes:
                 held.append((kind, batch))
@@ -207,7 +221,7 @@ class _RangeReading:
         if held is not None:
             self._left_bytes -= size_bytes
         kept = None if held is None else tuple(held)
-        return replace(commit, file_count=count, has_vectors=has_vectors, held=kept)
+        return replace(commit, file_count=count, has_vectors=has_vectors, lacks_sizes=lacks_sizes, held=kept)
 
 
 def _plain(action: Action | None) -> Action | None:
@@ -263,6 +277,8 @@ class CommitFiles:
     config: TableConfiguration
     removed_names: tuple[str, ...]
     """The partition columns of removed files."""
+    known_sizes: dict[str, int | None] = field(default_factory=dict, compare=False)
+    """The sizes of removed files for which the commit has none, by path, once they were looked for."""
 
     def batches(self, actions: Iterable[tuple[str, Action]] | None = None) -> Iterator[FileBatch]:
         """Yield the files in batches, always the same ones. `actions` are those of the commit where they are known.
@@ -291,6 +307,27 @@ class CommitFiles:
         if fault := find_fault([batch], config, self.file.version, self.table.storage.uri):
             raise fault
         return batch
+
+    def with_sizes(self, removes: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
+        """Return removes with their sizes, which a log may leave out and the parquet format requires: that of the file
+        in the store, else of the earlier add; null where neither is left.
+        """
+        sizes = removes.column("size")
+        if not sizes.null_count:
+            return removes
+        import pyarrow as pa
+
+        lacking = removes.filter(pc.is_null(sizes))
+        paths = list(map(canonical, lacking.column("path").to_pylist()))
+        if not self.known_sizes.keys() >= set(paths):
+            places = places_of(lacking, self.table.storage)
+            found = dict(zip(paths, sizes_of(self.table.storage, places), strict=True))
+            gone = [path for path, size in found.items() if size < 0]
+            of_adds = fields_of_adds(self.table, self.file.version - 1, gone, "size")
+            self.known_sizes.update(found | {path: of_adds.get(path) for path in gone})
+        rest = iter(paths)
+        values = [self.known_sizes[next(rest)] if size is None else size for size in sizes.to_pylist()]
+        return removes.set_column(removes.schema.get_field_index("size"), "size", pa.array(values, sizes.type))
 
 
 def actions_of(table: TableHandle, file: LogFile) -> Iterable[tuple[str, Action]]:

@@ -70,7 +70,7 @@ def unavailable_files(files: pyarrow.Table, storage: Storage) -> dict[str, list[
         wanted |= dict.fromkeys((vector_place(one, storage.uri) for one in vectors), None)
         wanted |= zip(places_of(batch, storage), batch.column("size").to_pylist(), strict=True)
     found: dict[str, list[str]] = {}
-    for (place, declared), size in zip(wanted.items(), _sizes_of(storage, list(wanted)), strict=True):
+    for (place, declared), size in zip(wanted.items(), sizes_of(storage, list(wanted)), strict=True):
         reason = _reason(storage, place, declared, size)
         if reason is not None:
             found.setdefault(reason, []).append(place)
@@ -86,7 +86,7 @@ def _reason(storage: Storage, place: str, declared: int | None, size: int) -> st
     return None if local is None or os.access(local, os.R_OK) else "not readable by this user"
 
 
-def _sizes_of(storage: Storage, places: Sequence[str]) -> Sequence[int]:
+def sizes_of(storage: Storage, places: Sequence[str]) -> Sequence[int]:
     """Return the size of each file, -1 for one that the server does not return."""
     if not storage.capabilities.lists_flat or len(places) <= _MOST_SINGLE_LOOKS:
         return storage.stat_many(places)[0]

@@ -30,6 +30,8 @@ from deltacli.sharing.protocol.capabilities import ResponseFormat
 from tests.cli.support import deltacli
 from tests.sharing.client.serving import Asked, Proxy, Sent, proxied
 from tests.sharing.served import shared
+from tests.support.actions import add, metadata, protocol, remove
+from tests.support.builder import TableBuilder
 from tests.support.rows import parquet_bytes, schema_of, table_of
 
 ROWS = [pa.table({"id": pa.array([number, number + 10])}) for number in range(3)]
@@ -465,3 +467,35 @@ def test_a_server_that_refuses_connections_is_an_error_at_once(tmp_path: Path) -
     assert f"connecting to 127.0.0.1 at port {port} failed" in failed.err
     assert "retrying" not in failed.err
     assert "tried" not in failed.err
+
+
+def test_a_removed_file_without_its_size_is_read(tmp_path: Path) -> None:
+    rows = pa.table({"id": pa.array([1, 2])})
+    table = (
+        TableBuilder()
+        .commit(
+            protocol(1, 4),
+            metadata(schema_string=schema_of(rows), configuration={"delta.enableChangeDataFeed": "true"}),
+            add("a", size=len(parquet_bytes(rows))),
+        )
+        .commit(remove("a", dataChange=True))
+        .file("a", parquet_bytes(rows))
+    )
+
+    def without_sizes(asked: Asked, truly: Callable[[], Sent]) -> Sent:
+        sent = truly()
+        if "/changes" not in asked.target:
+            return sent
+        lines = sent.lines
+        for line in lines:
+            line.get("remove", {}).pop("size", None)
+        assert any("remove" in line for line in lines)
+        return sent.with_lines(lines)
+
+    with proxied(tmp_path, shared(table.write(tmp_path / "t"))) as proxy:
+        proxy.plant = without_sizes
+        found = Table(proxy.store()).changes(from_version=1).to_arrow()
+
+    assert [(1, "delete"), (2, "delete")] == list(
+        zip(found.column("id").to_pylist(), found.column("_change_type").to_pylist(), strict=True)
+    )

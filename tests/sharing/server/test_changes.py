@@ -143,6 +143,35 @@ def test_removed_files_have_the_partition_values_of_their_adds(tmp_path: Path) -
     assert {"P": "x"} == reply.lines[2]["add"]["partitionValues"] == reply.lines[3]["remove"]["partitionValues"]
 
 
+@pytest.mark.parametrize("query", ["/changes?startingVersion=1", "/query"])
+def test_a_removed_file_has_its_size_from_the_log_or_from_the_store(query: str, tmp_path: Path) -> None:
+    table = (
+        TableBuilder()
+        .commit(*_born(), add("a", size=4), add("b", size=7))
+        .commit(*_born(), remove("a", dataChange=True), remove("b", dataChange=True))
+    )
+    path = table.write(tmp_path / "t")
+    (path / "b").write_bytes(b"0123456")
+    cut = TableBuilder().commit(*_born(), remove("b", dataChange=True), remove("gone", dataChange=True))
+    whole, broken = Served((shared(path),)), Served((shared(cut.write(tmp_path / "cut")),))
+    (tmp_path / "cut" / "b").write_bytes(b"0123456")
+
+    def asked(served: Served, start: int, **headers: str) -> Any:  # Any: an answer
+        if query == "/query":
+            return served.query(b'{"startingVersion":%d}' % start, **headers)
+        return served.table(f"/changes?startingVersion={start}", **headers)
+
+    sizes = [line["remove"]["size"] for line in asked(whole, 1).lines if "remove" in line]
+    refused, in_delta = asked(broken, 0), asked(broken, 0, delta_sharing_capabilities=DELTA)
+    both = asked(broken, 0, delta_sharing_capabilities="responseformat=delta,parquet")
+
+    assert [4, 7] == sizes
+    assert (400, 200, 200) == (refused.status, in_delta.status, both.status)
+    assert "responseformat=delta" in refused.json["message"]
+    actions = [line["file"]["deltaSingleAction"]["remove"] for line in in_delta.lines[2:]]
+    assert [None, None] == [action.get("size") for action in actions]
+
+
 def test_a_query_since_a_version_has_added_and_removed_files(tmp_path: Path) -> None:
     table = (
         TableBuilder()

@@ -99,7 +99,7 @@ def _of_parquet(line: ActionLine) -> SharedFile:
     if kind is None:
         raise _unexpected(line.kind)
     name, size = data_file_name(fields.get("id")), _whole(fields, "size")
-    if size is None:
+    if size is None and kind == "add":
         raise invalid("a file has no size", {"id": fields.get("id")})
     timestamp_ms = _whole(fields, "timestamp")
     values = fields.get("partitionValues") or {}

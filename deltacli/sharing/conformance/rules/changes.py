@@ -135,17 +135,22 @@ def _check_feed(table: SharedTableTest, feed: Lines, first: int, last: int) -> N
     answer = feed.answer
     message = "the header of the feed has another version than its start"
     table.suite.require(FEED_HEADER, feed.version in (first, None), answer, message, seen=feed.version, expected=first)
+    _check_dated(table, feed)
     for file in feed.files:
-        is_dated = file.version is not None and file.timestamp is not None
-        message = "a changed file lacks version or timestamp"
-        seen = ", ".join(sorted(file.fields))
-        table.suite.require(FIELDS, is_dated, answer, message, seen=seen, line=file.line.number)
         is_inside = file.version is None or first <= file.version <= last
         message = "a changed file is of a version outside the range"
         expected = f"{first} to {last}"
         table.suite.require(
             RANGE, is_inside, answer, message, seen=file.version, expected=expected, line=file.line.number
         )
+
+
+def _check_dated(table: SharedTableTest, lines: Lines) -> None:
+    for file in lines.files:
+        is_dated = file.version is not None and file.timestamp is not None
+        message = "a changed file lacks version or timestamp"
+        seen = ", ".join(sorted(file.fields))
+        table.suite.require(FIELDS, is_dated, lines.answer, message, seen=seen, line=file.line.number)
 
 
 def _keys(files: tuple[FileLine, ...]) -> Counter[tuple[object, ...]]:
@@ -211,6 +216,7 @@ def check_files_since(table: SharedTableTest) -> None:
     message = "the header of a query with startingVersion has another version"
     is_first = lines.version in (first, None)
     table.suite.require(FEED_HEADER, is_first, answer, message, seen=lines.version, expected=first)
+    _check_dated(table, lines)
     for file in lines.files:
         is_inside = file.version is not None and file.version >= first
         message = "a file is of a version before startingVersion, or has none"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -141,11 +142,16 @@ def check_table(suite: Suite, lines: Lines, now_ms: int) -> None:
     """Check protocol and metadata, and every file."""
     _check_protocol(suite, lines)
     _check_metadata(suite, lines)
+    for line in lines.rest:
+        if line.kind == "protocol":
+            _check_protocol(suite, replace(lines, protocol=line.fields), line.number)
+        elif line.kind == "metaData":
+            _check_metadata(suite, replace(lines, metadata=line.fields), line.number)
     for file in lines.files:
         _check_file(FileTest(suite, lines, file), now_ms)
 
 
-def _check_protocol(suite: Suite, lines: Lines) -> None:
+def _check_protocol(suite: Suite, lines: Lines, number: int = 1) -> None:
     if lines.form == PARQUET:
         is_sound = lines.protocol.get("minReaderVersion") == 1
         expected = "minReaderVersion 1"
@@ -155,17 +161,17 @@ def _check_protocol(suite: Suite, lines: Lines) -> None:
         expected = " and ".join(wanted)
     seen = json.dumps(lines.protocol)
     suite.require(
-        PROTOCOL, is_sound, lines.answer, "the protocol is not complete", seen=seen, expected=expected, line=1
+        PROTOCOL, is_sound, lines.answer, "the protocol is not complete", seen=seen, expected=expected, line=number
     )
 
 
-def _check_metadata(suite: Suite, lines: Lines) -> None:
+def _check_metadata(suite: Suite, lines: Lines, number: int = 2) -> None:
     problems = list(_metadata_problems(lines))
-    suite.require(METADATA, not problems, lines.answer, "; ".join(problems), line=2)
+    suite.require(METADATA, not problems, lines.answer, "; ".join(problems), line=number)
     if problems:
         return
     reason = _schema_problem(lines)
-    suite.require(SCHEMA, reason is None, lines.answer, reason or "", line=2)
+    suite.require(SCHEMA, reason is None, lines.answer, reason or "", line=number)
 
 
 def _metadata_problems(lines: Lines) -> Iterator[str]:
