@@ -18,6 +18,8 @@ from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.delta.log.replay import file_key
 from deltacli.delta.log.segment import LogFile
 from deltacli.delta.protocol.protocol_action import require_writable
+from deltacli.delta.rules.framework.views import LocatedAction
+from deltacli.delta.rules.log.compactions import differences
 from deltacli.errors import FileMissing, Refused, StorageFailed, UsageError, VersionAbsent
 from deltacli.hints import command, parameter
 from deltacli.operations.table.handle import TableHandle
@@ -185,12 +187,14 @@ def _put(storage: Storage, path: str, data: bytes) -> bool:
 
 
 def _require_equal(storage: Storage, path: str, kept: dict[Key, Action]) -> None:
-    """Raise Refused unless the file contains exactly the reconciled actions."""
+    """Raise Refused unless the file contains the reconciled actions, as `validate` compares them."""
     name = path.rsplit("/", 1)[-1]
-    there = reconcile(read_actions(storage.read(path), name))
-    if there != kept:
+    there = [LocatedAction(kind, action, 0) for kind, action in read_actions(storage.read(path), name)]
+    expected = [LocatedAction(kind, action, 0) for (kind, _), action in kept.items()]
+    first = next(differences([expected], there), None)
+    if first is not None:
         raise Refused(
-            f"{name} exists and differs from its commits",
+            f"{name} exists and differs from its commits: it {first[1]}",
             code="compaction.content",
             facts={"file": path},
             hint=command("validate", select=["compaction.*"]),
