@@ -37,6 +37,10 @@ def document(home: Path, *arguments: str, table: str = "./tbl") -> Json:
     return parsed
 
 
+def column(name: str, kind: object) -> Json:
+    return {"name": name, "type": kind, "nullable": True, "metadata": {}}
+
+
 def clients(found: Json) -> dict[str, Json]:
     return {one["name"]: one for one in found["clients"]}
 
@@ -249,3 +253,33 @@ def test_a_gap_is_named_beside_a_feature_that_nobody_knows(tmp_path: Path) -> No
 
     assert (3, "log.gap") == (done.code, json.loads(done.err)["code"])
     assert (0, ["x"], False) == tuple(done.document[name] for name in ("version", "unknownFeatures", "complete"))
+
+
+@pytest.mark.parametrize(
+    ("columns", "known", "trait"),
+    [
+        ([column("a", "void")], {"duckdb": False, "deltalake": True}, "type.void"),
+        ([column("a", "interval year to month")], {}, "type.interval"),
+        ([column("a", "unheard_of")], {}, "type.unlisted"),
+        ([column("a", {"type": "array", "elementType": "hugeint", "containsNull": True})], {}, "type.unlisted"),
+        ([column("a", "long"), column("A", "long")], {}, "columns.letter-case"),
+        (
+            [column("s", {"type": "struct", "fields": [column("a", "long"), column("A", "long")]})],
+            {},
+            "columns.letter-case",
+        ),
+        ([column("a", "geometry(OGC:CRS84)")], {"duckdb": None, "trino": False}, "geospatial"),
+    ],
+)
+def test_what_the_protocol_does_not_list_is_unknown_unless_it_was_measured(
+    columns: list[object], known: dict[str, bool | None], trait: str, tmp_path: Path
+) -> None:
+    schema = json.dumps({"type": "struct", "fields": columns})
+    TableBuilder().commit(protocol(), metadata(schema_string=schema), add("a")).write(tmp_path / "tbl")
+
+    found = {one["name"]: one for one in document(tmp_path)["clients"]}
+
+    assert known == {name: one["reads"] for name, one in found.items() if name in known}
+    documented = [found[name] for name in ("databricks", "spark", "trino") if name not in known]
+    assert {None} == {one["reads"] for one in documented}
+    assert all(trait in one["unknown"] for one in documented)

@@ -119,6 +119,43 @@ def test_a_compaction_that_differs_from_its_commits_is_never_replaced(home: Path
     assert "ghost" in path.read_text()
 
 
+@pytest.mark.parametrize("changed", [True, False], ids=["nulls", "and what writers choose"])
+def test_an_equal_compaction_of_another_writer_is_already_there(changed: bool, home: Path) -> None:
+    compact = ("log", "compact", "tbl", "--from", "2", "--to", "9", "--json")
+    deltacli(*compact, cwd=home)
+    path = home / LOG / f"{2:020d}.{9:020d}.compacted.json"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for line in lines:
+        for kind in line.keys() & {"add", "remove"}:  # as delta-rs writes them
+            more = {"baseRowId": None, "defaultRowCommitVersion": None, "deletionVector": None, "tags": None}
+            line[kind] = {**more, **line[kind]} if changed else {**line[kind], "dataChange": False}
+    path.write_text("".join(json.dumps(line) + "\n" for line in reversed(lines)))
+
+    again = document(deltacli(*compact, cwd=home), "log-compact")
+
+    assert True is again["skipped"]
+    assert [] == validated(home, "compaction.*")
+
+
+@pytest.mark.parametrize("fault", ["size", "lacks", "twice"])
+def test_what_validate_reports_of_a_compaction_is_refused(fault: str, home: Path) -> None:
+    compact = ("log", "compact", "tbl", "--from", "2", "--to", "9")
+    deltacli(*compact, cwd=home)
+    path = home / LOG / f"{2:020d}.{9:020d}.compacted.json"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    at = next(place for place, line in enumerate(lines) if "add" in line)
+    if fault == "size":
+        lines[at]["add"]["size"] += 1
+    else:
+        lines[at : at + 1] = [] if fault == "lacks" else [lines[at]] * 2
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+    refused = deltacli(*compact, cwd=home)
+
+    assert 4 == refused.code
+    assert ["compaction.content"] == validated(home, "compaction.*")
+
+
 def test_expiry_requires_consent_and_shows_its_plan_without_it(home: Path) -> None:
     before = names(home)
 

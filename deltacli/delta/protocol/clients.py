@@ -8,12 +8,12 @@ of `OTHERS`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
 from deltacli.delta.log.state import TableConfiguration
-from deltacli.delta.protocol.feature_use import constraint_uses, property_uses, schema_uses
+from deltacli.delta.protocol.feature_use import constraint_uses, feature_of_type, property_uses, schema_uses
 from deltacli.delta.protocol.features import FEATURES, FeatureKind, stable_name
 from deltacli.delta.protocol.protocol_action import (
     NEWEST_READER_VERSION,
@@ -21,9 +21,11 @@ from deltacli.delta.protocol.protocol_action import (
     WRITER_FEATURES_VERSION,
     Protocol,
 )
+from deltacli.delta.schema.kinds import FIXED_TEXTS, PLAIN_TYPES, decimal_parts
 from deltacli.delta.schema.type_changes import TYPE_CHANGES_KEY
 from deltacli.delta.schema.types import (
     ArrayType,
+    DataType,
     MapType,
     PrimitiveType,
     StructField,
@@ -200,7 +202,7 @@ def _of_trait(
 ) -> tuple[bool | None, bool | None, Fact | None]:
     """Return whether a client reads and writes with a trait, and the fact that says so."""
     fact = client.fact(trait)
-    if fact is None and trait in OTHERS:
+    if fact is None and trait in OTHERS and trait not in _UNCOMMON:
         return True, True, None  # what clients differ in; nothing is known against this one
     if is_other:
         return None, None, None
@@ -269,12 +271,17 @@ OTHERS: Mapping[str, str] = {
     "columnMapping.in-arrays": "columns are mapped, and arrays or maps have structs",
     "type.map": "a column has the type map",
     "type.void": "a column has the type void",
+    "type.interval": "a column has an interval type",
+    "type.unlisted": "a column has a type that the protocol does not list",
+    "columns.letter-case": "names of columns differ only by case",
     "partition.decimal": "a partition column has the type decimal",
     "partition.large-decimal": "a partition column has a decimal type of more than 18 digits",
     "widen.partition-date": "a partition column was widened from date to timestamp_ntz",
     "widen.partition-decimal": "a partition column was widened to a decimal type of more decimal places",
 }
 """Traits that are not features of a protocol, in words."""
+_UNCOMMON = frozenset({"type.void", "type.interval", "type.unlisted", "columns.letter-case"})
+"""What the protocol does not have, or forbids: a client without a fact may refuse the table, or misread it."""
 
 READER_VERSION = "protocol.reader-version"
 WRITER_VERSION = "protocol.writer-version"
@@ -332,6 +339,8 @@ def _traits(config: TableConfiguration, domains: Collection[str]) -> Iterator[st
         if stable_name(feature) in uses:
             yield feature + USED
     if config.schema is not None:
+        types = (one.name for one in types_within(config.schema) if isinstance(one, PrimitiveType))
+        yield from {f"{feature}{USED}" for name in types if (feature := feature_of_type(name)) is not None}
         yield from _of_schema(config, config.schema)
 
 
@@ -364,11 +373,29 @@ def _of_schema(config: TableConfiguration, schema: StructType) -> Iterator[str]:
         yield "columnMapping.in-arrays"
     if any(isinstance(one, MapType) for one in types_within(schema)):
         yield "type.map"
-    if any(isinstance(one, PrimitiveType) and one.name in ("void", "null") for one in types_within(schema)):
-        yield "type.void"
+    yield from {trait for one in types_within(schema) if (trait := _of_type(one)) is not None}
+    if any(_differ_by_case(one.fields) for one in types_within(schema) if isinstance(one, StructType)):
+        yield "columns.letter-case"
     for field in schema.fields:
         if field.name.lower() in partitions:
             yield from _of_partition(field)
+
+
+def _of_type(data_type: DataType) -> str | None:
+    """Return the trait of a type that not every client has; None for others, and for those of a feature."""
+    if not isinstance(data_type, PrimitiveType):
+        return None
+    name = data_type.name
+    if name in ("void", "null"):
+        return "type.void"
+    if name.startswith("interval"):
+        return "type.interval"
+    is_listed = name in PLAIN_TYPES or name.startswith(FIXED_TEXTS) or decimal_parts(name) is not None
+    return None if is_listed or feature_of_type(name) is not None else "type.unlisted"
+
+
+def _differ_by_case(fields: Sequence[StructField]) -> bool:
+    return len({field.name.lower() for field in fields}) < len({field.name for field in fields})
 
 
 def _of_partition(field: StructField) -> Iterator[str]:

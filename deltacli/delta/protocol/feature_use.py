@@ -113,7 +113,7 @@ def _struct_uses(struct: StructType, prefix: str) -> Iterator[Use]:
 def _type_uses(data_type: DataType, path: str, field: StructField) -> Iterator[Use]:
     match data_type:
         case PrimitiveType(name):
-            feature = _feature_of_type(name)
+            feature = feature_of_type(name)
             if feature:
                 was_widened = feature == "timestampNtz" and "delta.typeChanges" in field.metadata
                 yield Use(feature, f"column {path} is of type {name}", path, was_widened)
@@ -124,7 +124,8 @@ def _type_uses(data_type: DataType, path: str, field: StructField) -> Iterator[U
                 yield from _type_uses(part.data_type, f"{path}.{part.name}", field)
 
 
-def _feature_of_type(name: str) -> str | None:
+def feature_of_type(name: str) -> str | None:
+    """Return the feature that a primitive type needs; None for one that needs none, or is not known."""
     family = name.partition("(")[0].strip().lower()
     if family.startswith("timestamp_") and ("nano" in family or family.endswith("_ns")):
         return "timestampNanos"  # the names of nanosecond types are not final

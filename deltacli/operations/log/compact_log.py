@@ -21,6 +21,8 @@ from deltacli.delta.log.commit_lines import Action, read_actions
 from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.delta.log.replay import file_key
 from deltacli.delta.log.segment import LogFile
+from deltacli.delta.rules.framework.views import LocatedAction
+from deltacli.delta.rules.log.compactions import differences
 from deltacli.errors import FileMissing, Refused, StorageFailed, UsageError, VersionAbsent
 from deltacli.hints import command, parameter
 from deltacli.operations.table.find_log import list_log
@@ -235,12 +237,14 @@ def _line(kind: str, action: Action) -> bytes:
 
 
 def _require_equal(storage: Storage, path: str, kept: Mapping[Key, Action]) -> None:
-    """Raise Refused unless the file contains exactly the reconciled actions."""
+    """Raise Refused unless the file contains the reconciled actions, as `validate` compares them."""
     name = path.rsplit("/", 1)[-1]
-    there = reconcile(read_actions(storage.read(path), name))
-    if there != kept:
+    there = [LocatedAction(kind, action, 0) for kind, action in read_actions(storage.read(path), name)]
+    expected = [LocatedAction(kind, action, 0) for (kind, _), action in kept.items()]
+    first = next(differences([expected], there), None)
+    if first is not None:
         raise Refused(
-            f"{name} exists and differs from its commits",
+            f"{name} exists and differs from its commits: it {first[1]}",
             code="compaction.content",
             facts={"file": path},
             hint=command("validate", select=["compaction.*"]),

@@ -143,14 +143,7 @@ def compactions_against_their_commits(view: CompactionView) -> Iterator[Finding]
             view.place(key=domains[0][1]), message, seen="no removal", expected=_name(domains[0])
         )
     known = {*removes, *domains}
-    repeated = _repeated(view.actions)
-    faults = [
-        *((key, f"has {_name(key)} more than once") for key in repeated),
-        *((key, f"lacks {_name(key)}") for key in lacking if key not in known),
-        *((key, f"has {_name(key)}, which its commits do not have") for key in actual if key not in expected),
-        *((key, words) for key, words in _differences(expected, actual) if key not in repeated),
-    ]
-    if faults:
+    if faults := [(key, words) for key, words in differences(view.commits, view.actions) if key not in known]:
         key, first = faults[0]
         rest = f", and {plural(len(faults) - 1, 'other difference')}" if len(faults) > 1 else ""
         line = actual[key].line if key in actual else None
@@ -160,6 +153,19 @@ def compactions_against_their_commits(view: CompactionView) -> Iterator[Finding]
             seen=plural(len(faults), "difference"),
             expected="the reconciliation of its commits",
         )
+
+
+def differences(
+    commits: Iterable[Sequence[LocatedAction]], actions: Sequence[LocatedAction]
+) -> Iterator[tuple[Key, str]]:
+    """Yield how a compaction differs from the reconciliation of its commits, by key and in words. Null and absent are
+    equal, and what writers may choose.
+    """
+    expected, actual, repeated = _reconciled(commits), _reconciled([actions]), _repeated(actions)
+    yield from ((key, f"has {_name(key)} more than once") for key in repeated)
+    yield from ((key, f"lacks {_name(key)}") for key in expected if key not in actual)
+    yield from ((key, f"has {_name(key)}, which its commits do not have") for key in actual if key not in expected)
+    yield from ((key, words) for key, words in _differences(expected, actual) if key not in repeated)
 
 
 def _reconciled(commits: Iterable[Sequence[LocatedAction]]) -> dict[Key, LocatedAction]:
