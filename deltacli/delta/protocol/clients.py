@@ -340,7 +340,7 @@ def _traits(config: TableConfiguration, domains: Collection[str]) -> Iterator[st
             yield feature + USED
     if config.schema is not None:
         types = (one.name for one in types_within(config.schema) if isinstance(one, PrimitiveType))
-        yield from {f"{feature}{USED}" for name in types if (feature := feature_of_type(name)) is not None}
+        yield from {f"{found}{USED}" for name in types if (found := feature_of_type(name)) is not None}
         yield from _of_schema(config, config.schema)
 
 
