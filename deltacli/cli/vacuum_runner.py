@@ -22,7 +22,7 @@ from deltacli.units import format_size, plural
 if TYPE_CHECKING:
     from deltacli.api.paimon import Paimon
     from deltacli.api.table import Table
-    from deltacli.cli.commands.vacuum import VacuumOptions
+    from deltacli.cli.options.vacuum_options import VacuumOptions
     from deltacli.operations.table.handle import TableHandle
 
 _SAVE_AGAIN = "deltacli vacuum {{table}} --save-plan plan.parquet {override}"
