@@ -18,8 +18,7 @@ from deltacli.operations.table.time_travel import last_commit_before
 from deltacli.operations.table.version import Snapshot
 from deltacli.operations.table.walk import hidden_names, readable_formats
 from deltacli.operations.vacuum.plan import ProtectedTable
-from deltacli.operations.vacuum.protected_tables import open_protected, protected_table
-from deltacli.operations.vacuum.rechecking import with_codes_of_vacuum
+from deltacli.operations.vacuum.rechecking import open_protected, protected_table, with_codes_of_vacuum
 from deltacli.operations.vacuum.references import References, Scope, collect_references, find_window
 from deltacli.operations.vacuum.request import Mode, VacuumRequest
 from deltacli.storage import folds_names

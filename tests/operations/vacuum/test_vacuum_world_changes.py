@@ -17,8 +17,8 @@ from deltacli.clock import Clock, fixed_clock
 from deltacli.errors import DeltacliError, PartlyDone, Refused
 from deltacli.operations.vacuum import deleting
 from deltacli.operations.vacuum.execute import execute_vacuum
+from deltacli.operations.vacuum.rechecking import adopted, with_past
 from deltacli.operations.vacuum.request import VacuumRequest
-from deltacli.operations.vacuum.saved.applying import adopted, with_past
 from deltacli.operations.vacuum.saved.plan_file import read_plan, save_plan
 from deltacli.storage import FileStat, LocalStorage, Storage
 from tests.support.actions import add, metadata, remove
