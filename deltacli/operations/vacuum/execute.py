@@ -24,7 +24,7 @@ from deltacli.operations.table.find_log import list_log
 from deltacli.operations.table.other_tables import tables_above
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.vacuum.deleting import Deletions, Pause, Record, Ticks, is_fresh
-from deltacli.operations.vacuum.last_vacuum_info import write_last_vacuum
+from deltacli.operations.vacuum.lite_plan import write_last_vacuum
 from deltacli.operations.vacuum.plan import VacuumOutcome, VacuumPlan, VacuumResult
 from deltacli.operations.vacuum.rechecking import NewerCommits, adopted
 from deltacli.operations.vacuum.request import VacuumRequest
