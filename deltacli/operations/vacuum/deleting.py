@@ -18,7 +18,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Protocol
 
 from deltacli.arrow import compute as pc
-from deltacli.changing.lease import require_progress, valid_ms
+from deltacli.changing.lease import permit, require_progress
 from deltacli.changing.plan import Amount
 from deltacli.clock import Clock, system_clock
 from deltacli.errors import DeltacliError, PermissionRefused
@@ -31,6 +31,7 @@ from deltacli.work.files.deleting import (
     DeleteBatch,
     DeletePiece,
     FileOutcome,
+    Permit,
     Stop,
     are_missing,
     files_of_piece,
@@ -341,11 +342,11 @@ class Deletions:
         """Return which rows newer commits name, and batches of those that are neither named nor `gone`, to begin before
         the check is too old.
         """
-        not_after_ms = self.wall_clock() + valid_ms(self.table)
+        allowed = permit(self.table, self.wall_clock())
         spared = self.newer.needed(rows.column("path").combine_chunks())
-        return spared, list(self._batches(pc.filter(rows, pc.invert(pc.or_(spared, gone))), not_after_ms))
+        return spared, list(self._batches(pc.filter(rows, pc.invert(pc.or_(spared, gone))), allowed))
 
-    def _batches(self, rows: pyarrow.Table, not_after_ms: int) -> Iterator[Batch]:
+    def _batches(self, rows: pyarrow.Table, allowed: Permit) -> Iterator[Batch]:
         """Return batches of the maximum size of one request, or of the number of files deleted at a time."""
         each = FILES_A_BATCH
         is_cheap = self.table.storage.capabilities.cheap_listing
@@ -356,7 +357,7 @@ class Deletions:
             paths = tuple(path.decode("utf-8", "surrogateescape") for path in part.column("path").to_pylist())
             is_old = self._repeats or not is_fresh(self.plan, self.ticks)  # a batch of a cluster may begin much later
             looks = self.plan.is_looked_at_again or (is_cheap and is_old)
-            piece = DeletePiece(paths, not_after_ms, self.plan.cutoff_ms if looks else None)
+            piece = DeletePiece(allowed, paths, self.plan.cutoff_ms if looks else None)
             yield Batch(part.column("row").to_pylist(), part.column("sizeBytes").to_pylist(), piece)
 
     def _delete(self, groups: Iterator[Group], advance: Callable[[int], None]) -> None:
