@@ -345,7 +345,7 @@ class Table(BeforeChange, LogCare, Undo):
         another past, and as `vacuum` does.
         """
         from deltacli.operations.vacuum.full_plan import vacuum
-        from deltacli.operations.vacuum.saved.applying import adopted
+        from deltacli.operations.vacuum.rechecking import adopted
 
         self.require_writable(dry_run=False)
         if plan.made_from is None or accept_copy:

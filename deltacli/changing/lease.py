@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from deltacli.errors import Refused
-from deltacli.storage.base import RETRY_BUDGET
+from deltacli.storage.base import RETRY_BUDGET, StoreWithPlace
+from deltacli.work.files.deleting import Permit
 
 if TYPE_CHECKING:
     from deltacli.operations.table.handle import TableHandle
@@ -20,6 +21,12 @@ def valid_ms(table: TableHandle) -> int:
     location = table.stores.location
     retry_seconds = None if location is None else location.retry_seconds
     return _VALID_MS + int(1_000 * (RETRY_BUDGET.total_seconds() if retry_seconds is None else retry_seconds))
+
+
+def permit(table: TableHandle, now_ms: int) -> Permit:
+    """Return the permit of a check of the log that begins now, for deletions in the directory of a table."""
+    storage = table.storage
+    return Permit(storage.place if isinstance(storage, StoreWithPlace) else None, now_ms + valid_ms(table))
 
 
 def require_progress(fruitless: int) -> None:

@@ -22,7 +22,7 @@ from deltacli.units import format_size, plural
 if TYPE_CHECKING:
     from deltacli.api.paimon import Paimon
     from deltacli.api.table import Table
-    from deltacli.cli.commands.vacuum import VacuumOptions
+    from deltacli.cli.options.vacuum_options import VacuumOptions
     from deltacli.operations.table.handle import TableHandle
 
 _SAVE_AGAIN = "deltacli vacuum {{table}} --save-plan plan.parquet {override}"
@@ -118,7 +118,7 @@ class VacuumCommand(NamedTuple):
 
     def save(self, path: str) -> None:
         """Plan and save the plan. A refused plan is saved as well, then Refused is raised."""
-        from deltacli.operations.vacuum.saved.applying import with_past
+        from deltacli.operations.vacuum.rechecking import with_past
         from deltacli.operations.vacuum.saved.plan_file import save_plan
 
         require_target(path, "--save-plan")
@@ -135,7 +135,7 @@ class VacuumCommand(NamedTuple):
 
     def apply(self, path: str) -> None:
         """Execute a saved plan, starting where an earlier run stopped."""
-        from deltacli.operations.vacuum.saved.applying import SavedVacuum
+        from deltacli.operations.vacuum.execute import SavedVacuum
 
         change = SavedVacuum(path, self.request, self.how.accept_copy, lambda text: self.run.note(f"note: {text}"))
         try:

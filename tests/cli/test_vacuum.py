@@ -539,3 +539,32 @@ def test_nothing_is_deleted_if_the_result_cannot_be_written(tmp_path: Path) -> N
 
     assert (7, before) == (result.code, sorted(table.rglob("*")))
     assert "no such file or directory" in result.err
+
+
+@pytest.mark.parametrize(
+    ("change", "code"), [("link", "plan.other-place"), ("log", "vacuum.plan-other-past"), ("nothing", None)]
+)
+def test_a_table_that_changes_while_the_question_waits_loses_nothing(
+    change: str, code: str | None, tmp_path: Path
+) -> None:
+    first = write_table(tmp_path / "a")
+    second = Path(shutil.copytree(first, tmp_path / "b"))
+    place = tmp_path / "t"
+    place.symlink_to(first)
+    before = [sorted(path.name for path in one.rglob("*")) for one in (first, second)]
+
+    with Session("vacuum", place, "--max-delete", "100%", "--color", "never", size=(160, 60)) as session:
+        session.read_until("[y/N] ")
+        if change == "link":
+            place.unlink()
+            place.symlink_to(second)
+        elif change == "log":
+            newest = first / "_delta_log" / f"{3:020d}.json"
+            newest.write_bytes((first / "_delta_log" / f"{1:020d}.json").read_bytes())
+        session.type("y\n")
+        ended, seen = session.finish()
+
+    after = [sorted(path.name for path in one.rglob("*")) for one in (first, second)]
+    assert (4 if code else 0, code is not None) == (ended, before == after), seen
+    assert code is None or "nothing was changed" in seen or "another directory is at" in seen
+    assert before[1] == after[1]

@@ -21,7 +21,7 @@ from deltacli.operations.log.expire import ExpiryPlan, ExpiryRequest
 from deltacli.operations.log.expire_execute import ExpiryOutcome, LogExpiry
 from deltacli.storage import LocalStorage, open_storage
 from deltacli.storage.base import Place
-from deltacli.work.files.deleting import BatchOutcome, DeleteBatch, DeletePiece
+from deltacli.work.files.deleting import BatchOutcome, DeleteBatch, DeletePiece, Permit
 from deltacli.work.task import TaskContext
 from tests.support.actions import Line, protocol
 from tests.support.builder import EPOCH_MS, LOG, TableBuilder, commit_path
@@ -54,7 +54,7 @@ def before_the_second_look(monkeypatch: pytest.MonkeyPatch, event: Callable[[], 
     """One file is deleted, then something happens before the table is looked at again."""
     look, looks = expire_execute._verified, iter((lambda: None, event))
 
-    def verified(gate: Gate[ExpiryPlan, ExpiryOutcome]) -> int:
+    def verified(gate: Gate[ExpiryPlan, ExpiryOutcome]) -> Permit:
         next(looks)()
         return look(gate)
 

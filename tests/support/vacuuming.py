@@ -17,8 +17,8 @@ from deltacli.operations.vacuum import deleting
 from deltacli.operations.vacuum.execute import execute_vacuum
 from deltacli.operations.vacuum.full_plan import plan_vacuum
 from deltacli.operations.vacuum.plan import VacuumOutcome
+from deltacli.operations.vacuum.rechecking import adopted
 from deltacli.operations.vacuum.request import VacuumRequest
-from deltacli.operations.vacuum.saved.applying import adopted
 from deltacli.operations.vacuum.saved.plan_file import read_plan, save_plan
 from deltacli.operations.vacuum.saved.progress_record import ProgressRecord
 from deltacli.storage import Creation, Deletion, LocalStorage, Storage, open_storage

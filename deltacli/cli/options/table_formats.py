@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from deltacli.api.paimon import Paimon
     from deltacli.api.table import Table
     from deltacli.cli.changing import Mode
-    from deltacli.cli.commands.vacuum import VacuumOptions
     from deltacli.cli.options.request_options import Asked
     from deltacli.cli.options.run import Run
+    from deltacli.cli.options.vacuum_options import VacuumOptions
     from deltacli.cli.render.history import HistoryResult
     from deltacli.cli.render.paimon.history import PaimonHistoryResult
     from deltacli.cli.results import Result

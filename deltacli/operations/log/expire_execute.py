@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from deltacli.changing.acts import Act
 from deltacli.changing.basis import require_clock, require_same
-from deltacli.changing.lease import require_progress, valid_ms
+from deltacli.changing.lease import permit, require_progress
 from deltacli.changing.plan import Failures
 from deltacli.clock import system_clock
 from deltacli.delta.log.counts import FileCounts
@@ -38,6 +38,7 @@ from deltacli.work.files.deleting import (
     DeleteBatch,
     DeletePiece,
     FileOutcome,
+    Permit,
     Stop,
     uninterrupted,
 )
@@ -136,20 +137,20 @@ class LogExpiry:
         Raises Refused where the table is no longer as planned or cannot be verified, and StorageFailed.
         """
         files, table = list(gate.plan.files), gate.table
-        not_after_ms = _verified(gate)
+        allowed = _verified(gate)
         fruitless = 0
         with table.progress.step("deleting", unit="files", total=len(files)) as step:
             task = DeleteBatch(step.advance)
             while files:
                 batch, stop = files[:FILES_A_BATCH], Stop()
-                piece = DeletePiece(tuple(file.path for file in batch), not_after_ms)
+                piece = DeletePiece(allowed, tuple(file.path for file in batch))
                 left: list[ExpiredFile] = []
                 uninterrupted(partial(_delete, gate, batch, piece, task, stop, left), stop)
                 files[:FILES_A_BATCH] = left
                 if left:  # the time is over
                     fruitless = fruitless + 1 if len(left) == len(batch) else 0
                     require_progress(fruitless)
-                    not_after_ms = _verified(gate)
+                    allowed = _verified(gate)
 
 
 def _delete(
@@ -171,8 +172,8 @@ def _delete(
         raise done.fault
 
 
-def _verified(gate: Gate[ExpiryPlan, ExpiryOutcome]) -> int:
-    """Return the time until which files may be deleted, after another look at the whole log. Raises Refused."""
+def _verified(gate: Gate[ExpiryPlan, ExpiryOutcome]) -> Permit:
+    """Return what allows to delete files, after another look at the whole log. Raises Refused."""
     plan, table = gate.plan, gate.table
     if not gate.has_begun:
         require_clock(table, plan.now_ms, plan.basis.past)
@@ -183,7 +184,7 @@ def _verified(gate: Gate[ExpiryPlan, ExpiryOutcome]) -> int:
         refusals = [refusal]
     if refusals:
         raise Refused.by(refusals)
-    return system_clock() + valid_ms(table)
+    return permit(table, system_clock())
 
 
 def _refusals_since(plan: ExpiryPlan, whole: WholeLog) -> Iterator[Refusal]:

@@ -6,26 +6,27 @@ Spec: Delta Log Entries; VACUUM Protocol Check.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from deltacli.changing.basis import Basis
 from deltacli.changing.commit import Committed, commit
 from deltacli.clock import Clock, system_clock
 from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.commit_metadata import require_free
 from deltacli.delta.log.log_path import LOG_DIRECTORY, commit_name
 from deltacli.delta.vacuum.keys import PathKeys
-from deltacli.errors import DeltacliError, NoSpace, Refused, StorageFailed, Unreadable, UsageError
+from deltacli.errors import DeltacliError, NoSpace, Refusal, Refused, StorageFailed, Unreadable, UsageError
 from deltacli.hints import command, parameter
 from deltacli.operations.table.find_log import list_log
 from deltacli.operations.table.other_tables import tables_above
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.vacuum.deleting import Deletions, Pause, Record, Ticks, is_fresh
-from deltacli.operations.vacuum.last_vacuum_info import write_last_vacuum
+from deltacli.operations.vacuum.lite_plan import write_last_vacuum
 from deltacli.operations.vacuum.plan import VacuumOutcome, VacuumPlan, VacuumResult
-from deltacli.operations.vacuum.rechecking import NewerCommits
+from deltacli.operations.vacuum.rechecking import NewerCommits, adopted
 from deltacli.operations.vacuum.request import VacuumRequest
 from deltacli.storage import Deleted, folds_names, is_inside
 from deltacli.storage.base import StoreWithPlace, other_place
@@ -36,6 +37,56 @@ if TYPE_CHECKING:
     from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.table.version import Snapshot
     from deltacli.operations.vacuum.quarantine.fill import Quarantine
+
+
+@dataclass(eq=False)
+class SavedVacuum:
+    """The plan of a file, to be compared with the table and executed from where an earlier run stopped. `tell` gets
+    notes on the run.
+    """
+
+    path: str
+    request: VacuumRequest
+    accept_copy: bool = False
+    tell: Callable[[str], None] = lambda _: None
+    was_complete: bool = False
+    """An earlier run has executed the whole plan."""
+
+    def plan(self, table: TableHandle, now: Snapshot | None = None) -> VacuumPlan:
+        """Read the plan. That it cannot be executed on this table is among its refusals."""
+        from deltacli.operations.vacuum.saved.plan_file import read_plan
+
+        plan = read_plan(self.path)
+        if self.request.quarantine is not None:
+            plan = with_quarantine(table, plan, self.request.quarantine)
+        try:
+            return adopted(table, plan, now, accept_copy=self.accept_copy)
+        except Refused as refused:
+            first = Refusal(refused.code, refused.message, refused.hint, refused.override, facts=refused.facts)
+            refusals = (first, *plan.refusals)
+            return replace(plan, table=table.uri, refusals=refusals, made_from=Basis(table, -1, plan.now_ms))
+
+    def outcome(self, plan: VacuumPlan) -> VacuumResult:
+        """Return the plan, of which nothing was deleted yet."""
+        return VacuumResult(plan, VacuumOutcome())
+
+    def execute(self, gate: Gate[VacuumPlan, VacuumResult]) -> None:
+        """Delete what the record beside the file does not list as done, and write a report there. Raises what
+        `execute_vacuum` and the record raise.
+        """
+        from deltacli.operations.vacuum.saved.plan_file import write_report
+        from deltacli.operations.vacuum.saved.progress_record import ProgressRecord, describe
+
+        with ProgressRecord(self.path, gate.plan) as record:
+            gate.outcome = VacuumResult(gate.plan, record.counts)
+            if record.is_completed or record.resume_at:
+                self.tell(describe(record))
+            self.was_complete = record.is_completed
+            if self.was_complete:
+                return
+            execute_by(gate, self.request, record)
+        report = write_report(*gate.outcome, self.path, now_ms=gate.table.clock())
+        self.tell(f"the report is {report}")
 
 
 def execute_by(gate: Gate[VacuumPlan, VacuumResult], request: VacuumRequest, record: Record | None = None) -> None:
@@ -79,8 +130,6 @@ def execute_vacuum(
     require_free(chosen.commit_metadata)
     require_executable(plan)
     if plan.made_from is None:
-        from deltacli.operations.vacuum.saved.applying import adopted
-
         plan = adopted(table, plan)
     table = bound(table, plan)
     if plan.is_noop:

@@ -16,10 +16,9 @@ from deltacli.operations.table.file_history import RULE, named_files
 from deltacli.operations.table.other_tables import kind_at
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.time_travel import committed_at
-from deltacli.operations.vacuum.assemble_plan import choice_of
+from deltacli.operations.vacuum.assemble_plan import choice_of, missing_commits, removed_in_gap
 from deltacli.operations.vacuum.candidates import CandidateClassifier, Candidates, choose, spare_linked
 from deltacli.operations.vacuum.full_plan import plan_vacuum
-from deltacli.operations.vacuum.log_fault_notes import missing_commits, removed_in_gap
 from deltacli.operations.vacuum.plan import Reason
 from deltacli.operations.vacuum.plan_context import PlanContext, prepare
 from deltacli.operations.vacuum.request import VacuumRequest

@@ -30,7 +30,10 @@ from deltacli.operations.vacuum.assemble_plan import (
     find_horizon,
     find_reach,
     log_notes,
+    lost_notes,
     make_plan,
+    missing_notes,
+    unread_note,
 )
 from deltacli.operations.vacuum.candidates import (
     CandidateClassifier,
@@ -41,10 +44,15 @@ from deltacli.operations.vacuum.candidates import (
     rows_at_once,
     spare_linked,
 )
-from deltacli.operations.vacuum.guards import listing_refusals, nested_refusals, shared_refusals
-from deltacli.operations.vacuum.log_fault_notes import lost_notes, missing_notes, unread_note
 from deltacli.operations.vacuum.plan import VacuumOutcome, VacuumPlan, VacuumResult
-from deltacli.operations.vacuum.plan_context import PlanContext, own_formats, prepare
+from deltacli.operations.vacuum.plan_context import (
+    PlanContext,
+    listing_refusals,
+    nested_refusals,
+    own_formats,
+    prepare,
+    shared_refusals,
+)
 from deltacli.operations.vacuum.request import Mode, VacuumRequest
 from deltacli.threads import ReadAhead
 from deltacli.typing import ArrowArray

@@ -11,11 +11,14 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+import orjson
+
 from deltacli.arrow import compute as pc
 from deltacli.changing.plan import Amount
+from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.delta.log.segment import LogListing
 from deltacli.delta.vacuum.keys import partition_of
-from deltacli.errors import Refusal, Refused
+from deltacli.errors import FileMissing, Refusal, Refused
 from deltacli.hints import command, parameter
 from deltacli.operations.table.find_log import list_log
 from deltacli.operations.table.other_tables import tables_above
@@ -24,21 +27,53 @@ from deltacli.operations.vacuum.assemble_plan import (
     common_refusals,
     contradiction_refusals,
     log_notes,
+    lost_notes,
     make_plan,
     reach_of,
 )
 from deltacli.operations.vacuum.candidates import is_live_by_links, outside_of
-from deltacli.operations.vacuum.guards import MISSING_SHARE, doubts, nested_refusals, shared_refusals
-from deltacli.operations.vacuum.last_vacuum_info import INFO_PATH, read_last_vacuum
-from deltacli.operations.vacuum.log_fault_notes import lost_notes
 from deltacli.operations.vacuum.plan import Kept, Reason, VacuumPlan
-from deltacli.operations.vacuum.plan_context import PlanContext, own_formats, prepare
+from deltacli.operations.vacuum.plan_context import (
+    MISSING_SHARE,
+    PlanContext,
+    doubts,
+    nested_refusals,
+    own_formats,
+    prepare,
+    shared_refusals,
+)
+from deltacli.storage import Storage
 from deltacli.typing import ArrowArray, ArrowTable
 from deltacli.units import format_ranges
 
 if TYPE_CHECKING:
     from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.vacuum.request import VacuumRequest
+
+
+INFO_PATH = f"{LOG_DIRECTORY}/_last_vacuum_info"
+_VERSION = "latestCommitVersionOutsideOfRetentionWindow"
+_CUTOFF = "deleteBeforeMs"  # deltacli's field: the reference ignores unknown fields
+
+
+def read_last_vacuum(storage: Storage, *, newest: int) -> int | None:
+    """Return the newest version whose removals earlier vacuums have processed; None where the file is missing,
+    unreadable, or names a version above the `newest` of the table and is therefore of another history.
+    """
+    try:
+        info = orjson.loads(storage.read(INFO_PATH))
+    except (FileMissing, orjson.JSONDecodeError):
+        return None
+    version = info.get(_VERSION) if isinstance(info, dict) else None
+    return version if type(version) is int and 0 <= version <= newest else None
+
+
+def write_last_vacuum(storage: Storage, version: int, cutoff_ms: int, *, newest: int) -> None:
+    """Record that everything removed up to a version was processed. An existing higher version is kept."""
+    before = read_last_vacuum(storage, newest=newest)
+    if before is not None and before >= version:
+        return
+    storage.put(INFO_PATH, orjson.dumps({_VERSION: version, _CUTOFF: cutoff_ms}) + b"\n")
 
 
 def plan_lite(table: TableHandle, request: VacuumRequest) -> VacuumPlan:

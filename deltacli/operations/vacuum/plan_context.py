@@ -1,28 +1,51 @@
-"""The input of a vacuum plan: the request, the state of the table, and every file to keep."""
+"""The input of a vacuum plan: the request, the state of the table, and every file to keep; and guards that refuse to
+execute it: contradictions to that state in commits, an older checkpoint and the checksum file.
+
+A wrong checkpoint makes a live file look unreferenced. Such a file is kept; if a contradiction cannot be traced to
+files, nothing is deleted. Spec: Protocol Evolution; VACUUM Protocol Check; Checkpoints; Version Checksum File.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import shlex
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
+from deltacli.arrow import compute as pc
 from deltacli.changing.basis import basis_of, require_same
+from deltacli.changing.plan import Amount
+from deltacli.delta.log.segment import BEYOND_LOG
 from deltacli.delta.log.state import TableConfiguration
-from deltacli.delta.protocol.property_values import deleted_file_retention_ms, portable_file_retention_ms
+from deltacli.delta.protocol.property_values import (
+    DELETED_FILE_RETENTION,
+    deleted_file_retention_ms,
+    parse_interval,
+    portable_file_retention_ms,
+)
 from deltacli.delta.protocol.protocol_action import require_committable
 from deltacli.delta.vacuum.file_kinds import HiddenNames
 from deltacli.delta.vacuum.keys import PathKeys
-from deltacli.errors import Unreadable
+from deltacli.errors import Refusal, Unreadable
+from deltacli.hints import command, parameter
+from deltacli.operations.table.checksum_guard import contradiction
+from deltacli.operations.table.file_history import NamedKeys, live_keys, logical_keys
 from deltacli.operations.table.find_log import list_log
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.time_travel import last_commit_before
 from deltacli.operations.table.version import Snapshot
 from deltacli.operations.table.walk import hidden_names, readable_formats
+from deltacli.operations.vacuum.candidates import Doubts
 from deltacli.operations.vacuum.plan import ProtectedTable
-from deltacli.operations.vacuum.protected_tables import open_protected, protected_table
-from deltacli.operations.vacuum.rechecking import with_codes_of_vacuum
+from deltacli.operations.vacuum.rechecking import open_protected, protected_table, with_codes_of_vacuum
 from deltacli.operations.vacuum.references import References, Scope, collect_references, find_window
-from deltacli.operations.vacuum.request import Mode, VacuumRequest
+from deltacli.operations.vacuum.request import DeletionLimit, Mode, VacuumRequest
 from deltacli.storage import folds_names
+from deltacli.typing import ArrowArray
+from deltacli.units import CLOCK_SKEW_MS, DAY_MS, duration, format_duration, format_size, format_timestamp, plural
+
+if TYPE_CHECKING:
+    import pyarrow
 
 
 class PlanContext(NamedTuple):
@@ -140,3 +163,294 @@ def _least_own_ms(snapshot: Snapshot, references: References, first: TableConfig
 def own_formats(setting: PlanContext) -> set[str]:
     """Return the formats that the table is or was kept readable as."""
     return readable_formats(setting.snapshot, setting.references.metadata, setting.first)
+
+
+MISSING_SHARE = 0.1
+_NAMED = 3
+
+
+def retention_refusals(request: VacuumRequest, retention_ms: int, own_ms: int) -> Iterator[Refusal]:
+    """Yield a refusal if the retention is shorter than the table's own, unless the user named that."""
+    if retention_ms < own_ms and not allows_below(request, own_ms):
+        own = format_duration(own_ms)
+        yield Refusal(
+            "vacuum.retention",
+            f"{format_duration(retention_ms)} is less than the table's own retention of {own}: longer running readers, "
+            "writers and streams would lose files",
+            override=parameter("vacuum.allow_retention_below_ms", duration(own_ms)),
+        )
+
+
+def property_refusals(request: VacuumRequest, properties: Mapping[str, str]) -> Iterator[Refusal]:
+    """Yield a refusal if the table's retention of removed files is invalid, unless another one is given."""
+    text = properties.get(DELETED_FILE_RETENTION)
+    if text and request.retention_ms is None and parse_interval(text) is None:
+        yield Refusal(
+            "property.bad-interval",
+            f"{DELETED_FILE_RETENTION} is {text!r}, which is not an interval, so the retention of removed files is "
+            "unknown",
+            override=parameter("vacuum.retention_ms", duration(30 * DAY_MS)),
+            hint=command("properties set", {DELETED_FILE_RETENTION: "interval 30 days"}),
+        )
+
+
+def allows_below(request: VacuumRequest, own_ms: int) -> bool:
+    """Return True if the user named the table's own retention, to allow a shorter one."""
+    return request.allow_retention_below_ms is not None and request.allow_retention_below_ms >= own_ms
+
+
+def log_refusals(references: References) -> Iterator[Refusal]:
+    """Yield a refusal if the log is damaged or names files that cannot be resolved."""
+    for fault in references.faults[:1]:
+        more = len(references.faults) - 1
+        others = f", and {plural(more, 'more commit')} cannot be read either" if more else ""
+        yield Refusal(fault.code, f"the log is damaged: {fault.message}{others}", hint=command("validate"))
+    if references.listing.has_lost_newest:
+        yield Refusal(
+            BEYOND_LOG,
+            f"{references.listing.of_lost_newest}, and the files that they named are unknown",
+            hint=command("repair", level="log", sources=["COPY"]),
+        )
+    if references.escaping is not None:
+        yield Refusal(
+            "path.escapes-root",
+            f"the log names {references.escaping}, which leads outside the table: the file that it means is ambiguous",
+            hint=command("validate"),
+        )
+
+
+def clock_refusals(snapshot: Snapshot, references: References, now_ms: int) -> Iterator[Refusal]:
+    """Yield a refusal if the clocks of this machine, the store and the writers differ too much to judge files by
+    age.
+    """
+    listing = references.listing
+    files = [*listing.commits.values(), *(file for one in listing.checkpoints for file in one.files)]
+    newest_ms = max((file.modified_ms for file in files), default=0)
+    if newest_ms <= 0:
+        yield Refusal(
+            "vacuum.unknown-clock",
+            "the store does not report when files were written, so their age is unknown",
+        )
+        return
+    for moment, what in (
+        (newest_ms, "the newest file of the log was written"),
+        (snapshot.time.timestamp_ms if snapshot.time else 0, f"version {snapshot.version} was committed"),
+    ):
+        if moment > now_ms + CLOCK_SKEW_MS:
+            yield Refusal(
+                "vacuum.clock-skew",
+                f"{what} at {format_timestamp(moment)}, but it is {format_timestamp(now_ms)} now: one clock is wrong, "
+                "and files may be newer than they appear",
+            )
+            return
+
+
+def listing_refusals(listed: int, expected: Amount, actual: Amount) -> Iterator[Refusal]:
+    """Yield a refusal if the listing lacks files that the log names."""
+    if not expected.files:
+        return
+    missing = Amount(expected.files - actual.files, expected.size_bytes - actual.size_bytes)
+    if not listed:
+        yield Refusal(
+            "vacuum.empty-listing",
+            f"the listing is empty, but the log has {plural(expected.files, 'live file')}",
+            hint=command("validate", level="storage"),
+        )
+    elif missing.files > MISSING_SHARE * expected.files or missing.size_bytes > MISSING_SHARE * expected.size_bytes:
+        yield Refusal(
+            "vacuum.live-files-missing",
+            f"{missing.files:,} of {plural(expected.files, 'live file')} ({format_size(missing.size_bytes)} of "
+            f"{format_size(expected.size_bytes)}) are not in the listing, which is therefore incomplete",
+            hint=command("validate", level="storage"),
+        )
+
+
+def limit_refusals(request: VacuumRequest, candidates: Amount, live: Amount) -> Iterator[Refusal]:
+    """Yield a refusal if more would be deleted than the limit. `candidates` are of every kind, change data and vectors
+    too; `live` are data files, without files of vectors: those found by the listing, in LITE mode all that the log has.
+    """
+    limit = DeletionLimit.parse(request.max_delete)
+    what = f"{plural(candidates.files, 'file')} ({format_size(candidates.size_bytes)})"
+    shares = (
+        (candidates.files, candidates.files + live.files, "files"),
+        (candidates.size_bytes, candidates.size_bytes + live.size_bytes, "bytes"),
+    )
+    enough = next(percent for percent in range(101) if all(part <= percent / 100 * whole for part, whole, _ in shares))
+    override = parameter("vacuum.max_delete", f"{enough}%")
+    if limit.size_bytes is not None and candidates.size_bytes > limit.size_bytes:
+        yield Refusal(
+            "vacuum.max-delete",
+            f"{what} would be deleted, above the limit of {limit.text}{' B' if limit.text.isdecimal() else ''}",
+            override=override,
+        )
+    if limit.share is None:
+        return
+    for gone, all_of_it, noun in shares:
+        if gone > limit.share * all_of_it and all_of_it > 0:
+            share = f"{100 * gone / all_of_it:.0f}%"
+            message = f"{what}, {share} of all {noun}, would be deleted, above the limit of {limit.text}"
+            yield Refusal("vacuum.max-delete", message, override=override)
+            return
+
+
+def shared_refusals(tables: Iterable[tuple[str, str]], own: Collection[str]) -> Iterator[Refusal]:
+    """Yield a refusal if the directory is also a table of another format. `tables`: directory ('': the root) and
+    format; `own`: formats that the table itself is kept readable as.
+    """
+    for shared in sorted({kind for directory, kind in tables if not directory and kind.lower() not in own}):
+        yield Refusal(
+            "vacuum.shared-directory",
+            f"the directory is also a {shared} table, whose files the log does not name",
+        )
+
+
+def outer_refusals(outer: Iterable[str], protected: Collection[str]) -> Iterator[Refusal]:
+    """Yield a refusal if the directory is inside another table whose files are not protected."""
+    for uri in outer:
+        if uri not in protected:
+            yield Refusal(
+                "vacuum.inside-table",
+                f"it is inside the directory of another table, {uri}, whose files here would count as unreferenced",
+                override=f"{parameter('vacuum.protect_from')} {shlex.quote(uri)}",
+            )
+            return
+
+
+def nested_refusals(request: VacuumRequest, directories: Sequence[str], in_nested: int) -> Iterator[Refusal]:
+    """Yield a refusal if the directory contains other tables."""
+    nested = sorted(directories)
+    if nested and not request.skip_nested_tables:
+        named = ", ".join(nested[:_NAMED]) + (f" and {len(nested) - _NAMED:,} more" if len(nested) > _NAMED else "")
+        looks = f"; {plural(in_nested, 'file')} there would count as unreferenced" if in_nested else ""
+        yield Refusal(
+            "vacuum.nested-table",
+            f"{'another table is' if len(nested) == 1 else f'{len(nested):,} tables are'} below it: {named}{looks}",
+            override=parameter("vacuum.skip_nested_tables", True),
+        )
+
+
+def doubts(setting: PlanContext, files: pyarrow.Array) -> Doubts:
+    """Return which files (hashes of candidates) the newest version may have lost.
+
+    Commits are checked first. For files that no commit names, the oldest checkpoint is read from which the commits
+    reach the newest version. Raises StorageFailed, MemoryExhausted and PathExternal where the checkpoint is unreadable
+    because of the store.
+    """
+    history, fault = setting.references.history, None
+    if pc.any(_unknown(setting, files)).as_py():
+        fault = _take_older_checkpoints(setting, files)
+    unread = _unknown(setting, files)
+    if fault is None:
+        unread = pc.and_not(unread, unread)
+    return Doubts(history.unremoved(files), unread, fault)
+
+
+def _unknown(setting: PlanContext, files: ArrowArray) -> ArrowArray:
+    """Return the files that the part read so far does not add, remove or write as change data."""
+    references = setting.references
+    known = references.history.adds(files)
+    for removed in (references.removed.hashes, references.changes.hashes):
+        known = pc.or_(known, pc.is_in(files, value_set=removed))
+    return pc.invert(known)
+
+
+def _take_older_checkpoints(setting: PlanContext, files: ArrowArray) -> Unreadable | None:
+    """Record the adds of the oldest readable checkpoint; return why older ones cannot be read, None where all can."""
+    fault: Unreadable | None = None
+    for version in _older_versions(setting):
+        try:
+            _take_checkpoint(setting, version, files)
+        except Unreadable as found:
+            fault = fault or found
+        else:
+            break
+    return fault
+
+
+def _take_checkpoint(setting: PlanContext, version: int, files: ArrowArray) -> None:
+    """Record the adds of a version in the history that name these files."""
+    import pyarrow as pa
+
+    keys, history = setting.keys, setting.references.history
+    for batch in read_snapshot(setting.table, version=version).file_actions.narrow():
+        if batch.adds is None or not batch.adds.num_rows:
+            continue
+        ids = batch.adds.column("dv_id")
+        paths = keys.of_log(batch.adds.column("path")).hashes
+        versions = pa.repeat(pa.scalar(version, pa.int64()), len(paths))
+        rows = NamedKeys(paths, logical_keys(paths, ids), versions)
+        history.take_adds(rows.where(pc.is_in(paths, value_set=files)))
+        vectors = keys.of_vectors(ids).hashes
+        history.take_vectors(rows._replace(files=vectors).where(pc.is_in(vectors, value_set=files)))
+
+
+def _older_versions(setting: PlanContext) -> list[int]:
+    """Return the versions, ascending, of checkpoints older than the one in use from which no commit is missing; none
+    where the commits reach back to the first version and therefore name all files.
+    """
+    listing, used = setting.references.listing, setting.snapshot.segment.checkpoint
+    if used is None or not listing.commit_runs or not listing.commit_runs[-1][0]:
+        return []
+    first = listing.commit_runs[-1][0]
+    complete, torn = (
+        (checkpoint.version for checkpoint in listing.checkpoints),
+        (version for version, _ in listing.problems),
+    )
+    return sorted({version for version in (*complete, *torn) if first - 1 <= version < used.version})
+
+
+def checksum_refusals(setting: PlanContext) -> Iterator[Refusal]:
+    """Yield a refusal unless the newest checksum file counts the files of the log, or the commits explain why it counts
+    more."""
+    snapshot = _checked_state(setting)
+    if snapshot is None:
+        return
+    references = setting.references
+    files, size_bytes = references.live_count.files, references.live_count.size_bytes
+    if snapshot is not setting.snapshot:
+        counts, _ = snapshot.counts()
+        files, size_bytes = counts.count, counts.size_bytes
+    difference = contradiction(snapshot, files, size_bytes)
+    if difference is None:
+        return
+    more = difference.of_checksum - difference.of_log
+    if difference.field == "numFiles" and more > 0:
+        lost = references.history.unremoved_count(live_keys(setting.snapshot, setting.keys))
+        if more == lost:
+            return
+    yield Refusal(difference.rule, difference.message, hint=command("validate"))
+
+
+def _checked_state(setting: PlanContext) -> Snapshot | None:
+    """Return the newest version that has a checksum file and is rebuilt from the same checkpoint; None without one."""
+    snapshot, used = setting.snapshot, setting.snapshot.segment.checkpoint
+    least = 0 if used is None else used.version
+    checked = [one for one in setting.references.listing.checksums if least <= one <= snapshot.version]
+    if not checked:
+        return None
+    if checked[-1] == snapshot.version:
+        return snapshot
+    try:
+        return read_snapshot(setting.table, version=checked[-1])
+    except Unreadable:
+        return None
+
+
+def retention_contradictions(setting: PlanContext) -> Iterator[Refusal]:
+    """Yield a refusal unless the state keeps removed files for as long as the newest metaData of the commits."""
+    references, used = setting.references, setting.snapshot.segment.checkpoint
+    runs = references.listing.commit_runs
+    if used is None or not references.metadata or len(runs) != 1 or runs[0][1] < used.version:
+        return
+    configuration = references.metadata[0].get("configuration")
+    if not isinstance(configuration, dict):
+        return
+    wanted_ms = deleted_file_retention_ms(configuration)
+    if wanted_ms > setting.own_ms and setting.retention_ms < wanted_ms:
+        wanted = format_duration(wanted_ms)
+        yield Refusal(
+            "checkpoint.metadata-differs",
+            f"the commits keep removed files for {wanted}, but the checkpoint for {format_duration(setting.own_ms)}",
+            override=parameter("vacuum.retention_ms", duration(wanted_ms)),
+            hint=command("validate"),
+        )

@@ -1,32 +1,97 @@
-"""Commits made after the plan: files that are needed again are spared. Spec: Delta Log Entries."""
+"""Whether a plan still fits: its table and past, the commits made since, and the tables whose files it protects.
+
+Files that newer commits need again are spared. A saved plan is compared with its table first. Spec: Delta Log Entries.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
-from deltacli.changing.basis import CLOCK, NEWER, OTHER_PAST, TOO_OLD, past_of, require_clock, require_same
+from deltacli.changing.basis import CLOCK, NEWER, OTHER_PAST, TOO_OLD, Basis, past_of, require_clock, require_same
 from deltacli.delta.log.log_path import LOG_DIRECTORY, LogFileKind
-from deltacli.delta.log.segment import LogFile, make_log_file
-from deltacli.delta.protocol.property_values import deleted_file_retention_ms
+from deltacli.delta.log.segment import LogFile, LogListing, make_log_file
+from deltacli.delta.paths import canonical, text_of
+from deltacli.delta.protocol.property_values import DELETED_FILE_RETENTION, deleted_file_retention_ms
 from deltacli.delta.protocol.protocol_action import require_committable
 from deltacli.delta.vacuum.keys import PathKeys, binary_paths
-from deltacli.errors import Refused
-from deltacli.hints import command
+from deltacli.errors import DeltacliError, FileMissing, Refused
+from deltacli.hints import command, parameter
+from deltacli.operations.table.api_arguments import name_table
 from deltacli.operations.table.find_log import list_log
+from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot
-from deltacli.operations.vacuum.plan import VacuumPlan
-from deltacli.operations.vacuum.protected_tables import made_absolute, of_protected, open_kept
-from deltacli.storage import link_targets
+from deltacli.operations.vacuum.plan import ProtectedTable, VacuumPlan
+from deltacli.storage import folds_names, is_address_of, link_targets
+from deltacli.storage.base import OTHER_PLACE
 from deltacli.typing import ArrowArray
-from deltacli.units import format_duration
+from deltacli.units import format_duration, format_spans, format_timestamp, gaps_in, plural
 from deltacli.work.commits.file_references import FileReferences, NamedFiles, commit_actions
 
 if TYPE_CHECKING:
     from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.table.version import Snapshot
+
+
+def open_protected(table: TableHandle, uri: str) -> Snapshot:
+    """Return the newest version of another table. Also raises Refused where its protocol prevents deltacli from finding
+    all files that it needs.
+    """
+    storage = table.open_other(uri)
+    location = table.stores.location
+    other = TableHandle(
+        storage,
+        engine=table.engine,
+        clock=table.clock,
+        progress=table.progress,
+        open_other=table.open_other,
+        allowed=table.allowed,
+        location=None if location is None else location._replace(uri=storage.uri),
+    )
+    with of_protected(other.uri):
+        snapshot = read_snapshot(other)
+        require_committable(snapshot.protocol, snapshot.properties, snapshot.version)
+    return snapshot
+
+
+def protected_table(snapshot: Snapshot) -> ProtectedTable:
+    """Return what a plan stores about it."""
+    return ProtectedTable(snapshot.table.uri, snapshot.metadata.id, snapshot.version)
+
+
+def open_kept(table: TableHandle, kept: ProtectedTable) -> TableHandle:
+    """Return the protected table of a plan. Raises as `open_protected`, and Refused where it is another one."""
+    snapshot = open_protected(table, kept.uri)
+    if snapshot.metadata.id != kept.table_id or snapshot.version < kept.version:
+        raise Refused(
+            "the protected table was replaced after the plan was made, so the files it needs are unknown",
+            code="vacuum.plan-other-table",
+            facts={"protected table": kept.uri, "plan": f"{kept.table_id}, version {kept.version}"},
+            hint=command("vacuum", dry_run=True),
+        )
+    return snapshot.table
+
+
+@contextmanager
+def of_protected(uri: str) -> Iterator[None]:
+    """Make errors name the other table instead of the vacuumed one."""
+    try:
+        yield
+    except DeltacliError as fault:
+        fault.facts.setdefault("protected table", uri)
+        if not fault.code.startswith("vacuum."):  # which are about the plan
+            name_table(fault, uri)
+        raise
+
+
+def made_absolute(paths: ArrowArray, uri: str) -> ArrowArray:
+    """Return paths from the log of another table as absolute paths."""
+    root = f"{canonical(uri).rstrip('/')}/"
+    is_relative = pc.invert(pc.match_substring_regex(paths, r"^([A-Za-z][A-Za-z0-9+.-]*:|/)"))
+    return pc.if_else(is_relative, pc.binary_join_element_wise(root.replace("%", "%25"), paths, ""), paths)
 
 
 _HARMLESS = frozenset({"add", "remove", "cdc", "txn", "commitInfo", "domainMetadata"})
@@ -218,3 +283,173 @@ def _require_places(escaping: str | None, unknown_vector: str | None) -> None:
         code="path.escapes-root" if escaping else "vacuum.plan-too-old",
         hint=command("vacuum", dry_run=True),
     )
+
+
+def digest_commit(table: TableHandle, listing: LogListing, version: int) -> str | None:
+    """Return the SHA-256 of a commit file, which identifies a history of the table; None where there is none."""
+    file = listing.commits.get(version)
+    if file is None:
+        return None
+    from deltacli.operations.log.log_copy import digest, log_location
+
+    try:
+        return digest(table.storage.read(log_location(file.name)))
+    except FileMissing:
+        return None
+
+
+def with_past(table: TableHandle, plan: VacuumPlan) -> VacuumPlan:
+    """Return the plan with the digest of the commit that it was made from, for saving."""
+    version = plan.snapshot_version
+    listing = list_log(table.storage, start_version=version, progress=table.progress)
+    return replace(plan, snapshot_sha256=digest_commit(table, listing, version))
+
+
+def adopted(
+    table: TableHandle, plan: VacuumPlan, snapshot: Snapshot | None = None, *, accept_copy: bool = False
+) -> VacuumPlan:
+    """Return the plan of another process, or of a copy with the same past, as one of this table, to be executed.
+
+    Commits after the plan's version may have made some of its candidates live again: the execution spares these.
+    Raises Refused, with nothing changed, where the plan cannot be executed on the newest version, and of a copy unless
+    that is accepted.
+    """
+    table = table.held()
+    if plan.snapshot_sha256 is None and plan.made_from is not None:
+        plan = with_past(plan.made_from.table, plan)
+    snapshot = snapshot or read_snapshot(table)
+    version, listing = plan.snapshot_version, snapshot.listing
+    _require_same_table(plan, snapshot)
+    _require_not_newer(plan, snapshot)
+    now_ms = table.clock()
+    _require_later(plan, now_ms)
+    _require_retention(plan, snapshot, now_ms)
+    if listing.start_version > version:
+        listing = list_log(table.storage, start_version=version, progress=table.progress)
+    _require_log_since(table, plan, snapshot, listing)
+    if not (accept_copy or is_address_of(table.storage, plan.table)):
+        raise _is_elsewhere(table, plan)
+    basis = Basis(table, version, plan.now_ms, past_of(listing, version), looked_at=snapshot.listed_at)
+    found = replace(plan, table=table.uri, made_from=basis)
+    _require_unneeded(found, snapshot)
+    return found
+
+
+def _is_elsewhere(table: TableHandle, plan: VacuumPlan) -> Refused:
+    override = parameter("vacuum.accept_copy", True)
+    refused = Refused(
+        "the plan was made for a table at another address, of which this one is a copy",
+        code=OTHER_PLACE,
+        facts={"planned for": plan.table, "this table": table.uri},
+        hint=f"add {override}",
+    )
+    refused.override = override
+    return refused
+
+
+def _require_unneeded(plan: VacuumPlan, snapshot: Snapshot) -> None:
+    """Raise Refused where a plan names files of the newest version that no commit since the plan has named: no vacuum
+    plans that, so the plan was made by something else, or of another log.
+    """
+    table = snapshot.table
+    keys = PathKeys((table.uri, *table.storage.aliases), folds_case=folds_names(table.storage))
+    paths = plan.candidates.column("path").combine_chunks()
+    candidates = keys.of_listing(paths)
+    is_live = pc.is_null(candidates)
+    for batch in snapshot.file_actions.narrow():
+        if batch.adds is not None and batch.adds.num_rows:
+            for found in (keys.of_log(batch.adds.column("path")), keys.of_vectors(batch.adds.column("dv_id"))):
+                is_live = pc.or_(is_live, pc.is_in(candidates, value_set=pc.drop_null(found.hashes)))
+    if not pc.any(is_live).as_py():
+        return
+    named = pc.filter(paths, pc.and_not(is_live, NewerCommits(table, keys, plan).needed(paths)))
+    if len(named):
+        raise Refused(
+            f"the plan deletes {plural(len(named), 'file')} of the newest version",
+            code="vacuum.plan-names-live",
+            facts={"first": text_of(named[0].as_py()), "newest": f"version {snapshot.version}"},
+            hint=command("vacuum", save_plan="plan.parquet"),
+        )
+
+
+def _require_same_table(plan: VacuumPlan, snapshot: Snapshot) -> None:
+    if snapshot.metadata.id != plan.table_id:
+        raise Refused(
+            "the plan is of another table",
+            code="vacuum.plan-other-table",
+            facts={
+                "planned for": plan.table,
+                "table id of the plan": plan.table_id,
+                "table id of this table": snapshot.metadata.id,
+            },
+            hint=command("vacuum", save_plan="plan.parquet"),
+        )
+
+
+def _require_not_newer(plan: VacuumPlan, snapshot: Snapshot) -> None:
+    if plan.snapshot_version > snapshot.version:
+        raise Refused(
+            f"the plan is of version {plan.snapshot_version}, but the newest of the table is {snapshot.version}",
+            code="vacuum.plan-newer",
+            facts={"why": "the log was restored from a backup, or the table was replaced", "next": "make a new plan"},
+            hint=command("vacuum", save_plan="plan.parquet"),
+        )
+
+
+def _require_later(plan: VacuumPlan, now_ms: int) -> None:
+    if now_ms < plan.now_ms:
+        raise Refused(
+            "the clock is before the time of the plan",
+            code="vacuum.clock-skew",
+            facts={
+                "planned at": format_timestamp(plan.now_ms),
+                "now": format_timestamp(now_ms),
+                "next": "set the clock, or make a new plan",
+            },
+            hint=command("vacuum", save_plan="plan.parquet"),
+        )
+
+
+def _require_retention(plan: VacuumPlan, snapshot: Snapshot, now_ms: int) -> None:
+    """Raise Refused where the table's own retention is longer than the one that the user named to go below it."""
+    own_ms = deleted_file_retention_ms(snapshot.properties)
+    is_consented = plan.allows_below and own_ms <= plan.own_retention_ms
+    if plan.cutoff_ms > now_ms - own_ms and not is_consented:
+        raise Refused(
+            "the plan deletes files that the table's retention now protects",
+            code="vacuum.plan-retention",
+            facts={
+                "planned up to": format_timestamp(plan.cutoff_ms),
+                "allowed up to": format_timestamp(now_ms - own_ms),
+                DELETED_FILE_RETENTION: f"{format_duration(own_ms)}, was {format_duration(plan.own_retention_ms)}",
+                "next": "make a new plan",
+            },
+            hint=command("vacuum", save_plan="plan.parquet"),
+        )
+
+
+def _require_log_since(table: TableHandle, plan: VacuumPlan, snapshot: Snapshot, listing: LogListing) -> None:
+    """Raise Refused unless every commit since the plan exists, and that of the plan's version is unchanged."""
+    version = plan.snapshot_version
+    digest = digest_commit(table, listing, version)
+    is_known = digest is not None or plan.snapshot_sha256 is None
+    missing = gaps_in(listing.commits, version + 1 if is_known else version, snapshot.version)
+    if missing:
+        raise Refused(
+            "commits since the plan are no longer in the log, so the files they need are unknown",
+            code="vacuum.plan-too-old",
+            facts={
+                "planned at": f"version {version}, {format_timestamp(plan.now_ms)}",
+                "newest": str(snapshot.version),
+                "missing commits": format_spans(missing),
+                "next": "make a new plan",
+            },
+            hint=command("vacuum", save_plan="plan.parquet"),
+        )
+    if plan.snapshot_sha256 not in (None, digest):
+        raise Refused(
+            f"commit {version} has changed since the plan was made: the table has another history",
+            code="vacuum.plan-other-past",
+            facts={"why": "the log was restored from a backup and then changed", "next": "make a new plan"},
+            hint=command("vacuum", save_plan="plan.parquet"),
+        )

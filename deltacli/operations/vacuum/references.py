@@ -22,7 +22,7 @@ from deltacli.operations.table.find_log import list_log
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.time_travel import last_commit_before
 from deltacli.operations.vacuum.plan import Reason
-from deltacli.operations.vacuum.protected_tables import made_absolute, of_protected
+from deltacli.operations.vacuum.rechecking import made_absolute, of_protected
 from deltacli.typing import ArrowArray, RecordBatch
 from deltacli.work.commits.file_references import FileReferences
 

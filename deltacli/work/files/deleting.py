@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from threading import Event, Lock, Thread
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.clock import Clock, system_clock
 from deltacli.storage import Deleted, Failed, Missing, PathKind
+from deltacli.storage.base import Place, StoreWithPlace
 from deltacli.storage.retry import sending_while
 
 if TYPE_CHECKING:
@@ -37,16 +38,25 @@ class FileOutcome(IntEnum):
     """It is behind a link by now, or no file. Unlike a missing one, no attempt has deleted it."""
 
 
+class Permit(NamedTuple):
+    """What a look at the log allows: deletions in the directory that was looked at, which begin up to a time (epoch
+    milliseconds).
+    """
+
+    place: Place | None
+    not_after_ms: int
+
+
 @dataclass(frozen=True, slots=True)
 class DeletePiece:
-    """Files to delete together, and the time (epoch milliseconds) after which no request is sent any more.
+    """Files to delete together, by a permit.
 
     With `cutoff_ms` each is checked again: one that was written since is spared, and one that is missing or now behind
     a link is not touched.
     """
 
+    permit: Permit
     paths: tuple[str, ...]
-    not_after_ms: int
     cutoff_ms: int | None = None
 
 
@@ -114,9 +124,12 @@ class _Attempt:
         return self.context.storage
 
     def is_in_time(self) -> bool:
-        return not self.context.is_cancelled() and self.task.clock() <= self.piece.not_after_ms
+        return not self.context.is_cancelled() and self.task.clock() <= self.piece.permit.not_after_ms
 
     def run(self) -> None:
+        place, storage = self.piece.permit.place, self.storage
+        if place is not None and isinstance(storage, StoreWithPlace) and storage.place != place:
+            storage.held(place)  # raises where another directory is at its path
         paths = self.piece.paths
         due: Sequence[int] = range(len(paths))
         if self.piece.cutoff_ms is not None:

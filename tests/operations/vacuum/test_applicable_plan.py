@@ -12,7 +12,7 @@ from deltacli.api.table import Table
 from deltacli.clock import fixed_clock
 from deltacli.errors import Refused
 from deltacli.operations.vacuum.plan import VacuumPlan
-from deltacli.operations.vacuum.saved.applying import adopted, digest_commit, with_past
+from deltacli.operations.vacuum.rechecking import adopted, digest_commit, with_past
 from deltacli.storage import Storage
 from tests.support.actions import add, metadata
 from tests.support.builder import TableBuilder, commit_path

@@ -32,7 +32,7 @@ from deltacli.operations.vacuum.full_plan import plan_vacuum
 from deltacli.operations.vacuum.plan import VacuumOutcome
 from deltacli.storage import Deletion, LocalStorage, Storage
 from deltacli.storage.retry import Retry, sending_while
-from deltacli.work.files.deleting import DeleteBatch, DeletePiece, FileOutcome
+from deltacli.work.files.deleting import DeleteBatch, DeletePiece, FileOutcome, Permit
 from deltacli.work.task import TableStores, TaskContext
 from tests.support.builder import EPOCH_MS, TableBuilder
 from tests.support.committing import infos
@@ -98,7 +98,7 @@ def last_info(place: Path) -> tuple[object, object]:
 def test_a_repeated_batch_finds_its_files_missing_and_changes_nothing_else(place: Path) -> None:
     context = TaskContext(TableStores(LocalStorage(str(place))))
     task: DeleteBatch = pickle.loads(pickle.dumps(DeleteBatch(advance=print)))
-    piece = DeletePiece(("gone-0.parquet", "young.parquet", "absent"), LATER * 2, EPOCH_MS + HOUR_MS)
+    piece = DeletePiece(Permit(None, LATER * 2), ("gone-0.parquet", "young.parquet", "absent"), EPOCH_MS + HOUR_MS)
 
     first, second = task(piece, context), task(piece, context)
 
@@ -125,7 +125,7 @@ def test_nothing_is_deleted_after_the_time(place: Path) -> None:
     context = TaskContext(TableStores(LocalStorage(str(place))))
 
     for cutoff_ms in (None, NOW_MS):
-        outcome = DeleteBatch(clock=lambda: NOW + 1)(DeletePiece(GARBAGE, NOW, cutoff_ms), context)
+        outcome = DeleteBatch(clock=lambda: NOW + 1)(DeletePiece(Permit(None, NOW), GARBAGE, cutoff_ms), context)
         assert (0, None) == (outcome.decided, outcome.fault)
 
     assert before == files_of(place)
@@ -134,7 +134,7 @@ def test_nothing_is_deleted_after_the_time(place: Path) -> None:
 def test_a_batch_ends_where_its_time_is_over(place: Path) -> None:
     context = TaskContext(TableStores(LocalStorage(str(place))))
 
-    outcome = DeleteBatch(clock=clock_of(NOW, NOW, LATER))(DeletePiece(GARBAGE[:4], NOW), context)
+    outcome = DeleteBatch(clock=clock_of(NOW, NOW, LATER))(DeletePiece(Permit(None, NOW), GARBAGE[:4]), context)
 
     assert bytes([FileOutcome.DELETED] * 2 + [FileOutcome.NOT_TRIED] * 2) == outcome.codes
     assert {*GARBAGE[2:]} == {*GARBAGE} & files_of(place)

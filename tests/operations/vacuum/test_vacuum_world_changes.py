@@ -13,14 +13,17 @@ import pytest
 
 from deltacli.api.table import Table
 from deltacli.changing import basis
-from deltacli.clock import Clock, fixed_clock
+from deltacli.changing.lease import permit
+from deltacli.clock import Clock, fixed_clock, system_clock
 from deltacli.errors import DeltacliError, PartlyDone, Refused
 from deltacli.operations.vacuum import deleting
 from deltacli.operations.vacuum.execute import execute_vacuum
+from deltacli.operations.vacuum.rechecking import adopted, with_past
 from deltacli.operations.vacuum.request import VacuumRequest
-from deltacli.operations.vacuum.saved.applying import adopted, with_past
 from deltacli.operations.vacuum.saved.plan_file import read_plan, save_plan
-from deltacli.storage import FileStat, LocalStorage, Storage
+from deltacli.storage import NOTHING, FileStat, LocalStorage, Storage, open_storage
+from deltacli.work.files.deleting import DeleteBatch, DeletePiece
+from deltacli.work.task import TableStores, TaskContext
 from tests.support.actions import add, metadata, remove
 from tests.support.builder import LOG, TableBuilder, commit_path
 from tests.support.reading import NOW_MS
@@ -310,3 +313,19 @@ def test_the_looks_cost_no_request(log_entries: bool, listings: int) -> None:
 
     assert 6 == plan.files
     assert (listings, 0) == (storage.calls["list_from"], storage.calls["stat"])
+
+
+def test_a_task_of_another_process_deletes_in_the_directory_of_its_permit_only(world: World) -> None:
+    held = world.table().held()
+    piece = DeletePiece(permit(held, system_clock()), NAMES)
+    context = TaskContext(TableStores(LocalStorage(str(world.place)), open_storage, NOTHING, None))
+    switch_link(world)
+
+    done = DeleteBatch()(piece, context)
+
+    assert isinstance(done.fault, Refused)
+    assert ("plan.other-place", (7, 7)) == (done.fault.code, world.counts())
+    world.place.unlink()
+    world.place.symlink_to(world.first)
+    assert DeleteBatch()(piece, context).fault is None
+    assert (1, 7) == world.counts()

@@ -131,7 +131,7 @@ def _file_name(table: TablePlan, kind: str) -> str:
 
 def _plan_vacuum(_: Run, table: Table, policy: Policy, path: str | None) -> JsonObject:
     from deltacli.fleet.planning.plan import plan_vacuum_step
-    from deltacli.operations.vacuum.saved.applying import with_past
+    from deltacli.operations.vacuum.rechecking import with_past
     from deltacli.operations.vacuum.saved.plan_file import save_plan
 
     plan = plan_vacuum_step(table, policy)
