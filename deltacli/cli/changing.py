@@ -136,7 +136,7 @@ def _done(wording: Wording[P, O], gate: Gate[P, O]) -> Result:
 
 def _told(gates: list[Gate[P, O]], interruption: Interrupted) -> str:
     """Return what was done before an interruption, with the commit that was in flight."""
-    notes = [*reversed(getattr(interruption, "__notes__", ()))]
+    notes = [*getattr(interruption, "__notes__", ())]
     if gates and gates[0].has_begun:
-        notes.append("run the same command to continue")
+        notes = [*notes[-1:], *notes[:-1], "run the same command to continue"]  # the last one is what was done so far
     return "; ".join(notes) or interruption.outcome

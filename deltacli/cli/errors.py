@@ -29,6 +29,7 @@ from deltacli.errors import (
     DeltacliError,
     NotATable,
     PaimonTable,
+    PartlyDone,
     PathExternal,
     PermissionRefused,
     UsageError,
@@ -73,8 +74,15 @@ def report_error(error: DeltacliError, arguments: Sequence[str], table: str | No
         for name in POSSIBLE:
             error.facts.pop(name, None)
     if wants_json(arguments):
+        cause = error.cause_exit if isinstance(error, PartlyDone) else None
         say_document(
-            error.code, error.exit_code, error.message, table=error.table or table, details=error.facts, hint=hint
+            error.code,
+            error.exit_code,
+            error.message,
+            table=error.table or table,
+            details=error.facts,
+            hint=hint,
+            cause_exit=cause,
         )
     else:
         message = error.message.removeprefix("nothing was changed: ") if "--dry-run" in arguments else error.message
@@ -131,8 +139,11 @@ def say_document(
     table: str | None = None,
     details: Mapping[str, str] = MappingProxyType({}),
     hint: str | None = None,
+    cause_exit: int | None = None,
 ) -> None:
-    """Write an error as one JSON object on stderr. Its command is one that a script can run."""
+    """Write an error as one JSON object on stderr. Its command is one that a script can run. `cause_exit` is the exit
+    code of the error that ended work which was partly done.
+    """
     line = (hint or "").partition("   #")[0]
     document = {
         "type": "error",
@@ -140,7 +151,7 @@ def say_document(
         "exit": exit_code,
         "message": message,
         "table": table,
-        "details": dict(details),
+        "details": dict(details) | ({} if cause_exit is None else {"causeExit": cause_exit}),
         "facts": {_field(name): value for name, value in details.items()},
         "hint": hint,
         "command": line if is_command(line) and is_whole(line, invocation.arguments) else None,

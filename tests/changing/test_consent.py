@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +13,11 @@ from deltacli.changing.change import carry_out, plan_change
 from deltacli.changing.gate import Consent, Plan, for_plan, standing
 from deltacli.errors import ConflictLost, DeltacliError, Refused, UsageError
 from deltacli.operations.change.alter import Alteration, AlterationRequest
+from deltacli.operations.change.drop_feature import DropFeature
+from deltacli.operations.change.table_features import FeaturesAddition
+from deltacli.operations.change.table_properties import PropertiesChange, PropertyEdits
 from deltacli.operations.change.widen_type import Widening, WidenRequest
+from deltacli.storage import LocalStorage
 from tests.support.actions import add as add_file
 from tests.support.actions import commit_info, metadata, to_bytes
 from tests.support.altering import MAPPED, add, change, rename, table_of
@@ -20,15 +26,17 @@ from tests.support.committing import commits
 from tests.support.in_memory import MemoryStorage
 from tests.support.reading import open_at
 
-Event = Callable[[MemoryStorage], object]
+Event = Callable[[Any], object]
+
+
+WIDENS = {"delta.enableTypeWidening": "true"}
 
 
 def a_table() -> MemoryStorage:
-    storage = table_of("a smallint, b int", features=["typeWidening"], properties={"delta.enableTypeWidening": "true"})
-    return storage.in_memory()
+    return table_of("a smallint, b int", features=["typeWidening"], properties=WIDENS).in_memory()
 
 
-def append(storage: MemoryStorage) -> None:
+def append(storage: Any) -> None:
     storage.put(commit_path(1), to_bytes([commit_info("WRITE"), add_file("new.parquet")]))
 
 
@@ -138,3 +146,75 @@ def test_half_a_character_that_an_older_writer_left_is_kept() -> None:
     assert 1 == open_at(storage).alter([add("c", "int")]).committed_version
     with pytest.raises(UsageError):
         open_at(storage).set_properties({"x": "\ud801"})
+
+
+def set_owner(storage: Any) -> None:
+    open_at(storage).set_properties({"owner": "you"})
+
+
+def add_feature(storage: Any) -> None:
+    open_at(storage).add_features(["domainMetadata"])
+
+
+SETTINGS: dict[str, tuple[Any, tuple[Event, ...], Event]] = {
+    "set": (PropertiesChange(PropertyEdits({"owner": "us", "team": "a"})), (append, add_other_column), set_owner),
+    "unset": (PropertiesChange(PropertyEdits(drop=("delta.enableTypeWidening", "owner"))), (append,), set_owner),
+    "add": (FeaturesAddition(["deletionVectors", "domainMetadata"]), (append, set_owner), add_feature),
+    "drop": (DropFeature("typeWidening"), (append, set_owner), widen_first),
+}
+"""Change, what other writers may do meanwhile, and what makes it another change than somebody has read."""
+
+
+@pytest.mark.parametrize("place", ["disk", "memory"])
+@pytest.mark.parametrize(
+    ("change", "event", "is_other"),
+    [
+        pytest.param(change, event, event is other, id=f"{name}-{event.__name__}")
+        for name, (change, events, other) in SETTINGS.items()
+        for event in (*events, other)
+    ],
+)
+def test_settings_are_changed_as_somebody_has_read(
+    change: Any, event: Event, is_other: bool, place: str, tmp_path: Path
+) -> None:
+    for who, consent in (("person", for_plan), ("command", standing)):
+        storage: Any = a_table()
+        if place == "disk":
+            built = table_of("a smallint, b int", features=["typeWidening"], properties=WIDENS)
+            storage = LocalStorage(str(built.write(tmp_path / who)))
+        given = partial(_agree, storage, event, consent)
+
+        if is_other and who == "person":
+            with pytest.raises(ConflictLost) as lost:
+                carry_out(change, open_at(storage), ask=given)
+            assert {"agreed to 1", "now 1"} <= lost.value.facts.keys()
+            assert 2 == len(commits(storage))
+        else:
+            carry_out(change, open_at(storage), ask=given)
+            assert 2 < len(commits(storage))
+
+
+def _agree(storage: Any, event: Event, consent: Callable[[Plan], Consent], shown: Plan) -> Consent:
+    event(storage)
+    return consent(shown)
+
+
+def test_a_plan_that_is_executed_later_is_what_was_read() -> None:
+    storage = a_table()
+    table = open_at(storage)
+    plans = [table.set_properties({"owner": "us"}, dry_run=True) for _ in range(2)]
+    adds = [table.add_features(["deletionVectors"], dry_run=True) for _ in range(2)]
+    alters = [table.plan_alter([add("c", "int")]) for _ in range(2)]
+
+    assert 1 == table.execute_properties(plans[0]).committed_version
+    assert 2 == table.execute_add_features(adds[0]).committed_version
+    assert 3 == table.execute_alter(alters[0]).committed_version
+    assert [None, None, None] == [
+        table.execute_properties(plans[1]).committed_version,
+        table.execute_add_features(adds[1]).committed_version,
+        table.execute_alter(alters[1]).committed_version,
+    ]
+    plan = table.drop_features("deletionVectors", dry_run=True)
+    with pytest.raises(UsageError, match="another table"):
+        open_at(MemoryStorage("other")).execute_drop_features(plan)
+    assert table.execute_drop_features(plan).is_made

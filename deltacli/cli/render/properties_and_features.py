@@ -99,7 +99,7 @@ def drop_result(drop: FeatureDrop) -> Outcome:
     """Return a drop of a feature that was made or would be; CSV has a line for each step."""
     content, is_made = drop.as_json(), drop.is_made
     versions = "several, would be committed"
-    if is_made:
+    if drop.versions:
         first, last = drop.versions[0], drop.versions[-1]
         versions = f"{first}, committed" if first == last else f"{first} to {last}, committed"
     before, after = _protocol_line(drop.protocol_before), _protocol_line(drop.protocol_after)
@@ -108,7 +108,7 @@ def drop_result(drop: FeatureDrop) -> Outcome:
         return [
             Section("table", [drop.table.uri]),
             Section("versions", [versions]),
-            Section("done" if is_made else "would do", list(drop.steps)),
+            Section("done" if is_made else "steps" if drop.versions else "would do", list(drop.steps)),
             Section("protocol", [f"{before} -> {after}"]),
             Section("clients", [_regained(client) for client in drop.clients]),
         ]

@@ -170,14 +170,3 @@ def _send_again(number: int) -> None:
     again = Timer(_A_LITTLE_LATER, os.kill, (os.getpid(), number))
     again.daemon = True
     again.start()
-
-
-@contextlib.contextmanager
-def telling_commit() -> Iterator[None]:
-    """Add the outcome of a commit in flight to an interruption."""
-    try:
-        yield
-    except Interrupted as interruption:
-        notes = getattr(interruption, "__notes__", None)
-        interruption.outcome = notes[0] if notes else interruption.outcome
-        raise

@@ -115,7 +115,10 @@ class FeatureDrop:
 
     def so_far(self) -> str:
         """Return what was committed."""
-        return f"committed: {format_ranges(self.versions)}" if self.versions else "versions of the log were deleted"
+        if not self.versions:
+            return "versions of the log were deleted"
+        one = len(self.versions) == 1
+        return f"version{'' if one else 's'} {format_ranges(self.versions)} {'was' if one else 'were'} committed"
 
     def require_complete(self) -> None:
         """Do nothing: a drop is made or ends with an error."""
@@ -132,7 +135,7 @@ class FeatureDrop:
             "clients": [client.as_json() for client in self.clients],
             "committedVersions": list(self.versions),
             "committedVersion": self.versions[-1] if self.is_made else None,
-            "dryRun": not self.is_made,
+            "dryRun": not (self.is_made or self.versions),
         }
 
 
@@ -228,8 +231,8 @@ class DropFeature:
         Raises what `plan_drop`, `Gate.commit_one` and `optimize` raise; PartlyDone once something was committed:
         running it again goes on.
         """
-        if not gate.may_plan_again:
-            gate.outcome = gate.again(self.plan(gate.table))
+        if not gate.may_plan_again and (plan := self.plan(gate.table)).version != gate.plan.version:
+            gate.outcome = gate.again(plan)
         try:
             _Drop(gate).run()
         except (OutcomeUnknown, PartlyDone):

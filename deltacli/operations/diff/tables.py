@@ -172,7 +172,7 @@ class TableDiff:
 
         Raises CommitCorrupt, CheckpointUnreadable and StorageFailed.
         """
-        from deltacli.operations.restore.changed_files import file_rows
+        from deltacli.operations.restore.difference import file_rows
 
         for change, adds in self.files.changes():
             side = self.before if change == "remove" else self.after

@@ -26,7 +26,7 @@ from deltacli.operations.log.log_copy import list_whole_log
 from deltacli.operations.recover.open_sources import data_sources, open_sources, require_usable
 from deltacli.operations.recover.sources import find_in, tags_of
 from deltacli.operations.recover.verify import Problem, as_in_log, faults_within, verify, without_nulls
-from deltacli.operations.restore.bring import Brought
+from deltacli.operations.restore.missing_files import Brought
 from deltacli.operations.table.needed import FileKind, NeededFiles, look_for, needed_files, whole
 from deltacli.typing import JsonObject
 from deltacli.work.file_facts import ListedFile

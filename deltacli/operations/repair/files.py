@@ -38,7 +38,7 @@ from deltacli.operations.repair.file_search import (
     right_descriptors,
 )
 from deltacli.operations.repair.plan import NotNeededError, Planned, Step, StepState, Unrepaired, left
-from deltacli.operations.restore.bring import Brought
+from deltacli.operations.restore.missing_files import Brought
 from deltacli.operations.table.keyed_files import Mask, file_keys, removes_of
 from deltacli.operations.table.needed import look_for, whole
 from deltacli.storage import Unknown

@@ -46,7 +46,7 @@ from deltacli.typing import ArrowArray, Json, RecordBatch
 from deltacli.units import format_size, format_timestamp, plural
 
 if TYPE_CHECKING:
-    from deltacli.operations.restore.bring import Brought
+    from deltacli.operations.restore.missing_files import Brought
     from deltacli.operations.schemas.described import SchemaDiff
     from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.table.version import Snapshot
@@ -297,7 +297,7 @@ class _Planning:
         checked = check_files(self._table, *self._due(found), footers=not self._request.trust_listing)
         if not from_elsewhere or (self._checked is not None and checked.needed is None):
             return checked, None
-        from deltacli.operations.restore.bring import look_elsewhere
+        from deltacli.operations.restore.missing_files import look_elsewhere
 
         problems, brought, notes = look_elsewhere(self._table, checked, from_elsewhere, self._now.metadata.id)
         return checked._replace(problems=problems, notes=(*checked.notes, *notes)), brought
@@ -319,7 +319,7 @@ class _Planning:
         lost = {one.path for one in problems if one.source is None}
         if not lost:
             return None
-        from deltacli.operations.restore.newest_restorable import newest_restorable
+        from deltacli.operations.restore.missing_files import newest_restorable
 
         every = marked_actions(self._target, found.target.keys, found.added, self._where, VERIFIED)
         return newest_restorable(self._now, self._target, (batch for batch, _ in every), lost, self._where)

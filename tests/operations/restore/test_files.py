@@ -415,7 +415,7 @@ def test_a_damaged_file_is_looked_for_as_the_table_spells_it_and_replaced_only_a
     (place / "c").write_bytes(b"new")
     with pytest.raises(PartlyDone, match="another file was created in its place") as partly:
         table.execute_restore(plan)
-    assert "7" == partly.value.facts["causeExit"]
+    assert StorageFailed.exit_code == partly.value.cause_exit
     assert (b"new", 2) == ((place / "c").read_bytes(), table.snapshot().version)
 
     done = table.restore(version=1, sources=["versions", str(copy)])
