@@ -296,19 +296,13 @@ def file_keys(frame: Any, files: Sequence[SparkFile]) -> dict[str, tuple[str | N
 
 
 def _rows(resolver: TableFiles, file: SparkFile, rows: int) -> ArrowArray:
-    """Return the numbers of the deleted rows of a file. Each is a row of the file, so each deletes one row."""
+    """Return the numbers of the deleted rows of a file. Others of the vector are not in the file and delete nothing."""
     import pyarrow as pa
 
     assert file.file.vector is not None
     vector = read_vector(resolver, file.file.vector)
-    if vector.last >= rows:
-        raise DataUnreadable(
-            f"{file.file.path}: its deletion vector deletes row {vector.last}, but it has {rows} rows",
-            code="dv.row-out-of-range",
-            facts={"file": file.file.path},
-        )
     parts = [pa.nulls(0, pa.int64())]
-    for start in range(0, vector.last + 1, _AT_ONCE):
+    for start in range(0, min(vector.last + 1, rows), _AT_ONCE):
         mask = vector.mask(start, min(_AT_ONCE, rows - start))
         if mask is not None:
             parts.append(pc.add(pc.cast(pc.indices_nonzero(mask), pa.int64()), start))

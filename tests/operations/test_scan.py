@@ -155,7 +155,6 @@ def test_rows_deleted_by_a_vector_are_skipped() -> None:
         (*vector_file([3], sum=1), "dv.crc-mismatch"),
         (*vector_file([3], size=-1), "dv.size-mismatch"),
         (*vector_file([3], cardinality=1), "dv.cardinality-mismatch"),
-        (*vector_file([3, 10]), "dv.row-out-of-range"),
         (inline([3]) | {"pathOrInlineDv": "no Z85 at all "}, None, "dv.bad-z85"),
         (inline([3]) | {"storageType": "r"}, None, "dv.bad-descriptor"),
         (inline([3]) | {"cardinality": 2}, None, "dv.cardinality-mismatch"),

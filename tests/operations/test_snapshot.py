@@ -397,7 +397,7 @@ def test_large_text_in_a_checkpoints_schema_is_text(table_builder: TableBuilder)
     """
     partition = metadata(configuration={"a": "b"}, partition_columns=["p"])
     lines = [
-        add("a", records=1, vector=deletion_vector(), partition_values={"p": "1"}),
+        add("a", records=10, vector=deletion_vector(), partition_values={"p": "1"}),
         remove("b", vector=deletion_vector()),
     ]
     builder = table_builder.commit(protocol(), partition, *lines).checkpoint(0, shape=Shape(large_text=True))

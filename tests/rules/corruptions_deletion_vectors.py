@@ -220,3 +220,10 @@ def file_that_no_vector_names() -> TableBuilder:
     table = table_with_a_vector()
     table.put("deletion_vector_00000000-0000-4000-8000-000000000000.bin", b"\x01")
     return table
+
+
+@damage("stats.records-disagree")
+def records_without_the_rows_that_the_vector_deletes() -> TableBuilder:
+    table = table_with_a_vector()
+    table.set_stats(4, table.stats(4) | {"numRecords": table.stats(4)["numRecords"] - 1})
+    return table

@@ -28,6 +28,7 @@ ADDED = {
     "checkpoint.several-forms": (Severity.WARNING, Level.LOG),
     "action.number-spelling": (Severity.WARNING, Level.LOG),
     "commit.lone-surrogate": (Severity.ERROR, Level.LOG),
+    "stats.records-disagree": (Severity.ERROR, Level.LOG),
 }
 """Rules that the reference does not have."""
 

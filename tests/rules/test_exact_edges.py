@@ -491,7 +491,7 @@ def nested_ids_are_asked_for_by_a_property_alone() -> TableBuilder:
 # -- statistics ------------------------------------------------------------------------------------------------------
 
 
-@edge("stats.cardinality-exceeds")
+@edge("stats.cardinality-exceeds", "stats.records-disagree")
 def vector_of_a_file_without_rows() -> TableBuilder:
     table = table_with_a_vector()
     table.set_stats(4, '{"numRecords":0,"tightBounds":false}')

@@ -124,7 +124,7 @@ def short_inline_vector() -> TableBuilder:
     return inline(pathOrInlineDv="0" * 10, sizeInBytes=8)
 
 
-@edge("dv.empty")
+@edge("dv.empty", "stats.records-disagree")
 def vector_of_no_row_for_a_file_without_rows() -> TableBuilder:
     table = table_with_a_vector()
     table.add(4)["deletionVector"]["cardinality"] = 0

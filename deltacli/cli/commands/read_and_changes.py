@@ -119,11 +119,12 @@ def _count(run: Run, snapshot: Snapshot, where: str | None) -> None:
     """Write how many rows a version has, or how many match the condition."""
     from deltacli.cli.render.sections import Section
     from deltacli.cli.results import Outcome
+    from deltacli.operations.table.row_counts import count_rows
     from deltacli.units import format_count
 
-    rows = snapshot.counts()[0].rows if where is None else None
-    is_from_log = rows is not None
+    rows, is_from_log = count_rows(snapshot) if where is None else (None, False)
     if rows is None:
+        is_from_log = False
         rows = snapshot.scan(columns=_narrowest(snapshot, where), where=where).count()
     content = {"version": snapshot.version, "rows": rows, "countedFrom": "log" if is_from_log else "data"}
     said = [Section("rows", [format_count(rows)])]
@@ -142,12 +143,17 @@ def _narrowest(snapshot: Snapshot, where: str | None) -> list[str]:
 
 
 def _count_rows(snapshot: Snapshot) -> int | None:
-    """Return how many rows a version has; None where the log does not say, or is too large to count for a footer."""
+    """Return how many rows a version has; None where the log does not say, cannot be trusted, or is too large to count
+    for a footer.
+    """
+    from deltacli.operations.table.row_counts import doubts_of_rows
+
     checkpoint = snapshot.segment.checkpoint
     size_bytes = 0 if checkpoint is None else sum(file.size_bytes for file in checkpoint.files)
     if size_bytes > _COUNTED_BYTES or snapshot.sidecars:
         return None
-    return snapshot.counts()[0].rows
+    counts = snapshot.counts()[0]
+    return None if doubts_of_rows(snapshot, counts) else counts.rows
 
 
 _CHANGE = ("_change_type", "_commit_version", "_commit_timestamp")

@@ -138,7 +138,9 @@ def _about(snapshot: Snapshot) -> Iterator[Section]:
 
 def _files(summary: SnapshotSummary) -> list[str]:
     counts = summary.files
-    if counts.rows is not None:
+    if summary.doubts:
+        rows = f"{plural(counts.records, 'record')} counted, rows unknown: {', '.join(summary.doubts)}"
+    elif counts.rows is not None:
         rows = plural(counts.rows, "row")
     else:
         unknown = plural(counts.files_without_records, "file")

@@ -90,6 +90,19 @@ class DeletedRows:
         number = max(self._chunks)
         return number * CHUNK_ROWS + self._chunks[number].last
 
+    def count_below(self, rows: int) -> int:
+        """Return how many of the first `rows` rows of a file are in the set: others are not in the file."""
+        if self.last < rows:
+            return self.count
+        count = 0
+        for number, chunk in self._chunks.items():
+            first = number * CHUNK_ROWS
+            if first + chunk.last < rows:
+                count += chunk.rows
+            elif first < rows and (mask := self.mask(first, rows - first)) is not None:
+                count += mask.true_count
+        return count
+
     def mask(self, start: int, rows: int) -> pyarrow.BooleanArray | None:
         """Return True for those of `rows` rows from `start` that are in the set, or None if none is."""
         import pyarrow as pa

@@ -79,6 +79,15 @@ def _parse(stats: pyarrow.Array) -> pyarrow.Array:
     return pyarrow.array([parse_num_records(text) for text in stats.to_pylist()], pyarrow.int64())
 
 
+def stated_records(stats: object) -> int | None:
+    """Return `numRecords` of the statistics of one add, as they are in the log; None where they do not say."""
+    if not isinstance(stats, str):
+        return None
+    digits = stats[len(_LEAD) : len(_LEAD) + _WIDEST_NUMBER].partition(",")[0] if stats.startswith(_LEAD) else ""
+    is_plain = digits.isascii() and digits.isdigit() and (digits == "0" or digits[0] != "0")
+    return int(digits) if is_plain and len(digits) <= _WIDEST_PLAIN_NUMBER else parse_num_records(stats)
+
+
 def parse_num_records(text: str) -> int | None:
     """Return `numRecords` of one text, or None if it is absent, not an integer, or the text is not a JSON object."""
     import json

@@ -11,6 +11,7 @@ from deltacli.delta.protocol.property_values import deleted_file_retention_ms
 from deltacli.errors import CheckpointUnreadable, Unreadable
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import without_checkpoint
+from deltacli.operations.table.row_counts import doubts_of_rows
 from deltacli.operations.table.time_travel import find_snapshot
 from deltacli.operations.table.version import Snapshot
 from deltacli.progress import reported
@@ -38,6 +39,8 @@ class SnapshotSummary(NamedTuple):
     tombstones: TombstoneCounts
     digests: StateDigests | None
     now_ms: int
+    doubts: tuple[str, ...] = ()
+    """The rules by which the number of rows in the log cannot be trusted."""
 
     def as_json(self) -> dict[str, Any]:
         """Return the document `deltacli.snapshot`, without the envelope."""
@@ -64,7 +67,7 @@ class SnapshotSummary(NamedTuple):
                 for t in snapshot.transactions
             ],
             "domains": [{"domain": d.domain, "configuration": d.configuration} for d in snapshot.domains],
-            "logSegment": _segment_json(snapshot),
+            "logSegment": _segment_json(snapshot, self.doubts),
         }
 
     def _files_json(self) -> dict[str, Any]:
@@ -74,7 +77,7 @@ class SnapshotSummary(NamedTuple):
             "sizeBytes": counts.size_bytes,
             "records": counts.records,
             "filesWithoutRecords": counts.files_without_records,
-            "rows": counts.rows,
+            "rows": None if self.doubts else counts.rows,
             "deletionVectors": {"count": counts.deletion_vectors, "deletedRows": counts.deleted_rows},
         }
         if self.digests:
@@ -86,7 +89,7 @@ class SnapshotSummary(NamedTuple):
         return document
 
 
-def _segment_json(snapshot: Snapshot) -> dict[str, Any]:
+def _segment_json(snapshot: Snapshot, doubts: tuple[str, ...]) -> dict[str, Any]:
     segment = snapshot.segment
     document: dict[str, Any] = {}
     if segment.checkpoint is not None:
@@ -98,7 +101,7 @@ def _segment_json(snapshot: Snapshot) -> dict[str, Any]:
         }
     if segment.commits:
         document |= {"firstCommit": segment.commits[0].version, "lastCommit": segment.commits[-1].version}
-    return document | {"problems": list(snapshot.problems)}
+    return document | {"problems": sorted({*snapshot.problems, *doubts})}
 
 
 def summarize(
@@ -122,7 +125,7 @@ def summarize(
             if digest:
                 return summarize_with_digests(snapshot, now)
             files, tombstones = snapshot.counts(now_ms=now)
-            return SnapshotSummary(snapshot, files, tombstones, None, now)
+            return SnapshotSummary(snapshot, files, tombstones, None, now, doubts_of_rows(snapshot, files))
         except CheckpointUnreadable as fault:
             if snapshot.segment.checkpoint is None:
                 raise
@@ -134,7 +137,8 @@ def summarize(
 
 def summarize_with_digests(snapshot: Snapshot, now_ms: int) -> SnapshotSummary:
     """Count a snapshot, and sort and hash it. Raises CheckpointUnreadable."""
-    return SnapshotSummary(snapshot, *_count_and_digest(snapshot, now_ms), now_ms)
+    files, tombstones, digests = _count_and_digest(snapshot, now_ms)
+    return SnapshotSummary(snapshot, files, tombstones, digests, now_ms, doubts_of_rows(snapshot, files))
 
 
 def _count_and_digest(snapshot: Snapshot, now_ms: int) -> tuple[FileCounts, TombstoneCounts, StateDigests]:

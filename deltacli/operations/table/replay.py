@@ -25,6 +25,8 @@ from deltacli.delta.log.replay import (
 )
 from deltacli.delta.log.segment import LogFile
 from deltacli.delta.log.state import StateBuilder
+from deltacli.delta.paths import canonical
+from deltacli.delta.stats.record_counts import stated_records
 from deltacli.engine.base import Engine
 from deltacli.errors import CommitCorrupt, FileMissing
 from deltacli.progress import SILENT, Progress, reported, reported_weighed
@@ -62,10 +64,31 @@ class LogTail:
         self.adds: list[pyarrow.RecordBatch] = []
         self.removes: list[pyarrow.RecordBatch] = []
         self.seen: set[str] = set()
+        self.contradicted: set[str] = set()
+        """The canonical paths of live files whose older adds have another number of records. Large commits are not
+        compared, nor what a checkpoint hides."""
+        self._records: dict[str, int | None] = {}
         self.newest_commit_info: Action | None = None
         self.commit_info_is_first = False
         self.large: dict[int, LargeCommit] = {}
         """By version."""
+
+    def compare_records(self, actions: Sequence[tuple[str, Action]], survived: Survivors) -> None:
+        """Compare the adds of a commit with newer ones of the same path, and remember those that older ones are
+        compared with: adds that give a file another vector or other statistics. What a repair read from footers is
+        right.
+        """
+        if self._records:
+            for kind, add in actions:
+                if kind == "add" and (path := canonical(str(add["path"]))) in self._records:
+                    older, newer = stated_records(add.get("stats")), self._records[path]
+                    if older is not None and newer is not None and older != newer:
+                        self.contradicted.add(path)
+        if any(kind == "commitInfo" and info.get("operation") == "FSCK" for kind, info in actions):
+            return
+        for add in survived.adds:
+            if add.get("deletionVector") is not None or add.get("dataChange") is False:
+                self._records.setdefault(canonical(str(add["path"])), stated_records(add.get("stats")))
 
     @property
     def decided(self) -> list[KeyIndex]:
@@ -108,7 +131,9 @@ def read_tail(
             small = [(kind, action) for kind, action in actions if kind not in ("add", "remove")]
             try:
                 tail.seen |= decided_keys(actions, tail.decided, file.name)
-                held.append(file, reconcile_commit(actions, tail.seen, file.name))
+                survived = reconcile_commit(actions, tail.seen, file.name)
+                tail.compare_records(actions, survived)
+                held.append(file, survived)
                 tail.state.take(small, file.name)
             except CommitCorrupt as corrupt:
                 if corrupt.message.startswith(file.name):  # else it is of a commit that was held

@@ -168,6 +168,16 @@ class Snapshot:
         """The live files and tombstones, in parts that plans read."""
         return FileActions(self)
 
+    @property
+    def contradicted(self) -> frozenset[bytes]:
+        """The keys of paths whose newest add has another number of records than an older one of the log."""
+        return frozenset(path.encode("utf-8", "surrogateescape") for path in self._tail.contradicted)
+
+    @property
+    def has_doubtful_records(self) -> bool:
+        """Return True if two adds of one live file disagree on its number of records."""
+        return bool(self._tail.contradicted)
+
     @cached_property
     def _touched(self) -> TouchedFiles:
         return self._tail.touched

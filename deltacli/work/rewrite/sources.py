@@ -214,7 +214,8 @@ class Sources:
             for batch in batches:
                 count += batch.num_rows
                 yield _Rows(batch, batch.nbytes, plain)
-            live = opened.parquet.metadata.num_rows - (file.deleted.count if file.deleted is not None else 0)
+            stored = opened.parquet.metadata.num_rows
+            live = stored - (file.deleted.count_below(stored) if file.deleted is not None else 0)
             if count != live:
                 raise DataUnreadable(f"{count} rows were read, but it has {live}")
 

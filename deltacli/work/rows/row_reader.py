@@ -126,7 +126,7 @@ class _Reader:
     def batches(self) -> Iterator[pyarrow.RecordBatch]:
         """Yield the rows, one row group at a time."""
         metadata = self._opened.parquet.metadata
-        vectors = self._vectors(metadata.num_rows)
+        vectors = self._vectors()
         kept = set(self._kept_groups())
         start = 0
         for group in range(metadata.num_row_groups):
@@ -135,15 +135,10 @@ class _Reader:
                 yield from self._group(group, row_group, start, vectors)
             start += row_group.num_rows
 
-    def _vectors(self, rows: int) -> _Vectors:
+    def _vectors(self) -> _Vectors:
         vectors = []
         for descriptor, known in ((self._file.vector, self._file.deleted), (self._file.only, None)):
             vector = read_vector(self._files, descriptor) if descriptor is not None and known is None else known
-            if vector is not None and vector.last >= rows:
-                raise DataUnreadable(
-                    f"its deletion vector deletes row {vector.last}, but it has {rows} rows",
-                    code="dv.row-out-of-range",
-                )
             vectors.append(vector)
         return _Vectors(*vectors)
 

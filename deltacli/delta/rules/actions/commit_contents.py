@@ -12,6 +12,7 @@ from deltacli.delta.log.commit_lines import KNOWN_ACTIONS, Action, json_type
 from deltacli.delta.log.log_path import Place
 from deltacli.delta.rules.framework.base import Area, Finding, Fix, Rule, Severity
 from deltacli.delta.rules.framework.views import CommitView, LocatedAction, TouchedFile
+from deltacli.delta.stats.record_counts import stated_records
 from deltacli.delta.vectors import VECTOR_FILE
 from deltacli.units import format_count, format_size, plural
 
@@ -397,6 +398,14 @@ DUPLICATE_PATH = AREA.error(
     repair="commit the intended add again, and a remove of any other deletion vector of the path",
     example='two lines {"add":{"path":"part-0.parquet",…}} in one commit',
 )
+RECORDS_DISAGREE = AREA.error(
+    "stats.records-disagree",
+    "Two adds of one path have different numbers of records. The content of a file never changes, so one is wrong.",
+    spec="Per-file Statistics",
+    broken="rows are counted wrongly from statistics; an add may have left out the rows that its vector deletes",
+    repair="commit the same add again with numRecords from the file's footer",
+    example='"numRecords":10, and after a later commit of the same path "numRecords":6',
+)
 ADD_REMOVE_SAME_KEY = AREA.error(
     "action.add-remove-same-key",
     "A commit adds and removes the same logical file.",
@@ -436,6 +445,21 @@ _KEYED: dict[str, tuple[Rule, str]] = {
     "txn": (DUPLICATE_TXN, "appId"),
     "domainMetadata": (DUPLICATE_DOMAIN, "domain"),
 }
+
+
+@AREA.check(CommitView, RECORDS_DISAGREE)
+def records_of_a_path_added_before(view: CommitView) -> Iterator[Finding]:
+    """Compare the statistics of an add with those that the live file had. What a repair read from footers is right."""
+    if (view.commit_info or {}).get("operation") == "FSCK":
+        return
+    for file in view.added:
+        if not file.live:
+            continue
+        seen = stated_records(file.placed.action.get("stats"))
+        before = {stated_records(live.add.get("stats")) for live in file.live} - {None, seen}
+        if seen is not None and before:
+            message = f"the commit gives {name_of(file.placed)} another number of records than the add before"
+            yield RECORDS_DISAGREE.at(place_of(view, file.placed), message, seen=seen, expected=min(before))
 
 
 @AREA.check(CommitView, DUPLICATE_PATH, ADD_REMOVE_SAME_KEY)

@@ -75,9 +75,8 @@ ROW_OUT_OF_RANGE = AREA.error(
     "dv.row-out-of-range",
     "A deletion vector deletes a row that is not in its file.",
     spec="Deletion Vectors",
-    broken="the vector may belong to another file, so the wrong rows may be deleted and deleted rows may reappear",
-    repair=_REWRITE,
-    loss=_DELETIONS,
+    broken="deltacli leaves such rows out, other readers refuse the file; the vector may belong to another file",
+    repair="rewrite the file without its vector: deltacli optimize TABLE",
     example="a vector with row 12, of a file of ten rows",
 )
 

@@ -141,8 +141,7 @@ _STEPS: tuple[tuple[Family, tuple[StepKind, ...], str], ...] = (
     (
         Family.FILES,
         (_RECOVER, _REMOVE),
-        """data.file-missing data.not-parquet dv.file-missing dv.file-version dv.bitmap-corrupt dv.row-out-of-range
-        dv.bad-z85""",
+        """data.file-missing data.not-parquet dv.file-missing dv.file-version dv.bitmap-corrupt dv.bad-z85""",
     ),
     (
         Family.FILES,
@@ -156,7 +155,8 @@ _STEPS: tuple[tuple[Family, tuple[StepKind, ...], str], ...] = (
         """stats.bad-json stats.num-records-missing stats.num-records-negative stats.cardinality-exceeds
         stats.null-count-range stats.unknown-column stats.partition-column stats.type-mismatch stats.interval-bounds
         stats.variant-encoding stats.tight-with-dv stats.min-greater-max stats.num-records-mismatch
-        stats.null-count-mismatch stats.bounds-not-covering stats.bounds-not-tight stats.clustering-missing
+        stats.null-count-mismatch stats.records-disagree stats.bounds-not-covering stats.bounds-not-tight
+        stats.clustering-missing
         typewidening.float-bounds iceberg.num-records dv.num-records-missing mapping.stats-key-logical
         action.duplicate-path""",
     ),
@@ -248,6 +248,7 @@ _NO_STEP: tuple[tuple[str, str], ...] = (
         ict.enablement-properties ict.enable-before-mtime ict.future""",
     ),
     ("log expire deletes the expired part of a log", "log.cleanup-overdue"),
+    ("readers leave out what the file does not have; optimize writes it without its vector", "dv.row-out-of-range"),
     ("checkpoint writes one", "log.no-checkpoint-long"),
     ("a commit is never edited, and the next checkpoint lets readers begin behind it", "commit.lone-surrogate"),
     ("optimize compacts small files", "data.small-files partition.cardinality"),

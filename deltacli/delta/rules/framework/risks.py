@@ -67,7 +67,8 @@ RULES: Mapping[Risk, str] = {
         partition.key-missing partition.unparsable partition.key-case partition.empty-string
         partition.null-in-not-null partition.hive-default
         stats.num-records-negative stats.cardinality-exceeds stats.null-count-range stats.min-greater-max
-        stats.interval-bounds stats.tight-with-dv stats.num-records-mismatch stats.null-count-mismatch
+        stats.interval-bounds stats.tight-with-dv stats.records-disagree stats.num-records-mismatch
+        stats.null-count-mismatch
         stats.bounds-not-covering typewidening.float-bounds
         checkpoint.duplicate-key checkpoint.multi-action-row checkpoint.missing-add checkpoint.extra-add
         checkpoint.add-differs checkpoint.parsed-partition-differs checkpoint.parsed-stats-differs
