@@ -33,7 +33,9 @@ def test_a_limit_is_applied_and_marked(table_builder: TableBuilder) -> None:
 
 def test_a_range_is_given_by_versions_or_times(table_builder: TableBuilder) -> None:
     table = open_built(table_builder.commits(6))
-    time = datetime.fromtimestamp(table.history().items[1].time.timestamp_ms / 1_000, UTC)
+    committed = table.history().items[1].time
+    assert committed is not None
+    time = datetime.fromtimestamp(committed.timestamp_ms / 1_000, UTC)
 
     assert [4, 3, 2] == [item.version for item in table.history(from_version=2, to_timestamp=time).items]
     assert [5, 4] == [item.version for item in table.history(from_timestamp=time).items]

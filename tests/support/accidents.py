@@ -79,7 +79,7 @@ def make(seed: int, root: Path, uri: str) -> Accident:
     for path in sorted(root.rglob("*"), key=lambda path: (LOG in path.parts, path)):
         if path.is_file():
             assert storage.put_if_absent(path.relative_to(root).as_posix(), path.read_bytes()) == Created()
-    times = [commit.time.timestamp_ms for commit in open_table(uri).history().items]
+    times = [commit.time.timestamp_ms for commit in open_table(uri).history().items if commit.time is not None]
     return Accident(seed, uri, storage, content_of(storage), times)
 
 
@@ -167,7 +167,7 @@ def check_loss(accident: Accident, kind: str) -> None:
     if accident.version is None:
         assert left.items() <= accident.before.items()
     if not done.plan.changed_times:
-        times = [commit.time.timestamp_ms for commit in accident.table.history().items]
+        times = [commit.time.timestamp_ms for commit in accident.table.history().items if commit.time is not None]
         assert times[len(times) - len(accident.times) :] == accident.times
     again = accident.table.undelete(version=accident.version)
     assert again.plan.found.files == again.plan.missing.files == 0

@@ -276,7 +276,7 @@ def _drawn_columns(
 
 
 def _to_the_minute(line: HistoryLine) -> str:
-    return format_moment(line.item.time.timestamp_ms)[:16] if line.item else ""
+    return format_moment(line.time.timestamp_ms)[:16] if line.time else ""
 
 
 def _change_columns(canvas: Canvas, changes: Mapping[int, Changes], *, with_files: bool) -> list[Column[HistoryLine]]:

@@ -16,6 +16,7 @@ from deltacli.typing import JsonObject
 from deltacli.units import format_age, format_count, format_moment, format_size
 
 if TYPE_CHECKING:
+    from deltacli.delta.log.segment import CommitTime
     from deltacli.operations.read.history import HistoryItem
 
 _NEARLY_THE_SAME = 0.81
@@ -34,6 +35,11 @@ class HistoryLine(NamedTuple):
     item: HistoryItem | None
     gap: str | None = None
 
+    @property
+    def time(self) -> CommitTime | None:
+        """When the version was committed, as far as it is known."""
+        return None if self.item is None else self.item.time
+
 
 def history_columns(now_ms: int, *, counts: bool) -> list[Column[HistoryLine]]:
     """Return every column, in the order of a full row; `on_screen` and `in_pipe` say where it is shown unasked."""
@@ -47,7 +53,7 @@ def history_columns(now_ms: int, *, counts: bool) -> list[Column[HistoryLine]]:
         column("version", right=True, priority=1, least=7),
         column(
             "timestamp",
-            text=lambda line: format_moment(line.item.time.timestamp_ms) if line.item else "",
+            text=lambda line: format_moment(line.time.timestamp_ms) if line.time else "",
             priority=2,
             least=19,
             title="committed (UTC)",
@@ -55,7 +61,7 @@ def history_columns(now_ms: int, *, counts: bool) -> list[Column[HistoryLine]]:
         Column(
             "age",
             lambda _: None,
-            text=lambda line: format_age(line.item.time.timestamp_ms, now_ms) if line.item else "",
+            text=lambda line: format_age(line.time.timestamp_ms, now_ms) if line.time else "",
             style=lambda _: Style.TIME,
             priority=6,
             least=13,

@@ -12,6 +12,7 @@ from deltacli.cli.terminal.shell import quoted_table
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.documents import envelope
 from deltacli.hints import is_shared
+from deltacli.operations.read.snapshot import knows_protocol
 from deltacli.storage.base import StoreOfVersions
 from deltacli.typing import Json
 from deltacli.units import format_age, format_count, format_limit, format_moment, format_size, plural
@@ -118,7 +119,8 @@ def _version(summary: SnapshotSummary, terminal: Terminal) -> str:
 
 def _about(snapshot: Snapshot) -> Iterator[Section]:
     protocol, metadata = snapshot.protocol, snapshot.metadata
-    yield Section("protocol", [f"reader {protocol.min_reader_version}, writer {protocol.min_writer_version}"])
+    versions = f"reader {protocol.min_reader_version}, writer {protocol.min_writer_version}"
+    yield Section("protocol", [versions] if knows_protocol(snapshot) else [])
     readers, writers = set(protocol.reader_features or ()), set(protocol.writer_features or ())
     both, rest = sorted(readers), sorted(writers - readers)
     lines = [f"{'to read':<8}  {', '.join(both)}"] if both else []
@@ -165,7 +167,8 @@ def _rest(snapshot: Snapshot, terminal: Terminal) -> Iterator[Section]:
     transactions = [f"{t.app_id} at version {t.version}" for t in snapshot.transactions]
     yield Section("transactions", _some(transactions, listed))
     yield Section("domains", _some([f"{d.domain} = {d.configuration}" for d in snapshot.domains], listed))
-    yield Section("rebuilt from", [_rebuilt(snapshot)])
+    is_log_made = isinstance(snapshot.table.storage, StoreOfVersions)
+    yield Section("rebuilt from", [] if is_log_made else [_rebuilt(snapshot)])
 
 
 def _some(lines: list[str], limit: int | None) -> list[str]:

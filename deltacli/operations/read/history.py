@@ -71,11 +71,12 @@ class ActionCounts:
 class HistoryItem:
     """One commit.
 
-    `commit_info` is verbatim, None where there is none; `problem` is a rule id where the commit cannot be read.
+    `time` is None where a share does not tell it; `commit_info` is verbatim, None where there is none; `problem` is a
+    rule id where the commit cannot be read.
     """
 
     version: int
-    time: CommitTime
+    time: CommitTime | None
     commit_info: Action | None
     problem: str | None = None
     counts: ActionCounts | None = None
@@ -91,9 +92,9 @@ class HistoryItem:
         info = self.commit_info or {}
         item: dict[str, Any] = {
             "version": self.version,
-            "timestampMs": self.time.timestamp_ms,
-            "timestamp": format_timestamp(self.time.timestamp_ms),
-            "timestampSource": self.time.source.value,
+            "timestampMs": None if self.time is None else self.time.timestamp_ms,
+            "timestamp": None if self.time is None else format_timestamp(self.time.timestamp_ms),
+            "timestampSource": None if self.time is None else self.time.source.value,
             "hasCommitInfo": self.commit_info is not None,
         }
         item |= {name: info[source] for source, name in _RENAMED.items() if info.get(source) is not None}
@@ -171,7 +172,10 @@ def read_history(
         # Versions that only rearranged files are not told, which is not a gap.
         recent = storage.recent(limit if between is None else 0)
         known = _read_commits(recent, engine, limit=limit, counts=counts, progress=progress, between=between)
-        return replace(known, table=storage.uri, gaps=(), missing=(), lost=())
+        untimed = recent.untimed if isinstance(recent, StoreOfVersions) else frozenset()
+        items = tuple(replace(item, time=None) if item.version in untimed else item for item in known.items)
+        times_ms = tuple(item.time.timestamp_ms for item in items if item.time is not None)
+        return replace(known, table=storage.uri, items=items, times_ms=times_ms, gaps=(), missing=(), lost=())
     return _read_commits(storage, engine, limit=limit, counts=counts, progress=progress, between=between)
 
 
@@ -196,8 +200,9 @@ def _read_commits(
     head = ((0, first - 1),) if lost and first and lost[0][0] == first else ()
     readable = listing.readable_without({item.version for item in items if item.problem is not None})
     newest = readable[-1] if readable else None
-    is_by_files = all(item.time.source is not TimestampSource.IN_COMMIT for item in items)
-    known = times.values() if is_by_files else [item.time for item in items]
+    of_items = [item.time for item in items if item.time is not None]
+    is_by_files = all(time.source is not TimestampSource.IN_COMMIT for time in of_items)
+    known = times.values() if is_by_files else of_items
     moments = tuple(time.timestamp_ms for time in known)
     gaps, missing = (tuple(one for one in found if _overlap(one, asked)) for found in (gaps, (*head, *gaps)))
     oldest = min(listing.commits, default=None)

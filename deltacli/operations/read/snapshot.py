@@ -15,6 +15,7 @@ from deltacli.operations.table.row_counts import doubts_of_rows
 from deltacli.operations.table.time_travel import find_snapshot
 from deltacli.operations.table.version import Snapshot
 from deltacli.progress import reported
+from deltacli.storage.base import StoreOfVersions
 from deltacli.units import format_timestamp
 
 
@@ -50,7 +51,7 @@ class SnapshotSummary(NamedTuple):
             "timestampMs": snapshot.time.timestamp_ms if snapshot.time else None,
             "timestamp": format_timestamp(snapshot.time.timestamp_ms) if snapshot.time else None,
             "timestampSource": snapshot.time.source.value if snapshot.time else None,
-            "protocol": snapshot.protocol.as_json(),
+            "protocol": snapshot.protocol.as_json() if knows_protocol(snapshot) else None,
             "metadata": snapshot.metadata.as_json(),
             "files": self._files_json(),
             "tombstones": {
@@ -89,9 +90,17 @@ class SnapshotSummary(NamedTuple):
         return document
 
 
+def knows_protocol(snapshot: Snapshot) -> bool:
+    """Return False for a version of a share whose answer has no protocol of the table."""
+    storage = snapshot.table.storage
+    return not isinstance(storage, StoreOfVersions) or storage.knows_protocol
+
+
 def _segment_json(snapshot: Snapshot, doubts: tuple[str, ...]) -> dict[str, Any]:
     segment = snapshot.segment
     document: dict[str, Any] = {}
+    if isinstance(snapshot.table.storage, StoreOfVersions):  # whose log is made of answers
+        return {"problems": sorted({*snapshot.problems, *doubts})}
     if segment.checkpoint is not None:
         document["checkpoint"] = {
             "version": segment.checkpoint.version,

@@ -39,13 +39,13 @@ class BranchFault(NamedTuple):
 def faults_of_branches(newest: Mapping[str, Schema | None]) -> Iterator[BranchFault]:
     """Yield the branches that readers of another one need and cannot use."""
     for branch, schema in newest.items():
-        if schema is None:
-            continue
-        for key, other in _named(schema):
+        for key, other in () if schema is None else _named(schema):
+            found = newest.get(other)
+            why = None if schema is None or found is None else _why_unlike(schema, found)
             if other not in newest:
                 reason = f"{key} names the branch {other!r}, which does not exist"
                 yield BranchFault(branch, key, other, reason, is_missing=True)
-            elif (found := newest[other]) is not None and (why := _why_unlike(schema, found)):
+            elif why is not None:
                 yield BranchFault(branch, key, other, f"{key} of the branch {branch} names the branch {other}, {why}")
 
 

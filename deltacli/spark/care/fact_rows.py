@@ -128,8 +128,10 @@ def _history(table: TableHandle, arguments: Values, _: Values) -> Iterator[pyarr
     for item in read_history(table.storage, table.engine, limit=arguments["limit"]).items:
         info = item.commit_info or {}
         row = {name: _typed(info.get(name), kind) for name, kind, _ in HISTORY}
-        row |= {"version": item.version, "timestamp": _moment(item.time.timestamp_ms), "problem": item.problem}
-        rows.append(row | {"timestampSource": item.time.source.value})
+        row |= {"version": item.version, "problem": item.problem}
+        if item.time is not None:
+            row |= {"timestamp": _moment(item.time.timestamp_ms), "timestampSource": item.time.source.value}
+        rows.append(row)
     yield _table_of(rows, HISTORY)
 
 

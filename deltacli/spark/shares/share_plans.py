@@ -277,6 +277,8 @@ class KnownUrls:
     """The URLs of some files, and no log."""
 
     version = 0
+    untimed = frozenset[int]()
+    knows_protocol = False
 
     def __init__(self, files: SharedFiles, clock: Clock) -> None:
         self._clock = clock

@@ -90,6 +90,15 @@ class SharedChanges(RenewedLog):
         """The last version."""
         return self.last
 
+    @property
+    def untimed(self) -> frozenset[int]:
+        """The versions without files, whose times no line has."""
+        return frozenset(range(self.first, self.last + 1)) - self.times.keys()
+
+    @property
+    def knows_protocol(self) -> bool:
+        return self.head.form is ResponseFormat.DELTA
+
     @cached_property
     def log_files(self) -> Mapping[str, LogFileBytes]:
         """A checkpoint at the first version, and the commits. One without changes has a time between its neighbours."""

@@ -30,6 +30,7 @@ from deltacli.sharing.client.faults import FilesMovedOn, RequestRefused, invalid
 from deltacli.sharing.client.table_requests import Pages, Query, TableRequests
 from deltacli.sharing.client.tables.file_columns import LEAST_BYTES, read_files
 from deltacli.sharing.client.tables.shared_files import FileUrl, SharedFile, StoredUrls, read_file
+from deltacli.sharing.protocol.capabilities import ResponseFormat
 from deltacli.sharing.protocol.parameters import Point
 from deltacli.storage.disk_faults import writing_faults
 from deltacli.work.checkpoints.writing import Encoding, FileEncoder
@@ -59,6 +60,14 @@ class SharedLog(Protocol):
 
     @property
     def urls(self) -> StoredUrls: ...
+
+    @property
+    def untimed(self) -> frozenset[int]:
+        """The versions whose times the server did not tell."""
+
+    @property
+    def knows_protocol(self) -> bool:
+        """Whether the answers have the protocol of the table: those of the delta format do."""
 
     @property
     def log_files(self) -> Mapping[str, LogFileBytes]:
@@ -210,6 +219,15 @@ class SharedVersion(RenewedLog):
     def version(self) -> int:
         """The number of the version."""
         return self.head.version
+
+    @property
+    def untimed(self) -> frozenset[int]:
+        """None: a version without a time has no commit."""
+        return frozenset()
+
+    @property
+    def knows_protocol(self) -> bool:
+        return self.head.form is ResponseFormat.DELTA
 
     @cached_property
     def log_files(self) -> Mapping[str, LogFileBytes]:
