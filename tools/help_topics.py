@@ -17,7 +17,7 @@ from typing import Any
 
 from deltacli.cli.command_tree import COMMANDS, EXITS, setting
 from deltacli.cli.help_topics import listed
-from deltacli.delta.protocol.features import FEATURES, Feature
+from deltacli.delta.protocol.features import CATALOG_FEATURES, FEATURES, OF_UNREAD_TYPES, Feature, stable_name
 from deltacli.delta.protocol.known_properties import CHOICES, MEANINGS, NUMBERS, PATTERNS, kind_of, known_keys
 from deltacli.delta.rules.framework.catalogue import CATALOGUE
 from deltacli.errors import EXIT_CODES, EXIT_FINDINGS
@@ -305,7 +305,8 @@ def _of_feature(feature: Feature) -> list[list[str]]:
     legacy = feature.legacy
     implied = f"reader {legacy.reader}, writer {legacy.writer}" if legacy else ""
     obstacle = feature.obstacle
-    stable = feature.name.partition("-")[0]
+    stable = stable_name(feature.name)
+    way_out = (obstacle.way_out or _way_to_add(FEATURES[stable])) if obstacle else ""
     return [
         ["kind", f"{feature.kind}"],
         ["deltacli", " and ".join(_does(feature))],
@@ -314,13 +315,22 @@ def _of_feature(feature: Feature) -> list[list[str]]:
         ["excludes", ", ".join(feature.excludes)],
         ["implied by", f"protocol versions {implied}" if implied else ""],
         ["cannot be added alone", obstacle.reason.format(stable=stable) if obstacle else ""],
-        ["instead", (obstacle.way_out or f"deltacli features TABLE add {stable}") if obstacle else ""],
+        ["instead", way_out],
     ]
 
 
+def _way_to_add(feature: Feature) -> str:
+    way_out = feature.obstacle.way_out if feature.obstacle else None
+    return way_out or f"deltacli features TABLE add {feature.name}"
+
+
 def _does(feature: Feature) -> Iterator[str]:
-    yield "reads tables that have it" if feature.is_readable else "cannot read tables that have it"
-    yield "changes them" if feature.is_writable else "does not change them"
+    if feature.name in OF_UNREAD_TYPES:
+        yield "reads tables that have it, except columns of its types,"
+    else:
+        yield "reads tables that have it" if feature.is_readable else "cannot read tables that have it"
+    commits = feature.is_writable and feature.name not in CATALOG_FEATURES
+    yield "changes them" if commits else "does not change them"
 
 
 def _filled(pairs: list[list[str]]) -> list[list[str]]:

@@ -394,3 +394,48 @@ def test_progress_counts_tables(lake: Path, validate: Run) -> None:
     steps = [json.loads(line) for line in result.err.splitlines()]
     assert {"looking for tables", "validating"} <= {step["step"] for step in steps}
     assert (2, 2) == next((step["done"], step["total"]) for step in reversed(steps) if step["step"] == "validating")
+
+
+@pytest.mark.parametrize("mapped", [False, True], ids=["plain", "mapped"])
+def test_the_files_that_a_vacuum_is_said_to_delete_are_those_that_it_deletes(mapped: bool, tmp_path: Path) -> None:
+    column = {"name": "_date", "type": "string", "nullable": True, "metadata": {}}
+    configuration = {}
+    if mapped:
+        column["metadata"] = {"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": "_col-1"}
+        configuration = {"delta.columnMapping.mode": "name"}
+    old = {"name": ".old", "type": "string", "nullable": True, "metadata": {}}
+    before, now = ({"type": "struct", "fields": fields} for fields in ([old], [column]))
+    place = (
+        TableBuilder()
+        .commit(protocol(2, 5), metadata(schema_string=json.dumps(before), partition_columns=[".old"]))
+        .commit(metadata(schema_string=json.dumps(now), partition_columns=["_date"], configuration=configuration))
+        .write(tmp_path / "t")
+    )
+    directories = [
+        "_backup=2024",
+        ".staging=1",
+        "_dates",
+        "_date",
+        "_date=1",
+        "_col-1=1",
+        ".old=1",
+        "%5Fdate=1",
+        "x/_tmp=1",
+    ]
+    directories += ["x", "_change_data", "_delta_index_x", "%2Ehidden", "_other=1", "lance", "iceberg/data"]
+    names = [f"{directory}/a{ending}" for directory in directories for ending in (".parquet", "", ".PARQUET", ".csv")]
+    names += ["lance/_versions/1.manifest", "iceberg/metadata/v1.metadata.json", "_date=1/.b.parquet", "x/_b.parquet"]
+    for name in names:
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        (place / name).write_text("x")
+        os.utime(place / name, (0, 0))
+
+    found = deltacli(
+        "validate", place, "--level", "storage", "--select", "data.orphan", "--format", "ndjson", "--max-findings", "0"
+    )
+    vacuum = deltacli("vacuum", place, "--dry-run", "--format", "ndjson")
+
+    said = {line["location"]["path"] for line in map(json.loads, found.out.splitlines()) if line["type"] == "finding"}
+    deleted = {line["path"] for line in map(json.loads, vacuum.out.splitlines()) if "path" in line}
+    assert {"_date=1/a.parquet", "x/a.PARQUET"} <= said
+    assert sorted(deleted) == sorted(said)

@@ -33,7 +33,7 @@ def field_with_ids(name: str, data_type: Any, ids: dict[str, int]) -> Action:
 ARRAY = {"type": "array", "elementType": "long", "containsNull": True}
 
 
-@damage("iceberg.mapping-off", also=("feature.supported-not-used",))  # column mapping, which is listed
+@damage("iceberg.mapping-off")
 def compatibility_without_mapping() -> TableBuilder:
     return compatible_table("V2", mode=None)
 

@@ -188,7 +188,6 @@ def names_that_no_vacuum_looks_at() -> TableBuilder:
         "_SUCCESS",
         ".part-00001.parquet.crc",
         "p=a/_temporary/x.parquet",
-        "_change_data/x.parquet",
         "deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin",
         "metadata/v1.metadata.json",
         "metadata/x.parquet",

@@ -13,11 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.paths import decode_hive
+from deltacli.delta.schema.names import PHYSICAL_NAME
 from deltacli.delta.vacuum.keys import content_of, directories_of
 from deltacli.typing import ArrowArray
 
 if TYPE_CHECKING:
     import pyarrow
+
+    from deltacli.delta.log.state import TableConfiguration
 
 _MARKS = (b"_", b".")
 _SEEN = (b"_delta_index", b"_change_data")
@@ -47,6 +50,11 @@ class HiddenNames:
     def hides_directory(self, path: str) -> bool:
         """Return True for a directory, by its path below the root, whose own name is hidden."""
         return self.hides_name(path.rpartition("/")[2]) or (self._hides_metadata and path == _METADATA)
+
+    def hides_path(self, path: str) -> bool:
+        """Return True if a directory of a path below the root or the name of its file is hidden."""
+        is_odd = path.startswith(("_", ".")) or "/_" in path or "/." in path
+        return is_odd and any(map(self.hides_name, path.split("/")))
 
     def mask(self, paths: pyarrow.BinaryArray) -> pyarrow.BooleanArray:
         """Return True if a directory of the path or the name of the file is hidden, and for null; never null."""
@@ -90,6 +98,14 @@ class HiddenNames:
             return False
         column, equals, _ = name.partition(b"=")
         return not (name.startswith(self._starts) or (equals and decode_hive(column) in self._columns))
+
+
+def partition_names(config: TableConfiguration) -> set[str]:
+    """Return the names by which directories of partitions begin: logical and physical ones."""
+    logical = config.metadata.partition_columns if config.metadata else ()
+    fields = {column.name: column for column in (config.schema.fields if config.schema else ())}
+    physical = (fields[name].metadata.get(PHYSICAL_NAME) for name in logical if name in fields)
+    return {*logical, *(name for name in physical if isinstance(name, str))}
 
 
 _ODD_START = b"/[._]"

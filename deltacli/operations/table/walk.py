@@ -16,9 +16,8 @@ from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.delta.log.state import TableConfiguration, read_metadata
 from deltacli.delta.paths import text_of
-from deltacli.delta.schema.names import PHYSICAL_NAME
 from deltacli.delta.schema.types import parse_schema
-from deltacli.delta.vacuum.file_kinds import HiddenNames, kind_of_directories
+from deltacli.delta.vacuum.file_kinds import HiddenNames, kind_of_directories, partition_names
 from deltacli.delta.vacuum.keys import binary_paths
 from deltacli.errors import DeltacliError, FileMissing, UsageError
 from deltacli.hints import parameter
@@ -273,22 +272,15 @@ def hidden_names(
     """Return the rules of hidden names, with the current partition columns, those of all given metaData actions, and
     those of a first version.
     """
-    columns = _partition_names(snapshot.config) | (_partition_names(first) if first is not None else set())
+    columns = partition_names(snapshot.config) | (partition_names(first) if first is not None else set())
     for action in metadata:
         try:
             found = read_metadata(action, "a commit")
             schema = parse_schema(found.schema_string) if found.schema_string else None
         except DeltacliError:
             continue  # an unreadable older metaData protects nothing
-        columns |= _partition_names(TableConfiguration(snapshot.protocol, found, schema))
+        columns |= partition_names(TableConfiguration(snapshot.protocol, found, schema))
     return HiddenNames(sorted(columns), hides_metadata="iceberg" in readable_formats(snapshot, metadata, first))
-
-
-def _partition_names(config: TableConfiguration) -> set[str]:
-    logical = config.metadata.partition_columns if config.metadata else ()
-    fields = {column.name: column for column in (config.schema.fields if config.schema else ())}
-    physical = (fields[name].metadata.get(PHYSICAL_NAME) for name in logical if name in fields)
-    return {*logical, *(name for name in physical if isinstance(name, str))}
 
 
 def readable_formats(snapshot: Snapshot, metadata: Sequence[Action], first: TableConfiguration | None) -> set[str]:

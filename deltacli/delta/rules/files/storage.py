@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.file_actions import SMALL_FILE_BYTES
 from deltacli.delta.log.log_path import Place
-from deltacli.delta.paths import are_absolute, decode, is_hidden, locate, locate_all, text_of
+from deltacli.delta.paths import are_absolute, decode, locate, locate_all, text_of
 from deltacli.delta.protocol.property_values import deleted_file_retention_ms
 from deltacli.delta.rules.framework.base import LOST_BY_VACUUM, Area, Finding, Level, by_repair
 from deltacli.delta.rules.framework.view_lookups import newest_removals, place_of
 from deltacli.delta.rules.framework.views import StateView, StorageView
 from deltacli.delta.rules.log.file_times import is_copied
+from deltacli.delta.vacuum.file_kinds import FileKind, HiddenNames, find_table_roots, kinds, partition_names
 from deltacli.delta.vectors import VECTOR_FILE
 from deltacli.patterns import pattern
 from deltacli.typing import ArrowArray
@@ -316,9 +317,10 @@ def _removed_and_unknown(compared: Compared) -> Iterator[Finding]:
             )
             seen = f"removed {format_timestamp(removed_ms)}"
             yield FILE_MISSING_TOMBSTONED.at(Place(path, key=path), message, seen=seen)
-    for path in _not_live(compared):
+    for path, kind in _not_live(compared):
         if path not in removed:
-            yield _orphan(view, path, threshold)
+            if kind != FileKind.FOREIGN:  # which a vacuum keeps
+                yield _orphan(view, path, threshold)
         elif removed[path] < threshold:
             message = f"{path} was removed, and by its deletion time its retention has ended"
             if copied_ms is not None and copied_ms >= threshold:
@@ -344,22 +346,27 @@ def _orphan(view: StorageView, path: str, threshold: int) -> Finding:
     return ORPHAN_YOUNG.at(Place(path), message, seen=seen)
 
 
-def _not_live(compared: Compared) -> Iterator[str]:
-    """Files of the listing that are no live files and that a vacuum would look at: nothing hidden, no deletion vectors,
-    no change data, no markers of directories, nothing of Iceberg or of a table inside this one.
+def _not_live(compared: Compared) -> Iterator[tuple[str, FileKind]]:
+    """Yield the files of the listing that are no live files and that a vacuum would look at, with their kinds: nothing
+    hidden, no deletion vectors, no markers of directories, nothing of Iceberg or of a table inside this one.
     """
     view = compared.view
     is_live = pc.is_in(compared.names, value_set=compared.keys.combine_chunks())
-    names = [text_of(name) for name in pc.filter(compared.names, pc.invert(is_live)).to_pylist()]
+    others = pc.filter(compared.names, pc.invert(is_live))
+    names = [text_of(name) for name in others.to_pylist()]
     named = {path for path in locate_all((placed.action.get("path") for placed, _ in view.cdc), view.uri) if path}
     named |= compared.other_spellings | compared.vector_names
-    nested = tuple(f"{directory.strip('/').removesuffix('_delta_log').rstrip('/')}/" for directory in view.nested_logs)
+    roots = (directory.strip("/").removesuffix("_delta_log").rstrip("/") for directory in view.nested_logs)
+    nested = tuple(f"{root}/" for root in {*roots, *find_table_roots(others)} if root)
     has_iceberg = any(name.startswith("metadata/") and _ICEBERG.fullmatch(name) for name in names)
-    for name in names:
-        if name in named or is_hidden(name) or name.startswith(nested) or name.endswith(("/", "_$folder$")):
+    configurations = {id(one): one for commit in view.commits for one in (commit.before, commit.after)}
+    columns = (partition_names(one) for one in (*configurations.values(), view.state.config))
+    hidden = HiddenNames(set[str]().union(*columns))
+    for name, kind in zip(names, map(FileKind, kinds(others).to_pylist()), strict=True):
+        if name in named or hidden.hides_path(name) or name.startswith(nested) or name.endswith(("/", "_$folder$")):
             continue
         if not VECTOR_FILE.fullmatch(name) and not (has_iceberg and name.startswith("metadata/")):
-            yield name
+            yield name, kind
 
 
 @AREA.check(StateView, SHARED_FILE)

@@ -174,7 +174,8 @@ def listed_features_are_not_used(view: HistoryView) -> Iterator[Finding]:
     if not candidates:
         return
     used = _used_in_history(view)
-    unused = sorted(name for name in candidates if stable_name(name) not in used)
+    needed = {stable_name(one) for name in named for one in FEATURES[name].requires}
+    unused = sorted(name for name in candidates if stable_name(name) not in used | needed)
     if unused:
         message = f"the protocol lists {', '.join(unused)}, but no visible version uses {_it(unused)}"
         place = view.config.protocol_place or Place(LOG_DIRECTORY)
