@@ -24,9 +24,12 @@ class Changes(TableHandle):
     `execute_…` are their two halves.
     """
 
-    def _made(self, change: Change[PO, PO], *, dry_run: bool) -> PO:
-        """Carry out a change whose outcome is one of its plan, or only plan it."""
-        return self._plan(change) if dry_run else self._carry_out(change)
+    def _made(self, change: Change[PO, PO], *, dry_run: bool, refuses: bool = False) -> PO:
+        """Carry out a change whose outcome is one of its plan, or only plan it; `refuses`: raise what objects to it."""
+        found = self._plan(change) if dry_run else self._carry_out(change)
+        if refuses and (refusal := found.objection()) is not None:
+            raise refusal
+        return found
 
     def _done(self, change: Change[P, O], *, dry_run: bool) -> O:
         """Carry out a change, or return the outcome of a plan of which nothing is done."""

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from deltacli.api.before_change import BeforeChange
 from deltacli.api.log_care import LogCare
@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from deltacli.storage import Storage
     from deltacli.storage.location import StoreLocation
     from deltacli.storage.retry import Retry
-
-    Settings = TypeVar("Settings", FeaturesOutcome, PropertiesOutcome)
 else:
     AlterationRequest = Lazy("deltacli.operations.change.alter", "AlterationRequest")
     ChangesRequest = Lazy("deltacli.operations.table.read_requests", "ChangesRequest")
@@ -431,7 +429,7 @@ class Table(BeforeChange, LogCare, Undo):
     def _change_properties(self, edits: PropertyEdits, *, dry_run: bool) -> PropertiesOutcome:
         from deltacli.operations.change.table_properties import PropertiesChange
 
-        return _not_refused(self._made(PropertiesChange(edits), dry_run=dry_run))
+        return self._made(PropertiesChange(edits), dry_run=dry_run, refuses=True)
 
     @named
     def execute_properties(self, plan: PropertiesOutcome) -> PropertiesOutcome:
@@ -452,7 +450,7 @@ class Table(BeforeChange, LogCare, Undo):
         """
         from deltacli.operations.change.table_features import FeaturesAddition
 
-        return _not_refused(self._made(FeaturesAddition(names, commit_metadata), dry_run=dry_run))
+        return self._made(FeaturesAddition(names, commit_metadata), dry_run=dry_run, refuses=True)
 
     @named
     def execute_add_features(self, plan: FeaturesOutcome) -> FeaturesOutcome:
@@ -493,10 +491,3 @@ class Table(BeforeChange, LogCare, Undo):
         from deltacli.operations.change.drop_feature import DropFeature
 
         return self._execute(DropFeature(plan.name, plan.truncates, plan.commit_metadata), plan)
-
-
-def _not_refused(plan: Settings) -> Settings:
-    """Return a plan. Raises what objects to it."""
-    if (refusal := plan.objection()) is not None:
-        raise refusal
-    return plan
