@@ -128,7 +128,7 @@ def test_an_interruption_while_the_commit_is_sent_keeps_the_new_files_and_names_
     def interrupted(*_: Any, **__: Any) -> None:
         raise Stop
 
-    monkeypatch.setattr("deltacli.changing.gate.commit", interrupted)
+    monkeypatch.setattr("deltacli.changing.commit.commit", interrupted)
     with pytest.raises(Stop):
         execute(plan, outcome)
 
