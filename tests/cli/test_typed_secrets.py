@@ -10,8 +10,8 @@ import pytest
 
 from deltacli.cli.app import run
 from deltacli.cli.terminal.shell import again
+from deltacli.cli.terminal.typed_secrets import remember_words, repeatable
 from deltacli.storage import secrets
-from deltacli.storage.secrets import repeatable
 
 CAPTURE = pytest.CaptureFixture[str]
 SECRET = "hunter2"
@@ -71,11 +71,11 @@ ERRORS: dict[str, tuple[str, ...]] = {
 def place(sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     (tmp_path / "t").symlink_to(sample)
     monkeypatch.chdir(tmp_path)
-    known = {*secrets._remembered}
+    known = {*secrets.remembered}
     yield
-    secrets.remember_words([])
-    secrets._remembered.clear()
-    secrets._remembered.update(known)
+    remember_words([])
+    secrets.remembered.clear()
+    secrets.remembered.update(known)
 
 
 @pytest.mark.parametrize("secret", [SECRET, LONG])

@@ -7,7 +7,7 @@ encoded.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -17,17 +17,15 @@ from deltacli.changing.plan import Amount
 from deltacli.delta.stats.record_counts import num_records_column
 from deltacli.delta.vacuum.keys import PathKeys
 from deltacli.operations.restore.verify import ProblemFile
-from deltacli.operations.table.keyed_files import KEY_BYTES, Mask, chosen_actions, differing_keys, file_keys
+from deltacli.operations.table.keyed_files import KEY_BYTES, Mask, differing_keys, file_keys
 from deltacli.operations.table.needed import FileKind
 from deltacli.storage import Storage
 from deltacli.typing import ArrowArray, RecordBatch
 
 if TYPE_CHECKING:
-    from deltacli.operations.restore.plan import RestorePlan
     from deltacli.operations.table.version import Snapshot
 
 COLUMNS = ("path", "change", "kind", "sizeBytes", "problem", "why", "source")
-_READ = ("path", "size", "deletionVector")
 _COUNTED = ("path", "size", "deletionVector", "stats")
 
 
@@ -176,26 +174,6 @@ def _sum(values: ArrowArray) -> int:
 # -- as rows ----------------------------------------------------------------------------------------------------------
 
 
-def changed_files(plan: RestorePlan, lost: Sequence[ProblemFile] = ()) -> Iterator[RecordBatch]:
-    """Yield a row for each file that comes back (`change` is `add`) or goes (`remove`), and before them one for each
-    vector, and each file that stays, with a problem. `lost` are files that are gone after the commit.
-
-    Raises CommitCorrupt, CheckpointUnreadable and StorageFailed.
-    """
-    found = plan.difference
-    problems = tuple(dict.fromkeys((*plan.problems, *lost)))
-    of_adds = [one for one in problems if one.kind == FileKind.DATA.value and not one.stays]
-    others = [one for one in problems if one not in of_adds]
-    if others:
-        yield _others(others)
-    if found.added_amount.files:
-        for adds in chosen_actions(plan.target, found.target.keys, found.added, plan.where, _READ):
-            yield file_rows(plan.table.storage, adds, "add", of_adds)
-    if found.removed_amount.files:
-        for adds in chosen_actions(plan.now, found.now.keys, found.removed, plan.where, _READ):
-            yield file_rows(plan.table.storage, adds, "remove")
-
-
 def file_rows(storage: Storage, adds: RecordBatch, change: str, problems: Sequence[ProblemFile] = ()) -> RecordBatch:
     """Return live files as rows of a kind of change, with the problems of some."""
     import pyarrow as pa
@@ -215,7 +193,7 @@ def file_rows(storage: Storage, adds: RecordBatch, change: str, problems: Sequen
     return pa.RecordBatch.from_arrays(list(columns), names=list(COLUMNS))
 
 
-def _others(problems: Sequence[ProblemFile]) -> RecordBatch:
+def rows_of_problems(problems: Sequence[ProblemFile]) -> RecordBatch:
     import pyarrow as pa
 
     rows = [(one.path, None, one.kind, None, one.problem.value, one.why, one.source) for one in problems]

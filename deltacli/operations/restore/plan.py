@@ -25,7 +25,7 @@ from deltacli.errors import Refusal, Refused
 from deltacli.hints import command, parameter, spelling
 from deltacli.operations.recover.verify import Problem
 from deltacli.operations.restore import row_ids
-from deltacli.operations.restore.difference import Difference, compare, no_difference
+from deltacli.operations.restore.difference import Difference, compare, file_rows, no_difference, rows_of_problems
 from deltacli.operations.restore.metadata import (
     CLUSTERING,
     VECTORS_ENABLED,
@@ -39,6 +39,7 @@ from deltacli.operations.restore.metadata import (
 from deltacli.operations.restore.request import RestoreRequest
 from deltacli.operations.restore.verify import VERIFIED, Checked, ProblemFile, check_files
 from deltacli.operations.table.keyed_files import Mask, PartitionCondition, chosen_actions, marked_actions
+from deltacli.operations.table.needed import FileKind
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.time_travel import find_snapshot
 from deltacli.short_repr import short_repr
@@ -460,3 +461,27 @@ def _clients(plan: RestorePlan, now: SmallState, target: SmallState) -> Iterator
 
 def _is_option(change: Change) -> bool:
     return change.kind.value in ("setOption", "removeOption")
+
+
+def changed_files(plan: RestorePlan, lost: Sequence[ProblemFile] = ()) -> Iterator[RecordBatch]:
+    """Yield a row for each file that comes back (`change` is `add`) or goes (`remove`), and before them one for each
+    vector, and each file that stays, with a problem. `lost` are files that are gone after the commit.
+
+    Raises CommitCorrupt, CheckpointUnreadable and StorageFailed.
+    """
+    found = plan.difference
+    problems = tuple(dict.fromkeys((*plan.problems, *lost)))
+    of_adds = [one for one in problems if one.kind == FileKind.DATA.value and not one.stays]
+    others = [one for one in problems if one not in of_adds]
+    if others:
+        yield rows_of_problems(others)
+    if found.added_amount.files:
+        for adds in chosen_actions(
+            plan.target, found.target.keys, found.added, plan.where, ("path", "size", "deletionVector")
+        ):
+            yield file_rows(plan.table.storage, adds, "add", of_adds)
+    if found.removed_amount.files:
+        for adds in chosen_actions(
+            plan.now, found.now.keys, found.removed, plan.where, ("path", "size", "deletionVector")
+        ):
+            yield file_rows(plan.table.storage, adds, "remove")
