@@ -9,8 +9,9 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
+from deltacli.changing.acts import Act
 from deltacli.changing.basis import Basis
 from deltacli.changing.commit import Committed, commit
 from deltacli.clock import Clock, system_clock
@@ -44,6 +45,8 @@ class SavedVacuum:
     """The plan of a file, to be compared with the table and executed from where an earlier run stopped. `tell` gets
     notes on the run.
     """
+
+    act: ClassVar[Act] = Act.DELETE
 
     path: str
     request: VacuumRequest
