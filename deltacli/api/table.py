@@ -343,13 +343,10 @@ class Table(BeforeChange, LogCare, Undo):
         another past, and as `vacuum` does.
         """
         from deltacli.operations.vacuum.full_plan import vacuum
-        from deltacli.operations.vacuum.rechecking import adopted
 
         self.require_writable(dry_run=False)
-        if plan.made_from is None or accept_copy:
-            plan = adopted(self, plan, accept_copy=accept_copy)
         request = VacuumRequest(threads=threads, rate=rate, log_entries=log_entries, commit_metadata=commit_metadata)
-        return vacuum(self, request, plan)
+        return vacuum(self, request, plan, accept_copy=accept_copy)
 
     @named
     @takes(OptimizeRequest)

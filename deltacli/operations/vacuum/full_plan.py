@@ -97,12 +97,19 @@ class VacuumChange:
         execute_by(gate, self.request)
 
 
-def vacuum(table: TableHandle, request: VacuumRequest, plan: VacuumPlan | None = None) -> VacuumResult:
-    """Plan a vacuum, unless there is a plan, and execute it without a question. Raises what `carry_out` raises."""
+def vacuum(
+    table: TableHandle, request: VacuumRequest, plan: VacuumPlan | None = None, *, accept_copy: bool = False
+) -> VacuumResult:
+    """Plan a vacuum, unless there is a plan, and execute it without a question. `accept_copy` accepts the plan of a
+    table elsewhere with the same past. Raises what `carry_out` raises.
+    """
     from deltacli.changing.change import carry_out
     from deltacli.operations.vacuum.execute import bound, note_progress
+    from deltacli.operations.vacuum.rechecking import adopted
 
-    if plan is not None:
+    if plan is not None and (plan.made_from is None or accept_copy):
+        plan = adopted(table, plan, accept_copy=accept_copy)
+    elif plan is not None:
         plan = replace(plan, made_from=replace(plan.basis, table=bound(table, plan)))
     result = carry_out(VacuumChange(request), table, plan=plan)
     note_progress(result.plan)
