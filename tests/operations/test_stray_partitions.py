@@ -77,7 +77,7 @@ def test_all_refuse_by_the_rule_that_validate_names(
 ) -> None:
     table = open_table(stray_table(tmp_path, partition, *others, mapped=mapped))
 
-    codes = {}
+    codes: dict[str, object] = {}
     for name, use in USERS.items():
         with pytest.raises(Unreadable) as refused:
             use(table)

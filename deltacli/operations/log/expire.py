@@ -13,7 +13,7 @@ from typing import Any
 
 from deltacli.delta.checkpoint.last_checkpoint_content import Hint, read_hint
 from deltacli.delta.log.counts import FileCounts
-from deltacli.delta.log.log_path import HINT_NAME, LOG_DIRECTORY, SIDECAR_DIRECTORY, LogFileKind
+from deltacli.delta.log.log_path import LOG_DIRECTORY, SIDECAR_DIRECTORY, LogFileKind
 from deltacli.delta.log.segment import CheckpointInstance, LogFile, LogListing, read_listing
 from deltacli.delta.protocol.property_values import (
     CHECKPOINT_PROTECTION,
@@ -35,7 +35,7 @@ from deltacli.operations.table.api_arguments import optional_count, version_numb
 from deltacli.operations.table.checksum_guard import contradiction
 from deltacli.operations.table.file_history import RULE as MISSING_ADD
 from deltacli.operations.table.file_history import count_lost_files
-from deltacli.operations.table.find_log import Log
+from deltacli.operations.table.find_log import Log, read_hint_file
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot, rebuild
 from deltacli.operations.table.time_travel import version_at
@@ -218,7 +218,7 @@ def _limit(table: TableHandle, listing: LogListing, cutoff_ms: int, keep: Sequen
 
 def _hinted(table: TableHandle) -> int | None:
     try:
-        hint = read_hint(table.storage.read(f"{LOG_DIRECTORY}/{HINT_NAME}"))
+        hint = read_hint(read_hint_file(table.storage))
     except FileMissing:
         return None
     return hint.version if isinstance(hint, Hint) else None
