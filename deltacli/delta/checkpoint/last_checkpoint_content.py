@@ -22,6 +22,9 @@ class BadHint(NamedTuple):
     rule: str
 
 
+MAX_HINT_BYTES = 16 << 20
+"""Maximum size of a hint. Readers get one byte more, and refuse it by its length."""
+
 _MAX_CANONICAL = 64 << 20
 "Maximum number of characters to hash: a long key is repeated for each leaf below it."
 
@@ -36,6 +39,8 @@ class _DuplicateKeyError(ValueError):
 
 def parse_hint(data: bytes) -> dict[str, Json] | str:
     """Return the JSON object in `_last_checkpoint`, or the reason why it has none."""
+    if len(data) > MAX_HINT_BYTES:
+        return f"it is larger than {MAX_HINT_BYTES >> 20} MiB"
     try:
         value = json.loads(data.decode("utf-8"), object_pairs_hook=_unique)
     except UnicodeDecodeError:

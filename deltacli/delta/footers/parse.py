@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from deltacli.delta.footers.shapes import PartReader, Shape, Shapes, Values, joined
 from deltacli.delta.footers.thrift import BINARY, INTEGERS, LIST, STRUCT, TRUE, CompactReader, ThriftFaultError
+from deltacli.delta.schema.hybrid_calendar import hybrid_types
 
 _MOST_SCHEMAS = 64
 _MOST_JOINED = 256
@@ -78,19 +79,20 @@ class _Plan(NamedTuple):
 
 class Footer:
     """One footer: `rows` of the file, and its row groups. Files with identical `schema` bytes have the same schema.
-    `is_by_arrow`: written by Arrow's C++ library, and so by pyarrow.
+    `is_by_arrow`: written by Arrow's C++ library, and so by pyarrow. `hybrid`: the physical types of dates and times in
+    the calendar that was Julian before 1582.
     """
 
-    __slots__ = ("_groups", "_plan", "_values", "is_by_arrow", "is_encrypted", "rows", "schema")
+    __slots__ = ("_groups", "_plan", "_values", "hybrid", "is_by_arrow", "is_encrypted", "rows", "schema")
 
-    def __init__(self, schema: bytes, plan: _Plan, values: Values) -> None:
+    def __init__(self, schema: bytes, plan: _Plan, values: Values, hybrid: frozenset[str] = frozenset()) -> None:
         """Raises ThriftFaultError if a number of rows is missing."""
         rows = values[_ROWS] if values[_ROWS] is not None else values[plan.tail]
         if rows is None or rows < 0:
             raise ThriftFaultError("the footer has no number of rows")
         self.schema, self.rows = schema, rows
         self.is_encrypted, self.is_by_arrow = plan.is_encrypted, plan.is_by_arrow
-        self._plan, self._values = plan, values
+        self._plan, self._values, self.hybrid = plan, values, hybrid
         self._groups: tuple[GroupFacts, ...] | None = None
         for open_at, _, close_at in plan.groups:
             of_group = values[open_at] if values[open_at] is not None else values[close_at]
@@ -113,7 +115,7 @@ class Footer:
         return hash((self.schema, self.rows))
 
     def __reduce__(self) -> tuple[type[Footer], tuple[Any, ...]]:  # Any: the arguments
-        return Footer, (self.schema, self._plan, self._values)
+        return Footer, (self.schema, self._plan, self._values, self.hybrid)
 
     @property
     def groups(self) -> tuple[GroupFacts, ...]:
@@ -175,9 +177,11 @@ class FooterReader:
     def read(self, data: bytes) -> Footer:
         """Read a FileMetaData. Raises ThriftFaultError if the bytes are not one."""
         try:
-            return self._of_schema(data).read(data)
+            footer = self._of_schema(data).read(data)
         except IndexError:
             raise ThriftFaultError("the footer is incomplete") from None
+        footer.hybrid = hybrid_types(data)
+        return footer
 
     def _of_schema(self, data: bytes) -> _OfSchema:
         for number, known in enumerate(self._schemas):

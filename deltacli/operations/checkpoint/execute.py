@@ -33,7 +33,7 @@ from deltacli.operations.checkpoint.plan import (
 )
 from deltacli.operations.checkpoint.rows import StateRows
 from deltacli.operations.table.checksum_guard import require_as_in_checksum
-from deltacli.operations.table.find_log import list_log
+from deltacli.operations.table.find_log import list_log, read_hint_file
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import without_checkpoint
 from deltacli.operations.table.version import Snapshot
@@ -318,7 +318,7 @@ def _newest(listing: LogListing) -> int:
 
 def _hinted(storage: Storage) -> int:
     try:
-        hint = read_hint(storage.read(f"{LOG_DIRECTORY}/{HINT_NAME}"))
+        hint = read_hint(read_hint_file(storage))
     except FileMissing:
         return -1
     return hint.version if isinstance(hint, Hint) else -1

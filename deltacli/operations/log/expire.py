@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from deltacli.changing.basis import Basis, basis_of
 from deltacli.delta.checkpoint.last_checkpoint_content import Hint, read_hint
-from deltacli.delta.log.log_path import HINT_NAME, LOG_DIRECTORY, SIDECAR_DIRECTORY, LogFileKind
+from deltacli.delta.log.log_path import LOG_DIRECTORY, SIDECAR_DIRECTORY, LogFileKind
 from deltacli.delta.log.segment import LogFile, LogListing, read_listing
 from deltacli.delta.protocol.property_values import (
     CHECKPOINT_PROTECTION,
@@ -29,6 +29,7 @@ from deltacli.delta.protocol.protocol_action import require_writable
 from deltacli.errors import CheckpointUnreadable, FileMissing, Refusal, Refused, VersionAbsent
 from deltacli.hints import command, parameter
 from deltacli.operations.table.api_arguments import optional_count, version_number
+from deltacli.operations.table.find_log import read_hint_file
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.time_travel import version_at
@@ -254,7 +255,7 @@ def _limit(table: TableHandle, listing: LogListing, cutoff_ms: int, keep: Sequen
 
 def _hinted(table: TableHandle) -> int | None:
     try:
-        hint = read_hint(table.storage.read(f"{LOG_DIRECTORY}/{HINT_NAME}"))
+        hint = read_hint(read_hint_file(table.storage))
     except FileMissing:
         return None
     return hint.version if isinstance(hint, Hint) else None

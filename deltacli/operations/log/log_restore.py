@@ -40,7 +40,7 @@ from deltacli.operations.log.log_copy import (
     read_list,
     versioned,
 )
-from deltacli.operations.table.find_log import refuse_paimon
+from deltacli.operations.table.find_log import read_hint_file, refuse_paimon
 from deltacli.operations.table.handle import TableHandle
 from deltacli.progress import Progress, reported
 from deltacli.short_repr import short_repr
@@ -424,7 +424,7 @@ def _wrong_checkpoints(source: Storage, engine: Engine, names: set[str]) -> set[
 def _is_hint(storage: Storage) -> bool:
     """Return True if the log's own hint is valid: it is then newer than that of the backup."""
     try:
-        return isinstance(read_hint(storage.read(log_location(HINT_NAME))), Hint)
+        return isinstance(read_hint(read_hint_file(storage)), Hint)
     except FileMissing:
         return False
 

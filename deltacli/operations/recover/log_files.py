@@ -18,6 +18,7 @@ from deltacli.errors import CheckpointUnreadable, CommitCorrupt, FileMissing, Re
 from deltacli.operations.log.log_copy import StoredFile, at_once, digest, log_location, versioned
 from deltacli.operations.recover.object_versions import FileMap, MappedFile
 from deltacli.operations.recover.sources import Source
+from deltacli.operations.table.find_log import read_hint_file
 from deltacli.operations.table.needed import FileKind
 from deltacli.storage import Storage
 from deltacli.work.task import TableStores
@@ -266,7 +267,7 @@ class _Found:
         if HINT_NAME not in self.present:
             return None
         try:
-            hint = read_hint(self.storage.read(log_location(HINT_NAME)))
+            hint = read_hint(read_hint_file(self.storage))
         except FileMissing:
             return None
         return hint.version if isinstance(hint, Hint) else None
@@ -330,11 +331,11 @@ def fault_of_log_file(storage: Storage, file: StoredFile, digests: dict[str, str
         if file.name.endswith(".parquet"):
             ends = storage.read_range(path, 0, 4), storage.read_range(path, max(file.size_bytes - 4, 0), 4)
             return None if ends == (_MAGIC, _MAGIC) else "it is no Parquet file"
+        if file.name == HINT_NAME:
+            return None if isinstance(read_hint(read_hint_file(storage)), Hint) else "it names no checkpoint"
         data = storage.read(path)
         if digests is not None and file.path.kind is LogFileKind.COMMIT:
             digests[file.name] = digest(data)
-        if file.name == HINT_NAME:
-            return None if isinstance(read_hint(data), Hint) else "it names no checkpoint"
         return None if read_actions(data, file.name) or file.path.kind is not LogFileKind.COMMIT else "it is empty"
     except (CommitCorrupt, Unreadable) as fault:
         return fault.message

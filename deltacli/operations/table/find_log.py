@@ -9,7 +9,7 @@ from collections.abc import Collection
 from itertools import islice
 from typing import NamedTuple
 
-from deltacli.delta.checkpoint.last_checkpoint_content import BadHint, Hint, read_hint
+from deltacli.delta.checkpoint.last_checkpoint_content import MAX_HINT_BYTES, BadHint, Hint, read_hint
 from deltacli.delta.log.log_path import AFTER_VERSIONED_NAMES, HINT_NAME, LOG_DIRECTORY, commit_name, version_prefix
 from deltacli.delta.log.segment import LogFile, LogListing, make_log_file, not_a_file, read_listing
 from deltacli.errors import (
@@ -29,8 +29,6 @@ from deltacli.storage import LocalStorage, PathKind, Storage, is_taken
 _FIRST_VERSIONED_NAME = "0"
 _FILES_A_REPORT = 100
 _PARTITION = r"(?<=[^/:])/[^/=]+=[^/]*(?=/|$)"
-_MAX_HINT_BYTES = 16 << 20
-"""Maximum bytes of a hint, which contains at most the schema of its checkpoint."""
 
 
 class Log(NamedTuple):
@@ -122,7 +120,7 @@ def find_hint(storage: Storage, at: str = "") -> Hint | BadHint | None:
     is too large counts as missing.
     """
     try:
-        data = storage.read_range(f"{_log_directory(at)}/{HINT_NAME}", 0, _MAX_HINT_BYTES + 1)
+        return read_hint(read_hint_file(storage, at))
     except FileMissing:
         return None
     except PathExternal:
@@ -131,7 +129,11 @@ def find_hint(storage: Storage, at: str = "") -> Hint | BadHint | None:
         if not storage.capabilities.cheap_listing and not isinstance(fault, PermissionRefused):
             raise  # the listing would retry the same fault again
         return BadHint("hint.bad-json")
-    return read_hint(data) if len(data) <= _MAX_HINT_BYTES else BadHint("hint.bad-json")
+
+
+def read_hint_file(storage: Storage, at: str = "") -> bytes:
+    """Return the bytes of `_last_checkpoint`, at most one more than a hint may have. Raises what the store raises."""
+    return storage.read_range(f"{_log_directory(at)}/{HINT_NAME}", 0, MAX_HINT_BYTES + 1)
 
 
 def _log_directory(at: str) -> str:

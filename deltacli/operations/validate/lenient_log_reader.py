@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from deltacli.delta.log.log_path import LOG_DIRECTORY, Place
+from deltacli.delta.log.log_path import HINT_NAME, LOG_DIRECTORY, Place
 from deltacli.delta.log.segment import LogFile, LogListing
 from deltacli.delta.paths import decode
 from deltacli.delta.rules.framework.base import Finding
@@ -13,6 +13,7 @@ from deltacli.delta.rules.log.commit_lines import BAD_JSON
 from deltacli.engine.base import Engine
 from deltacli.errors import CommitCorrupt, DeltacliError, FileMissing, PathExternal, PermissionRefused, StorageFailed
 from deltacli.hints import command
+from deltacli.operations.table.find_log import read_hint_file
 from deltacli.operations.validate.findings import FILE_OUTSIDE
 from deltacli.storage import Storage
 from deltacli.units import plural
@@ -137,6 +138,8 @@ class LogReader:
 
     def _read_one(self, file: LogFile) -> bytes | Fault:
         try:
+            if file.name == HINT_NAME:
+                return read_hint_file(self._storage)
             return self._storage.read(f"{LOG_DIRECTORY}/{file.name}")
         except FAULTS as fault:
             self.require_tolerable(fault)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
+from deltacli.delta.schema.hybrid_calendar import hybrid_leaf, is_old
 from deltacli.delta.schema.shredded_variants import TYPED
 from deltacli.delta.schema.types import PrimitiveType, StructField, holds
 from deltacli.errors import DataUnreadable
@@ -30,13 +31,6 @@ NOT_EXACT = "optimize.value-not-exact"
 TOO_LARGE = "optimize.row-group-too-large"
 
 _ROWS_AT_ONCE = 1 << 16
-_SPARK = "org.apache.spark."
-_HYBRID_UNTIL = {"INT96": (3, 1)}
-"""Physical type -> the first version of Spark whose files are in the calendar of today unless they are marked."""
-_FIRST_DAY = -141_427
-"""1582-10-15, from which on dates are the same in both calendars."""
-_FIRST_MICROSECOND = -2_208_988_800_000_000
-"""1900-01-01, from which on times are: before, time zones were not at whole hours."""
 
 
 class Exactness:
@@ -78,13 +72,12 @@ def _require_small_groups(metadata: pyarrow.parquet.FileMetaData, most_bytes: in
 
 def _suspects_of(spec: RewriteSpec, opened: OpenDataFile, metadata: Mapping[bytes, bytes] | None) -> Iterator[_Suspect]:
     """Yield the leaves of a file whose values have to be looked at. Raises DataUnreadable."""
-    marks = {key.decode(errors="replace"): value.decode(errors="replace") for key, value in (metadata or {}).items()}
     wanted = spec.reading.columns[: spec.reading.of_table]
     found = spec.reading.file_columns.find(opened.schema, wanted)
     schema = opened.parquet.metadata.schema
     for column, place in zip(wanted, found, strict=True):
         for leaf in place.leaves if place is not None else ():
-            yield from _suspects(column, leaf, schema.column(leaf), marks)
+            yield from _suspects(column, leaf, schema.column(leaf), metadata)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,27 +95,15 @@ class _Suspect:
         return "has a time with nanoseconds, which the table's type does not have"
 
 
-def _suspects(column: StructField, leaf: int, stored: Any, marks: Mapping[str, str]) -> Iterator[_Suspect]:
+def _suspects(column: StructField, leaf: int, stored: Any, marks: Mapping[bytes, bytes] | None) -> Iterator[_Suspect]:
     """Yield what to look for in a leaf of a column. Raises DataUnreadable for a shredded variant."""
     if holds(column.data_type, PrimitiveType("variant")) and f".{TYPED}" in stored.path:
         raise DataUnreadable(f"column {column.name} has shredded variants, whose bytes cannot be kept", code=NOT_EXACT)
     kind = stored.logical_type.type
     if kind == "TIMESTAMP" and "nano" in stored.logical_type.to_json().lower():
         yield _Suspect(column.name, leaf, is_hybrid=False)
-    is_time = kind in ("TIMESTAMP", "DATE") or stored.physical_type == "INT96"
-    if is_time and _is_hybrid(stored.physical_type, marks):
+    if hybrid_leaf(stored, marks) is not None:
         yield _Suspect(column.name, leaf, is_hybrid=True)
-
-
-def _is_hybrid(physical_type: str, marks: Mapping[str, str]) -> bool:
-    """Return True if Spark wrote the leaf in the calendar that was Julian before 1582."""
-    mark = "legacyINT96" if physical_type == "INT96" else "legacyDateTime"
-    if f"{_SPARK}{mark}" in marks:
-        return True
-    version = marks.get(f"{_SPARK}version", "").split(".")
-    if len(version) < 2 or not (version[0].isdigit() and version[1].isdigit()):
-        return False
-    return (int(version[0]), int(version[1])) < _HYBRID_UNTIL.get(physical_type, (3, 0))
 
 
 def _check(suspect: _Suspect, opened: OpenDataFile) -> None:
@@ -130,7 +111,7 @@ def _check(suspect: _Suspect, opened: OpenDataFile) -> None:
     for group in range(opened.parquet.metadata.num_row_groups):
         for batch in opened.parquet.read_leaves(_ROWS_AT_ONCE, group, [suspect.leaf]):
             for values in _innermost(batch.column(0)):
-                if _is_old(values) if suspect.is_hybrid else _has_nanoseconds(values):
+                if is_old(values) if suspect.is_hybrid else _has_nanoseconds(values):
                     raise DataUnreadable(f"column {suspect.column} {suspect.reason}", code=NOT_EXACT)
 
 
@@ -161,18 +142,3 @@ def _has_nanoseconds(values: Any) -> bool:
     numbers = values.view(pa.int64())
     rest = pc.subtract(numbers, pc.multiply(pc.divide(numbers, 1_000), 1_000))
     return bool(pc.any(pc.not_equal(rest, 0)).as_py())
-
-
-def _is_old(values: Any) -> bool:
-    import pyarrow as pa
-
-    if not pa.types.is_temporal(values.type):
-        return False
-    least = pc.min_max(values)["min"]
-    if not least.is_valid:
-        return False
-    if pa.types.is_date(values.type):
-        return bool(least.value < _FIRST_DAY)
-    a_unit = {"s": 1_000_000, "ms": 1_000, "us": 1}.get(values.type.unit)
-    microseconds = least.value // 1_000 if a_unit is None else least.value * a_unit
-    return bool(microseconds < _FIRST_MICROSECOND)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from deltacli.arrow import compute as pc
 from deltacli.delta.encoding.roaring import DeletedRows
 from deltacli.delta.schema.file_columns import FileColumn, absent
+from deltacli.delta.schema.hybrid_calendar import Hybrid, hybrid_column, hybrid_leaf, rebased
 from deltacli.delta.schema.shredded_variants import TYPED, not_a_type
 from deltacli.delta.schema.types import PrimitiveType, StructField, StructType, holds
 from deltacli.errors import DataUnreadable
@@ -162,7 +163,11 @@ class _Reader:
         if fields[0].name in self._file.constants:
             return PredicateLeaf(None, None, constant=self._file.constants[fields[0].name])
         leaf = self._wanted.file_columns.leaf(self._opened.schema, fields)
-        return PredicateLeaf(None, None, absent=True) if leaf is None else PredicateLeaf(*leaf)
+        if leaf is None:
+            return PredicateLeaf(None, None, absent=True)
+        metadata = self._opened.parquet.metadata
+        is_hybrid = leaf[0] is not None and hybrid_leaf(metadata.schema.column(leaf[0]), metadata.metadata) is not None
+        return PredicateLeaf(None, None) if is_hybrid else PredicateLeaf(*leaf)
 
     def _group(self, group: int, row_group: Any, start: int, vectors: _Vectors) -> Iterator[pyarrow.RecordBatch]:
         """Yield the rows of one row group, the first of which is row `start` of the file."""
@@ -230,9 +235,17 @@ class _Columns:
                 self._found[column.name] = find_beside(wanted, column, opened.schema)
         present = [column for column in self._found.values() if column is not None]
         self._require_no_instants(stored, opened.parquet)
+        self._hybrid = self._hybrid_columns(opened.parquet)
         self._leaves = sorted({leaf for column in present for leaf in column.leaves})
         positions = sorted({column.position for column in present})
         self._place = {position: place for place, position in enumerate(positions)}
+
+    def _hybrid_columns(self, parquet: ParquetReader) -> dict[str, Hybrid]:
+        """Return the columns that Spark wrote in the calendar that was Julian before 1582."""
+        schema, marks = parquet.metadata.schema, parquet.metadata.metadata
+        present = ((name, column) for name, column in self._found.items() if column is not None)
+        found = ((name, hybrid_column(schema, column.leaves, marks)) for name, column in present)
+        return {name: hybrid for name, hybrid in found if hybrid is not None}
 
     def _require_no_instants(self, columns: Sequence[StructField], parquet: ParquetReader) -> None:
         """Raise DataUnreadable for a shredded variant of INT96 values, which Arrow has as timestamps without a zone."""
@@ -248,7 +261,8 @@ class _Columns:
     @property
     def is_plain(self) -> bool:
         """Return whether the values are returned as they are stored."""
-        return all(column is None or column.convert is None for column in self._found.values())
+        is_stored = all(column is None or column.convert is None for column in self._found.values())
+        return is_stored and not self._hybrid
 
     def raw_batches(self, group: int, size: int, rows: int, parquet: ParquetReader) -> Iterator[pyarrow.RecordBatch]:
         """Yield a row group as stored in a file of this schema, `size` rows at a time.
@@ -292,6 +306,8 @@ class _Columns:
         if column is None:
             return absent(raw.num_rows, raw.num_rows, field, field.name)
         values = raw.column(self._place[column.position])
+        if field.name in self._hybrid:
+            values = rebased(values, self._hybrid[field.name])
         return values if column.convert is None else column.convert(values)
 
     def _damaged(self, group: int, fault: Exception, parquet: ParquetReader) -> DataUnreadable:

@@ -457,7 +457,7 @@ def records_of_a_path_added_before(view: CommitView) -> Iterator[Finding]:
             continue
         seen = stated_records(file.placed.action.get("stats"))
         stated = (stated_records(live.add.get("stats")) for live in file.live)
-        before = {records for records in stated if records not in (None, seen)}
+        before = {records for records in stated if records is not None} - {seen}
         if seen is not None and before:
             message = f"the commit gives {name_of(file.placed)} another number of records than the add before"
             yield RECORDS_DISAGREE.at(place_of(view, file.placed), message, seen=seen, expected=min(before))

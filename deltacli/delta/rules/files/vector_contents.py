@@ -76,7 +76,7 @@ ROW_OUT_OF_RANGE = AREA.error(
     "A deletion vector deletes a row that is not in its file.",
     spec="Deletion Vectors",
     broken="deltacli leaves such rows out, other readers refuse the file; the vector may belong to another file",
-    repair="rewrite the file without its vector, as a compaction does",
+    repair="rewrite the file without its vector (optimize)",
     example="a vector with row 12, of a file of ten rows",
 )
 

@@ -228,8 +228,17 @@ class _FromFooters:
         if low is None or high is None:
             return nothing
         is_ordered = pc.less_equal(low, high)
-        low, high = (pc.if_else(is_ordered, bound, pa.scalar(None, kind)) for bound in (low, high))
+        is_known = pc.and_(is_ordered, pc.take(self._is_of_todays_calendar(), rows.files))
+        low, high = (pc.if_else(is_known, bound, pa.scalar(None, kind)) for bound in (low, high))
         return _Chunks(low, high, low, high)
+
+    def _is_of_todays_calendar(self) -> Any:
+        """Return False for files whose dates or times Spark wrote in the older calendar: rows tell their bounds."""
+        import pyarrow as pa
+
+        if self._column.kind not in (StatKind.DATE, StatKind.TIMESTAMP):
+            return pa.repeat(True, self._files)
+        return pa.array([self._leaf.physical_type not in one.hybrid for one in self._view.footers], pa.bool_())
 
     def _texts(self, rows: LeafRows) -> _Chunks:
         """Return bounds of text. A bound that may be truncated is still useful: a truncated minimum is the beginning of

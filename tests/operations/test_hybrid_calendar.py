@@ -1,0 +1,141 @@
+"""Files of Spark in the calendar that was Julian before 1582: all who read values, bounds or copies agree on them."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, date, datetime, timedelta, timezone
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from deltacli import Table, open_table
+from deltacli.delta.schema.hybrid_calendar import Hybrid, rebased
+from deltacli.operations.optimize.planning import plan_optimize
+from deltacli.operations.optimize.request import OptimizeRequest
+from deltacli.operations.repair.planning import plan_repair
+from deltacli.operations.validate.request import ValidateRequest
+from deltacli.operations.validate.validate import validate_table
+from tests.support.actions import add, metadata, protocol
+from tests.support.builder import TableBuilder
+from tests.support.repairing import request
+from tests.support.rows import parquet_bytes, schema_of
+
+DAY = 86_400_000_000
+MARKED = {
+    "org.apache.spark.version": "3.1.2",
+    "org.apache.spark.legacyDateTime": "",
+    "org.apache.spark.timeZone": "UTC",
+}
+SPARK_2 = {"org.apache.spark.version": "2.4.8"}
+UNMARKED = {"org.apache.spark.version": "3.1.2"}
+FIRST, BEFORE = date(1, 1, 1), -719_164
+"""A day, and what it is in the older calendar."""
+
+
+def julian(year: int, month: int, day: int) -> int:
+    """The day of a Julian date since 1970, by the formula of the Julian day number."""
+    early = (14 - month) // 12
+    years, months = year + 4800 - early, month + 12 * early - 3
+    return day + (153 * months + 2) // 5 + 365 * years + years // 4 - 32_083 - 2_440_588
+
+
+@pytest.mark.parametrize(
+    ("stored", "expected"),
+    [
+        (BEFORE, FIRST),
+        (-141_428, date(1582, 10, 4)),
+        (-141_427, date(1582, 10, 15)),
+        (julian(1500, 4, 20), date(1500, 4, 20)),
+        (julian(1500, 2, 29), date(1500, 3, 1)),  # in the other calendar, 1500 was no leap year
+        (julian(1500, 2, 28), date(1500, 2, 28)),
+        (julian(1200, 2, 29), date(1200, 2, 29)),
+        (julian(100, 3, 1), date(100, 3, 1)),
+        (julian(1, 12, 31), date(1, 12, 31)),
+        (0, date(1970, 1, 1)),
+        (None, None),
+    ],
+)
+def test_a_day_keeps_its_year_month_and_day(stored: int | None, expected: date | None) -> None:
+    days = pa.array([stored], pa.int32()).cast(pa.date32())
+    times = pa.array([None if stored is None else stored * DAY + 1], pa.int64()).cast(pa.timestamp("us", "UTC"))
+
+    found = rebased(pa.StructArray.from_arrays([days, times], names=["d", "t"]), Hybrid("UTC", True, True))
+
+    (row,) = found.to_pylist()
+    exact = None if expected is None else datetime(expected.year, expected.month, expected.day, tzinfo=UTC)
+    assert (expected, None if exact is None else exact + timedelta(microseconds=1)) == (row["d"], row["t"])
+
+
+def test_values_in_lists_and_maps_with_offsets_and_nulls_are_moved() -> None:
+    days = pa.array([[BEFORE], None, [0, BEFORE, None], []], pa.list_(pa.int32())).cast(pa.list_(pa.date32()))
+    pairs = pa.array([[("a", 0)], None, [("b", BEFORE)]], pa.map_(pa.string(), pa.int32()))
+    maps = pairs.cast(pa.map_(pa.string(), pa.date32()))
+
+    moved = [rebased(values.slice(1), Hybrid("UTC", True, True)).to_pylist() for values in (days, maps)]
+
+    assert [[None, [date(1970, 1, 1), FIRST, None], []], [None, [("b", FIRST)]]] == moved
+
+
+def test_times_keep_their_local_time_in_the_zone_that_wrote_them() -> None:
+    """Before 1900, Java's older calendar has the standard offset of today and the other one that of the place."""
+    local = datetime(1800, 1, 1, tzinfo=timezone(timedelta(hours=-8)))
+    times = pa.array([local], pa.timestamp("us", "UTC"))
+
+    moved = rebased(times, Hybrid("America/Los_Angeles", False, True))
+
+    assert [local - timedelta(minutes=7, seconds=2)] == moved.to_pylist()
+
+
+def table_at(root: Path, marks: dict[str, str] | None) -> Table:
+    """Two files with 0001-01-01 in the older calendar, and statistics as Spark writes them: of the table's calendar."""
+    rows = pa.table(
+        {
+            "id": pa.array([1], pa.int64()),
+            "d": pa.array([BEFORE], pa.int32()).cast(pa.date32()),
+            "t": pa.array([BEFORE * DAY], pa.int64()).cast(pa.timestamp("us", "UTC")),
+        }
+    )
+    data = parquet_bytes(rows.replace_schema_metadata(marks))
+    bounds = {"id": 1, "d": "0001-01-01", "t": "0001-01-01T00:00:00.000Z"}
+    stats = {"numRecords": 1, "minValues": bounds, "maxValues": bounds, "nullCount": dict.fromkeys(bounds, 0)}
+    lines = [protocol(), metadata(schema_string=schema_of(rows))]
+    table = TableBuilder()
+    for name in ("a.parquet", "b.parquet"):
+        table.file(name, data)
+        lines.append({"add": {**add(name, size=len(data))["add"], "stats": json.dumps(stats)}})
+    return open_table(table.commit(*lines).write(root))
+
+
+@pytest.mark.parametrize("marks", [MARKED, SPARK_2], ids=["marked", "version-2"])
+def test_all_users_have_the_values_as_spark_reads_them(marks: dict[str, str], tmp_path: Path) -> None:
+    table = table_at(tmp_path / "t", marks)
+    snapshot = table.snapshot()
+    expected = [{"id": 1, "d": FIRST, "t": datetime(1, 1, 1, tzinfo=UTC)}] * 2
+
+    def rows_of(batches: object) -> list[dict[str, object]]:
+        found = [row for batch in batches for row in batch.to_pylist()]  # type: ignore[attr-defined]
+        return [{name: row[name] for name in ("id", "d", "t")} for row in found]
+
+    assert expected == rows_of(snapshot.scan())
+    assert expected == rows_of(table.changes(from_version=0))
+    for where in ("d = DATE '0001-01-01'", "t = TIMESTAMP '0001-01-01T00:00:00Z'", "d >= DATE '0001-01-01' AND id = 1"):
+        assert expected == rows_of(snapshot.scan(where=where)), where
+    assert [] == rows_of(snapshot.scan(where="d < DATE '0001-01-01'"))
+    snapshot.scan().write_parquet(tmp_path / "out")
+    written = pq.read_table(tmp_path / "out")
+    assert (expected, True) == (written.to_pylist(), b"legacy" not in b"".join(written.schema.metadata or {}))
+    for level in ("log", "footers", "data"):
+        found = validate_table(table, ValidateRequest(level=level)).findings
+        assert [] == [one.rule.id for one in found if one.rule.id.startswith("stats.")], level
+    assert () == plan_repair(table, request()).steps
+    assert "optimize.value-not-exact" in str(plan_optimize(table, OptimizeRequest()).skipped)
+
+
+def test_files_without_a_mark_are_read_as_they_are(tmp_path: Path) -> None:
+    table = table_at(tmp_path, UNMARKED)
+
+    found = validate_table(table, ValidateRequest(level="data")).findings
+
+    assert "stats.bounds-not-covering" in {one.rule.id for one in found}
