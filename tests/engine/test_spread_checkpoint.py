@@ -24,8 +24,9 @@ from deltacli.operations.checkpoint.verify import CheckpointVerdict, verify_chec
 from deltacli.operations.table.find_log import list_log
 from deltacli.storage import Storage
 from deltacli.work.checkpoints.reading import open_checkpoint
-from deltacli.work.checkpoints.writing import Encoding, FileEncoder
+from deltacli.work.checkpoints.writing import FileEncoder
 from deltacli.work.checkpoints.writing_sidecars import SidecarPiece, WriteSidecars
+from deltacli.work.parquet_encoding import Encoding
 from deltacli.work.task import TableStores, TaskContext
 from tests.support import corpus
 from tests.support.actions import add, remove

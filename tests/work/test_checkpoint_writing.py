@@ -10,7 +10,8 @@ import pytest
 
 from deltacli.threads import TaskTracker
 from deltacli.work.checkpoints import writing as checkpoint_writing
-from deltacli.work.checkpoints.writing import Encoding, FileEncoder
+from deltacli.work.checkpoints.writing import FileEncoder
+from deltacli.work.parquet_encoding import Encoding
 
 
 class Hit(BaseException):

@@ -224,11 +224,16 @@ def require_allowed(request: CommitRequest, base: Base) -> None:
         raise ValueError("a commit must have at most one transaction per application")
     if DOMAIN in names and FEATURE not in request.drops:
         raise ValueError("the high-water mark of row ids is not set by a request")
-    if names and "domainMetadata" not in protocol.supported_features:
+    marked = (DOMAIN,) if request.new_rows and assigns_row_ids(protocol, metadata) else ()
+    if (names or marked) and "domainMetadata" not in protocol.supported_features:
         raise Refused(
-            f"version {base.version} does not support domains",
+            f"version {base.version} does not support domains" + (", which the ids of new rows need" if marked else ""),
             code="domain.without-feature",
-            facts={"needed": "the writer feature domainMetadata", "to be written": ", ".join(sorted(names))},
+            facts={
+                "needed": "the writer feature domainMetadata",
+                "to be written": ", ".join(sorted({*names, *marked})),
+            },
+            hint=command("features add", "domainMetadata"),
         )
 
 

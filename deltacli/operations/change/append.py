@@ -80,7 +80,7 @@ def plan_append(snapshot: Snapshot, rows: pyarrow.Schema) -> AppendSpec:
 
     config = snapshot.config
     require_partitions(config, snapshot.version)
-    require_possible(snapshot, CommitRequest("WRITE"))
+    require_possible(snapshot, CommitRequest("WRITE", new_rows=1))
     _require_supported(config)
     fields = config.schema.fields if config.schema else ()
     places = _places(rows.names, fields)

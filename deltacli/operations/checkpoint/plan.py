@@ -28,7 +28,7 @@ from deltacli.operations.table.rebuild import read_snapshot, rebuild
 from deltacli.operations.table.version import Snapshot
 from deltacli.request_fields import Kind, option, require_word
 from deltacli.short_repr import short_repr
-from deltacli.work.checkpoints.writing import DEFAULT_CODEC, Encoding, unwritable_codec
+from deltacli.work.parquet_encoding import DEFAULT_CODEC, Encoding, unwritable_codec
 
 DEFAULT_ROWS_A_SIDECAR = 200_000
 

@@ -87,7 +87,7 @@ def plan_of_files(
 
 
 def _require_writable(snapshot: Snapshot) -> None:
-    require_possible(snapshot, CommitRequest("OPTIMIZE"))
+    require_possible(snapshot, CommitRequest("OPTIMIZE", new_rows=1))
     require_readable_rows(snapshot.config, snapshot.version)
 
 

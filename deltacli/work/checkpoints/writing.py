@@ -9,20 +9,20 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from deltacli.arrow.parquet import ParquetReader
 from deltacli.delta.checkpoint.content import counted_leaves, dictionary_leaves
 from deltacli.delta.encoding.digests import RowDigest
 from deltacli.delta.log.action_fields import wrong_type
-from deltacli.delta.protocol.known_properties import CODEC, FORMAT_VERSION, PARQUET_VERSIONS
-from deltacli.errors import FileMissing, Refused, StorageFailed
+from deltacli.errors import FileMissing, StorageFailed
 from deltacli.hints import command
 from deltacli.memory_limit import stop_if_exhausted
 from deltacli.storage import Draft, FileStat, Storage, Unknown
 from deltacli.storage.disk_faults import writing_faults
 from deltacli.threads import POLL_SECONDS, TaskTracker
 from deltacli.typing import ArrowArray, BinaryFile, JsonObject
+from deltacli.work.parquet_encoding import Encoding
 
 if TYPE_CHECKING:
     import pyarrow
@@ -36,46 +36,7 @@ Without this limit, 250 adds with 2 MB of statistics each took 1.2 GB.
 """
 _PAGE_BYTES = 1 << 20
 _BLOCK_BYTES = 1 << 20
-_CODECS = {"none": "none", "uncompressed": "none", "snappy": "snappy", "gzip": "gzip", "zstd": "zstd", "lz4": "lz4"}
-_CODECS |= {"lz4_raw": "lz4", "brotli": "brotli"}
-DEFAULT_CODEC = "zstd"
 OTHER_SIZE = "the stored size differs from the sent size"
-
-
-class Encoding(NamedTuple):
-    """How Parquet is written: the codec by Arrow's name, and the data page version."""
-
-    codec: str = DEFAULT_CODEC
-    page_version: str = "1.0"
-
-    @classmethod
-    def of(cls, properties: Mapping[str, str]) -> Encoding:
-        """Return the encoding that the table properties request.
-
-        Uses the default, if they name no codec that can be written here. Raises Refused for an invalid version of the
-        format. Spec: Table Properties.
-        """
-        version = properties.get(FORMAT_VERSION, "1.0.0")
-        if not PARQUET_VERSIONS.fullmatch(version):
-            raise Refused(
-                f"the property {FORMAT_VERSION} is invalid, so no Parquet file can be written",
-                code="property.parquet-version",
-                facts={"found": version, "expected": "1.0.0 or 2.x.y"},
-                hint=command("properties set", {FORMAT_VERSION: "1.0.0"}),
-            )
-        return cls(_codec_of(properties) or DEFAULT_CODEC, "2.0" if version.startswith("2.") else "1.0")
-
-
-def unwritable_codec(properties: Mapping[str, str]) -> str | None:
-    """Return the codec that the table properties name, if it cannot be written here."""
-    return properties.get(CODEC) if _codec_of(properties) is None else None
-
-
-def _codec_of(properties: Mapping[str, str]) -> str | None:
-    import pyarrow as pa
-
-    codec = _CODECS.get(str(properties.get(CODEC) or "").strip().lower())
-    return codec if codec is None or codec == "none" or pa.Codec.is_available(codec) else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,8 @@ from deltacli.storage import Storage
 from deltacli.typing import ArrowArray
 from deltacli.work.checkpoints.reading import CheckpointPiece
 from deltacli.work.checkpoints.whole_rows import read_both
-from deltacli.work.checkpoints.writing import EncodedFile, Encoding, FileEncoder, publish_named, require_proven
+from deltacli.work.checkpoints.writing import EncodedFile, FileEncoder, publish_named, require_proven
+from deltacli.work.parquet_encoding import Encoding
 from deltacli.work.task import TaskContext
 
 if TYPE_CHECKING:

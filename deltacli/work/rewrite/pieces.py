@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from deltacli.delta.log.state import TableConfiguration
-from deltacli.delta.protocol.known_properties import CODEC
 from deltacli.delta.rules.actions.row_tracking import COLUMN_PROPERTIES, is_enabled
 from deltacli.delta.schema.file_columns import FileColumns
 from deltacli.delta.schema.names import PHYSICAL_NAME, recorded_name
@@ -17,6 +16,7 @@ from deltacli.delta.schema.to_arrow import arrow_schema, file_schema, iceberg_co
 from deltacli.delta.schema.types import PrimitiveType, StructField
 from deltacli.delta.stats.schema import ColumnPath
 from deltacli.errors import Unreadable
+from deltacli.work.parquet_encoding import Encoding
 from deltacli.work.rows.data_files import DataFile, ReadSpec
 
 if TYPE_CHECKING:
@@ -26,16 +26,6 @@ if TYPE_CHECKING:
 
 _FILE_WEIGHT = 256 << 10
 """What opening a file costs, in bytes."""
-_DEFAULT_CODEC = "zstd"
-_ENDINGS = {
-    **dict.fromkeys(("none", "uncompressed"), ""),
-    "snappy": ".snappy",
-    "gzip": ".gz",
-    "brotli": ".br",
-    "zstd": ".zstd",
-    **dict.fromkeys(("lz4", "lz4_raw"), ".lz4raw"),
-}
-"""Codec of the property -> what precedes `.parquet`. Only Hadoop has `lzo`."""
 _RESERVED_IDS = (2_147_483_540, 2_147_483_539)
 """The field ids of Iceberg's columns of row ids and versions."""
 
@@ -151,7 +141,7 @@ class RewriteSpec:
     schema: pyarrow.Schema
     """The schema of new files."""
     target_bytes: int
-    codec: str
+    encoding: Encoding
     row_columns: tuple[str, str] | None = None
     order: Ordering | None = None
     reads_back: bool = True
@@ -179,19 +169,19 @@ class RewriteSpec:
         """Describe a rewrite of files of a table. `written_by`: the configuration by which sources have other names of
         the same columns.
 
-        Raises Unreadable (`schema.not-writable`, `schema.unknown-type`) where files of the schema cannot be written.
+        Raises Unreadable (`schema.not-writable`, `schema.unknown-type`) where files of the schema cannot be written,
+        and Refused for an invalid property of their encoding.
         """
         columns = stored_columns(config)
         rows = _row_columns(config)
         schema = file_schema(config, columns)
         reading = _reading(config, columns, rows)
-        named = str(config.properties.get(CODEC) or _DEFAULT_CODEC).lower()
         return cls(
             config,
             reading if written_by is None else _reading(written_by, stored_columns(written_by), rows),
             schema if rows is None else _with_row_columns(schema, rows, config),
             target_bytes,
-            named if named in _ENDINGS else _DEFAULT_CODEC,
+            Encoding.of(config.properties),
             rows,
             order,
             reads_back,
@@ -202,7 +192,7 @@ class RewriteSpec:
     @property
     def ending(self) -> str:
         """The end of the names of new files."""
-        return f"{_ENDINGS[self.codec]}.parquet"
+        return self.encoding.extension
 
 
 def whole_rows(config: TableConfiguration) -> ReadSpec:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from deltacli.errors import DataUnreadable, StorageFailed
+from deltacli.errors import DataUnreadable, Refused, StorageFailed
 from deltacli.operations.optimize.open_bins import added_files
 from deltacli.operations.optimize.planning import plan_optimize
 from deltacli.operations.optimize.request import OptimizeRequest
@@ -134,3 +134,19 @@ def test_a_new_file_that_is_gone_is_an_error_with_the_way_back() -> None:
 
     assert "3-4" == caught.value.facts["committed"]
     assert re.search(WAY_BACK, str(caught.value.hint))
+
+
+def test_row_ids_without_the_feature_for_their_mark_are_refused_before_a_file_is_written() -> None:
+    ids = Ids("rowTracking", configuration={}).append("a", "b")
+    table = ids.table()
+    before = data_files(table.storage)
+
+    with pytest.raises(Refused) as refused:
+        table.optimize()
+    left = data_files(table.storage)
+    table.add_features(["domainMetadata"])
+    table.optimize()
+
+    assert ("domain.without-feature", before) == (refused.value.code, left)
+    assert before < data_files(table.storage)
+    assert "domainMetadata" in str(refused.value.hint)

@@ -33,7 +33,8 @@ from deltacli.sharing.client.tables.shared_files import FileUrl, SharedFile, Sto
 from deltacli.sharing.protocol.capabilities import ResponseFormat
 from deltacli.sharing.protocol.parameters import Point
 from deltacli.storage.disk_faults import writing_faults
-from deltacli.work.checkpoints.writing import Encoding, FileEncoder
+from deltacli.work.checkpoints.writing import FileEncoder
+from deltacli.work.parquet_encoding import Encoding
 
 if TYPE_CHECKING:
     import pyarrow
