@@ -33,6 +33,7 @@ import time
 import venv
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 
@@ -72,6 +73,8 @@ def main(arguments: list[str]) -> int:
     tasks |= {"clients": measure_clients}
     if not arguments or arguments[0] not in tasks:
         print(__doc__)
+        if near := get_close_matches(arguments[0] if arguments else "", tasks, 1):
+            print(f"error: no such command {arguments[0]!r}; did you mean {near[0]!r}?", file=sys.stderr)
         return 0 if arguments[:1] in (["-h"], ["--help"]) else 2
     os.chdir(ROOT)
     return tasks[arguments[0]](arguments[1:])

@@ -278,6 +278,8 @@ def _of_code(error: DeltacliError, arguments: Sequence[str], table: str | None) 
     """
     if error.code in _EXPLAINED:
         return f"deltacli help {_EXPLAINED[error.code]}"
+    if isinstance(error, NotATable) and path_of(arguments) == ("repair",) and table and os.path.isdir(table):
+        return f"deltacli undelete {quoted_table(table)} --from COPY --dry-run"  # which brings the log back
     if isinstance(error, NotATable) and table and os.path.exists(table):
         return f"ls {quoted_table(table if os.path.isdir(table) else os.path.dirname(table) or '.')}"
     path, area = path_of(arguments), error.code.partition(".")[0]

@@ -296,7 +296,8 @@ def _alike_command(group: str, word: str, rest: Sequence[str]) -> Meant | None:
     near = nearest_name(word, _commands_of(group), alike=_ALIKE_COMMANDS)
     found = inner or ([near] if near and near != f"un{word}" else [])
     if not found:
-        return None
+        known = f"the commands of {group} are {', '.join(_commands_of(group))}"
+        return Meant(None, f"deltacli {group} --help", known) if group else None
     if inner and rest and os.path.isdir(rest[0]):  # a table; these are commands for a policy file, or a share
         return Meant(" or ".join(map(repr, found)), f"deltacli {found[0]} --help")
     path = [*group.split(), *found[0].split()]
@@ -330,7 +331,7 @@ def _has_other_choices(error: Exception, option: str, name: str, arguments: Sequ
 
 def _option_for(error: Exception, name: str, options: Sequence[str], arguments: Sequence[str]) -> Meant | None:
     """Return the option that was meant by an unknown one, or the command that has it."""
-    found = _behind_command(name, arguments) or _command_instead(name, arguments)
+    found = _beside_version(arguments) or _behind_command(name, arguments) or _command_instead(name, arguments)
     found = found or _in_our_options(name, options, arguments)
     if found is not None:
         return found
@@ -408,6 +409,13 @@ def _in_our_options(name: str, options: Sequence[str], arguments: Sequence[str])
         return None
     meant = again([one for word in arguments for one in (ours if word == name else (word,))])
     return Meant(" ".join(ours), meant)
+
+
+def _beside_version(arguments: Sequence[str]) -> Meant | None:
+    """Return the command that prints the version of the program, which has no format."""
+    if path_of(arguments) or not {"--version", "-V"} & {*arguments}:
+        return None
+    return Meant(None, "deltacli --version", instead="--version takes no other option")
 
 
 def _behind_command(name: str, arguments: Sequence[str]) -> Meant | None:

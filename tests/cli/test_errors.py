@@ -817,7 +817,7 @@ def test_a_key_misspelled_in_a_policy_file_is_not_replaced_in_the_command(tmp_pa
     done = deltacli("fleet", "status", cwd=tmp_path)
 
     assert "unknown key; did you mean 'lease'?" in done.err
-    assert "hint: deltacli fleet check fleet.toml" == done.err.splitlines()[-1]
+    assert "hint: deltacli fleet status --help" == done.err.splitlines()[-1]
 
 
 def test_a_misspelled_policy_file_is_answered_with_the_one_that_exists(tmp_path: Path) -> None:
@@ -1053,3 +1053,41 @@ def test_the_hint_is_the_last_line_also_below_causes_and_tracebacks(tmp_path: Pa
 
     assert 2 < len(lines)
     assert f"hint: ls {tmp_path}" == lines[-1]
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("--version --json", '"hint":"deltacli --version"'),
+        ("-V --columns x", "hint: deltacli --version\n"),
+        ("schema diff trips 3", "hint: deltacli schema diff trips --from version:3\n"),
+        (
+            "log foo trips",
+            "the commands of log are backup, cat, compact, crc, expire, restore\nhint: deltacli log --help\n",
+        ),
+        ("share token foo", "the commands of share token are"),
+        ("repair lost --dry-run", "hint: deltacli undelete lost --from COPY --dry-run\n"),
+        ("fleet plan bad.toml", "hint: deltacli fleet plan --help\n"),
+        ("fleet init . policy.toml", "hint: deltacli fleet check policy.toml\n"),
+        ("fleet init . policy.toml", "  to replace it  deltacli fleet init . policy.toml --force\n"),
+        ("share init . shares.yaml", "hint: deltacli share check --config shares.yaml\n"),
+    ],
+)
+def test_a_hint_does_not_lead_to_the_same_error(line: str, said: str, table: Path) -> None:
+    home = table.parent
+    (home / "bad.toml").write_text("x =\n")
+    (home / "policy.toml").touch()
+    (home / "shares.yaml").touch()
+    (home / "lost").mkdir()
+    (home / "lost" / "a.parquet").touch()
+
+    done = deltacli(*line.split(), cwd=home)
+
+    assert done.code in (2, 3, 4)
+    assert said in done.err
+
+
+def test_options_of_a_store_are_noted_where_all_tables_are_on_a_disk(table: Path) -> None:
+    done = deltacli("history", "trips", "--storage-option", "foo=bar", cwd=table.parent)
+
+    assert (0, 1) == (done.code, done.err.count("note: --storage-option has no effect on a table on a disk"))

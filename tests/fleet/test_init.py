@@ -65,7 +65,8 @@ def test_an_existing_file_is_replaced_only_with_force(
 
     assert (0 if force else 4, not force) == (code, Path("own.toml").read_text() == "mine")
     said = capfd.readouterr().err
-    assert ("deltacli fleet plan own.toml" if force else "deltacli fleet init 'my lake' own.toml --force") in said
+    assert ("deltacli fleet plan own.toml" if force else "hint: deltacli fleet check own.toml") in said
+    assert force or "to replace it  deltacli fleet init 'my lake' own.toml --force" in said
 
 
 def test_nothing_is_written_where_no_table_is_found(lake: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -96,6 +97,10 @@ def diff(run: Run, table: TableArgument, other: Other = None, *, first: From = N
     begin, end = parse_point(first, "--from", table), parse_point(last, "--to", other or table)
     if other is None and begin == end:
         raise UsageError("the schema is compared with itself", facts={"expected": "OTHER, --from POINT or --to POINT"})
+    if other is not None and other.isdecimal() and not os.path.exists(other):
+        words = [word for word in invocation.arguments if word != other]
+        hint = again_with(words, "--from", f"version:{other}") if first is None else None
+        raise UsageError(f"there is no table {other}; a version is --from version:{other}", hint=hint)
     before = begin.describe(run, table)
     with errors_about(other and without_secrets(other)):
         after = end.describe(run, other or table)

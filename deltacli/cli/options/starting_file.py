@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from deltacli.cli.command_tree import path_of
 from deltacli.cli.invocation import invocation
 from deltacli.cli.terminal.output import open_sink, require_directory, require_target
 from deltacli.cli.terminal.shell import again_with
 from deltacli.errors import NotATable, Refused, StorageFailed
+from deltacli.hints import command
 
 if TYPE_CHECKING:
     from deltacli.cli.options.run import Run
@@ -62,5 +64,7 @@ def write_new(file: str, text: bytes, *, force: bool, code: str) -> None:
 
 
 def _exists(file: str, code: str) -> Refused:
-    hint = again_with(invocation.arguments, "--force")
-    return Refused(f"{file} exists already; nothing was changed", code=code, hint=hint)
+    group = path_of(invocation.arguments)[0]
+    hint = command(f"{group} check", file) if group == "fleet" else command(f"{group} check", config=file)
+    replacing = {"to replace it": again_with(invocation.arguments, "--force")}
+    return Refused(f"{file} exists already; nothing was changed", code=code, facts=replacing, hint=hint)

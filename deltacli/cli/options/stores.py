@@ -65,6 +65,7 @@ class Stores:
         self._options, self._allowed, self._note = options, allowed, note
         self._retry_budget_ms, self._calls_per_second = retry_budget_ms, calls_per_second
         self._policy: Retry | None = None
+        self._has_noted = False
 
     def open(self, uri: str, *, writes: bool = False) -> Storage:
         """Open a store that the command `writes` to or only reads.
@@ -78,6 +79,7 @@ class Stores:
             return share
         if "://" not in uri or uri.lower().startswith("file:"):
             storage = open_storage(uri, self._options, self._allowed)
+            self._note_needless_options()
         else:
             from deltacli.cli.terminal.library_logs import capture_logging
 
@@ -86,6 +88,16 @@ class Stores:
         if writes:
             require_writable(storage)
         return storage
+
+    def _note_needless_options(self) -> None:
+        """Say once that options of a store were given, where all tables are on a disk."""
+        from deltacli.cli.invocation import invocation
+
+        given = {word.partition("=")[0] for word in invocation.arguments}
+        is_elsewhere = any("://" in word and not word.lower().startswith("file:") for word in invocation.arguments)
+        if self._note is not None and "--storage-option" in given and not is_elsewhere and not self._has_noted:
+            self._has_noted = True
+            self._note("note: --storage-option has no effect on a table on a disk")
 
     def _open_share(self, uri: str, *, writes: bool) -> Storage | None:
         """Open a shared table; None where the name is not the address of one."""

@@ -160,7 +160,7 @@ def require_fleet_file(path: str | Path) -> FleetFile:
         f"{path}:{first.line}: {first.key}: {first.message}" if first.key else f"{path}:{first.line}: {first.message}",
         code=FAULT,
         facts=facts,
-        hint=command("fleet check", path),
+        hint=command("fleet check", path) if others else None,  # which repeats a single one
     )
 
 

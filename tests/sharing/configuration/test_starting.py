@@ -68,5 +68,5 @@ def test_the_command_writes_what_the_server_reads(
     assert ["lake.default.trips", "lake.eu.a_b", "lake.eu.a_b_2"] == sorted(map(str.lower, read(Path("shares.yaml"))))
     assert "location: ./lake/trips" in Path("shares.yaml").read_text()
     assert "next: deltacli share recipient add NAME --grant lake" in said
-    assert "hint: deltacli share init lake --force" in refused
+    assert "to replace it  deltacli share init lake --force" in refused
     assert not Path("x.yaml").exists()
