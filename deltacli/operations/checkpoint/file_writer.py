@@ -128,7 +128,7 @@ class CheckpointWriter:
         look: Callable[[], None] = lambda: None,
     ) -> None:
         self._snapshot = snapshot
-        self._storage = snapshot.table.storage
+        self._storage = snapshot.table.writable()
         self._columns = columns
         self._encoding = encoding
         self._rows = rows
