@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from deltacli.operations.vacuum.request import VacuumRequest
     from deltacli.operations.validate.request import ValidateRequest
     from deltacli.operations.validate.validate import Validation
-    from deltacli.storage import Storage
+    from deltacli.storage import ReadStorage, Storage
     from deltacli.storage.location import StoreLocation
     from deltacli.storage.retry import Retry
 else:
@@ -103,7 +103,7 @@ def _open_share(name: str, retry_budget: timedelta) -> Storage | None:
 
 
 def _location(
-    storage: Storage, options: Mapping[str, str] | None, allowed: Allowed, seconds: float | None
+    storage: ReadStorage, options: Mapping[str, str] | None, allowed: Allowed, seconds: float | None
 ) -> StoreLocation | None:
     """Return where other processes find the store of a table; None for a shared one, whose URLs are of this process."""
     from deltacli.storage.base import StoreOfVersions

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from deltacli.delta.log.segment import LogFile, LogListing
     from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.table.version import Snapshot
-    from deltacli.storage import Storage
+    from deltacli.storage import ReadStorage
 
 OTHER_PAST, TOO_OLD, NEWER, CLOCK = "plan.other-past", "plan.too-old", "plan.newer", "plan.clock"
 FRESH_SECONDS = 5.0
@@ -65,7 +65,7 @@ def past_of(listing: LogListing, version: int) -> LogFile | None:
     return listing.commits.get(version) or next(checkpoints, None)
 
 
-def require_past(storage: Storage, past: LogFile | None) -> None:
+def require_past(storage: ReadStorage, past: LogFile | None) -> None:
     """Raise Refused where the file that a plan or a commit stands on is another one or gone. One request."""
     if past is None:
         return

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from deltacli.changing.acts import Act
     from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.table.version import Snapshot
-    from deltacli.storage import Storage
+    from deltacli.storage import ReadStorage
 
 P = TypeVar("P", bound=Plan)
 O = TypeVar("O", bound="Outcome")  # noqa: E741
@@ -98,7 +98,7 @@ def carry_out(
     return gate.outcome
 
 
-def _cause(storage: Storage, fault: DeltacliError) -> DeltacliError:
+def _cause(storage: ReadStorage, fault: DeltacliError) -> DeltacliError:
     """Return why a change failed: whatever the fault is, it follows from another directory at the path."""
     if isinstance(storage, StoreWithPlace):
         try:

@@ -40,7 +40,7 @@ from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.version import Snapshot
 from deltacli.release import VERSION
-from deltacli.storage import Created, Creation, Existed, Storage, Unknown
+from deltacli.storage import Created, Creation, Existed, ReadStorage, Unknown
 from deltacli.storage.base import require_writable
 from deltacli.work.commits.reading import stream_commit
 
@@ -188,7 +188,7 @@ class _Made(NamedTuple):
     past: LogFile | None
     looked_at: float
 
-    def require_past(self, storage: Storage, *, is_first: bool) -> None:
+    def require_past(self, storage: ReadStorage, *, is_first: bool) -> None:
         """Look at the version before again: on a disk always, else after a while, and where others were first."""
         waited = time.monotonic() - self.looked_at > FRESH_SECONDS
         if waited or not is_first or storage.capabilities.cheap_listing:
@@ -271,7 +271,7 @@ class _Sender:
             engine_info=ENGINE_INFO,
             commit_metadata=self._commit_metadata,
         )
-        storage, version = self._table.storage, made.base.version + 1
+        storage, version = self._table.writable(), made.base.version + 1
         path = f"{LOG_DIRECTORY}/{commit_name(version)}"
         body, size_bytes = made.request.body, len(head)
         if body is None:

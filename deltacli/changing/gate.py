@@ -98,7 +98,7 @@ class Gate(Generic[P, O]):
     @property
     def store(self) -> Storage:
         """The store that writes to the table, in the directory where the plan was made."""
-        return self.table.storage
+        return self.table.writable()
 
     @property
     def was_planned_again(self) -> bool:

@@ -39,7 +39,7 @@ class NewFiles:
         left = dict.fromkeys(paths)
         self._settled.update(left)
         try:
-            for path, answer in self._table.storage.delete_many([*left]) if left else ():
+            for path, answer in self._table.writable().delete_many([*left]) if left else ():
                 if not isinstance(answer, Failed):
                     left.pop(path, None)
         except DeltacliError:

@@ -74,12 +74,10 @@ def report_error(error: DeltacliError, arguments: Sequence[str], table: str | No
         for name in POSSIBLE:
             error.facts.pop(name, None)
     if wants_json(arguments):
-        cause = error.cause_exit if isinstance(error, PartlyDone) else None
+        named, cause = error.table or table, error.cause_exit if isinstance(error, PartlyDone) else None
         say_document(
-            error.code,
-            error.exit_code,
-            error.message,
-            table=error.table or table,
+            *(error.code, error.exit_code, error.message),
+            table=named,
             details=error.facts,
             hint=hint,
             cause_exit=cause,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pyarrow
 
     from deltacli.operations.table.version import Snapshot
-    from deltacli.storage import Storage
+    from deltacli.storage import ReadStorage
     from deltacli.work.rows.table_files import TableFiles
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
@@ -81,7 +81,7 @@ _FIELDS = ("path", "size", "partitionValues", "stats", "deletionVector")
 class Locations:
     """Where Spark finds files of a table. `uri` is the table as the caller wrote it."""
 
-    def __init__(self, files: TableFiles, storage: Storage, uri: str) -> None:
+    def __init__(self, files: TableFiles, storage: ReadStorage, uri: str) -> None:
         self._files, self._storage = files, storage
         scheme = _SCHEME.match(uri)
         self._scheme = scheme[1] if scheme else None
@@ -97,7 +97,7 @@ class Locations:
         place = f"{root}/{inner}"
         return SparkFile(file, self._spelled(place), place, inner if storage is self._storage else None)
 
-    def _existing(self, decoded: tuple[Storage, str], written: tuple[Storage, str]) -> tuple[Storage, str]:
+    def _existing(self, decoded: tuple[ReadStorage, str], written: tuple[ReadStorage, str]) -> tuple[ReadStorage, str]:
         """Return which of two spellings exists: some writers do not encode paths."""
         for storage, path in (decoded, written):
             try:

@@ -156,4 +156,4 @@ def _files(messages: Sequence[bytes | None]) -> list[AppendedFile]:
 
 def _delete(table: TableHandle, files: Sequence[AppendedFile]) -> None:
     if files:
-        list(table.storage.delete_many([unquote(one.file.path) for one in files]))
+        list(table.writable().delete_many([unquote(one.file.path) for one in files]))

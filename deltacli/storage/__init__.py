@@ -14,6 +14,7 @@ from deltacli.storage.base import (
     Draft,
     FileStat,
     PathKind,
+    ReadStorage,
     ShouldDescend,
     Storage,
     WalkEntry,
@@ -42,6 +43,7 @@ __all__ = [
     "LocalStorage",
     "Missing",
     "PathKind",
+    "ReadStorage",
     "ShouldDescend",
     "Storage",
     "Unknown",
@@ -107,18 +109,18 @@ def open_storage(
     return RemoteStorage(f"{name}://{rest}", options or {}, retry=retry)
 
 
-def is_inside(inner: Storage, outer: Storage) -> bool:
+def is_inside(inner: ReadStorage, outer: ReadStorage) -> bool:
     """Return True if one store's root equals or is below another's; links of local paths are followed, and other names
     of a store are recognized.
     """
 
-    def roots(store: Storage) -> tuple[str, ...]:
+    def roots(store: ReadStorage) -> tuple[str, ...]:
         return (os.path.realpath(store.root),) if isinstance(store, LocalStorage) else (store.uri, *store.aliases)
 
     return any(f"{below}/".startswith(f"{above.rstrip('/')}/") for below in roots(inner) for above in roots(outer))
 
 
-def is_address_of(store: Storage, uri: str) -> bool:
+def is_address_of(store: ReadStorage, uri: str) -> bool:
     """Return True for a URI, noted earlier, that names the root of a store now; links of local paths are followed."""
 
     def place(address: str) -> str:

@@ -99,7 +99,7 @@ def no_atomic_create(uri: str, why: str) -> NoAtomicCreate:
     )
 
 
-def require_writable(storage: Storage) -> None:
+def require_writable(storage: ReadStorage) -> None:
     """Raise NoAtomicCreate for a store that is known to be read-only, without a request; UsageError for a share."""
     if isinstance(storage, StoreOfVersions):
         raise storage.refusal()
@@ -127,12 +127,12 @@ class Draft(Protocol):
     def __exit__(self, *exception: object) -> None: ...
 
 
-class Storage(Protocol):
-    """The files below one root. Paths are relative to it, with `/` between their parts and no percent-encoding.
+class ReadStorage(Protocol):
+    """The files below one root, to be read. Paths are relative to it, with `/` between their parts and no
+    percent-encoding.
 
     Every method raises FileMissing where the named file or directory is absent, PermissionRefused where access is
-    denied and StorageFailed for any other fault of the store. Methods that write raise NoAtomicCreate where the store
-    cannot create atomically. No other errors are raised. All methods are thread-safe.
+    denied and StorageFailed for any other fault of the store. No other errors are raised. All methods are thread-safe.
     """
 
     @property
@@ -194,6 +194,12 @@ class Storage(Protocol):
         """Return sizes and modification times, both -1 for a path that is missing, not a regular file, or behind a
         link. Raises where that cannot be determined.
         """
+
+
+class Storage(ReadStorage, Protocol):
+    """The files below one root, to be written, too. Methods that write raise NoAtomicCreate where the store cannot
+    create atomically.
+    """
 
     def put_if_absent(self, path: str, data: bytes, *, modified_ms: int | None = None) -> Creation:
         """Create the file unless the name exists; of several concurrent calls exactly one returns Created.
@@ -315,7 +321,7 @@ def other_place(path: str) -> Refused:
     )
 
 
-def folds_names(storage: Storage) -> bool:
+def folds_names(storage: ReadStorage) -> bool:
     """Return True where file names are case-insensitive; tested with the files of the table's log, without writing."""
     if not storage.capabilities.has_directories:
         return False

@@ -19,8 +19,8 @@ from deltacli.storage.base import (
     FileStat,
     PathKind,
     Place,
+    ReadStorage,
     ShouldDescend,
-    Storage,
     WalkEntry,
     other_place,
 )
@@ -380,7 +380,7 @@ def local_uri(root: str) -> str:
     return "file://" + quote(os.fsencode(root))
 
 
-def link_targets(storage: Storage, links: Iterable[str]) -> Iterator[tuple[str, str]]:
+def link_targets(storage: ReadStorage, links: Iterable[str]) -> Iterator[tuple[str, str]]:
     """Yield (final target, link) of links inside a store, both below its root; nothing for links to targets outside,
     and nothing for a store without links.
     """
@@ -394,13 +394,13 @@ def link_targets(storage: Storage, links: Iterable[str]) -> Iterator[tuple[str, 
             yield target[len(inside) :], link
 
 
-def require_inside(storage: Storage, path: str) -> None:
+def require_inside(storage: ReadStorage, path: str) -> None:
     """Raise PathExternal where a link in the path of a file leads outside the store and its allowed prefixes."""
     if isinstance(storage, LocalStorage):
         storage.bounds.directory_of(path)
 
 
-def leads_outside(storage: Storage, directory: str) -> bool:
+def leads_outside(storage: ReadStorage, directory: str) -> bool:
     """Return whether a link in the path of a directory leads outside the store and its allowed prefixes."""
     try:
         require_inside(storage, f"{directory}/")
@@ -409,7 +409,7 @@ def leads_outside(storage: Storage, directory: str) -> bool:
     return False
 
 
-def will_read(storage: Storage, path: str) -> None:
+def will_read(storage: ReadStorage, path: str) -> None:
     """Let the system fetch a file of a local disk while others are read. Errors show when it is read."""
     if isinstance(storage, LocalStorage) and hasattr(os, "posix_fadvise"):
         with suppress(DeltacliError, OSError, ValueError):
@@ -420,12 +420,12 @@ def will_read(storage: Storage, path: str) -> None:
                 os.close(descriptor)
 
 
-def is_taken(storage: Storage, path: str) -> bool:
+def is_taken(storage: ReadStorage, path: str) -> bool:
     """Return whether a name of a local disk is taken by something else than a file, which no listing has."""
     return isinstance(storage, LocalStorage) and is_no_file(storage._at(path))
 
 
-def has_link(storage: Storage, directory: str, below: str) -> bool:
+def has_link(storage: ReadStorage, directory: str, below: str) -> bool:
     """Return whether a part of `below`, a path relative to `directory`, is a link."""
     from deltacli.storage.local_walk import leads_elsewhere
 

@@ -19,7 +19,7 @@ from deltacli.delta.schema.file_columns import FileColumns
 from deltacli.delta.schema.to_arrow import arrow_schema
 from deltacli.delta.schema.types import PrimitiveType, StructField
 from deltacli.errors import DataUnreadable, FileMissing, PathExternal, StorageFailed, UsageError
-from deltacli.storage import Storage, require_inside
+from deltacli.storage import ReadStorage, require_inside
 from deltacli.typing import ArrowArray, BinaryFile
 from deltacli.work.rows.data_files import DataFile, ReadSpec, open_data_file
 from deltacli.work.rows.row_reader import read_opened
@@ -189,7 +189,7 @@ class FooterFiles:
         except (StorageFailed, UsageError) as fault:
             return None, unread(file.path, fault)
 
-    def place(self, file: ListedFile) -> tuple[Storage, str, int] | None:
+    def place(self, file: ListedFile) -> tuple[ReadStorage, str, int] | None:
         """Return the store, the path in it and the size (bytes) of a file; None if a file of this table is missing.
 
         Raises PathExternal.
@@ -237,7 +237,9 @@ def unread(path: str, fault: StorageFailed | UsageError) -> FileFault:
     return FileFault(code, f"{path} cannot be read: {reason}", reason)
 
 
-def read_footer(storage: Storage, path: str, size: int, reader: FooterReader) -> tuple[Footer | None, FileFault | None]:
+def read_footer(
+    storage: ReadStorage, path: str, size: int, reader: FooterReader
+) -> tuple[Footer | None, FileFault | None]:
     """Read the footer of one file by byte ranges, usually in one request. Raises StorageFailed."""
     length = _NEAR_TAIL if storage.capabilities.cheap_listing else _FAR_TAIL
     return _read_footer(lambda offset, length: storage.read_range(path, offset, length), size, length, reader)

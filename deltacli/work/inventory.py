@@ -23,7 +23,7 @@ import orjson
 
 from deltacli.arrow import compute as pc
 from deltacli.errors import Unreadable
-from deltacli.storage import PathKind, Storage
+from deltacli.storage import PathKind, ReadStorage, Storage
 from deltacli.typing import Json, RecordBatch
 from deltacli.work.inventory_files import (
     CODE,
@@ -119,7 +119,7 @@ def open_inventory(place: str, open_other: Callable[[str], Storage], roots: Sequ
     return Inventory(place, manifest.created_ms, lambda: _read_manifest(inventory, open_other), below)
 
 
-def _read_file(storage: Storage, name: str, place: str, head: bytes) -> Iterator[tuple[Any, InventoryColumns]]:
+def _read_file(storage: ReadStorage, name: str, place: str, head: bytes) -> Iterator[tuple[Any, InventoryColumns]]:
     """Yield the rows of a file, whose format is detected from its first bytes."""
     if head == b"PAR1":
         return read_parquet(storage, name, place)
@@ -187,7 +187,7 @@ class S3Manifest:
     created_ms: int | None
     files: tuple[ManifestFile, ...]
 
-    def find(self, file: ManifestFile, open_other: Callable[[str], Storage]) -> tuple[Storage, str]:
+    def find(self, file: ManifestFile, open_other: Callable[[str], Storage]) -> tuple[ReadStorage, str]:
         """Return the store that has a file, and its path there. Raises Unreadable with the locations tried.
 
         A manifest in the destination bucket has its files there. A copy of the manifest may have copies of the files
@@ -206,7 +206,7 @@ class S3Manifest:
             hint="copy the files of the inventory to the directory data next to that of the manifest, as on S3",
         )
 
-    def check(self, file: ManifestFile, storage: Storage, name: str) -> None:
+    def check(self, file: ManifestFile, storage: ReadStorage, name: str) -> None:
         """Raise Unreadable unless a file matches the manifest: its size, and its MD5 if given."""
         size = storage.stat(name).size_bytes
         if file.size_bytes is not None and size != file.size_bytes:

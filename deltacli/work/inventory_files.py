@@ -16,7 +16,7 @@ from deltacli.delta.encoding.value_text import parse_moment
 from deltacli.delta.paths import decode_column
 from deltacli.errors import FileMissing, Unreadable
 from deltacli.memory_limit import stop_if_exhausted
-from deltacli.storage import Storage
+from deltacli.storage import ReadStorage
 from deltacli.typing import ArrowArray, RecordBatch
 from deltacli.units import some_of
 from deltacli.work.checkpoints.reading_limits import BUFFER_BYTES
@@ -333,7 +333,7 @@ def split_place(place: str) -> tuple[str, str]:
     return directory or ("/" if slash else "."), name
 
 
-def read_parquet(storage: Storage, name: str, place: str) -> Rows:
+def read_parquet(storage: ReadStorage, name: str, place: str) -> Rows:
     """Yield the rows of a Parquet file."""
     is_near = storage.capabilities.cheap_listing
     with inventory_faults(place), storage.open(name) as source:
@@ -344,7 +344,7 @@ def read_parquet(storage: Storage, name: str, place: str) -> Rows:
                 yield rows, columns
 
 
-def read_orc(storage: Storage, name: str, place: str) -> Rows:
+def read_orc(storage: ReadStorage, name: str, place: str) -> Rows:
     """Yield the rows of an ORC file."""
     try:
         from pyarrow import orc
@@ -364,7 +364,7 @@ def read_orc(storage: Storage, name: str, place: str) -> Rows:
 
 
 def read_csv(
-    storage: Storage,
+    storage: ReadStorage,
     name: str,
     place: str,
     *,

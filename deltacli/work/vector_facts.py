@@ -16,7 +16,7 @@ from deltacli.delta.rules.framework.base import UNREAD
 from deltacli.delta.rules.framework.data_file_views import VectorFacts
 from deltacli.delta.vectors import vector_file
 from deltacli.errors import FileMissing, PathExternal, StorageFailed, UsageError
-from deltacli.storage import Storage
+from deltacli.storage import ReadStorage
 from deltacli.units import plural
 from deltacli.work.file_facts import FooterPiece, FooterRead, ReadFooters
 from deltacli.work.rows.table_files import TableFiles, inner_path
@@ -171,7 +171,7 @@ class VectorReader:
     `keeps_rows`, the rows of valid vectors are in `rows`.
     """
 
-    def __init__(self, files: TableFiles, own: Storage, sizes: Mapping[str, int], *, keeps_rows: bool) -> None:
+    def __init__(self, files: TableFiles, own: ReadStorage, sizes: Mapping[str, int], *, keeps_rows: bool) -> None:
         self._files, self._own, self._sizes = files, own, sizes
         self._keeps_rows = keeps_rows
         self.rows: dict[int, DeletedRows] = {}

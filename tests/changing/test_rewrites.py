@@ -245,5 +245,5 @@ def test_a_link_that_is_switched_meanwhile_gets_nothing(
     for place in (first, second):
         table = open_at(LocalStorage(str(place)))
         assert before == rows_of(table)
-        assert not [path for path in data_paths(table.storage) if "part-" in path]
+        assert not [path for path in data_paths(table.writable()) if "part-" in path]
     assert 1 == open_at(LocalStorage(str(second))).snapshot().version

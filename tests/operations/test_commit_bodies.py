@@ -137,7 +137,7 @@ def test_a_new_table_is_created_once() -> None:
     inner, read = MemoryStorage("new"), list[int]()
 
     def read_newest(table: TableHandle) -> Snapshot | None:
-        return open_at(table.storage).snapshot() if inner.kind_of(LOG) is PathKind.DIRECTORY else None
+        return open_at(table.writable()).snapshot() if inner.kind_of(LOG) is PathKind.DIRECTORY else None
 
     def make(snapshot: Snapshot) -> None:
         read.append(snapshot.version)

@@ -57,7 +57,7 @@ def test_a_hint_that_fits_none_of_them_is_reported_once() -> None:
     hint = json.loads(table.storage.read(HINT)) | {"numOfAddFiles": 8}
     del hint["checksum"]
     (checksum,) = checksums(hint)
-    table.storage.put(HINT, json.dumps(hint | {"checksum": checksum}).encode())
+    table.writable().put(HINT, json.dumps(hint | {"checksum": checksum}).encode())
 
     assert [("hint.size-wrong", "numOfAddFiles")] == hint_findings(table)
 
@@ -83,7 +83,7 @@ def test_a_form_that_the_version_does_not_have_is_named(
     table = table_with(born, request_)
     hint = {name: value for name, value in (json.loads(table.storage.read(HINT)) | fields).items() if value is not None}
     del hint["checksum"]
-    table.storage.put(HINT, json.dumps(hint).encode())
+    table.writable().put(HINT, json.dumps(hint).encode())
 
     (found,) = table.validate(select=["hint.checkpoint-missing"]).findings
 

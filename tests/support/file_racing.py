@@ -107,7 +107,7 @@ class Racer:
     def __init__(self, uri: str, number: int, seed: int) -> None:
         self._table = Table(open_storage(uri), clock=system_clock)
         self._random = random.Random(f"{seed} {number}")
-        self._rows = Rows(self._table.storage)
+        self._rows = Rows(self._table.writable())
         self._next_id = (number + 1) * 10_000_000
 
     def turn(self) -> tuple[str, int] | None:
@@ -173,7 +173,7 @@ class Racer:
     def _written(self, ids: Sequence[int], partition: str) -> Action:
         """Write a file, and return its add."""
         data, path = parquet(ids), f"p={partition}/{uuid4()}.parquet"
-        assert isinstance(self._table.storage.put_if_absent(path, data), Created)
+        assert isinstance(self._table.writable().put_if_absent(path, data), Created)
         values = {"p": partition}
         action: Action = add(path, size=len(data), records=len(ids), partition_values=values)["add"]
         return action
@@ -214,7 +214,7 @@ def optimize(uri: str, number: int, seed: int, count: int, together: Barrier, an
             how = chance.choice(_PURPOSES)
             done = table.optimize(**how, commit_metadata={"of": str(number)})
             dropped += done.dropped
-            found += [(_txn_id(table.storage, version), version) for version in done.versions]
+            found += [(_txn_id(table.writable(), version), version) for version in done.versions]
             if len(found) >= count:
                 break
         found.append(("dropped", dropped))

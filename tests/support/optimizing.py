@@ -9,7 +9,7 @@ from deltacli.api.table import Table
 from deltacli.changing.change import carry_out
 from deltacli.operations.optimize.execute import Optimize, OptimizeOutcome
 from deltacli.operations.optimize.plan import OptimizePlan
-from deltacli.storage import Storage
+from deltacli.storage import ReadStorage, Storage
 from tests.support.actions import Line, add, commit_info, metadata, protocol
 from tests.support.builder import TableBuilder
 from tests.support.committing import commits
@@ -67,7 +67,7 @@ def rows_of(table: Table, version: int | None = None) -> list[tuple[Any, ...]]:
     return sorted(zip(*(column.to_pylist() for column in found.columns), strict=True), key=repr)
 
 
-def data_files(storage: Storage) -> set[str]:
+def data_files(storage: ReadStorage) -> set[str]:
     """The data files that are there, whoever needs them."""
     assert isinstance(storage, MemoryStorage)
     return {path for path in storage._files if path.endswith(".parquet")}

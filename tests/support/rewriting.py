@@ -59,7 +59,7 @@ def rewrite(table: Table, **settings: Any) -> list[Rewritten]:  # Any: settings 
     spec = RewriteSpec.make(snapshot.config, target_bytes=settings.pop("target_bytes", TARGET))
     spec = replace(spec, **settings)
     adds = live_adds(snapshot)
-    storage = snapshot.table.storage
+    storage = snapshot.table.writable()
     found = [(piece, run(storage, spec, piece)) for piece in pieces(adds)]
     done = commit(snapshot.table, lambda _: _request(adds, found, snapshot.table.clock()))
     assert isinstance(done, Committed)

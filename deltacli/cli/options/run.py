@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from deltacli.engine.base import Engine
     from deltacli.engine.spark.session import SparkSettings
     from deltacli.operations.table.handle import TableHandle
-    from deltacli.storage import Allowed, Storage
+    from deltacli.storage import Allowed, ReadStorage, Storage
     from deltacli.storage.location import StoreLocation
 
     Handled = TypeVar("Handled", bound=TableHandle)
@@ -233,7 +233,7 @@ class Run:
             **own,
         )
 
-    def progress_of(self, storage: Storage) -> Progress:
+    def progress_of(self, storage: ReadStorage) -> Progress:
         """Return the progress of an operation on a store; it names the cluster engine where this process takes long."""
         if self.quiet or not self.can_use_cluster or self.engine.may_repeat:
             return self.progress
@@ -246,7 +246,7 @@ class Run:
 
         self.note(f"note: {why}; on a Spark cluster: {again_with(invocation.arguments, '--engine', 'spark')}")
 
-    def location_of(self, storage: Storage) -> StoreLocation | None:
+    def location_of(self, storage: ReadStorage) -> StoreLocation | None:
         """Return where other processes find the store of a table; None for a shared one."""
         from deltacli.storage.base import StoreOfVersions
         from deltacli.storage.location import StoreLocation

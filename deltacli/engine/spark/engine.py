@@ -31,7 +31,7 @@ from deltacli.work.task import Piece, Result, TableStores, Task
 
 if TYPE_CHECKING:
     from deltacli.engine.spark.cluster import Cluster
-    from deltacli.storage import Storage
+    from deltacli.storage import ReadStorage
     from deltacli.storage.location import StoreLocation
 
 _CLOCK_MS = 30_000
@@ -268,7 +268,7 @@ class SparkEngine(EmbeddedEngine):
         """Return how many tasks run at once; known after `prepare`."""
         return max(1, self._slots)
 
-    def _seen_file(self, storage: Storage, location: StoreLocation) -> SeenFile | None:
+    def _seen_file(self, storage: ReadStorage, location: StoreLocation) -> SeenFile | None:
         """Return the newest commit of the log, found from the one known before; in a log without commits, the newest
         file that has a version in its name.
         """

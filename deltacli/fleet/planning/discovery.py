@@ -18,7 +18,7 @@ from deltacli.storage import LocalStorage
 
 if TYPE_CHECKING:
     from deltacli.engine.base import Engine
-    from deltacli.storage import Storage
+    from deltacli.storage import ReadStorage, Storage
 
 _MAGIC = re.compile(r"[*?\[]")
 _PARTS = re.compile(r"\*\*/|\*\*|\*|\?|\[!?\]?[^]]*\]|.", re.DOTALL)
@@ -89,7 +89,7 @@ class FoundTable(NamedTuple):
 
     name: str
     group: Group
-    store: Storage
+    store: ReadStorage
     at: str
 
     @property
@@ -135,7 +135,7 @@ class _Place(NamedTuple):
 
     group: Group
     entry: Entry
-    store: Storage
+    store: ReadStorage
     base: str
     at: str
     segments: tuple[str, ...]
@@ -272,7 +272,7 @@ def _key(place: _Place) -> str:
     return f"{place.store.uri}/{place.at}"
 
 
-def _identity(store: Storage, at: str) -> str:
+def _identity(store: ReadStorage, at: str) -> str:
     """Return the identity of a directory: on a local disk its path with links resolved, else its plain URI."""
     if isinstance(store, LocalStorage):
         return os.path.realpath(os.path.join(store.root, at))

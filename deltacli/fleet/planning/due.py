@@ -30,7 +30,7 @@ from deltacli.typing import Json
 from deltacli.units import format_age, format_duration, format_size, format_timestamp, plural
 
 if TYPE_CHECKING:
-    from deltacli.storage import Storage
+    from deltacli.storage import ReadStorage
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class TableFacts:
         return found if self.hint < 0 else found | {"hintVersion": self.hint}
 
 
-def read_facts(store: Storage, at: str, cutoff_ms: int) -> TableFacts:
+def read_facts(store: ReadStorage, at: str, cutoff_ms: int) -> TableFacts:
     """Return the facts of the table in a directory of a store: two calls, and one more per 1,000 files of its log.
 
     Raises NotATable, LogIncomplete and CommitCorrupt where the listing shows that the newest version cannot be rebuilt,

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from deltacli.operations.log.expire_execute import LogExpiry
     from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.vacuum.plan import VacuumPlan
-    from deltacli.storage import Storage
+    from deltacli.storage import ReadStorage
 
 _IN_FLIGHT = 32
 """Tables in flight for each thread that reads facts."""
@@ -233,7 +233,7 @@ def read_here(tables: Sequence[tuple[FoundTable, int]]) -> Iterator[TableFacts |
             pool.shutdown(wait=True, cancel_futures=True)
 
 
-def look(store: Storage, at: str, cutoff_ms: int) -> TableFacts | PlanProblem:
+def look(store: ReadStorage, at: str, cutoff_ms: int) -> TableFacts | PlanProblem:
     """Return the facts of a table, or why they cannot be read."""
     try:
         return read_facts(store, at, cutoff_ms)

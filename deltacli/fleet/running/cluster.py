@@ -30,7 +30,7 @@ from deltacli.work.task import TableStores, TaskContext, light
 if TYPE_CHECKING:
     from deltacli.clock import Clock
     from deltacli.engine.base import Engine
-    from deltacli.storage import Storage
+    from deltacli.storage import ReadStorage
 
 LARGE_SECONDS = 30.0
 """Estimated seconds from which a step is divided among the executors."""
@@ -193,7 +193,7 @@ def carry_out_there(piece: StepPiece, context: TaskContext) -> StepOutcome | Non
         return StepOutcome.of_any(fault)
 
 
-def _require_same(storage: Storage, piece: StepPiece) -> None:
+def _require_same(storage: ReadStorage, piece: StepPiece) -> None:
     """Raise Refused unless this process sees the newest commit that the driver has seen."""
     if piece.newest is None:
         return

@@ -38,7 +38,7 @@ from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import without_checkpoint
 from deltacli.operations.table.version import Snapshot
 from deltacli.short_repr import short_repr
-from deltacli.storage import Storage
+from deltacli.storage import ReadStorage, Storage
 from deltacli.units import plural
 from deltacli.work.checkpoints.reading import CheckpointPiece, open_checkpoint
 from deltacli.work.checkpoints.writing_sidecars import sidecar_pieces
@@ -172,7 +172,7 @@ def _written(plan: CheckpointPlan, tell: Callable[[str], None]) -> CheckpointRes
             written = writer.write_v2(
                 TopFile(plan.request.v2_top), plan.request.rows_per_file or DEFAULT_ROWS_A_SIDECAR
             )
-    hint = update_last_checkpoint(snapshot.table.storage, plan.listing, written)
+    hint = update_last_checkpoint(snapshot.table.writable(), plan.listing, written)
     return CheckpointResult(
         plan, written.files, written.actions, written.expired_dropped, hint, skipped=written.was_there
     )
@@ -195,7 +195,7 @@ def _left_alone(plan: CheckpointPlan, *, dry_run: bool) -> CheckpointResult:
             len(files) if plan.layout is Layout.MULTI_PART else None,
             was_there=True,
         )
-        hint = update_last_checkpoint(snapshot.table.storage, plan.listing, written)
+        hint = update_last_checkpoint(snapshot.table.writable(), plan.listing, written)
     return CheckpointResult(plan, files, {}, 0, hint, skipped=True, dry_run=dry_run)
 
 
@@ -316,7 +316,7 @@ def _newest(listing: LogListing) -> int:
     return max((checkpoint.version for checkpoint in listing.checkpoints), default=-1)
 
 
-def _hinted(storage: Storage) -> int:
+def _hinted(storage: ReadStorage) -> int:
     try:
         hint = read_hint(read_hint_file(storage))
     except FileMissing:

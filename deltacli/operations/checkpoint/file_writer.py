@@ -40,7 +40,6 @@ from deltacli.work.checkpoints.writing import (
     OTHER_SIZE,
     ROWS_PER_GROUP,
     EncodedFile,
-    Encoding,
     FileEncoder,
     count_groups,
     digest_group,
@@ -63,6 +62,7 @@ from deltacli.work.checkpoints.writing_sidecars import (
     sidecar_pieces,
     withdraw,
 )
+from deltacli.work.parquet_encoding import Encoding
 
 if TYPE_CHECKING:
     import pyarrow
@@ -128,7 +128,7 @@ class CheckpointWriter:
         look: Callable[[], None] = lambda: None,
     ) -> None:
         self._snapshot = snapshot
-        self._storage = snapshot.table.storage
+        self._storage = snapshot.table.writable()
         self._columns = columns
         self._encoding = encoding
         self._rows = rows

@@ -12,7 +12,7 @@ from deltacli.operations.doctor import findings as found
 from deltacli.operations.doctor.findings import Severity, StoreFinding, fails
 from deltacli.operations.doctor.scratch import Scratch
 from deltacli.operations.table.find_log import missing_log
-from deltacli.storage import Failed, Storage
+from deltacli.storage import Failed, ReadStorage
 from deltacli.storage.probing.subject import Granted, Identity, Permit, Reply, Said, Subject
 from deltacli.typing import Json
 
@@ -109,7 +109,7 @@ def _identity(identity: Identity) -> dict[str, Json]:
     }
 
 
-def check_access(storage: Storage, subject: Subject | None, *, writes: bool) -> AccessReport:
+def check_access(storage: ReadStorage, subject: Subject | None, *, writes: bool) -> AccessReport:
     """Return who sends the requests and what they may do. `writes`: find out about writing by scratch files.
 
     Raises NotATable where nothing is there, and StorageFailed where the store cannot be reached.
@@ -141,7 +141,7 @@ def without_credentials(report: AccessReport, fault: CredentialsMissing) -> Acce
     return report
 
 
-def _read_permits(storage: Storage) -> dict[str, Permit]:
+def _read_permits(storage: ReadStorage) -> dict[str, Permit]:
     """List and read files of the table, without changing anything. Raises NotATable."""
     for place in _PLACES:
         shown = place or "the table directory"
@@ -164,7 +164,7 @@ def _read_permits(storage: Storage) -> dict[str, Permit]:
     raise missing_log(storage)
 
 
-def _read(storage: Storage, path: str) -> Permit:
+def _read(storage: ReadStorage, path: str) -> Permit:
     """Read one byte of a file of the log, and of a data file where one is found."""
     paths = [path, *([data] if (data := _data_file(storage, "", _DEPTH)) else [])]
     for each in paths:
@@ -177,7 +177,7 @@ def _read(storage: Storage, path: str) -> Permit:
     return Permit(Granted.YES, f"{' and '.join(paths)} {'were' if len(paths) > 1 else 'was'} read")
 
 
-def _read_unlisted(storage: Storage) -> Permit:
+def _read_unlisted(storage: ReadStorage) -> Permit:
     """Read names that most tables have, where nothing can be listed."""
     for path in (f"{LOG}/_last_checkpoint", f"{LOG}/{0:020}.json"):
         try:
@@ -188,7 +188,7 @@ def _read_unlisted(storage: Storage) -> Permit:
     return Permit(Granted.UNKNOWN, "no file to read is known, because nothing can be listed")
 
 
-def _data_file(storage: Storage, directory: str, depth: int) -> str | None:
+def _data_file(storage: ReadStorage, directory: str, depth: int) -> str | None:
     """Return a Parquet file of the table in one of its first directories."""
     try:
         names = (file.name for file in storage.list_from(directory))

@@ -17,7 +17,7 @@ from deltacli.operations.doctor import findings as found
 from deltacli.operations.doctor.findings import Severity, StoreFinding, fails
 from deltacli.operations.doctor.scratch import PREFIX, Scratch
 from deltacli.progress import SILENT, Progress, reported
-from deltacli.storage import Failed, PathKind, Storage
+from deltacli.storage import Failed, PathKind, ReadStorage
 from deltacli.storage.probing.subject import Reply, Said, Subject
 from deltacli.typing import Json
 from deltacli.units import CLOCK_SKEW_MS, plural
@@ -122,7 +122,7 @@ def _run(probe: Probe, bench: Bench) -> ProbeResult:
         return ProbeResult(Outcome.INCONCLUSIVE, fault.facts.get("store says", fault.message))
 
 
-def require_directory(storage: Storage) -> None:
+def require_directory(storage: ReadStorage) -> None:
     """Raise NotATable where nothing is there, because scratch files are written only next to other files."""
     if storage.kind_of("") is not PathKind.DIRECTORY:
         raise NotATable("no such directory", code="table.path-missing", facts={"path": storage.uri})

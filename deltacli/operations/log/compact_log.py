@@ -31,7 +31,7 @@ from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.version import Snapshot
 from deltacli.progress import reported_weighed
 from deltacli.short_repr import short_repr
-from deltacli.storage import Existed, Storage, Unknown
+from deltacli.storage import Existed, ReadStorage, Unknown
 from deltacli.units import format_spans, gaps_in, named_ranges
 from deltacli.work.commits.reading import read_commit
 
@@ -236,7 +236,7 @@ def _line(kind: str, action: Action) -> bytes:
             raise too_deep(f"a field of {kind}", "the commits") from None
 
 
-def _require_equal(storage: Storage, path: str, kept: Mapping[Key, Action]) -> None:
+def _require_equal(storage: ReadStorage, path: str, kept: Mapping[Key, Action]) -> None:
     """Raise Refused unless the file contains the reconciled actions, as `validate` compares them."""
     name = path.rsplit("/", 1)[-1]
     there = [LocatedAction(kind, action, 0) for kind, action in read_actions(storage.read(path), name)]

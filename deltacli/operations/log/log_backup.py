@@ -41,7 +41,7 @@ from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.version import Snapshot
 from deltacli.progress import Progress, reported, weighed
 from deltacli.short_repr import short_repr
-from deltacli.storage import Existed, PathKind, Storage, is_inside
+from deltacli.storage import Existed, PathKind, ReadStorage, Storage, is_inside
 from deltacli.storage.base import require_writable
 from deltacli.storage.secrets import without_secrets
 from deltacli.units import format_ranges, format_timestamp, plural
@@ -160,7 +160,7 @@ class _Judged(NamedTuple):
 class _Backup:
     """The content of the destination."""
 
-    storage: Storage
+    storage: ReadStorage
     listed: BackupList | None
     files: Mapping[str, StoredFile]
 
@@ -173,7 +173,7 @@ def plan_backup(table: TableHandle, destination: Storage, *, full: bool = False)
 
     Raises UsageError, NotATable, and Refused where the destination has other content.
     """
-    storage, engine, progress = table.storage, table.engine, table.progress
+    storage, engine, progress = table.writable(), table.engine, table.progress
     _require_apart(storage, destination)
     require_writable(destination)
     if destination.kind_of("") is PathKind.FILE:
@@ -283,14 +283,14 @@ def _result(plan: BackupPlan, copied: tuple[BackedUp, ...], dry_run: bool) -> Ba
     )
 
 
-def _read_hint(storage: Storage) -> bytes | None:
+def _read_hint(storage: ReadStorage) -> bytes | None:
     try:
         return storage.read(log_location(HINT_NAME))
     except FileMissing:
         return None
 
 
-def _read(storage: Storage, file: StoredFile, *, hint: bytes | None) -> bytes | None:
+def _read(storage: ReadStorage, file: StoredFile, *, hint: bytes | None) -> bytes | None:
     """Return the bytes of a log file; None for one that was cleaned up in the meantime."""
     if file.name == HINT_NAME:
         return hint
@@ -300,7 +300,7 @@ def _read(storage: Storage, file: StoredFile, *, hint: bytes | None) -> bytes | 
         return None
 
 
-def _judge(storage: Storage, backup: _Backup, hint: bytes | None, file: StoredFile, *, full: bool) -> _Judged:
+def _judge(storage: ReadStorage, backup: _Backup, hint: bytes | None, file: StoredFile, *, full: bool) -> _Judged:
     """Compare a file with its copy, by size and time where that is sufficient, else by digest."""
     entry, copy = backup.entry(file.name), backup.files.get(file.name)
     is_there = copy is not None and (entry is None or copy.size_bytes == entry.size_bytes)
@@ -331,7 +331,7 @@ def _was_unfinished(data: bytes, entry: BackedUp | None) -> bool:
     return entry is not None and entry.size_bytes < len(data) and digest(data[: entry.size_bytes]) == entry.sha256
 
 
-def _digest_of_copy(storage: Storage, name: str) -> str | None:
+def _digest_of_copy(storage: ReadStorage, name: str) -> str | None:
     try:
         return digest(storage.read(log_location(name)))
     except FileMissing:

@@ -20,7 +20,7 @@ from deltacli.engine.base import Engine
 from deltacli.errors import CommitCorrupt, FileMissing, Unreadable
 from deltacli.operations.table.find_log import list_log
 from deltacli.progress import SILENT, Progress, Step, weighed
-from deltacli.storage import Storage
+from deltacli.storage import ReadStorage, Storage
 from deltacli.typing import Json
 from deltacli.units import format_timestamp
 from deltacli.work.commits.reading import stream_commit
@@ -98,7 +98,7 @@ def log_location(name: str) -> str:
     return f"{LOG_DIRECTORY}/{name}"
 
 
-def list_whole_log(storage: Storage, *, progress: Progress = SILENT) -> dict[str, StoredFile] | None:
+def list_whole_log(storage: ReadStorage, *, progress: Progress = SILENT) -> dict[str, StoredFile] | None:
     """List all files below `_delta_log` except temporary files; None where there is no such directory.
 
     The top level is listed first, so the sidecars of a listed checkpoint exist already.
@@ -110,7 +110,7 @@ def list_whole_log(storage: Storage, *, progress: Progress = SILENT) -> dict[str
             return None
 
 
-def _files_below(storage: Storage, directory: str, deeper: int, step: Step) -> Iterator[StoredFile]:
+def _files_below(storage: ReadStorage, directory: str, deeper: int, step: Step) -> Iterator[StoredFile]:
     place = LOG_DIRECTORY + (f"/{directory}" if directory else "")
     prefix = f"{directory}/" if directory else ""
     for stat in storage.list_from(place):
@@ -121,7 +121,7 @@ def _files_below(storage: Storage, directory: str, deeper: int, step: Step) -> I
         yield from _files_below(storage, prefix + name, deeper - 1, step)
 
 
-def at_once(storage: Storage, sizes: Iterable[int]) -> int:
+def at_once(storage: ReadStorage, sizes: Iterable[int]) -> int:
     """Return how many files of these sizes to read at a time, limited by memory."""
     return max(1, min(storage.capabilities.parallel_reads, _MOST_BYTES_READ // max(1, *sizes, 1)))
 
@@ -207,7 +207,7 @@ class BackupList:
         return "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines).encode("ascii")
 
 
-def read_list(storage: Storage) -> BackupList | None:
+def read_list(storage: ReadStorage) -> BackupList | None:
     """Read the list of a backup; None where there is none. Raises Unreadable (`backup.list-corrupt`)."""
     try:
         data = storage.read(LIST_NAME)
@@ -226,7 +226,7 @@ def read_list(storage: Storage) -> BackupList | None:
 
 
 def differing(
-    storage: Storage, files: Collection[BackedUp], engine: Engine, what: str, progress: Progress
+    storage: ReadStorage, files: Collection[BackedUp], engine: Engine, what: str, progress: Progress
 ) -> list[str]:
     """Return the names of files that a log lacks or has with another digest."""
 
@@ -269,7 +269,7 @@ def _read_entry(line: Json) -> BackedUp:
     return found
 
 
-def _corrupt(storage: Storage, reason: str) -> Unreadable:
+def _corrupt(storage: ReadStorage, reason: str) -> Unreadable:
     return Unreadable(
         "the list of the backup cannot be read",
         code="backup.list-corrupt",

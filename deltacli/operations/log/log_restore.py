@@ -44,7 +44,7 @@ from deltacli.operations.table.find_log import read_hint_file, refuse_paimon
 from deltacli.operations.table.handle import TableHandle
 from deltacli.progress import Progress, reported
 from deltacli.short_repr import short_repr
-from deltacli.storage import Storage, has_link, is_address_of
+from deltacli.storage import ReadStorage, Storage, has_link, is_address_of
 from deltacli.storage.base import require_writable
 from deltacli.units import format_ranges, format_timestamp, named_ranges
 
@@ -176,7 +176,7 @@ def plan_restore(table: TableHandle, source: Storage, *, replace: bool = False) 
     Raises Unreadable for a missing or damaged backup, PaimonTable for a Paimon table, and Refused where the backup is
     of another table, or where the result would mix two histories.
     """
-    storage, engine, progress = table.storage, table.engine, table.progress
+    storage, engine, progress = table.writable(), table.engine, table.progress
     log = list_whole_log(storage, progress=progress)
     if log is None:
         refuse_paimon(storage)
@@ -220,7 +220,7 @@ def plan_restore(table: TableHandle, source: Storage, *, replace: bool = False) 
     )
 
 
-def _require_complete(source: Storage) -> BackupList:
+def _require_complete(source: ReadStorage) -> BackupList:
     listed = read_list(source)
     if listed is None:
         raise Unreadable(
@@ -238,7 +238,7 @@ def _require_complete(source: Storage) -> BackupList:
     return listed
 
 
-def require_real_directories(storage: Storage, names: Iterable[str]) -> None:
+def require_real_directories(storage: ReadStorage, names: Iterable[str]) -> None:
     """Raise Refused where a directory to write to inside the log is a link.
 
     The list of a backup is not trusted, and a file would be written to the target of the link.
@@ -253,7 +253,7 @@ def require_real_directories(storage: Storage, names: Iterable[str]) -> None:
             )
 
 
-def _compare(storage: Storage, source: Storage, present: Mapping[str, StoredFile], file: BackedUp) -> _Compared:
+def _compare(storage: ReadStorage, source: ReadStorage, present: Mapping[str, StoredFile], file: BackedUp) -> _Compared:
     """Compare the log's file of a name; a commit is always read, other files only where size or time differ."""
     found = present.get(file.name)
     is_commit = file.stored.path.kind is LogFileKind.COMMIT
@@ -271,7 +271,7 @@ def _compare(storage: Storage, source: Storage, present: Mapping[str, StoredFile
     return _Compared(file, _relation_of_commits(source, file, data) if is_commit else _Relation.OTHER, seen)
 
 
-def _relation_of_commits(source: Storage, file: BackedUp, data: bytes) -> _Relation:
+def _relation_of_commits(source: ReadStorage, file: BackedUp, data: bytes) -> _Relation:
     """Distinguish a commit of another history from damage in the log or in the backup."""
     if not _is_sound(data, file.name):
         return _Relation.TORN
@@ -317,7 +317,7 @@ def _require_same_table(
         )
 
 
-def _require_one_past(source: Storage, compared: Sequence[_Compared], *, replace: bool) -> None:
+def _require_one_past(source: ReadStorage, compared: Sequence[_Compared], *, replace: bool) -> None:
     """Raise Refused where a commit of the log differs from the backup's, because all later ones may differ, too.
 
     With `replace` a commit that cannot be parsed counts as damage, not as another history.
@@ -349,7 +349,7 @@ def _require_one_past(source: Storage, compared: Sequence[_Compared], *, replace
 
 
 def _require_proofs(
-    storage: Storage,
+    storage: ReadStorage,
     listed: BackupList,
     compared: Sequence[_Compared],
     writes: Sequence[RestoreItem],
@@ -381,7 +381,7 @@ def _require_proofs(
         )
 
 
-def _item(storage: Storage, found: _Compared, *, replace: bool) -> RestoreItem:
+def _item(storage: ReadStorage, found: _Compared, *, replace: bool) -> RestoreItem:
     if found.relation is _Relation.ABSENT:
         return RestoreItem(Action.ADD, found.file)
     is_better = found.relation is _Relation.BETTER or (found.file.name == HINT_NAME and _is_hint(storage))
@@ -421,7 +421,7 @@ def _wrong_checkpoints(source: Storage, engine: Engine, names: set[str]) -> set[
     return wrong
 
 
-def _is_hint(storage: Storage) -> bool:
+def _is_hint(storage: ReadStorage) -> bool:
     """Return True if the log's own hint is valid: it is then newer than that of the backup."""
     try:
         return isinstance(read_hint(read_hint_file(storage)), Hint)
@@ -441,7 +441,7 @@ def _require_readable(before: LogListing, after: Sequence[StoredFile]) -> None:
     )
 
 
-def _require_sound(source: Storage, writes: Sequence[RestoreItem], engine: Engine, progress: Progress) -> None:
+def _require_sound(source: ReadStorage, writes: Sequence[RestoreItem], engine: Engine, progress: Progress) -> None:
     """Raise Unreadable where a file to write differs from its entry in the list."""
     wrong = differing(source, [item.file for item in writes], engine, "checking the backup", progress)
     if wrong:

@@ -23,7 +23,7 @@ from deltacli.operations.log.log_restore import (
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.version import Snapshot
 from deltacli.progress import Progress, weighed
-from deltacli.storage import Created, Deleted, Existed, Storage, Unknown
+from deltacli.storage import Created, Deleted, Existed, ReadStorage, Storage, Unknown
 from deltacli.units import format_ranges, plural
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class LogRestore:
         _require_alone(plan, storage)
 
 
-def _read(source: Storage, item: RestoreItem) -> bytes:
+def _read(source: ReadStorage, item: RestoreItem) -> bytes:
     data = source.read(log_location(item.file.name))
     if digest(data) != item.file.sha256:
         raise Unreadable(
@@ -145,14 +145,14 @@ def _give_way(plan: RestorePlan, storage: Storage, item: RestoreItem, written: l
     )
 
 
-def _digest_of(storage: Storage, path: str) -> str | None:
+def _digest_of(storage: ReadStorage, path: str) -> str | None:
     try:
         return digest(storage.read(path))
     except FileMissing:
         return None
 
 
-def _verify(storage: Storage, written: Sequence[RestoreItem], engine: Engine, progress: Progress) -> None:
+def _verify(storage: ReadStorage, written: Sequence[RestoreItem], engine: Engine, progress: Progress) -> None:
     # Another writer may have updated the hint since.
     expected = [item.file for item in written if item.file.name != HINT_NAME]
     wrong = differing(storage, expected, engine, "verifying", progress)
@@ -164,7 +164,7 @@ def _verify(storage: Storage, written: Sequence[RestoreItem], engine: Engine, pr
         )
 
 
-def _require_alone(plan: RestorePlan, storage: Storage) -> None:
+def _require_alone(plan: RestorePlan, storage: ReadStorage) -> None:
     """Raise ConflictLost where another writer created a commit between those of the backup."""
     restored = [item.version for item in plan.writes if item.file.stored.path.kind is LogFileKind.COMMIT]
     last = max(restored, default=-1)

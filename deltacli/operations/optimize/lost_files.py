@@ -18,7 +18,7 @@ from deltacli.operations.optimize.plan import OptimizePlan
 from deltacli.operations.optimize.select import Selection
 from deltacli.operations.table.keyed_files import marked_actions
 from deltacli.operations.table.needed import joined, look_for, needed_files
-from deltacli.storage import Storage
+from deltacli.storage import ReadStorage
 from deltacli.typing import ArrowArray
 from deltacli.work.rewrite.pieces import RefusedFile
 
@@ -74,7 +74,7 @@ def _lost(plan: OptimizePlan, chosen: ArrowArray) -> Iterator[tuple[int, Refused
             yield places[row].as_py(), RefusedFile(paths[row].as_py(), code, f"{name} {what}")
 
 
-def _cut_short(storage: Storage, files: Sequence[tuple[bytes, int]]) -> list[bytes]:
+def _cut_short(storage: ReadStorage, files: Sequence[tuple[bytes, int]]) -> list[bytes]:
     """Return the files, given with their sizes, that do not end as Parquet files."""
     if not files:
         return []
@@ -85,7 +85,7 @@ def _cut_short(storage: Storage, files: Sequence[tuple[bytes, int]]) -> list[byt
         return [path for (path, _), is_cut in zip(files, found, strict=True) if is_cut]
 
 
-def _is_cut_short(storage: Storage, path: str, size: int) -> bool:
+def _is_cut_short(storage: ReadStorage, path: str, size: int) -> bool:
     """Return whether a file does not end as a Parquet file. An empty one has no range to ask for; what happens to one
     that is gone meanwhile is up to the run.
     """

@@ -196,7 +196,7 @@ class SchemaAlteration:
             plan = gate.again(self._plan(table, newest, used, agreed.others))
             return None if plan.is_noop else plan.after
 
-        done = commit_schema(table.storage, self.request.branch, make, pause=self.pause, wait=self.wait)
+        done = commit_schema(table.writable(), self.request.branch, make, pause=self.pause, wait=self.wait)
         match done:
             case NothingToCommit(before):
                 gate.outcome = replace(gate.plan, before=before.schema, after=before.schema)

@@ -41,7 +41,7 @@ from deltacli.paimon.table_paths import (
     number_of,
     schema_path,
 )
-from deltacli.storage import Created, Existed, Storage, Unknown
+from deltacli.storage import Created, Existed, ReadStorage, Storage, Unknown
 from deltacli.storage.base import require_writable
 
 MAX_ATTEMPTS = 200
@@ -94,7 +94,7 @@ Make = Callable[[Newest], Schema | None]
 """Makes the next schema from the newest one; None where there is nothing to do. May be called several times."""
 
 
-def read_newest(storage: Storage, branch: str) -> Newest:
+def read_newest(storage: ReadStorage, branch: str) -> Newest:
     """Return the newest schema of a branch. Raises Unreadable, and Refused where its id is not that of its name."""
     for _ in range(_MAX_READ):
         ids = list_schemas(storage, branch).ids
@@ -121,7 +121,7 @@ def read_newest(storage: Storage, branch: str) -> Newest:
 class UsedIds:
     """The ids that fields have in the schemas of a branch. Each schema is read once; unreadable ones are left out."""
 
-    def __init__(self, storage: Storage, engine: Engine, branch: str) -> None:
+    def __init__(self, storage: ReadStorage, engine: Engine, branch: str) -> None:
         self._storage, self._engine, self._branch = storage, engine, branch
         self._seen: set[int] = set()
         self._greatest = -1
@@ -136,7 +136,7 @@ class UsedIds:
         return self._greatest
 
 
-def _has_snapshots(storage: Storage, branch: str) -> bool:
+def _has_snapshots(storage: ReadStorage, branch: str) -> bool:
     directory = f"{branch_root(branch)}{SNAPSHOT_DIRECTORY}"
     try:
         names = (stat.name for stat in storage.list_from(directory, SNAPSHOT_PREFIX))
@@ -230,7 +230,7 @@ def _create(storage: Storage, branch: str, schema: Schema, pause: Pause) -> bool
     raise _unknown(path, cause, fault)
 
 
-def _is_kept(storage: Storage, branch: str, schema: Schema, wait: Wait) -> bool:
+def _is_kept(storage: ReadStorage, branch: str, schema: Schema, wait: Wait) -> bool:
     """Return whether a version that was created is still there, once no other writer can replace it any more."""
     path = schema_path(schema.id, branch)
     try:
@@ -247,7 +247,7 @@ def _is_kept(storage: Storage, branch: str, schema: Schema, wait: Wait) -> bool:
         raise _unknown(path, "the file was created, and could not be read back", fault) from fault
 
 
-def _rivals(storage: Storage, branch: str, schema_id: int) -> set[str]:
+def _rivals(storage: ReadStorage, branch: str, schema_id: int) -> set[str]:
     """Return the temporary files of writers that are about to create the same schema file."""
     prefix = f".{SCHEMA_PREFIX}{schema_id}."
     names = (stat.name for stat in storage.list_from(f"{branch_root(branch)}{SCHEMA_DIRECTORY}", prefix))
@@ -269,7 +269,7 @@ def _has_them(before: Newest, made: Schema, newest: Schema) -> bool:
     return all(change in present for change in changes_between(before.schema, made) if change.kind not in skipped)
 
 
-def _note(storage: Storage, branch: str, schema: Schema) -> str:
+def _note(storage: ReadStorage, branch: str, schema: Schema) -> str:
     """Return the outcome of a creation that was in flight when the run was interrupted; looks once."""
     path = schema_path(schema.id, branch)
     try:

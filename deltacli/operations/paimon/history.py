@@ -24,7 +24,7 @@ from deltacli.paimon.schema import Schema
 from deltacli.paimon.schema_changes import Change, changes_between
 from deltacli.paimon.table_paths import MAIN_BRANCH
 from deltacli.short_repr import short_repr
-from deltacli.storage import Storage
+from deltacli.storage import ReadStorage
 from deltacli.typing import Json
 from deltacli.units import format_timestamp, gaps_in
 
@@ -205,7 +205,7 @@ def read_paimon_history(
 
 
 def _add_branches(
-    storage: Storage,
+    storage: ReadStorage,
     engine: Engine,
     branches: Sequence[str],
     references: SchemaReferences,

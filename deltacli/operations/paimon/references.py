@@ -26,7 +26,7 @@ from deltacli.paimon.table_paths import MAIN_BRANCH, MANIFEST_DIRECTORY
 from deltacli.paimon.traits import UNREADABLE, traits_of_manifest
 from deltacli.paimon.type_objects import Odd
 from deltacli.progress import SILENT, Progress, reported
-from deltacli.storage import Storage
+from deltacli.storage import ReadStorage
 from deltacli.typing import Json, JsonObject
 from deltacli.units import plural, some_of
 
@@ -135,7 +135,7 @@ class SchemaReferences:
 
 
 def read_branch(
-    storage: Storage,
+    storage: ReadStorage,
     engine: Engine,
     branch: str = MAIN_BRANCH,
     *,
@@ -151,7 +151,7 @@ def read_branch(
 
 
 def collect_references(
-    storage: Storage,
+    storage: ReadStorage,
     engine: Engine,
     files: BranchFiles,
     *,
@@ -178,7 +178,7 @@ def collect_references(
 
 
 def _count_manifests(
-    storage: Storage, engine: Engine, files: BranchFiles, usage: dict[int, Usage], progress: Progress
+    storage: ReadStorage, engine: Engine, files: BranchFiles, usage: dict[int, Usage], progress: Progress
 ) -> tuple[list[BrokenFile], frozenset[str]]:
     """Add what the manifests name, each read once, and return those that cannot be read, and the names of all."""
     named = dict.fromkeys(name for file in files.readable for name in file.manifest_lists)
@@ -222,7 +222,7 @@ def _schemas_in_list(data: bytes) -> frozenset[int]:
     return frozenset(manifest.schema_id for manifest in read_manifest_list(data))
 
 
-def schemas_of_manifest_file(storage: Storage, name: str) -> frozenset[int] | BrokenFile:
+def schemas_of_manifest_file(storage: ReadStorage, name: str) -> frozenset[int] | BrokenFile:
     """Return the schemas that a list of manifests or a manifest names, by its name."""
     found: frozenset[int] | BrokenFile = _read_one(
         storage, _schemas_in_list if name.startswith(_LIST_PREFIX) else _schemas_in, name
@@ -230,7 +230,7 @@ def schemas_of_manifest_file(storage: Storage, name: str) -> frozenset[int] | Br
     return found
 
 
-def traits_of_manifests(storage: Storage, engine: Engine, snapshot: SnapshotFile) -> frozenset[str]:
+def traits_of_manifests(storage: ReadStorage, engine: Engine, snapshot: SnapshotFile) -> frozenset[str]:
     """Return the traits of the manifests from which the files of a snapshot follow, by their first bytes."""
     names = list(snapshot.state_lists)
     lists = _read_all(storage, engine, names, read_manifest_list, SILENT, "")
@@ -245,7 +245,7 @@ def traits_of_manifests(storage: Storage, engine: Engine, snapshot: SnapshotFile
     return frozenset(traits)
 
 
-def _read_head(storage: Storage, name: str) -> bytes | BrokenFile:
+def _read_head(storage: ReadStorage, name: str) -> bytes | BrokenFile:
     head: bytes | BrokenFile = _read_one(storage, bytes, name, _HEAD_BYTES)
     return head
 
@@ -272,7 +272,7 @@ def _listed(numbers: Sequence[int]) -> str:
 
 
 def _read_all(
-    storage: Storage, engine: Engine, names: Sequence[str], parse: Any, progress: Progress, what: str
+    storage: ReadStorage, engine: Engine, names: Sequence[str], parse: Any, progress: Progress, what: str
 ) -> dict[str, Any]:  # Any: what `parse` returns, or a BrokenFile
     read = partial(_read_one, storage, parse)
     found = engine.run(read, names, at_once=storage.capabilities.parallel_reads)
@@ -280,7 +280,7 @@ def _read_all(
     return dict(zip(names, told, strict=True))
 
 
-def _read_one(storage: Storage, parse: Any, name: str, head: int = 0) -> Any:  # Any: as in `_read_all`
+def _read_one(storage: ReadStorage, parse: Any, name: str, head: int = 0) -> Any:  # Any: as in `_read_all`
     path = f"{MANIFEST_DIRECTORY}/{name}"
     if "/" in name or name in ("", ".", ".."):
         return BrokenFile(path, "paimon.bad-manifest", "the name is not that of a file")
@@ -301,7 +301,7 @@ _DIRECTORY = "statistics"
 _MAX_BYTES = 256 << 20
 
 
-def read_statistics(storage: Storage, snapshot: SnapshotFile) -> Statistics | BrokenFile | None:
+def read_statistics(storage: ReadStorage, snapshot: SnapshotFile) -> Statistics | BrokenFile | None:
     """Return the statistics of a snapshot, None without any, or why they cannot be read."""
     name = snapshot.content.get(_DIRECTORY)
     if name is None:

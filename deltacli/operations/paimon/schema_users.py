@@ -30,7 +30,7 @@ from deltacli.paimon.json_text import BadJson, read_object
 from deltacli.paimon.table_paths import MAIN_BRANCH, MANIFEST_DIRECTORY, SNAPSHOT_DIRECTORY, branch_root
 from deltacli.paimon.type_objects import Odd
 from deltacli.progress import SILENT, Progress
-from deltacli.storage import FileStat, Storage
+from deltacli.storage import FileStat, ReadStorage
 from deltacli.units import gaps_in
 
 BAD_CONSUMER = "paimon.bad-consumer"
@@ -64,7 +64,7 @@ class SchemaUsers:
 
 
 def find_schema_users(
-    storage: Storage, engine: Engine, branches: Sequence[str], *, cutoff_ms: int, progress: Progress = SILENT
+    storage: ReadStorage, engine: Engine, branches: Sequence[str], *, cutoff_ms: int, progress: Progress = SILENT
 ) -> SchemaUsers:
     """Return the users of schemas in all branches. Manifests of no snapshot that cannot be read matter only if they
     were written after `cutoff_ms`, because older ones are remains of failed commits.
@@ -97,7 +97,7 @@ def _user(usage: Usage, branch: str) -> str:
     return words if branch == MAIN_BRANCH else f"{words} of branch {branch}"
 
 
-def _missing_snapshots(storage: Storage, branch: str, files: BranchFiles) -> Iterator[Missing]:
+def _missing_snapshots(storage: ReadStorage, branch: str, files: BranchFiles) -> Iterator[Missing]:
     """Yield snapshots that a complete listing would have: holes, and the one that the hint names as the newest.
 
     Paimon expires snapshots from the oldest on, without holes.
@@ -113,7 +113,7 @@ def _missing_snapshots(storage: Storage, branch: str, files: BranchFiles) -> Ite
 
 
 def schemas_of_statistics(
-    storage: Storage, engine: Engine, files: BranchFiles
+    storage: ReadStorage, engine: Engine, files: BranchFiles
 ) -> tuple[list[tuple[int, int]], list[BrokenFile]]:
     """Return the schemas that the statistics of a branch name, each with the snapshot, and what cannot be read."""
     snapshots = files.readable
@@ -131,7 +131,7 @@ def schemas_of_statistics(
     return named, list(broken.values())
 
 
-def broken_consumers(storage: Storage, branch: str) -> Iterator[BrokenFile]:
+def broken_consumers(storage: ReadStorage, branch: str) -> Iterator[BrokenFile]:
     """Yield consumers that cannot be read. Others name a snapshot, whose schema is a user of its own."""
     directory = f"{branch_root(branch)}{_CONSUMER_DIRECTORY}"
     for stat in _listed(storage, directory, _CONSUMER_PREFIX):
@@ -150,7 +150,7 @@ def broken_consumers(storage: Storage, branch: str) -> Iterator[BrokenFile]:
             yield BrokenFile(path, BAD_CONSUMER, "nextSnapshot is missing")
 
 
-def _add_unfinished(storage: Storage, engine: Engine, found: SchemaUsers, read: set[str], cutoff_ms: int) -> None:
+def _add_unfinished(storage: ReadStorage, engine: Engine, found: SchemaUsers, read: set[str], cutoff_ms: int) -> None:
     """Add what lists and manifests name that no snapshot names: a commit in flight, or the remains of one."""
     others = {
         stat.name: stat.modified_ms
@@ -168,7 +168,7 @@ def _add_unfinished(storage: Storage, engine: Engine, found: SchemaUsers, read: 
             found.broken.append(answer)
 
 
-def _listed(storage: Storage, directory: str, prefix: str) -> list[FileStat]:
+def _listed(storage: ReadStorage, directory: str, prefix: str) -> list[FileStat]:
     try:
         return [stat for stat in storage.list_from(directory, prefix) if stat.name.startswith(prefix)]
     except FileMissing:

@@ -27,7 +27,7 @@ from deltacli.paimon.schema import MAX_SCHEMA_BYTES, Schema, read_schema
 from deltacli.paimon.snapshots import SnapshotFile
 from deltacli.paimon.table_paths import MAIN_BRANCH, schema_path
 from deltacli.short_repr import short_repr
-from deltacli.storage import Storage
+from deltacli.storage import ReadStorage
 from deltacli.typing import Json, JsonObject
 from deltacli.units import format_ranges
 
@@ -123,7 +123,7 @@ def _newest(ids: Sequence[int]) -> int:
     return ids[-1]
 
 
-def _schema_at(storage: Storage, branch: str, schema_id: int, ids: Sequence[int]) -> tuple[Schema, JsonObject]:
+def _schema_at(storage: ReadStorage, branch: str, schema_id: int, ids: Sequence[int]) -> tuple[Schema, JsonObject]:
     path = schema_path(schema_id, branch)
     try:
         data = read_limited(storage, path, MAX_SCHEMA_BYTES)
@@ -142,7 +142,9 @@ def _schema_at(storage: Storage, branch: str, schema_id: int, ids: Sequence[int]
         raise
 
 
-def _snapshot_at(storage: Storage, engine: Engine, point: Point, tags: Sequence[MetadataFile]) -> SnapshotFile | None:
+def _snapshot_at(
+    storage: ReadStorage, engine: Engine, point: Point, tags: Sequence[MetadataFile]
+) -> SnapshotFile | None:
     """Return the snapshot of a point; the newest one where neither a snapshot nor a tag is named, None without any.
 
     A snapshot that expired is found by its tag.

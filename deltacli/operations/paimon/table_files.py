@@ -28,7 +28,7 @@ from deltacli.paimon.table_paths import (
     schema_path,
 )
 from deltacli.progress import SILENT, Progress, reported
-from deltacli.storage import PathKind, Storage
+from deltacli.storage import PathKind, ReadStorage
 
 NO_PERMISSION = "paimon.no-permission"
 _FILES_A_REPORT = 10
@@ -55,12 +55,12 @@ class MetadataFile(NamedTuple):
         return None if isinstance(self.content, Unreadable) else self.content
 
 
-def is_paimon(storage: Storage) -> bool:
+def is_paimon(storage: ReadStorage) -> bool:
     """Return True for a directory with schemas of Paimon, or with snapshots and manifests that need them."""
     return is_paimon_directory(storage, storage.list_directories(""))
 
 
-def require_paimon(storage: Storage) -> None:
+def require_paimon(storage: ReadStorage) -> None:
     """Raise NotATable unless the directory is a Paimon table."""
     match storage.kind_of(""):
         case PathKind.MISSING:
@@ -71,7 +71,7 @@ def require_paimon(storage: Storage) -> None:
         raise NotATable("this is not a Paimon table: the directory has no schema/schema-N", facts={"path": storage.uri})
 
 
-def list_schemas(storage: Storage, branch: str = MAIN_BRANCH) -> SchemaListing:
+def list_schemas(storage: ReadStorage, branch: str = MAIN_BRANCH) -> SchemaListing:
     """Return the schema files of a branch; none where there is no such directory."""
     ids, strays = [], []
     for name in _names(storage, f"{branch_root(branch)}{SCHEMA_DIRECTORY}"):
@@ -83,7 +83,7 @@ def list_schemas(storage: Storage, branch: str = MAIN_BRANCH) -> SchemaListing:
     return SchemaListing(tuple(sorted(ids)), tuple(strays))
 
 
-def list_branches(storage: Storage) -> tuple[str, ...]:
+def list_branches(storage: ReadStorage) -> tuple[str, ...]:
     """Return the names of all branches, main first."""
     try:
         names = storage.list_directories(BRANCH_DIRECTORY)
@@ -93,7 +93,7 @@ def list_branches(storage: Storage) -> tuple[str, ...]:
     return (MAIN_BRANCH, *sorted(others))
 
 
-def require_branch(storage: Storage, branch: str) -> tuple[str, ...]:
+def require_branch(storage: ReadStorage, branch: str) -> tuple[str, ...]:
     """Return the names of all branches. Raises NotATable for a branch that does not exist."""
     branches = list_branches(storage)
     if branch not in branches:
@@ -104,7 +104,7 @@ def require_branch(storage: Storage, branch: str) -> tuple[str, ...]:
 
 
 def read_schemas(
-    storage: Storage, engine: Engine, ids: Iterable[int], branch: str = MAIN_BRANCH, *, progress: Progress = SILENT
+    storage: ReadStorage, engine: Engine, ids: Iterable[int], branch: str = MAIN_BRANCH, *, progress: Progress = SILENT
 ) -> dict[int, Schema | Unreadable]:
     """Return schemas by id, read in parallel; a file that cannot be read is returned as its error."""
     wanted = list(ids)
@@ -115,13 +115,13 @@ def read_schemas(
     return dict(zip(wanted, told, strict=True))
 
 
-def read_newest_if_possible(storage: Storage, engine: Engine, branch: str) -> Schema | None:
+def read_newest_if_possible(storage: ReadStorage, engine: Engine, branch: str) -> Schema | None:
     """Return the newest schema of a branch, None where it cannot be read."""
     found = read_schemas(storage, engine, list_schemas(storage, branch).ids[-1:], branch).values()
     return next((schema for schema in found if isinstance(schema, Schema)), None)
 
 
-def _read_schema(storage: Storage, branch: str, schema_id: int) -> Schema | Unreadable:
+def _read_schema(storage: ReadStorage, branch: str, schema_id: int) -> Schema | Unreadable:
     path = schema_path(schema_id, branch)
     try:
         return read_schema(read_limited(storage, path, MAX_SCHEMA_BYTES))
@@ -141,7 +141,7 @@ def without_permission(path: str, refused: PermissionRefused) -> Unreadable:
     return fault
 
 
-def read_limited(storage: Storage, path: str, most: int) -> bytes:
+def read_limited(storage: ReadStorage, path: str, most: int) -> bytes:
     """Return the content of a file. Raises Unreadable (`paimon.file-too-large`) for more than `most` bytes."""
     data = storage.read_range(path, 0, most + 1)
     if len(data) > most:
@@ -150,7 +150,7 @@ def read_limited(storage: Storage, path: str, most: int) -> bytes:
 
 
 def read_snapshots(
-    storage: Storage,
+    storage: ReadStorage,
     engine: Engine,
     branch: str = MAIN_BRANCH,
     *,
@@ -165,14 +165,14 @@ def read_snapshots(
     return _read_files(storage, engine, files, progress)
 
 
-def read_changelogs(storage: Storage, engine: Engine, branch: str = MAIN_BRANCH) -> list[MetadataFile]:
+def read_changelogs(storage: ReadStorage, engine: Engine, branch: str = MAIN_BRANCH) -> list[MetadataFile]:
     """Return the changelogs of a branch that outlived their snapshots, oldest first."""
     place = f"{branch_root(branch)}{CHANGELOG_DIRECTORY}"
     numbers = _numbers(storage, place, CHANGELOG_PREFIX)
     return _read_files(storage, engine, [(f"{place}/{CHANGELOG_PREFIX}{number}", str(number)) for number in numbers])
 
 
-def read_tags(storage: Storage, engine: Engine, branch: str = MAIN_BRANCH) -> list[MetadataFile]:
+def read_tags(storage: ReadStorage, engine: Engine, branch: str = MAIN_BRANCH) -> list[MetadataFile]:
     """Return the tags of a branch by name."""
     directory = f"{branch_root(branch)}{TAG_DIRECTORY}"
     names = [name for name in _names(storage, directory) if name.startswith(TAG_PREFIX)]
@@ -180,14 +180,14 @@ def read_tags(storage: Storage, engine: Engine, branch: str = MAIN_BRANCH) -> li
 
 
 def _read_files(
-    storage: Storage, engine: Engine, files: Sequence[tuple[str, str]], progress: Progress = SILENT
+    storage: ReadStorage, engine: Engine, files: Sequence[tuple[str, str]], progress: Progress = SILENT
 ) -> list[MetadataFile]:
     found = engine.run(partial(_read_file, storage), files, at_once=storage.capabilities.parallel_reads)
     told = reported(found, progress, "reading snapshots", unit="files", total=len(files), every=_FILES_A_REPORT)
     return [file for file in told if file is not None]
 
 
-def _read_file(storage: Storage, file: tuple[str, str]) -> MetadataFile | None:
+def _read_file(storage: ReadStorage, file: tuple[str, str]) -> MetadataFile | None:
     """Return a file that was listed; None if it was deleted meanwhile, as expired snapshots are."""
     path, name = file
     try:
@@ -201,12 +201,12 @@ def _read_file(storage: Storage, file: tuple[str, str]) -> MetadataFile | None:
         return None
 
 
-def _numbers(storage: Storage, directory: str, prefix: str) -> list[int]:
+def _numbers(storage: ReadStorage, directory: str, prefix: str) -> list[int]:
     numbers = (number_of(name, prefix) for name in _names(storage, directory))
     return sorted(number for number in numbers if number is not None)
 
 
-def _names(storage: Storage, directory: str) -> list[str]:
+def _names(storage: ReadStorage, directory: str) -> list[str]:
     try:
         return [stat.name for stat in storage.list_from(directory)]
     except FileMissing:

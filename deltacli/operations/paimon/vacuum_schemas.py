@@ -32,7 +32,7 @@ from deltacli.paimon.table_paths import (
     schema_path,
 )
 from deltacli.short_repr import short_repr
-from deltacli.storage import Deleted, Failed, FileStat, Missing, Storage
+from deltacli.storage import Deleted, Failed, FileStat, Missing, ReadStorage
 from deltacli.typing import Json
 from deltacli.units import duration, format_duration, format_ranges, format_timestamp, plural
 
@@ -277,7 +277,7 @@ def plan_schema_vacuum(
     return SchemaVacuumPlan(Basis(table, files[-1].id, now_ms), request, now_ms, files, refusals)
 
 
-def _list_schema_files(storage: Storage, branch: str) -> list[tuple[int, FileStat]]:
+def _list_schema_files(storage: ReadStorage, branch: str) -> list[tuple[int, FileStat]]:
     directory = f"{branch_root(branch)}{SCHEMA_DIRECTORY}"
     try:
         stats = list(storage.list_from(directory, SCHEMA_PREFIX))
@@ -359,7 +359,7 @@ def _refusals(request: SchemaVacuumRequest, users: SchemaUsers) -> Iterator[Refu
         )
 
 
-def _has_iceberg_metadata(storage: Storage) -> bool:
+def _has_iceberg_metadata(storage: ReadStorage) -> bool:
     """Return True if the table has metadata of Iceberg beside its own, also if the option is only set by a writer."""
     try:
         return any(stat.name.endswith(_ICEBERG_SUFFIX) for stat in storage.list_from(_ICEBERG_DIRECTORY))
@@ -408,7 +408,7 @@ def execute_schema_vacuum(
     found.missing += sum(file.path not in present for file in candidates)
     found.spared += sum(file.path in present and file.path not in unneeded for file in candidates)
     with table.progress.step("deleting", unit="files", total=len(paths)) as step:
-        for path, answer in table.storage.delete_many(paths):
+        for path, answer in table.writable().delete_many(paths):
             _count(found, unneeded[path], answer)
             step.advance(1)
     return found

@@ -37,7 +37,7 @@ from deltacli.operations.table.api_arguments import named_items
 from deltacli.operations.table.find_log import list_log
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.scan import ArrowRows, Selection, data_files, stream_files
-from deltacli.storage.base import Storage, StoreOfVersions
+from deltacli.storage.base import ReadStorage, StoreOfVersions
 from deltacli.storage.secrets import without_secrets
 from deltacli.work.commits.reading import stream_commit
 from deltacli.work.rows.data_files import DataFile
@@ -289,7 +289,7 @@ class CommitSummary:
         return stamp if type(stamp) is int and has_in_commit_timestamps(config.protocol, config.metadata) else None
 
 
-def read_changed(storage: Storage, file: LogFile) -> tuple[CommitSummary, dict[str, list[Action]]]:
+def read_changed(storage: ReadStorage, file: LogFile) -> tuple[CommitSummary, dict[str, list[Action]]]:
     """Return what a commit does, and by kind the actions of the files whose data it changes."""
     summary = CommitSummary()
     found: dict[str, list[Action]] = {"add": [], "remove": [], "cdc": []}

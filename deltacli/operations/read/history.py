@@ -19,7 +19,7 @@ from deltacli.errors import CommitCorrupt, FileMissing
 from deltacli.operations.table.find_log import list_log, taken_name
 from deltacli.progress import SILENT, Progress, weighed
 from deltacli.short_repr import short_repr
-from deltacli.storage import Storage
+from deltacli.storage import ReadStorage
 from deltacli.storage.base import StoreOfVersions
 from deltacli.typing import Json
 from deltacli.units import format_timestamp, ranges_of
@@ -155,7 +155,7 @@ class History:
 
 
 def read_history(
-    storage: Storage,
+    storage: ReadStorage,
     engine: Engine,
     *,
     limit: int = 0,
@@ -180,7 +180,7 @@ def read_history(
 
 
 def _read_commits(
-    storage: Storage, engine: Engine, *, limit: int, counts: bool, progress: Progress, between: Between | None
+    storage: ReadStorage, engine: Engine, *, limit: int, counts: bool, progress: Progress, between: Between | None
 ) -> History:
     listing = list_log(storage, progress=progress)
     listing.require_versions()
@@ -236,7 +236,7 @@ def gaps_of(listing: LogListing) -> tuple[tuple[int, int], ...]:
     return tuple((before[1] + 1, after[0] - 1) for before, after in pairwise(runs))
 
 
-def _read_item(storage: Storage, file: LogFile, *, times: Mapping[int, CommitTime], counts: bool) -> HistoryItem:
+def _read_item(storage: ReadStorage, file: LogFile, *, times: Mapping[int, CommitTime], counts: bool) -> HistoryItem:
     try:
         can_be_torn = storage.capabilities.cheap_listing  # stores create objects atomically
         provenance = read_provenance(storage, file, to_the_end=can_be_torn and not counts)
@@ -257,7 +257,7 @@ def _commit_time(provenance: Provenance, file_time: CommitTime) -> CommitTime:
     return file_time if stamped is None else CommitTime(stamped, TimestampSource.IN_COMMIT)
 
 
-def _count(storage: Storage, file: LogFile) -> tuple[ActionCounts | None, str | None]:
+def _count(storage: ReadStorage, file: LogFile) -> tuple[ActionCounts | None, str | None]:
     """Count the actions of a commit; return a rule id instead where a line cannot be read."""
     actions: Counter[str] = Counter()
     sizes: Counter[str] = Counter()

@@ -17,7 +17,7 @@ from deltacli.errors import FileMissing, NotATable, UsageError, VersionAbsent
 from deltacli.hints import command, nearest_name, parameter
 from deltacli.operations.table.find_log import list_log
 from deltacli.progress import SILENT, Progress, reported
-from deltacli.storage import Storage
+from deltacli.storage import ReadStorage
 from deltacli.units import format_ranges, parse_names
 from deltacli.work.commits.raw_actions import Unjudged, checkpoint_blocks, commit_blocks
 
@@ -55,7 +55,7 @@ class Found:
     commit.
     """
 
-    storage: Storage
+    storage: ReadStorage
     version: int
     place: LogFile | CheckpointInstance
     was_asked_for: bool
@@ -72,7 +72,7 @@ class CatSummary:
     unjudged: int
 
 
-def find_actions(storage: Storage, version: int, *, checkpoint: bool = False) -> Found:
+def find_actions(storage: ReadStorage, version: int, *, checkpoint: bool = False) -> Found:
     """Find the commit of a version, else (or with `checkpoint`) the checkpoint that readers prefer.
 
     Raises VersionAbsent, naming the existing versions, and NotATable.
@@ -104,7 +104,7 @@ def read_raw(
     return CatSummary(found.version, not is_commit, found.was_asked_for, is_empty, unjudged.lines)
 
 
-def _files_of(storage: Storage, version: int) -> LogListing:
+def _files_of(storage: ReadStorage, version: int) -> LogListing:
     prefix = version_prefix(version)
     try:
         stats = takewhile(lambda stat: stat.name.startswith(prefix), storage.list_from(LOG_DIRECTORY, prefix))

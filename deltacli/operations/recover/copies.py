@@ -17,7 +17,7 @@ from deltacli.operations.recover.quarantine_layout import NotedChecksums
 from deltacli.operations.recover.verify import Fault, Problem
 from deltacli.operations.table.needed import NeededFiles, whole
 from deltacli.progress import Progress, weighed
-from deltacli.storage import Created, Creation, Storage
+from deltacli.storage import Created, Creation, ReadStorage, Storage
 from deltacli.storage.disk_faults import writing_faults
 from deltacli.typing import ArrowArray
 
@@ -30,7 +30,7 @@ _FILES_AT_ONCE = 10_000
 
 
 def copy_file(
-    origin: Storage,
+    origin: ReadStorage,
     path: str,
     size_bytes: int,
     to: Storage,
@@ -64,7 +64,7 @@ def copy_file(
         return draft.publish(replace=replace)
 
 
-def _require_size(origin: Storage, path: str, seen: int, expected: int) -> None:
+def _require_size(origin: ReadStorage, path: str, seen: int, expected: int) -> None:
     if seen != expected:
         raise StorageFailed(
             f"{path} was changed while it was copied",
@@ -72,7 +72,7 @@ def _require_size(origin: Storage, path: str, seen: int, expected: int) -> None:
         )
 
 
-def same_content(origin: Storage, path: str, other: Storage, there: str, size_bytes: int) -> bytes | None:
+def same_content(origin: ReadStorage, path: str, other: ReadStorage, there: str, size_bytes: int) -> bytes | None:
     """Return the SHA-256 of two files of this size, None unless they have the same bytes. Raises FileMissing and
     StorageFailed.
     """
@@ -99,7 +99,7 @@ def copy_within_store(table: TableHandle, origin: Storage, to: Storage) -> Calla
     return lambda path, target: store.copy_within(below + path, above + target)
 
 
-def _common_root(first: Storage, second: Storage) -> str | None:
+def _common_root(first: ReadStorage, second: ReadStorage) -> str | None:
     roots = [_local_root(store) for store in (first, second)]
     if roots[0] is not None and roots[1] is not None:
         return os.path.commonpath([roots[0], roots[1]])
@@ -107,13 +107,13 @@ def _common_root(first: Storage, second: Storage) -> str | None:
     return authorities[0] if authorities[0] == authorities[1] and roots == [None, None] else None
 
 
-def _below(storage: Storage, common: str) -> str:
+def _below(storage: ReadStorage, common: str) -> str:
     """Return the path of a store below a place that contains it, with a slash at its end."""
     path = (_local_root(storage) or storage.uri)[len(common) :].strip("/")
     return f"{path}/" if path else ""
 
 
-def _local_root(storage: Storage) -> str | None:
+def _local_root(storage: ReadStorage) -> str | None:
     """Return the path of a local store, without links: those would lead outside of what contains two stores."""
     path = storage.uri.removeprefix("file://")
     return None if path == storage.uri else os.path.realpath(os.fsdecode(unquote_to_bytes(path)))
@@ -138,7 +138,7 @@ class Compared(NamedTuple):
 
 def compare_digests(
     digests: NotedChecksums,
-    storage: Storage,
+    storage: ReadStorage,
     needed: NeededFiles,
     sizes: ArrowArray,
     sound: ArrowArray,
@@ -171,7 +171,7 @@ def compare_digests(
     return Compared(faults, unproven)
 
 
-def _is_same(storage: Storage, file: _Noted) -> bool | None:
+def _is_same(storage: ReadStorage, file: _Noted) -> bool | None:
     """Return whether a file has the noted bytes. None: nothing was noted, or its tag is another one, which need not
     mean other bytes.
     """
@@ -185,7 +185,7 @@ def _is_same(storage: Storage, file: _Noted) -> bool | None:
         return False
 
 
-def sha256_of(storage: Storage, path: str, size_bytes: int) -> bytes | None:
+def sha256_of(storage: ReadStorage, path: str, size_bytes: int) -> bytes | None:
     """Return the digest of a file, None where it is gone or has another size. Raises StorageFailed."""
     import hashlib
 

@@ -96,7 +96,7 @@ def _execute(
     if plan.data is not None:
         found, data = plan.data.found, plan.data
         put_found(
-            found, data.sources, table.storage, table.engine,
+            found, data.sources, table.writable(), table.engine,
             progress=table.progress, journal=told, damaged=data.tags,
         )  # fmt: skip
     _put_log(table, plan, told)
@@ -180,7 +180,7 @@ def _put_log_file(table: TableHandle, plan: UndeletePlan, item: LogItem) -> None
     source, file = plan.log_sources[item.source], _proven(plan, item)
     tag = plan.log_tags.get(item.path)
     is_replaced = tag is not None and tag_of(table.storage, item.path) == tag
-    outcome = _bring(source, file, item.file.modified_ms, table.storage, replace=is_replaced)
+    outcome = _bring(source, file, item.file.modified_ms, table.writable(), replace=is_replaced)
     if isinstance(outcome, Created) or not source.is_readable:
         _require_sound(table, plan, item, outcome)
         return
@@ -230,7 +230,7 @@ def _require_sound(table: TableHandle, plan: UndeletePlan, item: LogItem, outcom
     if not is_unread or item.kind is not FileKind.COMMIT or not log.was_readable or version <= log.version_before:
         return
     if (why := fault_of_log_file(table.storage, item.file)) is not None:
-        is_gone = all(isinstance(done, Deleted) for _, done in table.storage.delete_many([item.path]))
+        is_gone = all(isinstance(done, Deleted) for _, done in table.writable().delete_many([item.path]))
         became = "was taken away again" if is_gone else "could not be taken away again: delete it"
         raise StorageFailed(
             f"the deleted commit {version} cannot be read, and {became}: {why}",

@@ -12,7 +12,7 @@ from deltacli.delta.vacuum.keys import binary_paths
 from deltacli.errors import FileMissing
 from deltacli.operations.table.needed import whole
 from deltacli.operations.table.walk import TableWalk, hidden_names
-from deltacli.storage import FileStat, Storage
+from deltacli.storage import FileStat, ReadStorage
 from deltacli.units import format_size, plural
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def notes_on_later_files(table: TableHandle, snapshot: Snapshot, needed: NeededF
         )
 
 
-def _stat(storage: Storage, path: str) -> FileStat | None:
+def _stat(storage: ReadStorage, path: str) -> FileStat | None:
     try:
         return storage.stat(path)
     except FileMissing:

@@ -20,7 +20,7 @@ from deltacli.operations.recover.object_versions import FileMap, MappedFile
 from deltacli.operations.recover.sources import Source
 from deltacli.operations.table.find_log import read_hint_file
 from deltacli.operations.table.needed import FileKind
-from deltacli.storage import Storage
+from deltacli.storage import ReadStorage, Storage
 from deltacli.work.task import TableStores
 
 _CHECKPOINTS = (LogFileKind.CLASSIC_CHECKPOINT, LogFileKind.MULTI_PART_CHECKPOINT, LogFileKind.UUID_CHECKPOINT)
@@ -80,7 +80,7 @@ def kind_of_log_file(file: StoredFile) -> FileKind:
 
 
 def plan_log(
-    storage: Storage,
+    storage: ReadStorage,
     present: Mapping[str, StoredFile],
     sources: Sequence[Source],
     offered: Sequence[Mapping[str, StoredFile]],
@@ -153,7 +153,7 @@ def require_same_commits(
 
 
 def cut_commits(
-    ours: tuple[Storage, Mapping[str, StoredFile]], theirs: tuple[Storage, Mapping[str, StoredFile]]
+    ours: tuple[ReadStorage, Mapping[str, StoredFile]], theirs: tuple[ReadStorage, Mapping[str, StoredFile]]
 ) -> dict[str, StoredFile]:
     """Return the commits of a log that are cut off: empty, or the beginning of the same commit in another log and not
     readable as they are. A commit whose lines are complete is never one, because a writer may have written it so.
@@ -178,7 +178,7 @@ class _Found:
 
     def __init__(
         self,
-        storage: Storage,
+        storage: ReadStorage,
         present: Mapping[str, StoredFile],
         sources: Sequence[Source],
         offers: Sequence[Mapping[str, StoredFile]],
@@ -322,7 +322,7 @@ def _order(item: LogItem) -> tuple[int, int, str]:
     return _ORDER.index(item.kind), item.file.path.version, item.file.name
 
 
-def fault_of_log_file(storage: Storage, file: StoredFile, digests: dict[str, str] | None = None) -> str | None:
+def fault_of_log_file(storage: ReadStorage, file: StoredFile, digests: dict[str, str] | None = None) -> str | None:
     """Return why a file of a log cannot be what its name says; None for a sound one. The SHA-256 of a commit is added
     to `digests`. Raises StorageFailed.
     """

@@ -17,7 +17,7 @@ from deltacli.delta.paths import text_of
 from deltacli.engine.base import Engine
 from deltacli.errors import FileMissing
 from deltacli.operations.table.needed import NeededFiles, whole
-from deltacli.storage import Capabilities, Creation, FileStat, PathKind, ShouldDescend, Storage, WalkEntry
+from deltacli.storage import Capabilities, Creation, FileStat, PathKind, ReadStorage, ShouldDescend, Storage, WalkEntry
 from deltacli.storage.base import PARALLEL_READS, no_atomic_create
 from deltacli.storage.read_only import ReadOnlyFiles
 from deltacli.storage.versions import ObjectVersion, VersionedObjects, VersionState
@@ -105,7 +105,7 @@ class VersionsSource:
 
 
 def versions_of_log(
-    storage: Storage, kept: VersionedObjects, engine: Engine
+    storage: ReadStorage, kept: VersionedObjects, engine: Engine
 ) -> tuple[list[VersionsSource], list[Overwritten]]:
     """Return the newest kept version of each file that the log lacks, first those that can be read before they are
     brought back; and the commits that were overwritten, which are never chosen.
@@ -122,7 +122,7 @@ def versions_of_log(
     return sources, overwritten
 
 
-def versions_of_files(storage: Storage, kept: VersionedObjects, missing: NeededFiles) -> list[VersionsSource]:
+def versions_of_files(storage: ReadStorage, kept: VersionedObjects, missing: NeededFiles) -> list[VersionsSource]:
     """Return the kept versions of files as sources, to be asked in turn: the newest of each file, then the one before.
 
     Versions of another size than in the log come last, for what is said of the file. Those that cannot be read before
@@ -167,7 +167,7 @@ def _grouped(versions: Iterable[ObjectVersion]) -> Iterator[KeptVersions]:
 
 
 def _source(
-    storage: Storage,
+    storage: ReadStorage,
     kept: VersionedObjects,
     chosen: Sequence[tuple[KeptVersions, ObjectVersion]],
     *,

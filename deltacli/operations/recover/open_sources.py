@@ -25,7 +25,7 @@ from deltacli.operations.recover.sources import CopySource, Source, open_copy
 from deltacli.operations.table.find_log import list_log
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.needed import NeededFiles
-from deltacli.storage import PathKind, Storage, is_address_of
+from deltacli.storage import PathKind, ReadStorage, is_address_of
 from deltacli.storage.versions import VersionedObjects, require_versions
 from deltacli.work.commits.provenance import read_provenance
 
@@ -74,7 +74,7 @@ def require_usable(opened: Sequence[OpenedSource]) -> tuple[str, ...]:
     return tuple(f"{one.message}: {one.facts['why']}" for one in without)
 
 
-def _versions_of(name: str, storage: Storage) -> OpenedSource:
+def _versions_of(name: str, storage: ReadStorage) -> OpenedSource:
     try:
         return OpenedSource(name, kept=require_versions(storage), has_log=True, is_same=True)
     except Refused as refused:
@@ -96,7 +96,7 @@ def _checked(
     theirs_listed = list_whole_log(copy.files) or {}
     cut = cut_commits((table.storage, present), (copy.files, theirs_listed))
     sound = [file for name, file in present.items() if name not in cut]
-    require_same_commits(("the log", table.storage, sound), (copy.name, copy.files, theirs_listed.values()))
+    require_same_commits(("the log", table.writable(), sound), (copy.name, copy.files, theirs_listed.values()))
     return OpenedSource(copy.name, copy, has_log=True, is_same=theirs is not None and theirs == table_id, cut=cut)
 
 
@@ -109,7 +109,7 @@ def other_table(name: str, theirs: str | None, ours: str | None) -> Refused:
     )
 
 
-def _is_clone_of(storage: Storage, table: TableHandle) -> bool:
+def _is_clone_of(storage: ReadStorage, table: TableHandle) -> bool:
     """Return True for a table that was cloned from this one: its log is its own, its files may be of this table."""
     commits = list_log(storage).commits
     for version in sorted(commits)[:1]:
@@ -164,7 +164,7 @@ def _other_address(name: str, table: TableHandle, table_id: str, address: str) -
     )
 
 
-def _has_manifest(storage: Storage, directory: str) -> bool:
+def _has_manifest(storage: ReadStorage, directory: str) -> bool:
     return any(storage.kind_of(manifest_of(plan)) is PathKind.FILE for plan in plan_directories(storage, directory)[:1])
 
 
@@ -177,7 +177,7 @@ def _with_copier(table: TableHandle, copy: CopySource) -> CopySource:
     """Return a copy whose files a store copies by itself, where an object store has both places."""
     if copy.files.capabilities.has_directories or table.storage.capabilities.has_directories:
         return copy
-    return copy._replace(within=copy_within_store(table, copy.files, table.storage))
+    return copy._replace(within=copy_within_store(table, copy.files, table.writable()))
 
 
 def log_sources(table: TableHandle, opened: Sequence[OpenedSource]) -> tuple[list[Source], tuple[Overwritten, ...]]:

@@ -47,7 +47,7 @@ from deltacli.operations.table.find_log import Log
 from deltacli.operations.table.needed import whole
 from deltacli.operations.table.rebuild import rebuild
 from deltacli.operations.table.walk import TableWalk
-from deltacli.storage import PathKind, Storage, is_address_of
+from deltacli.storage import PathKind, ReadStorage, Storage, is_address_of
 from deltacli.typing import ArrowArray
 from deltacli.units import named_ranges, plural
 
@@ -134,7 +134,7 @@ def prove(
     `present` is the log of the table without its commits that are `cut` off. A `version` that was asked for is not
     taken out. Raises StorageFailed.
     """
-    own: dict[str, tuple[Storage, StoredFile]] = {name: (table.storage, file) for name, file in present.items()}
+    own: dict[str, tuple[ReadStorage, StoredFile]] = {name: (table.storage, file) for name, file in present.items()}
     for source, offer in zip(sources, offers, strict=True):
         if isinstance(source, VersionsSource) and source.is_readable:
             own |= {name: (source.files, file) for name, file in offer.items() if name not in own}
@@ -164,7 +164,7 @@ def _without_unproven(proofs: Proofs, source: Source, offer: Offer, limit: int) 
     return sorted(file.path.version for file in unproven if file.path.kind is LogFileKind.COMMIT)
 
 
-def _begun(storage: Storage, file: StoredFile) -> Begun | None:
+def _begun(storage: ReadStorage, file: StoredFile) -> Begun | None:
     """Return the proof of a commit that is cut off behind an action that is like no other's."""
     try:
         data = storage.read(log_location(file.name))
@@ -176,7 +176,7 @@ def _begun(storage: Storage, file: StoredFile) -> Begun | None:
 
 def _reach(
     table: TableHandle,
-    own: Mapping[str, tuple[Storage, StoredFile]],
+    own: Mapping[str, tuple[ReadStorage, StoredFile]],
     begun: Mapping[str, Begun],
     source: Source,
     offer: Offer,
@@ -210,7 +210,7 @@ def _version_of(reach: Reach) -> int:
     return reach.version
 
 
-def _is_same(ours: tuple[Storage, StoredFile], files: Storage, file: StoredFile) -> bool:
+def _is_same(ours: tuple[ReadStorage, StoredFile], files: ReadStorage, file: StoredFile) -> bool:
     """Return True for a file of two logs that has the same bytes, which are like no other's: of a checkpoint its size
     and its end are compared.
     """
@@ -227,7 +227,7 @@ def _is_same(ours: tuple[Storage, StoredFile], files: Storage, file: StoredFile)
         return False
 
 
-def _have_same_end(ours: Storage, theirs: Storage, path: str, size_bytes: int) -> bool:
+def _have_same_end(ours: ReadStorage, theirs: ReadStorage, path: str, size_bytes: int) -> bool:
     begin = max(0, size_bytes - _TAIL)
     return ours.read_range(path, begin, _TAIL) == theirs.read_range(path, begin, _TAIL)
 
@@ -253,7 +253,7 @@ def still_holds(table: TableHandle, source: Source, proof: Proof, replaced: Coll
             return True
 
 
-def _actions_of(storage: Storage, file: StoredFile) -> Sequence[tuple[str, Action]]:
+def _actions_of(storage: ReadStorage, file: StoredFile) -> Sequence[tuple[str, Action]]:
     try:
         return read_actions(storage.read(log_location(file.name)), file.name)
     except (CommitCorrupt, FileMissing):
@@ -291,7 +291,7 @@ _OF_VERSIONS = (
 class _Evidence:
     """The files that lie in the table, and those that its log names; listed and read when first needed."""
 
-    def __init__(self, table: TableHandle, own: Mapping[str, tuple[Storage, StoredFile]]) -> None:
+    def __init__(self, table: TableHandle, own: Mapping[str, tuple[ReadStorage, StoredFile]]) -> None:
         self._table, self._own = table, own
         self._keys = PathKeys((table.storage.uri, *table.storage.aliases))
         self._unnamed: set[str] | None = None
@@ -360,7 +360,7 @@ class _Evidence:
         added, known = self._added(source.files, file) or {}, self._named_at(before, file.path.version - 1)
         return not added.keys() <= known
 
-    def _named_at(self, files: Mapping[str, tuple[Storage, StoredFile]], version: int) -> set[str]:
+    def _named_at(self, files: Mapping[str, tuple[ReadStorage, StoredFile]], version: int) -> set[str]:
         """Return the live files and tombstones of a version; where it cannot be rebuilt, all files that are named."""
         view, listing = self._view(files), versioned(file for _, file in files.values())
         try:
@@ -401,7 +401,7 @@ class _Evidence:
             found |= dict.fromkeys(_texts(self._keys.of_vectors(whole(one.vector)).keys))
         return found
 
-    def _named(self, files: Mapping[str, tuple[Storage, StoredFile]], above: int, up_to: int | None) -> ArrowArray:
+    def _named(self, files: Mapping[str, tuple[ReadStorage, StoredFile]], above: int, up_to: int | None) -> ArrowArray:
         """Return the files that a log names in a range of versions, by commits and by its checkpoints, as bytes."""
         import pyarrow as pa
 
@@ -420,7 +420,7 @@ class _Evidence:
                 parts += self._rows_of(rebuild(view, Log(LogListing({}, (checkpoint,))), checkpoint.version))
         return pc.unique(pc.drop_null(pa.concat_arrays([whole(part) for part in parts])))
 
-    def _view(self, files: Mapping[str, tuple[Storage, StoredFile]]) -> TableHandle:
+    def _view(self, files: Mapping[str, tuple[ReadStorage, StoredFile]]) -> TableHandle:
         mapped = {
             log_location(name): MappedFile(storage, log_location(name), file.size_bytes, file.modified_ms)
             for name, (storage, file) in files.items()
@@ -443,7 +443,7 @@ class _Evidence:
                 yield from self._keys_of(paths, vectors)
 
     def _of_checkpoints(
-        self, files: Mapping[str, tuple[Storage, StoredFile]], checkpoints: Sequence[CheckpointInstance]
+        self, files: Mapping[str, tuple[ReadStorage, StoredFile]], checkpoints: Sequence[CheckpointInstance]
     ) -> set[str]:
         names = {file.name for one in checkpoints for file in one.files}
         parts = {name: file for name, file in files.items() if name in names or "/" in name}

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from deltacli.arrow import compute as pc
 from deltacli.arrow.parquet import ParquetReader
 from deltacli.errors import FileMissing, Refused
-from deltacli.storage import Storage
+from deltacli.storage import ReadStorage, Storage
 from deltacli.typing import ArrowArray, ArrowTable
 from deltacli.units import format_timestamp
 
@@ -80,7 +80,7 @@ def require_name(table_id: str) -> None:
         raise Refused(f"the table id {table_id!r} cannot name a directory", code="vacuum.quarantine-name")
 
 
-def plan_directories(storage: Storage, table_id: str) -> list[str]:
+def plan_directories(storage: ReadStorage, table_id: str) -> list[str]:
     """Return the directories of the plans of a table, in no particular order."""
     try:
         return [f"{table_id}/{plan}" for plan in storage.list_directories(table_id)]
@@ -114,7 +114,7 @@ def _is_below(path: object) -> bool:
     return isinstance(path, str) and path not in OWN_NAMES and {"", ".", ".."}.isdisjoint(path.split("/"))
 
 
-def address_of(storage: Storage, directory: str, table_id: str) -> str | None:
+def address_of(storage: ReadStorage, directory: str, table_id: str) -> str | None:
     """Return the URI of the table whose files the directory of a plan has, None where no manifest has one. Raises
     StorageFailed.
     """
@@ -125,7 +125,7 @@ def address_of(storage: Storage, directory: str, table_id: str) -> str | None:
     return found if "://" in found else None
 
 
-def newest_first(storage: Storage, table_id: str) -> list[str]:
+def newest_first(storage: ReadStorage, table_id: str) -> list[str]:
     """Return the directories of the plans of a table by the times of their manifests, the newest first. Those without a
     manifest, or with one that cannot be trusted, come last. Raises StorageFailed.
     """
@@ -181,7 +181,7 @@ def write_checksums(storage: Storage, directory: str, parts: Sequence[ArrowTable
 class NotedChecksums:
     """The checksums of the directory of a plan, read when they are asked for."""
 
-    storage: Storage
+    storage: ReadStorage
     directory: str
 
     def of(self, paths: ArrowArray) -> ArrowTable:
@@ -197,7 +197,7 @@ class NotedChecksums:
         return _read(self.storage, self.directory)
 
 
-def _read(storage: Storage, directory: str) -> Iterator[ArrowTable]:
+def _read(storage: ReadStorage, directory: str) -> Iterator[ArrowTable]:
     """Yield the rows in batches, as far as they can be read."""
     import pyarrow as pa
 

@@ -21,7 +21,7 @@ from deltacli.operations.recover.quarantine_layout import NotedChecksums
 from deltacli.operations.recover.verify import Problem, Verified, verify
 from deltacli.operations.table.needed import NeededFiles, look_for, whole
 from deltacli.progress import SILENT, Progress, weighed
-from deltacli.storage import Created, Creation, Existed, PathKind, Storage, Unknown, is_inside
+from deltacli.storage import Created, Creation, Existed, PathKind, ReadStorage, Storage, Unknown, is_inside
 from deltacli.typing import ArrowArray
 from deltacli.units import plural
 from deltacli.work.task import TableStores
@@ -105,7 +105,7 @@ class FoundFiles(NamedTuple):
         return (f"{plural(self.unproven, 'file')} {why}: compared by size, footer and number of rows",)
 
 
-def open_copy(name: str, storage: Storage, table: Storage) -> CopySource:
+def open_copy(name: str, storage: Storage, table: ReadStorage) -> CopySource:
     """Return a directory or URI as a source. Raises UsageError for the table itself and for a log without its table,
     Unreadable for nothing there.
     """
@@ -160,7 +160,7 @@ def find_in(
 
 def _with_digests(
     digests: NotedChecksums,
-    files: Storage,
+    files: ReadStorage,
     wanted: NeededFiles,
     sizes: ArrowArray,
     verified: Verified,
@@ -274,14 +274,14 @@ def put_file(source: Source, file: ProvenFile, storage: Storage, *, replace: boo
         raise StorageFailed(f"{path} could not be put in its place: {why}", facts={"source": source.name})
 
 
-def tags_of(storage: Storage, paths: ArrowArray, engine: Engine) -> dict[str, str]:
+def tags_of(storage: ReadStorage, paths: ArrowArray, engine: Engine) -> dict[str, str]:
     """Return the tags of the files that are there, by path."""
     names = [text_of(path) for path in paths.to_pylist()]
     found = engine.run(lambda name: tag_of(storage, name), names, at_once=storage.capabilities.parallel_reads)
     return {name: tag for name, tag in zip(names, found, strict=True) if tag is not None}
 
 
-def tag_of(storage: Storage, path: str) -> str | None:
+def tag_of(storage: ReadStorage, path: str) -> str | None:
     """Return what identifies the content of a file, None where there is none."""
     try:
         with storage.open(path) as opened:
@@ -290,7 +290,7 @@ def tag_of(storage: Storage, path: str) -> str | None:
         return None
 
 
-def size_of(storage: Storage, path: str) -> int | None:
+def size_of(storage: ReadStorage, path: str) -> int | None:
     """Return the bytes of a file, None where there is none."""
     try:
         return storage.stat(path).size_bytes

@@ -39,7 +39,7 @@ from deltacli.operations.repair.kept_files import (
 from deltacli.operations.table.file_history import live_keys
 from deltacli.operations.table.find_log import Log, list_log
 from deltacli.operations.table.rebuild import rebuild
-from deltacli.storage import Created, Storage
+from deltacli.storage import Created, ReadStorage
 from deltacli.storage.base import require_writable
 from deltacli.units import format_ranges, named_ranges, plural
 
@@ -69,7 +69,7 @@ class UndoPlan:
     """What would be put back of a backup: `puts` in their order, while `newest` is the version of the table."""
 
     table: TableHandle
-    source: Storage
+    source: ReadStorage
     puts: tuple[Put, ...]
     unchanged: int
     newest: int
@@ -151,7 +151,7 @@ def put_back(table: TableHandle, uri: str, *, dry_run: bool = False) -> PutBack:
 
 def _put(plan: UndoPlan, one: Put) -> None:
     """Put a file in its place, where that is as it was when the plan was made."""
-    kept, storage = one.kept, plan.table.storage
+    kept, storage = one.kept, plan.table.writable()
     seen = digest_at(storage, kept.path)
     if seen == kept.sha256:
         return
@@ -195,7 +195,7 @@ def _require_no_commit(present: int, noted: Manifest) -> None:
         )
 
 
-def _require_rebuilt(table: TableHandle, store: Storage, noted: Manifest, waiting: Sequence[Kept]) -> None:
+def _require_rebuilt(table: TableHandle, store: ReadStorage, noted: Manifest, waiting: Sequence[Kept]) -> None:
     """Raise Refused where versions that can be rebuilt now could not be afterwards, or would be other ones.
 
     A file that a repair replaced is damaged as a rule. It does no harm beside what the repair rebuilt it from; where

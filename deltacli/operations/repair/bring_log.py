@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from deltacli.operations.repair.plan import Run
     from deltacli.operations.repair.request import RepairRequest
     from deltacli.operations.table.handle import TableHandle
-    from deltacli.storage import FileStat, PathKind, Storage
+    from deltacli.storage import FileStat, PathKind, ReadStorage, Storage
 
 _RULES = {FileKind.DATA.value: "data.file-missing", FileKind.VECTOR.value: "dv.file-missing"}
 _OF_LOG = "log.gap"
@@ -42,7 +42,7 @@ NEWER = (WITHOUT_COMMIT.id, BEYOND_LOG.id)
 class WithoutFiles:
     """A store that hides some files, so that they count as missing."""
 
-    def __init__(self, storage: Storage, hidden: frozenset[str]) -> None:
+    def __init__(self, storage: ReadStorage, hidden: frozenset[str]) -> None:
         self._storage, self._hidden = storage, hidden
 
     def __getattr__(self, name: str) -> Any:  # Any: a member of the port

@@ -17,7 +17,7 @@ from deltacli.errors import FileMissing, Refused, StorageFailed, Unreadable
 from deltacli.operations.log.log_copy import list_whole_log
 from deltacli.operations.recover.copies import copy_file
 from deltacli.operations.vacuum.quarantine.fill import open_quarantine
-from deltacli.storage import Created, Failed, Storage, is_address_of
+from deltacli.storage import Created, Failed, ReadStorage, Storage, is_address_of
 from deltacli.units import format_timestamp
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class Backup:
     def move(self, paths: Sequence[str]) -> None:
         """Keep files, then delete them from the table. Raises StorageFailed."""
         self.keep(paths)
-        for path, outcome in self.table.storage.delete_many(paths):
+        for path, outcome in self.table.writable().delete_many(paths):
             if isinstance(outcome, Failed):
                 raise StorageFailed(f"{path} could not be moved to the backup: {outcome.reason}")
 
@@ -134,7 +134,7 @@ def open_backup(table: TableHandle, version: int | None, table_id: str | None, q
     """Return the backup of a new run. Raises what `open_quarantine` raises."""
     run = f"repair-{format_timestamp(table.clock())[:19].replace(':', '').replace('-', '')}Z-{uuid4().hex[:8]}"
     if quarantine is None:
-        return Backup(table, version, table.storage, f"{BACKUP_DIRECTORY}/{run}")
+        return Backup(table, version, table.writable(), f"{BACKUP_DIRECTORY}/{run}")
     store = open_quarantine(table, quarantine, table_id or "unknown-table")
     return Backup(table, version, store, f"{table_id or 'unknown-table'}/{run}")
 
@@ -147,7 +147,7 @@ class Manifest(NamedTuple):
     """The names of the files of the log at the end of the repair; one that no log has, where that is not known."""
 
 
-def read_manifest(table: TableHandle, store: Storage, uri: str) -> Manifest:
+def read_manifest(table: TableHandle, store: ReadStorage, uri: str) -> Manifest:
     try:
         found = json.loads(store.read(MANIFEST))
         files = [
@@ -172,7 +172,7 @@ def read_manifest(table: TableHandle, store: Storage, uri: str) -> Manifest:
     return Manifest(version, committed, files, log)
 
 
-def digest_at(storage: Storage, path: str) -> str | None:
+def digest_at(storage: ReadStorage, path: str) -> str | None:
     """Return the SHA-256 of a file, None where there is none."""
     try:
         return digest_of_file(storage, path)
@@ -180,7 +180,7 @@ def digest_at(storage: Storage, path: str) -> str | None:
         return None
 
 
-def digest_of_file(storage: Storage, path: str) -> str:
+def digest_of_file(storage: ReadStorage, path: str) -> str:
     import hashlib
 
     found = hashlib.sha256()

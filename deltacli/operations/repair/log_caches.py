@@ -143,7 +143,7 @@ class WriteChecksum:
             run.backup.move([path])
             return
         run.backup.keep([path])
-        run.table.storage.put(path, data)
+        run.table.writable().put(path, data)
 
 
 @dataclass(frozen=True)

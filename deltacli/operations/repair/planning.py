@@ -132,7 +132,7 @@ def _planned(
         table,
         request,
         None if validation is None else validation.version,
-        now.metadata.id if now is not None else find_table_id(table.storage, table.engine) if files else None,
+        now.metadata.id if now is not None else find_table_id(table.writable(), table.engine) if files else None,
         tuple(found.steps),
         tuple(found.work),
         tuple(one for one in unrepaired if one.severity is not Severity.INFO),

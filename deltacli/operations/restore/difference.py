@@ -19,7 +19,7 @@ from deltacli.delta.vacuum.keys import PathKeys
 from deltacli.operations.restore.verify import ProblemFile
 from deltacli.operations.table.keyed_files import KEY_BYTES, Mask, differing_keys, file_keys
 from deltacli.operations.table.needed import FileKind
-from deltacli.storage import Storage
+from deltacli.storage import ReadStorage
 from deltacli.typing import ArrowArray, RecordBatch
 
 if TYPE_CHECKING:
@@ -174,7 +174,9 @@ def _sum(values: ArrowArray) -> int:
 # -- as rows ----------------------------------------------------------------------------------------------------------
 
 
-def file_rows(storage: Storage, adds: RecordBatch, change: str, problems: Sequence[ProblemFile] = ()) -> RecordBatch:
+def file_rows(
+    storage: ReadStorage, adds: RecordBatch, change: str, problems: Sequence[ProblemFile] = ()
+) -> RecordBatch:
     """Return live files as rows of a kind of change, with the problems of some."""
     import pyarrow as pa
 
@@ -202,7 +204,7 @@ def rows_of_problems(problems: Sequence[ProblemFile]) -> RecordBatch:
     return pa.RecordBatch.from_arrays(columns, names=list(COLUMNS))
 
 
-def _paths(storage: Storage, raw: ArrowArray) -> ArrowArray:
+def _paths(storage: ReadStorage, raw: ArrowArray) -> ArrowArray:
     """Return paths below the root, not encoded, or as in the log outside of it, and where they are no text."""
     import pyarrow as pa
 

@@ -36,7 +36,7 @@ from deltacli.work.vector_facts import file_of_vector
 if TYPE_CHECKING:
     from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.table.version import Snapshot
-    from deltacli.storage import Storage
+    from deltacli.storage import ReadStorage
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +66,9 @@ class Brought:
         """Put the files in their places, and look at them again. A file that is there as it should be stays, so
         running it again continues an interrupted run. Raises StorageFailed.
         """
-        put_found(self.found, self.sources, table.storage, table.engine, progress=table.progress, damaged=self.damaged)
+        put_found(
+            self.found, self.sources, table.writable(), table.engine, progress=table.progress, damaged=self.damaged
+        )
         needed = self.found.needed.where(self.found.is_found)
         found, sizes = look_for(table.storage, needed, table.engine, table.progress)
         problems = verify(found, sizes, table.stores, table.engine, table.progress).problems
@@ -239,7 +241,7 @@ def _using(batch: RecordBatch, names: Set[str], table: TableHandle) -> set[str]:
     }
 
 
-def _may_use(batch: RecordBatch, names: Set[str], storage: Storage) -> RecordBatch:
+def _may_use(batch: RecordBatch, names: Set[str], storage: ReadStorage) -> RecordBatch:
     """Return the few adds that may need one of these files, without a loop over all."""
     import pyarrow as pa
 

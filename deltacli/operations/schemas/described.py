@@ -23,7 +23,7 @@ from deltacli.paimon.schema_changes import Change, changes_between, dotted, sent
 from deltacli.paimon.sql_types import parse_sql_type, split_parts
 from deltacli.paimon.type_strings import BadType
 from deltacli.paimon.types import DataField, DataType, ListType, MapType, RowType, numbered, walk_fields
-from deltacli.storage import Storage
+from deltacli.storage import ReadStorage
 from deltacli.typing import Json, JsonObject
 
 _MAX_ID = "delta.columnMapping.maxColumnId"
@@ -146,7 +146,7 @@ _CODE = "schema.not-a-schema"
 _ARROW_FILE, _PARQUET = b"ARROW1", b"PAR1"
 
 
-def describe_file(storage: Storage, name: str) -> DescribedSchema:
+def describe_file(storage: ReadStorage, name: str) -> DescribedSchema:
     """Return the schema in a file. Raises Unreadable where it has none that is recognized, and StorageFailed."""
     uri = f"{storage.uri}/{name}"
     start = storage.read_range(name, 0, 16)
@@ -177,7 +177,7 @@ def _of_json(data: bytes, uri: str) -> DescribedSchema:
     return DescribedSchema(uri, "paimon", {}, schema, _stem(uri), properties=dict(schema.options))
 
 
-def _of_arrow(storage: Storage, name: str, uri: str, *, is_parquet: bool) -> DescribedSchema:
+def _of_arrow(storage: ReadStorage, name: str, uri: str, *, is_parquet: bool) -> DescribedSchema:
     import pyarrow as pa
 
     from deltacli.arrow.parquet import ParquetReader

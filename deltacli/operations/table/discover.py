@@ -15,7 +15,7 @@ from deltacli.hints import command
 from deltacli.operations.table.find_log import is_paimon_directory, table_directories
 from deltacli.patterns import pattern
 from deltacli.progress import SILENT, Progress, Step
-from deltacli.storage import LocalStorage, PathKind, Storage
+from deltacli.storage import LocalStorage, PathKind, ReadStorage, Storage
 
 _MAGIC = pattern(r"[*?\[]")
 DEEPEST = 64
@@ -147,7 +147,7 @@ class _Search:
         if not is_found and len(self.failures) == failed:
             self.failures.append((pattern, NotATable("no table matches this pattern", code="table.path-missing")))
 
-    def _matching(self, storage: Storage, at: str, segments: Sequence[str], depth: int) -> Iterator[str]:
+    def _matching(self, storage: ReadStorage, at: str, segments: Sequence[str], depth: int) -> Iterator[str]:
         if not segments:
             yield at
             return
@@ -194,7 +194,7 @@ class _Search:
             if not name.startswith("."):
                 yield from self._search(target, _join(at, name), depth + 1)
 
-    def _directories(self, storage: Storage, at: str, name: str) -> list[str]:
+    def _directories(self, storage: ReadStorage, at: str, name: str) -> list[str]:
         """Return the subdirectories of a directory; an unreadable one is reported, and the search continues."""
         self._step.advance()
         try:
@@ -227,7 +227,7 @@ def _is_covered(target: Target, given: Set[str]) -> bool:
     return False
 
 
-def _identity(storage: Storage, at: str) -> str:
+def _identity(storage: ReadStorage, at: str) -> str:
     """Return the identity of a directory: on a local disk its path with links resolved."""
     if isinstance(storage, LocalStorage):
         return os.path.realpath(os.path.join(storage.root, at))
@@ -240,11 +240,11 @@ def _join(name: str, below: str) -> str:
     return f"{name.rstrip('/')}/{below}"
 
 
-def _nothing_at(storage: Storage) -> NotATable:
+def _nothing_at(storage: ReadStorage) -> NotATable:
     return NotATable("no such file or directory", code="table.path-missing", facts={"path": storage.uri})
 
 
-def _is_file(storage: Storage) -> NotATable:
+def _is_file(storage: ReadStorage) -> NotATable:
     return NotATable(
         "this is a file; a table is a directory that contains _delta_log",
         code="table.path-is-file",

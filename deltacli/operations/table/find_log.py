@@ -24,7 +24,7 @@ from deltacli.errors import (
 )
 from deltacli.hints import command, command_of_paimon, parameter
 from deltacli.progress import SILENT, Progress, reported
-from deltacli.storage import LocalStorage, PathKind, Storage, is_taken
+from deltacli.storage import LocalStorage, PathKind, ReadStorage, is_taken
 
 _FIRST_VERSIONED_NAME = "0"
 _FILES_A_REPORT = 100
@@ -40,7 +40,7 @@ class Log(NamedTuple):
     """When the listing began, by the monotonic clock of this process."""
 
 
-def find_log(storage: Storage, version: int | None = None, *, progress: Progress = SILENT) -> Log:
+def find_log(storage: ReadStorage, version: int | None = None, *, progress: Progress = SILENT) -> Log:
     """List the log for reading `version`, or the newest one: from the hint's checkpoint where that is shorter, else
     from the start.
 
@@ -66,7 +66,7 @@ def find_log(storage: Storage, version: int | None = None, *, progress: Progress
     return Log(listing, problems, began)
 
 
-def taken_name(storage: Storage, listing: LogListing) -> str | None:
+def taken_name(storage: ReadStorage, listing: LogListing) -> str | None:
     """Return the name of the commit after the newest one where it is a directory, or a link to nothing: the version
     before would be taken for the newest one.
     """
@@ -74,7 +74,7 @@ def taken_name(storage: Storage, listing: LogListing) -> str | None:
     return name if is_taken(storage, f"{LOG_DIRECTORY}/{name}") else None
 
 
-def require_delta(storage: Storage) -> None:
+def require_delta(storage: ReadStorage) -> None:
     """Raise UsageError where the directory is also a Paimon table, so that the user has to choose the format.
 
     Checked only where that needs no request to a remote store.
@@ -90,14 +90,14 @@ def require_delta(storage: Storage) -> None:
         )
 
 
-def list_log(storage: Storage, *, start_version: int = 0, progress: Progress = SILENT) -> LogListing:
+def list_log(storage: ReadStorage, *, start_version: int = 0, progress: Progress = SILENT) -> LogListing:
     """List the versioned files of the log from `start_version` on."""
     files = list_log_files(storage, start_version=start_version, progress=progress)
     return read_listing(files, start_version=start_version)
 
 
 def list_log_files(
-    storage: Storage, at: str = "", *, start_version: int = 0, progress: Progress = SILENT
+    storage: ReadStorage, at: str = "", *, start_version: int = 0, progress: Progress = SILENT
 ) -> list[LogFile]:
     """Return the versioned files of the log of the table at a path of the store, stopping before `_sidecars` and other
     names without a version.
@@ -115,7 +115,7 @@ def list_log_files(
     return files
 
 
-def find_hint(storage: Storage, at: str = "") -> Hint | BadHint | None:
+def find_hint(storage: ReadStorage, at: str = "") -> Hint | BadHint | None:
     """Read the hint of the table at a path of the store. One that cannot be read, that links outside the table, or that
     is too large counts as missing.
     """
@@ -131,7 +131,7 @@ def find_hint(storage: Storage, at: str = "") -> Hint | BadHint | None:
         return BadHint("hint.bad-json")
 
 
-def read_hint_file(storage: Storage, at: str = "") -> bytes:
+def read_hint_file(storage: ReadStorage, at: str = "") -> bytes:
     """Return the bytes of `_last_checkpoint`, at most one more than a hint may have. Raises what the store raises."""
     return storage.read_range(f"{_log_directory(at)}/{HINT_NAME}", 0, MAX_HINT_BYTES + 1)
 
@@ -140,7 +140,7 @@ def _log_directory(at: str) -> str:
     return f"{at}/{LOG_DIRECTORY}" if at else LOG_DIRECTORY
 
 
-def missing_log(storage: Storage) -> DeltacliError:
+def missing_log(storage: ReadStorage) -> DeltacliError:
     """Return the error for a path without a log: what is there instead, and what to try."""
     match storage.kind_of(""):
         case PathKind.MISSING:
@@ -181,7 +181,7 @@ def missing_log(storage: Storage) -> DeltacliError:
     return fault
 
 
-def table_around(storage: Storage) -> str | None:
+def table_around(storage: ReadStorage) -> str | None:
     """Return the table that contains a directory or file: on a local disk the nearest directory above with a log,
     elsewhere the directory above the first name that looks like a partition, `day=2026-01-01`. None without one.
     """
@@ -196,12 +196,12 @@ def table_around(storage: Storage) -> str | None:
     return storage.uri[: match.start()] if match else None
 
 
-def _hint_table_around(storage: Storage) -> str | None:
+def _hint_table_around(storage: ReadStorage) -> str | None:
     around = table_around(storage)
     return None if around is None else command("snapshot", table=around)
 
 
-def _paimon_table(storage: Storage) -> PaimonTable:
+def _paimon_table(storage: ReadStorage) -> PaimonTable:
     return PaimonTable(
         "this is a Paimon table, and this command works on Delta tables only",
         facts={"path": storage.uri},
@@ -209,7 +209,7 @@ def _paimon_table(storage: Storage) -> PaimonTable:
     )
 
 
-def table_directories(storage: Storage, at: str) -> list[str]:
+def table_directories(storage: ReadStorage, at: str) -> list[str]:
     """Return the names of the directories in a directory, with `_delta_log` also where it is a file or a broken link:
     that is a table that cannot be read. Raises what listing raises.
 
@@ -219,14 +219,14 @@ def table_directories(storage: Storage, at: str) -> list[str]:
     return names if LOG_DIRECTORY in names or not _has_other_log(storage, at) else [*names, LOG_DIRECTORY]
 
 
-def _has_other_log(storage: Storage, at: str) -> bool:
+def _has_other_log(storage: ReadStorage, at: str) -> bool:
     """Return True for a directory with a `_delta_log` that is not a directory, where there is no such directory."""
     if isinstance(storage, LocalStorage):
         return os.path.lexists(os.path.join(storage.root, _log_directory(at)))
     return any(stat.name == LOG_DIRECTORY for stat in islice(storage.list_from(at, LOG_DIRECTORY), 1))
 
 
-def refuse_paimon(storage: Storage) -> None:
+def refuse_paimon(storage: ReadStorage) -> None:
     """Raise PaimonTable for a directory with a Paimon table, where a log is about to be created."""
     try:
         directories = storage.list_directories("")
@@ -236,7 +236,7 @@ def refuse_paimon(storage: Storage) -> None:
         raise _paimon_table(storage)
 
 
-def is_paimon_directory(storage: Storage, directories: Collection[str], at: str = "") -> bool:
+def is_paimon_directory(storage: ReadStorage, directories: Collection[str], at: str = "") -> bool:
     """Return True for a directory with schemas of Paimon, or with snapshots and manifests that have lost them.
 
     `at` is its path below the root, `directories` are the names of the directories in it. Names alone decide whether a
@@ -249,7 +249,7 @@ def is_paimon_directory(storage: Storage, directories: Collection[str], at: str 
     return needed <= set(directories) and _first_with(storage, f"{below}snapshot", "snapshot-") is not None
 
 
-def _first_with(storage: Storage, directory: str, prefix: str) -> str | None:
+def _first_with(storage: ReadStorage, directory: str, prefix: str) -> str | None:
     """Return the first name in a directory that is the prefix and a number."""
     files = storage.list_from(directory, prefix)
     return next((stat.name for stat in files if stat.name.removeprefix(prefix).isdecimal()), None)

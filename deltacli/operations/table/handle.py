@@ -15,7 +15,7 @@ from deltacli.clock import Clock, system_clock
 from deltacli.engine.base import Engine
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.progress import SILENT, Progress
-from deltacli.storage import NOTHING, Allowed, Storage, open_storage
+from deltacli.storage import NOTHING, Allowed, ReadStorage, Storage, open_storage
 from deltacli.storage.base import StoreOfVersions, StoreWithPlace, held, require_writable
 from deltacli.work.task import TableStores
 
@@ -45,7 +45,6 @@ class TableHandle:
         name: str | None = None,
         location: StoreLocation | None = None,
     ) -> None:
-        self.storage = storage
         self.stores = TableStores(storage, open_other, allowed, location)
         self.name = name
         self.newest_seen: int | None = None
@@ -70,7 +69,18 @@ class TableHandle:
             "over",
             "progress",
         }
-        return sorted(set(super().__dir__()) - parts - {"require_writable", "storage", "stores"})
+        return sorted(set(super().__dir__()) - parts - {"require_writable", "storage", "stores", "writable"})
+
+    @property
+    def storage(self) -> ReadStorage:
+        """The store of the table, to be read."""
+        return self.stores.storage
+
+    def writable(self) -> Storage:
+        """Return the store of the table, to be written. A change takes that of its gate, which has looked at the table
+        again.
+        """
+        return self.stores.storage
 
     @property
     def uri(self) -> str:
@@ -80,7 +90,6 @@ class TableHandle:
     def over(self, storage: Storage) -> Self:
         """Return the same handle on another store, such as that of another version of the table."""
         other = copy.copy(self)
-        other.storage = storage
         other.stores = TableStores(storage, self.open_other, self.allowed, self.stores.location)
         return other
 
@@ -89,8 +98,8 @@ class TableHandle:
 
         Raises Refused (`plan.other-place`) where that is not the `place` of a plan, or the one it is bound to already.
         """
-        storage = held(self.storage, place)
-        if storage is self.storage or not isinstance(storage, StoreWithPlace):
+        storage = held(self.stores.storage, place)
+        if storage is self.stores.storage or not isinstance(storage, StoreWithPlace):
             return self
         other, location = self.over(storage), self.stores.location
         if location is not None:

@@ -21,7 +21,7 @@ from deltacli.delta.vectors import unique_id_column
 from deltacli.engine.base import Engine
 from deltacli.errors import FileMissing
 from deltacli.progress import Progress
-from deltacli.storage import Storage
+from deltacli.storage import ReadStorage
 from deltacli.typing import ArrowArray, ArrowTable, RecordBatch
 from deltacli.work.files.listing import in_batches
 
@@ -174,7 +174,7 @@ def whole(column: ArrowArray) -> ArrowArray:
 
 
 def look_for(
-    storage: Storage,
+    storage: ReadStorage,
     needed: NeededFiles,
     engine: Engine,
     progress: Progress,
@@ -207,7 +207,7 @@ def look_for(
 
 
 def _sizes_of(
-    storage: Storage, paths: ArrowArray, engine: Engine, listed: Callable[[ArrowArray], ArrowArray] | None = None
+    storage: ReadStorage, paths: ArrowArray, engine: Engine, listed: Callable[[ArrowArray], ArrowArray] | None = None
 ) -> ArrowArray:
     if listed is not None:
         import pyarrow as pa
@@ -223,7 +223,7 @@ def _sizes_of(
     return _listed(storage, paths)
 
 
-def _asked(storage: Storage, paths: Sequence[str], engine: Engine) -> ArrowArray:
+def _asked(storage: ReadStorage, paths: Sequence[str], engine: Engine) -> ArrowArray:
     import pyarrow as pa
 
     def ask(part: Sequence[str]) -> list[int | None]:
@@ -235,7 +235,7 @@ def _asked(storage: Storage, paths: Sequence[str], engine: Engine) -> ArrowArray
     return pa.array([size for part in found for size in part], pa.int64())
 
 
-def _linked(storage: Storage, path: str) -> int | None:
+def _linked(storage: ReadStorage, path: str) -> int | None:
     """Return the bytes of a file that may be behind a link, None where there is none. Raises PathExternal."""
     if not storage.capabilities.has_directories:
         return None
@@ -245,7 +245,7 @@ def _linked(storage: Storage, path: str) -> int | None:
         return None
 
 
-def _listed(storage: Storage, paths: ArrowArray) -> ArrowArray:
+def _listed(storage: ReadStorage, paths: ArrowArray) -> ArrowArray:
     """Return the bytes of files by listing the directories that they are in."""
     import pyarrow as pa
 

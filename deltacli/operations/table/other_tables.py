@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     import pyarrow
 
     from deltacli.operations.table.handle import TableHandle
-    from deltacli.storage import Storage
+    from deltacli.storage import ReadStorage, Storage
 
 
-def kind_at(storage: Storage, directory: str) -> str | None:
+def kind_at(storage: ReadStorage, directory: str) -> str | None:
     """Return the format of the table in a directory, None without one; the root's own log is ignored.
 
     Raises FileMissing where there is no such directory.
@@ -50,14 +50,14 @@ def tables_above(table: TableHandle, paths: pyarrow.Array) -> dict[str, str]:
     return {directory: kind for directory, kind in zip(directories, kinds, strict=True) if kind is not None}
 
 
-def _kind_if_there(storage: Storage, directory: str) -> str | None:
+def _kind_if_there(storage: ReadStorage, directory: str) -> str | None:
     try:
         return kind_at(storage, directory)
     except FileMissing:
         return None
 
 
-def table_at(storage: Storage) -> str | None:
+def table_at(storage: ReadStorage) -> str | None:
     """Return the URI of the root of a store where that is a table of any format, whatever is left of its log."""
     with suppress(FileMissing):
         if kind_at(storage, "") is not None:

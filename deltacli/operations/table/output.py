@@ -18,7 +18,7 @@ from deltacli.delta.paths import canonical
 from deltacli.errors import DeltacliError, FileMissing, PermissionRefused, StorageFailed, UsageError
 from deltacli.operations.table.api_arguments import name_table
 from deltacli.operations.table.handle import TableHandle
-from deltacli.storage import Existed, Failed, LocalStorage, PathKind, Storage, Unknown, is_inside
+from deltacli.storage import Existed, Failed, LocalStorage, PathKind, ReadStorage, Storage, Unknown, is_inside
 from deltacli.storage.base import require_writable
 from deltacli.storage.secrets import without_secrets
 from deltacli.units import some_of
@@ -296,7 +296,7 @@ def _open(table: TableHandle, directory: str | os.PathLike[str]) -> Storage:
     return storage
 
 
-def _table_around(table: TableHandle, storage: Storage) -> str | None:
+def _table_around(table: TableHandle, storage: ReadStorage) -> str | None:
     """Return the table that contains a directory, or is it; None if there is none."""
     inner, outer = (canonical(store.uri).rstrip("/") for store in (storage, table.storage))
     if is_inside(storage, table.storage) or f"{inner}/".startswith(f"{outer}/"):
@@ -316,7 +316,7 @@ def _table_around(table: TableHandle, storage: Storage) -> str | None:
     return None
 
 
-def _content(storage: Storage) -> list[str]:
+def _content(storage: ReadStorage) -> list[str]:
     """Return names of what is in a directory; empty for one that does not exist. Raises UsageError for a file."""
     match storage.kind_of(""):
         case PathKind.MISSING:

@@ -30,7 +30,7 @@ from deltacli.delta.stats.record_counts import stated_records
 from deltacli.engine.base import Engine
 from deltacli.errors import CommitCorrupt, FileMissing
 from deltacli.progress import SILENT, Progress, reported, reported_weighed
-from deltacli.storage import Storage
+from deltacli.storage import ReadStorage
 from deltacli.typing import RecordBatch
 from deltacli.work.commits.reading import is_large, read_commit, stream_commit, stream_lines
 
@@ -111,7 +111,7 @@ class LargeCommit(NamedTuple):
 
 
 def read_tail(
-    storage: Storage,
+    storage: ReadStorage,
     engine: Engine,
     commits: Sequence[LogFile],
     *,
@@ -156,7 +156,7 @@ def read_tail(
 
 
 def replay_batches(
-    storage: Storage,
+    storage: ReadStorage,
     engine: Engine,
     commits: Sequence[LogFile],
     large: Mapping[int, LargeCommit],
@@ -191,7 +191,7 @@ def replay_batches(
 
 
 def _large_batches(
-    storage: Storage,
+    storage: ReadStorage,
     engine: Engine,
     file: LogFile,
     touched: TouchedFiles,
@@ -247,7 +247,7 @@ def whole_batch(held: Sequence[tuple[str, Survivors]]) -> FileBatch:
 
 
 def read_contents(
-    storage: Storage, engine: Engine, commits: Sequence[LogFile], progress: Progress
+    storage: ReadStorage, engine: Engine, commits: Sequence[LogFile], progress: Progress
 ) -> Iterator[tuple[LogFile, bytes | None]]:
     """Yield the commits newest first with their bytes, None for a large one; several reads at a time where that is
     faster.
@@ -270,7 +270,7 @@ class _Held:
     commit.
     """
 
-    def __init__(self, tail: LogTail, storage: Storage) -> None:
+    def __init__(self, tail: LogTail, storage: ReadStorage) -> None:
         self._tail = tail
         self._storage = storage
         self._rows = NarrowRows()
@@ -333,7 +333,7 @@ def _require_fit(kind: str, action: Action, source: str) -> None:
 
 
 def _take_large(
-    storage: Storage, engine: Engine, file: LogFile, tail: LogTail, *, remember: bool, progress: Progress
+    storage: ReadStorage, engine: Engine, file: LogFile, tail: LogTail, *, remember: bool, progress: Progress
 ) -> list[tuple[str, Action]]:
     """Append a large commit's survivors to the tail, in columns, and return its small actions."""
     from deltacli.delta.encoding.many_keys import KeyIndex

@@ -22,7 +22,7 @@ from deltacli.delta.vacuum.keys import binary_paths
 from deltacli.errors import DeltacliError, FileMissing, UsageError
 from deltacli.hints import parameter
 from deltacli.operations.table.other_tables import kind_at
-from deltacli.storage import PathKind, Storage, WalkEntry, is_flat_level, link_targets
+from deltacli.storage import PathKind, ReadStorage, WalkEntry, is_flat_level, link_targets
 from deltacli.typing import ArrowArray
 from deltacli.work.files.classifying import (
     KNOWN_FILES,
@@ -45,7 +45,7 @@ _UNIVERSAL = "delta.universalFormat.enabledFormats"
 class TableWalk:
     """Walks over the files of a table once and records other entries."""
 
-    def __init__(self, storage: Storage, names: HiddenNames, directory: str = "") -> None:
+    def __init__(self, storage: ReadStorage, names: HiddenNames, directory: str = "") -> None:
         """`names` are the rules known when the walk begins; a directory `key=value` is entered in any case."""
         self.storage, self.names, self.directory = storage, names, directory
         self.tables: dict[str, str] = {}
@@ -179,7 +179,7 @@ class TableWalk:
 class KeptWalk(TableWalk):
     """A walk whose files are kept, for several looks at one table by one operation that changes nothing."""
 
-    def __init__(self, storage: Storage, names: HiddenNames) -> None:
+    def __init__(self, storage: ReadStorage, names: HiddenNames) -> None:
         super().__init__(storage, names)
         self._kept: list[ListedFiles] | None = None
         self.left_out: set[str] = set()

@@ -18,7 +18,7 @@ from deltacli.delta.vacuum.keys import PathKeys, is_among, partition_of
 from deltacli.operations.table.walk import TableWalk
 from deltacli.operations.vacuum.plan import Kept, Reason
 from deltacli.operations.vacuum.references import References
-from deltacli.storage import Storage, link_targets
+from deltacli.storage import ReadStorage, link_targets
 from deltacli.typing import ArrowArray
 from deltacli.work.files.classifying import ClassifiedFiles, KnownFiles, classify
 from deltacli.work.files.listing import ListedFiles
@@ -59,7 +59,7 @@ def rows_at_once(references: References) -> int:
 class CandidateClassifier:
     """Collects classified files; `choose` returns the candidates."""
 
-    storage: Storage
+    storage: ReadStorage
     references: References
     keys: PathKeys
     names: HiddenNames
@@ -370,7 +370,10 @@ def spare_linked(judge: CandidateClassifier, walk: TableWalk | None, *, names_hi
 
 
 def is_live_by_links(
-    rows: pyarrow.Table, storage: Storage, directories: Iterable[str], is_live: Callable[[pyarrow.Array], pyarrow.Array]
+    rows: pyarrow.Table,
+    storage: ReadStorage,
+    directories: Iterable[str],
+    is_live: Callable[[pyarrow.Array], pyarrow.Array],
 ) -> pyarrow.Array:
     """Return which files are live by another name, because the path of one of these directories contains a link."""
     names = [name for name in directories if "\0" not in name]

@@ -252,7 +252,7 @@ def _note_horizon(table: TableHandle, plan: VacuumPlan) -> None:
     if plan.horizon is not None:
         with suppress(StorageFailed, Unreadable, Refused):
             newest = list_log(table.storage, start_version=plan.snapshot_version).newest_version
-            write_last_vacuum(table.storage, plan.horizon, plan.cutoff_ms, newest=newest)
+            write_last_vacuum(table.writable(), plan.horizon, plan.cutoff_ms, newest=newest)
 
 
 def require_executable(plan: VacuumPlan) -> None:
@@ -306,7 +306,7 @@ def _commit_end(table: TableHandle, outcome: VacuumOutcome, status: str, commit_
 
 def _remove_directories(table: TableHandle, plan: VacuumPlan, outcome: VacuumOutcome) -> None:
     """Remove empty directories, deepest first; one that contains a file by now is kept."""
-    storage = table.storage
+    storage = table.writable()
     if not storage.capabilities.has_directories:
         return
     for path in plan.directories:

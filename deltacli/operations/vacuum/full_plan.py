@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 
     from deltacli.changing.gate import Gate
     from deltacli.operations.table.version import Snapshot
-    from deltacli.storage import Storage
+    from deltacli.storage import ReadStorage
 
 
 _BATCHES_AHEAD = 4
@@ -249,7 +249,7 @@ def _plan(
 
 
 @contextmanager
-def _begun(storage: Storage, listing: Iterator[ListedFiles]) -> Iterator[Iterator[ListedFiles]]:
+def _begun(storage: ReadStorage, listing: Iterator[ListedFiles]) -> Iterator[Iterator[ListedFiles]]:
     """Return the listing, made while the log is read if the store is remote; on a local disk that would not be
     faster.
     """

@@ -42,7 +42,7 @@ from deltacli.operations.vacuum.plan_context import (
     prepare,
     shared_refusals,
 )
-from deltacli.storage import Storage
+from deltacli.storage import ReadStorage, Storage
 from deltacli.typing import ArrowArray, ArrowTable
 from deltacli.units import format_ranges
 
@@ -56,7 +56,7 @@ _VERSION = "latestCommitVersionOutsideOfRetentionWindow"
 _CUTOFF = "deleteBeforeMs"  # deltacli's field: the reference ignores unknown fields
 
 
-def read_last_vacuum(storage: Storage, *, newest: int) -> int | None:
+def read_last_vacuum(storage: ReadStorage, *, newest: int) -> int | None:
     """Return the newest version whose removals earlier vacuums have processed; None where the file is missing,
     unreadable, or names a version above the `newest` of the table and is therefore of another history.
     """

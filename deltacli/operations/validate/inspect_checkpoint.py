@@ -21,7 +21,7 @@ from deltacli.delta.stats.record_counts import num_records_column
 from deltacli.operations.validate.file_rows import FileRows, with_metadata, with_protocol
 from deltacli.operations.validate.foresight import Foresight
 from deltacli.progress import Progress, Step
-from deltacli.storage import Storage
+from deltacli.storage import ReadStorage
 from deltacli.typing import ArrowArray, Json
 from deltacli.work.commits.inspection import CheckpointAdds, CheckpointReader, OpenedCheckpoint
 
@@ -36,7 +36,7 @@ class CheckpointInspector:
 
     def __init__(
         self,
-        storage: Storage,
+        storage: ReadStorage,
         instance: CheckpointInstance,
         expected: ExpectedState | None,
         scanner: LineScanner,

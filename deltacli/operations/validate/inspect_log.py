@@ -38,7 +38,7 @@ from deltacli.operations.validate.foresight import Foresight
 from deltacli.operations.validate.inspect_storage import WholeLog
 from deltacli.operations.validate.lenient_log_reader import FAULTS, Fault, LogReader, RefusedLogFiles, Scan
 from deltacli.progress import Progress, weighed
-from deltacli.storage import Storage
+from deltacli.storage import ReadStorage
 
 if TYPE_CHECKING:
     from deltacli.delta.rules.framework.views import CheckpointView
@@ -61,7 +61,7 @@ class LogInspector:
 
     def __init__(
         self,
-        storage: Storage,
+        storage: ReadStorage,
         engine: Engine,
         collector: Collector,
         log: WholeLog,

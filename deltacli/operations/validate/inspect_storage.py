@@ -14,7 +14,7 @@ from deltacli.engine.base import Engine
 from deltacli.errors import FileMissing, NotATable
 from deltacli.operations.table.find_log import taken_name
 from deltacli.progress import Progress, reported
-from deltacli.storage import FileStat, PathKind, Storage, leads_outside
+from deltacli.storage import FileStat, PathKind, ReadStorage, leads_outside
 from deltacli.work.files.listing import (
     InnerDirectory,
     PlacedDirectory,
@@ -55,7 +55,7 @@ class WholeTable(NamedTuple):
     unlisted: tuple[str, ...] = ()
 
 
-def list_log_whole(storage: Storage, progress: Progress) -> WholeLog:
+def list_log_whole(storage: ReadStorage, progress: Progress) -> WholeLog:
     """List the log and its directories. Raises NotATable where the path does not exist or is a file."""
     match storage.kind_of(""):
         case PathKind.MISSING:
@@ -84,7 +84,7 @@ def list_log_whole(storage: Storage, progress: Progress) -> WholeLog:
     )
 
 
-def _stored(storage: Storage, name: str, directories: tuple[str, ...]) -> tuple[StoredFile, ...]:
+def _stored(storage: ReadStorage, name: str, directories: tuple[str, ...]) -> tuple[StoredFile, ...]:
     if name not in directories or leads_outside(storage, f"{LOG_DIRECTORY}/{name}"):
         return ()
     entries = storage.list_from(f"{LOG_DIRECTORY}/{name}")
@@ -107,7 +107,7 @@ def list_table(stores: TableStores, engine: Engine, progress: Progress, walk: Ke
     return WholeTable(files, tuple(sorted(nested)), tuple(sorted(unlisted)))
 
 
-def _of_walk(storage: Storage, walk: KeptWalk, root: PlacedDirectory) -> WholeTable | None:
+def _of_walk(storage: ReadStorage, walk: KeptWalk, root: PlacedDirectory) -> WholeTable | None:
     """Return the files of a walk, with those that it leaves out; None where it met links, which it does not follow."""
     found: dict[str, StoredFile] = {}
     nested, unlisted, log = set[str](), list[str](), f"/{LOG_DIRECTORY}/"
@@ -179,7 +179,7 @@ def _walk(root: PlacedDirectory, listing: _Listing, nested: list[str], unlisted:
 class _ListingHere:
     """Lists directories when they are asked for."""
 
-    storage: Storage
+    storage: ReadStorage
 
     def files(self, directory: PlacedDirectory) -> Iterable[FileStat]:
         return self.storage.list_from(directory.path)
@@ -225,7 +225,7 @@ def _list_by_tasks(stores: TableStores, engine: Engine, root: PlacedDirectory) -
     return _ListingAtHand(listed)
 
 
-def make_exists(storage: Storage, files: TableFiles) -> Callable[[str], bool | None]:
+def make_exists(storage: ReadStorage, files: TableFiles) -> Callable[[str], bool | None]:
     """Return a function that returns whether an absolute path or URI exists; None for stores other than local disks. An
     inaccessible path counts as existing, and `files` records it as not checked.
     """

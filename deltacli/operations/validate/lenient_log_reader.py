@@ -15,7 +15,7 @@ from deltacli.errors import CommitCorrupt, DeltacliError, FileMissing, PathExter
 from deltacli.hints import command
 from deltacli.operations.table.find_log import read_hint_file
 from deltacli.operations.validate.findings import FILE_OUTSIDE
-from deltacli.storage import Storage
+from deltacli.storage import ReadStorage
 from deltacli.units import plural
 from deltacli.work.commits.reading import is_large, stream_lines
 
@@ -25,7 +25,7 @@ LONGEST_LINE = 64 << 10
 _PIECE = 256 << 10
 
 
-def read_log_line(storage: Storage, path: str, line: int) -> bytes | None:
+def read_log_line(storage: ReadStorage, path: str, line: int) -> bytes | None:
     """Return line `line` (from 1) of a file, without its end; None where it is too far in, too long, or unreadable."""
     data, read = b"", 0
     try:
@@ -112,7 +112,7 @@ Scan = ScannedLines | Fault
 class LogReader:
     """Reads files of one log, several at a time where that is faster; the scanner caches valid lines."""
 
-    def __init__(self, storage: Storage, engine: Engine) -> None:
+    def __init__(self, storage: ReadStorage, engine: Engine) -> None:
         self.scanner = LineScanner()
         self._storage = storage
         self._engine = engine

@@ -28,7 +28,7 @@ from deltacli.units import format_ranges, plural
 
 if TYPE_CHECKING:
     from deltacli.sharing.tables.shared_snapshot import SharedSnapshot
-    from deltacli.storage import Storage
+    from deltacli.storage import ReadStorage
 
 
 class _StartRefusal(NamedTuple):
@@ -210,7 +210,7 @@ def _tables_of(configuration: Configuration) -> Iterator[SharedTable]:
             yield from schema.tables
 
 
-def _gate_problems(table: SharedTable, snapshot: SharedSnapshot, storage: Storage) -> Iterator[Problem]:
+def _gate_problems(table: SharedTable, snapshot: SharedSnapshot, storage: ReadStorage) -> Iterator[Problem]:
     """Yield what is wrong with `startVersion` and `historyShared`."""
     name = table.full_name
     if table.start_version > snapshot.version:
@@ -228,7 +228,7 @@ def _gate_problems(table: SharedTable, snapshot: SharedSnapshot, storage: Storag
         yield Problem("share.no-change-feed", message, is_error=False)
 
 
-def _file_problems(table: SharedTable, snapshot: SharedSnapshot, storage: Storage) -> Iterator[Problem]:
+def _file_problems(table: SharedTable, snapshot: SharedSnapshot, storage: ReadStorage) -> Iterator[Problem]:
     """Yield an error for files of the newest version that recipients cannot get."""
     found = unavailable_files(snapshot.files, storage)
     if found:
@@ -240,7 +240,7 @@ def _file_problems(table: SharedTable, snapshot: SharedSnapshot, storage: Storag
         yield Problem("share.files", message)
 
 
-def _missing_versions(table: SharedTable, newest: int, storage: Storage) -> list[int]:
+def _missing_versions(table: SharedTable, newest: int, storage: ReadStorage) -> list[int]:
     from deltacli.operations.table.find_log import list_log
 
     readable = set(list_log(storage).reconstructable)

@@ -29,7 +29,7 @@ from deltacli.sharing.signing.keys import Keys
 from deltacli.sharing.signing.tokens import FILE_KEY, LocalUrlSigner, TokenRefused, open_file_url
 from deltacli.sharing.signing.v4 import SignedUrls, UrlSigner
 from deltacli.sharing.tables.snapshots import Place, SharedSnapshots, place_of
-from deltacli.storage import LocalStorage, Storage
+from deltacli.storage import LocalStorage, ReadStorage
 
 BLOCK_BYTES = 256 << 10
 _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
@@ -290,7 +290,7 @@ class DiskFile:
 class StoredFile:
     """A file of a store that cannot sign URLs, or must not."""
 
-    storage: Storage
+    storage: ReadStorage
     path: str
     size_bytes: int
     modified_ms: int
@@ -313,7 +313,7 @@ def http_date(file: OpenFile) -> str:
     return formatdate(file.modified_ms // 1_000, usegmt=True)
 
 
-def open_stored(storage: Storage, path: str) -> StoredFile:
+def open_stored(storage: ReadStorage, path: str) -> StoredFile:
     """Open a file of a store. Raises WireError, and StorageFailed."""
     _require_plain(path)
     try:

@@ -22,7 +22,7 @@ from deltacli.sharing.server.stderr_log import NAME
 from deltacli.sharing.signing.tokens import Bound
 from deltacli.sharing.tables.shared_snapshot import places_of, vector_place, vectors_of
 from deltacli.sharing.tables.single_flight import Steps
-from deltacli.storage import Storage
+from deltacli.storage import ReadStorage
 
 if TYPE_CHECKING:
     import pyarrow
@@ -35,7 +35,7 @@ _CHUNK_BYTES = 64 << 10
 class FileSource(NamedTuple):
     """The store that files are in, and who signs their URLs."""
 
-    storage: Storage
+    storage: ReadStorage
     signer: TableUrlSigner
 
 

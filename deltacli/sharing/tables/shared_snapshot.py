@@ -28,7 +28,7 @@ from deltacli.errors import DeltacliError, PathExternal
 from deltacli.operations.read.separate_versions import is_mapped, may_have_been_mapped
 from deltacli.sharing.protocol.capabilities import ReadingNeeds, find_needs, handed_out_protocol
 from deltacli.sharing.protocol.lines import TableTotals
-from deltacli.storage import LocalStorage, Storage
+from deltacli.storage import LocalStorage, ReadStorage
 from deltacli.typing import ArrowArray, Json
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from deltacli.operations.table.version import Snapshot
 
 
-def places_of(actions: pyarrow.RecordBatch, storage: Storage) -> list[str]:
+def places_of(actions: pyarrow.RecordBatch, storage: ReadStorage) -> list[str]:
     """Return the path of each file below the table, decoded. Raises PathExternal."""
     raw = actions.column("path")
     keys, _ = locate(raw, storage.uri)
@@ -60,7 +60,7 @@ _MOST_SINGLE_LOOKS = 1_000
 """Files that are looked at one by one on an object store; of more of them the table is listed, 1,000 per request."""
 
 
-def unavailable_files(files: pyarrow.Table, storage: Storage) -> dict[str, list[str]]:
+def unavailable_files(files: pyarrow.Table, storage: ReadStorage) -> dict[str, list[str]]:
     """Return the data files and files of deletion vectors that the server cannot return, by the reason: their paths
     below the table. Raises PathExternal, and what the store raises.
     """
@@ -77,7 +77,7 @@ def unavailable_files(files: pyarrow.Table, storage: Storage) -> dict[str, list[
     return {reason: sorted(paths) for reason, paths in found.items()}
 
 
-def _reason(storage: Storage, place: str, declared: int | None, size: int) -> str | None:
+def _reason(storage: ReadStorage, place: str, declared: int | None, size: int) -> str | None:
     local = os.path.join(storage.root, place) if isinstance(storage, LocalStorage) else None
     if size < 0:
         return "missing" if local is None or not os.path.lexists(local) else "behind a link or not a regular file"
@@ -86,7 +86,7 @@ def _reason(storage: Storage, place: str, declared: int | None, size: int) -> st
     return None if local is None or os.access(local, os.R_OK) else "not readable by this user"
 
 
-def sizes_of(storage: Storage, places: Sequence[str]) -> Sequence[int]:
+def sizes_of(storage: ReadStorage, places: Sequence[str]) -> Sequence[int]:
     """Return the size of each file, -1 for one that the server does not return."""
     if not storage.capabilities.lists_flat or len(places) <= _MOST_SINGLE_LOOKS:
         return storage.stat_many(places)[0]

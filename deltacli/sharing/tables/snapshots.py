@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from deltacli.api.table import Table
     from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.table.version import Snapshot
-    from deltacli.storage import Storage
+    from deltacli.storage import ReadStorage
 
 
 @dataclass(frozen=True)
@@ -338,7 +338,7 @@ def _commits_between(older: SharedSnapshot, listing: LogListing, version: int) -
     return found if sum(file.size_bytes for file in found) <= _MOST_APPLIED_BYTES else None
 
 
-def _apply_commits(older: SharedSnapshot, storage: Storage, commits: Sequence[LogFile]) -> SharedSnapshot:
+def _apply_commits(older: SharedSnapshot, storage: ReadStorage, commits: Sequence[LogFile]) -> SharedSnapshot:
     """Return the version after these commits, ascending. Raises CommitCorrupt and ProtocolUnsupported."""
     state, seen = StateBuilder(), set[str]()
     adds: list[pyarrow.RecordBatch] = []

@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from deltacli.errors import FileMissing, NoAtomicCreate, PermissionRefused, StorageFailed
-from deltacli.storage.base import Storage
+from deltacli.storage.base import ReadStorage
 from deltacli.storage.local import LocalStorage
 from deltacli.storage.outcomes import Created, Deletion, Existed
 from deltacli.storage.probing.subject import Granted, Identity, Permit, Reply, Said, Subject
@@ -172,7 +172,7 @@ def _name_of(look_up: Callable[[int], Sequence[Any]], number: int) -> str:
 _user, _group = partial(_name_of, pwd.getpwuid), partial(_name_of, grp.getgrgid)
 
 
-def subject_of(storage: Storage) -> Subject | None:
+def subject_of(storage: ReadStorage) -> Subject | None:
     """Return a store to probe; None for one that is read-only. Raises CredentialsMissing."""
     if isinstance(storage, LocalStorage):
         return LocalSubject(storage)

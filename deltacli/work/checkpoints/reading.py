@@ -22,7 +22,7 @@ from deltacli.delta.vectors import no_vector_ids, unique_id_column
 from deltacli.errors import CheckpointUnreadable, CommitCorrupt, FileMissing
 from deltacli.hints import command
 from deltacli.memory_limit import stop_if_exhausted
-from deltacli.storage import Storage
+from deltacli.storage import ReadStorage
 from deltacli.typing import ArrowArray, BinaryFile, RecordBatch
 from deltacli.work.checkpoints.reading_limits import (
     BUFFER_BYTES,
@@ -116,7 +116,7 @@ def open_checkpoint(stores: TableStores, instance: CheckpointInstance) -> Checkp
     )
 
 
-def _read_json_checkpoint(storage: Storage, path: str, file: LogFile) -> list[tuple[str, Action]]:
+def _read_json_checkpoint(storage: ReadStorage, path: str, file: LogFile) -> list[tuple[str, Action]]:
     if file.size_bytes > MAX_JSON_BYTES:
         raise CheckpointUnreadable(
             f"{path} is a JSON checkpoint of more than {MAX_JSON_BYTES >> 20} MiB",
@@ -159,7 +159,7 @@ class OpenParquet(NamedTuple):
 
 
 @contextmanager
-def open_parquet(storage: Storage, path: str) -> Iterator[OpenParquet]:
+def open_parquet(storage: ReadStorage, path: str) -> Iterator[OpenParquet]:
     """Open a Parquet file of a checkpoint; every fault while it is open is raised as CheckpointUnreadable."""
     with checkpoint_faults(path), storage.open(path) as source:
         file = ParquetReader(source, buffer_size=BUFFER_BYTES)

@@ -18,7 +18,7 @@ from deltacli.delta.log.action_fields import wrong_type
 from deltacli.errors import FileMissing, StorageFailed
 from deltacli.hints import command
 from deltacli.memory_limit import stop_if_exhausted
-from deltacli.storage import Draft, FileStat, Storage, Unknown
+from deltacli.storage import Draft, FileStat, ReadStorage, Unknown
 from deltacli.storage.disk_faults import writing_faults
 from deltacli.threads import POLL_SECONDS, TaskTracker
 from deltacli.typing import ArrowArray, BinaryFile, JsonObject
@@ -351,7 +351,7 @@ def require_content(place: str, encoded: EncodedFile, digests: Iterable[object])
         raise StorageFailed(why)
 
 
-def publish_named(storage: Storage, draft: Draft, path: str, size: int) -> FileStat:
+def publish_named(storage: ReadStorage, draft: Draft, path: str, size: int) -> FileStat:
     """Publish a file with a unique name. Raises StorageFailed unless it has the expected size afterwards."""
     outcome = draft.publish()
     cause = outcome.cause if isinstance(outcome, Unknown) else OTHER_SIZE
@@ -361,7 +361,7 @@ def publish_named(storage: Storage, draft: Draft, path: str, size: int) -> FileS
         raise not_written(path, cause) from fault
 
 
-def require_size(storage: Storage, path: str, size: int, cause: str) -> FileStat:
+def require_size(storage: ReadStorage, path: str, size: int, cause: str) -> FileStat:
     """Raise StorageFailed with this cause unless a file has this size."""
     found = storage.stat(path)
     if found.size_bytes != size:

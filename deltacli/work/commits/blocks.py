@@ -15,7 +15,7 @@ from deltacli.delta.log.replay import TouchedFiles, file_key, key_column
 from deltacli.delta.log.segment import LogFile
 from deltacli.delta.stats.record_counts import num_records_column
 from deltacli.delta.vectors import unique_id_column
-from deltacli.storage import Storage
+from deltacli.storage import ReadStorage
 from deltacli.typing import ArrowArray, ArrowSchema, RecordBatch
 from deltacli.work.commits.reading import commit_location, require_whole
 
@@ -54,7 +54,7 @@ def plan_blocks(file: LogFile) -> list[CommitBlock]:
     return [CommitBlock(file, offset, BLOCK_BYTES) for offset in range(0, file.size_bytes, BLOCK_BYTES)]
 
 
-def read_lines(storage: Storage, block: CommitBlock) -> bytes:
+def read_lines(storage: ReadStorage, block: CommitBlock) -> bytes:
     """Return the whole lines that begin in a block. The last line is read to its end, even beyond the block.
 
     Raises CommitCorrupt (`commit.line-too-long`) before a line above the limit is held in memory.
@@ -82,7 +82,7 @@ def read_lines(storage: Storage, block: CommitBlock) -> bytes:
     return b"".join([data[start:], *tail])
 
 
-def read_narrow_block(storage: Storage, block: CommitBlock, touched: TouchedFiles) -> NarrowBlock:
+def read_narrow_block(storage: ReadStorage, block: CommitBlock, touched: TouchedFiles) -> NarrowBlock:
     """Read a block in columns. Lines that Arrow cannot parse are parsed one by one.
 
     Raises CommitCorrupt (with the line number in the block, not in the file).
@@ -212,7 +212,7 @@ def key_hashes(rows: RecordBatch) -> array[int]:
 
 
 def read_whole_block(
-    storage: Storage, block: CommitBlock, touched: TouchedFiles, partitions: tuple[str, ...]
+    storage: ReadStorage, block: CommitBlock, touched: TouchedFiles, partitions: tuple[str, ...]
 ) -> FileBatch:
     """Return the adds and removes of a block whose keys are not decided by newer commits.
 

@@ -13,7 +13,7 @@ from deltacli.delta.log.segment import LogFile
 from deltacli.delta.vectors import fault_of, unique_id
 from deltacli.errors import CommitCorrupt
 from deltacli.hints import command
-from deltacli.storage import Storage
+from deltacli.storage import ReadStorage
 from deltacli.typing import Json
 from deltacli.work.commits.reading import is_large, read_commit, stream_commit
 
@@ -92,7 +92,7 @@ class NamedFiles:
         self._rows = {kind: [] for kind in _KINDS}
 
 
-def commit_actions(storage: Storage, file: LogFile, content: bytes | None) -> Iterator[tuple[str, Action]]:
+def commit_actions(storage: ReadStorage, file: LogFile, content: bytes | None) -> Iterator[tuple[str, Action]]:
     """Yield the actions of a commit from the given bytes, or read it. Raises CommitCorrupt."""
     data = read_commit(storage, file) if content is None and not is_large(file) else content
     yield from stream_commit(storage, file) if data is None else read_actions(data, file.name)

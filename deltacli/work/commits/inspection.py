@@ -22,7 +22,7 @@ from deltacli.delta.rules.framework.raw_lines import LineScanner, ScannedLines
 from deltacli.delta.rules.log.commit_lines import MISSING_REQUIRED, faults_of, report_field
 from deltacli.errors import CheckpointUnreadable, CommitCorrupt
 from deltacli.memory_limit import stop_if_exhausted
-from deltacli.storage import Storage
+from deltacli.storage import ReadStorage
 from deltacli.typing import ArrowArray, RecordBatch
 from deltacli.work.checkpoints.reading import (
     MAX_JSON_BYTES,
@@ -82,7 +82,7 @@ class CheckpointReader:
 
     def __init__(
         self,
-        storage: Storage,
+        storage: ReadStorage,
         instance: CheckpointInstance,
         take_adds: Callable[[CheckpointAdds], None],
         take_removes: Callable[[pyarrow.RecordBatch], None],

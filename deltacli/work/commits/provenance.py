@@ -21,7 +21,7 @@ from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.delta.log.segment import LogFile
 from deltacli.errors import CommitCorrupt
 from deltacli.patterns import pattern
-from deltacli.storage import Storage
+from deltacli.storage import ReadStorage
 from deltacli.work.commits.reading import stream_commit
 
 _FIRST_READ = 8_192
@@ -48,7 +48,7 @@ class Provenance(NamedTuple):
         return value if type(value) is int else None
 
 
-def read_provenance(storage: Storage, file: LogFile, *, to_the_end: bool = False) -> Provenance:
+def read_provenance(storage: ReadStorage, file: LogFile, *, to_the_end: bool = False) -> Provenance:
     """Read the commitInfo of a commit.
 
     Reads 8 KiB, and more only if the first line is longer or another line has to be searched for. With `to_the_end`, a
@@ -69,7 +69,7 @@ def read_provenance(storage: Storage, file: LogFile, *, to_the_end: bool = False
     return provenance
 
 
-def _read_beginning(storage: Storage, file: LogFile, path: str, data: bytes) -> Provenance:
+def _read_beginning(storage: ReadStorage, file: LogFile, path: str, data: bytes) -> Provenance:
     try:
         data, line, position = _first_line(storage, path, data, file)
     except CommitCorrupt as corrupt:
@@ -87,7 +87,7 @@ def _read_beginning(storage: Storage, file: LogFile, path: str, data: bytes) -> 
     return _search(storage, file, path, data, position)
 
 
-def _torn_end(storage: Storage, file: LogFile, read: bytes) -> str | None:
+def _torn_end(storage: ReadStorage, file: LogFile, read: bytes) -> str | None:
     """Return the rule id of the fault of a commit with a truncated last line; None if that line is complete.
 
     Reads at most the last 8 KiB, or the whole commit if they do not end with a line of JSON.
@@ -107,7 +107,7 @@ def _torn_end(storage: Storage, file: LogFile, read: bytes) -> str | None:
     return None
 
 
-def _search(storage: Storage, file: LogFile, path: str, data: bytes, position: int) -> Provenance:
+def _search(storage: ReadStorage, file: LogFile, path: str, data: bytes, position: int) -> Provenance:
     """Search for a commitInfo line after the first line. Lines of other actions are skipped without parsing."""
     rest = range(len(data), file.size_bytes, _BLOCK)
     blocks = chain([data[position:]], (storage.read_range(path, offset, _BLOCK) for offset in rest))
@@ -131,7 +131,7 @@ def _stated(text: bytes, commit_info: Action | None, *, is_first: bool) -> Prove
     return Provenance(commit_info, is_first=is_first)
 
 
-def _first_line(storage: Storage, path: str, data: bytes, file: LogFile) -> tuple[bytes, bytes, int]:
+def _first_line(storage: ReadStorage, path: str, data: bytes, file: LogFile) -> tuple[bytes, bytes, int]:
     """Return the bytes read so far, the first line, and the start of the next; read more if the line is truncated.
 
     Raises CommitCorrupt if the line is too long, or does not begin like an action.
@@ -150,7 +150,7 @@ def _first_line(storage: Storage, path: str, data: bytes, file: LogFile) -> tupl
     return (data, data, len(data)) if end < 0 else (data, data[:end], end + 1)
 
 
-def _read_spread(storage: Storage, file: LogFile, corrupt: CommitCorrupt) -> Provenance:
+def _read_spread(storage: ReadStorage, file: LogFile, corrupt: CommitCorrupt) -> Provenance:
     """Read a commit whose first line is not an action: its actions span several lines, or it is invalid."""
     data = storage.read(f"{LOG_DIRECTORY}/{file.name}") if file.size_bytes < _BLOCK else b""
     try:

@@ -12,7 +12,7 @@ from deltacli.arrow import compute as pc
 from deltacli.delta.log.commit_lines import MAX_LINE_BYTES, kinds_of, line_too_long
 from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.delta.log.segment import CheckpointInstance, LogFile
-from deltacli.storage import Storage
+from deltacli.storage import ReadStorage
 from deltacli.typing import RecordBatch
 from deltacli.work.commits.reading import read_blocks
 
@@ -33,7 +33,7 @@ class Unjudged:
     lines: int = 0
 
 
-def commit_blocks(storage: Storage, file: LogFile, kinds: Kinds, unjudged: Unjudged) -> Iterator[bytes]:
+def commit_blocks(storage: ReadStorage, file: LogFile, kinds: Kinds, unjudged: Unjudged) -> Iterator[bytes]:
     """Yield a commit of any size in blocks of whole lines: all lines, or the lines of the given kinds."""
     for block in _whole_lines(read_blocks(storage, file), None if kinds is None else file.name):
         chosen = block if kinds is None else _select(block, kinds, unjudged)
@@ -42,7 +42,7 @@ def commit_blocks(storage: Storage, file: LogFile, kinds: Kinds, unjudged: Unjud
 
 
 def checkpoint_blocks(
-    storage: Storage, instance: CheckpointInstance, kinds: Kinds, unjudged: Unjudged
+    storage: ReadStorage, instance: CheckpointInstance, kinds: Kinds, unjudged: Unjudged
 ) -> Iterator[bytes]:
     """Yield the actions of a checkpoint in blocks of whole lines: its top-level files first, then its sidecars.
 

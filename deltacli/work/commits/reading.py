@@ -9,7 +9,7 @@ from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.delta.log.segment import LogFile
 from deltacli.errors import CommitCorrupt
 from deltacli.hints import command
-from deltacli.storage import Storage
+from deltacli.storage import ReadStorage
 
 LARGE_COMMIT_BYTES = 32 << 20
 """Commits of at least this many bytes are read in blocks and never held in memory."""
@@ -49,7 +49,7 @@ def require_whole(file: LogFile, actual: int, expected: int) -> None:
         )
 
 
-def read_commit(storage: Storage, file: LogFile) -> bytes:
+def read_commit(storage: ReadStorage, file: LogFile) -> bytes:
     """Return the bytes of a small commit. Raises CommitCorrupt if it is empty or shorter than listed."""
     require_bytes(file)
     data = storage.read(commit_location(file))
@@ -57,7 +57,7 @@ def read_commit(storage: Storage, file: LogFile) -> bytes:
     return data
 
 
-def stream_commit(storage: Storage, file: LogFile) -> Iterator[tuple[str, Action]]:
+def stream_commit(storage: ReadStorage, file: LogFile) -> Iterator[tuple[str, Action]]:
     """Yield the actions of a commit of any size, in file order. Raises CommitCorrupt."""
     if is_large(file):
         yield from stream_actions(stream_lines(storage, file), file.name)
@@ -65,12 +65,12 @@ def stream_commit(storage: Storage, file: LogFile) -> Iterator[tuple[str, Action
         yield from read_actions(read_commit(storage, file), file.name)
 
 
-def stream_lines(storage: Storage, file: LogFile) -> Iterator[bytes]:
+def stream_lines(storage: ReadStorage, file: LogFile) -> Iterator[bytes]:
     """Yield the lines of a commit of any size. Raises CommitCorrupt for a line above the size limit."""
     return split_lines(read_blocks(storage, file), file.name)
 
 
-def read_blocks(storage: Storage, file: LogFile) -> Iterator[bytes]:
+def read_blocks(storage: ReadStorage, file: LogFile) -> Iterator[bytes]:
     """Yield the bytes of a log file in blocks. Raises CommitCorrupt if it is shorter than listed."""
     for offset in range(0, file.size_bytes, _BLOCK_BYTES):
         block = storage.read_range(commit_location(file), offset, _BLOCK_BYTES)

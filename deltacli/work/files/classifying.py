@@ -19,7 +19,7 @@ from deltacli.work.files.listing import DirectoryWalk, ListedFiles, in_batches
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.storage import Storage
+    from deltacli.storage import ReadStorage
     from deltacli.work.task import TaskContext
 
 KNOWN_FILES = "known"
@@ -80,7 +80,7 @@ class ClassifiedFiles(NamedTuple):
     roots: TableRoots
 
 
-def classify(files: ListedFiles, known: KnownFiles, storage: Storage) -> ClassifiedFiles:
+def classify(files: ListedFiles, known: KnownFiles, storage: ReadStorage) -> ClassifiedFiles:
     """Classify listed files, in one pass."""
     listed = len(files.paths)
     if isinstance(files.paths, list):
@@ -105,7 +105,7 @@ def classify(files: ListedFiles, known: KnownFiles, storage: Storage) -> Classif
 
 
 def _by_age(
-    files: ListedFiles, hashes: pyarrow.Array, cutoff_ms: int, storage: Storage
+    files: ListedFiles, hashes: pyarrow.Array, cutoff_ms: int, storage: ReadStorage
 ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:  # Any: an array, and a batch
     """Return the hashes of recent files, and the old files."""
     import pyarrow as pa
@@ -119,7 +119,7 @@ def _by_age(
     return (pc.filter(hashes, pc.and_not(is_there, is_old)),), (pc.filter(rows, is_old),)
 
 
-def _stats_of(files: ListedFiles, storage: Storage) -> tuple[Any, Any]:  # Any: pyarrow has no types
+def _stats_of(files: ListedFiles, storage: ReadStorage) -> tuple[Any, Any]:  # Any: pyarrow has no types
     import pyarrow as pa
 
     if files.sizes is not None and files.modified_ms is not None:

@@ -17,7 +17,7 @@ from deltacli.storage.base import Place, StoreWithPlace
 from deltacli.storage.retry import sending_while
 
 if TYPE_CHECKING:
-    from deltacli.storage import Storage
+    from deltacli.storage import ReadStorage, Storage
     from deltacli.work.task import TaskContext
 
 MOST_AT_ONCE = 1_000
@@ -174,7 +174,7 @@ class _Attempt:
             self.task.advance(files)
 
 
-def outcome_without_file(storage: Storage, path: str) -> FileOutcome:
+def outcome_without_file(storage: ReadStorage, path: str) -> FileOutcome:
     """Return what became of a path that is no file inside the table."""
     if storage.capabilities.has_directories and storage.kind_of(path) is not PathKind.MISSING:
         return FileOutcome.ELSEWHERE

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.delta.paths import decode
-from deltacli.storage import FileStat, Storage, WalkEntry, leads_outside
+from deltacli.storage import FileStat, ReadStorage, WalkEntry, leads_outside
 from deltacli.work.task import TaskContext
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def list_placed(piece: PlacedDirectory, context: TaskContext) -> PlacedListing:
     return PlacedListing(files, tuple(directories))
 
 
-def inner_directories(storage: Storage, directory: PlacedDirectory) -> Iterator[InnerDirectory]:
+def inner_directories(storage: ReadStorage, directory: PlacedDirectory) -> Iterator[InnerDirectory]:
     """Yield the directories in a directory, links to directories included."""
     is_local = _is_local(storage)
     for name in storage.list_directories(directory.path):
@@ -58,7 +58,7 @@ def inner_directories(storage: Storage, directory: PlacedDirectory) -> Iterator[
         yield InnerDirectory(name, _resolved(place) if is_local else place)
 
 
-def real_place(storage: Storage) -> str:
+def real_place(storage: ReadStorage) -> str:
     """Return the resolved place of the table."""
     if not _is_local(storage):
         return ""
@@ -67,7 +67,7 @@ def real_place(storage: Storage) -> str:
     return os.path.realpath(decode(storage.uri[len("file://") :]))
 
 
-def _is_local(storage: Storage) -> bool:
+def _is_local(storage: ReadStorage) -> bool:
     return storage.uri.startswith("file:")
 
 
@@ -101,7 +101,7 @@ class DirectoryWalk:
     time of an empty directory.
     """
 
-    def __init__(self, storage: Storage, directory: str) -> None:
+    def __init__(self, storage: ReadStorage, directory: str) -> None:
         self._storage, self._directory = storage, directory
         self.directories: list[str] = []
         self.special: list[str] = []

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from deltacli.arrow.rows import first_rows
 from deltacli.errors import FileMissing, StorageFailed
-from deltacli.storage import Created, Draft, Existed, Failed, Storage, Unknown
+from deltacli.storage import Created, Draft, Existed, Failed, ReadStorage, Storage, Unknown
 from deltacli.storage.disk_faults import writing_faults
 from deltacli.work.outputs.parquet_stream import ParquetStream, require_sound
 from deltacli.work.task import TaskContext
@@ -55,7 +55,7 @@ class OutputTarget:
         """Return whether a name is that of a file that an attempt of this run has written."""
         return re.fullmatch(rf"part-\d{{5,}}-{self.run}-[0-9a-f]{{32}}(-\d+)?\.parquet", name) is not None
 
-    def is_claimed(self, storage: Storage) -> bool:
+    def is_claimed(self, storage: ReadStorage) -> bool:
         """Return whether the directory has the claim of this run."""
         try:
             return storage.read(CLAIM) == self.run.encode()
@@ -121,7 +121,7 @@ def _encode(draft: Draft, name: str, schema: pyarrow.Schema, batches: Iterator[p
     return OutputFile(name, stream.rows, stream.size_bytes)
 
 
-def _require_claim(storage: Storage, target: OutputTarget) -> None:
+def _require_claim(storage: ReadStorage, target: OutputTarget) -> None:
     if not target.is_claimed(storage):
         raise StorageFailed(
             f"{target.uri} is no longer written by this run",
@@ -130,7 +130,7 @@ def _require_claim(storage: Storage, target: OutputTarget) -> None:
         )
 
 
-def _publish(storage: Storage, draft: Draft, file: OutputFile) -> None:
+def _publish(storage: ReadStorage, draft: Draft, file: OutputFile) -> None:
     """Publish a draft under a name that no other attempt uses. Raises StorageFailed."""
     match draft.publish():
         case Created():

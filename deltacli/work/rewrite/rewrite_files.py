@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
 from deltacli.errors import FileMissing, StorageFailed
-from deltacli.storage import Created, Draft, Existed, Storage, Unknown
+from deltacli.storage import Created, Draft, Existed, ReadStorage, Unknown
 from deltacli.typing import RecordBatch
 from deltacli.work.rewrite.exactness import SPEC
 from deltacli.work.rewrite.new_files import Written, read_back, write_file
@@ -139,7 +139,7 @@ class _Run:
         return f"{piece.directory.rstrip('/')}/{name}" if piece.directory else name
 
 
-def publish_file(storage: Storage, file: DraftFile) -> NewFile:
+def publish_file(storage: ReadStorage, file: DraftFile) -> NewFile:
     """Give a file its name, which no other file has: it may be sent again. Raises StorageFailed."""
     for left in reversed(range(_MOST_SENT)):
         match file.draft.publish():

@@ -16,7 +16,7 @@ from deltacli.delta.schema.types import StructField
 from deltacli.errors import DataUnreadable, FileMissing
 from deltacli.hints import command
 from deltacli.memory_limit import stop_if_exhausted
-from deltacli.storage import Storage
+from deltacli.storage import ReadStorage
 from deltacli.typing import ArrowField, ArrowScalar, ArrowType, BinaryFile
 from deltacli.work.rows.table_files import TableFiles
 from deltacli.work.rows.vector_bytes import Descriptor
@@ -154,7 +154,9 @@ class OpenDataFile(NamedTuple):
     is_near: bool
 
 
-def _at(files: TableFiles, path: str, storage: Storage, place: str, ask: Callable[[Storage, str], _Answer]) -> _Answer:
+def _at(
+    files: TableFiles, path: str, storage: ReadStorage, place: str, ask: Callable[[ReadStorage, str], _Answer]
+) -> _Answer:
     """Ask for a file by its decoded path or, if that does not exist, by the literal one: some writers do not encode."""
     try:
         return ask(storage, place)
@@ -177,7 +179,7 @@ def read_small_file(files: TableFiles, file: DataFile) -> BinaryFile | None:
         return _content(files, file, storage, place)
 
 
-def _content(files: TableFiles, file: DataFile, storage: Storage, place: str) -> BinaryFile | None:
+def _content(files: TableFiles, file: DataFile, storage: ReadStorage, place: str) -> BinaryFile | None:
     """Return the content of a small file, read by one request, as `read_small_file` does."""
     import pyarrow as pa
 

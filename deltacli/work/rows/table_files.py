@@ -13,7 +13,7 @@ from threading import Lock
 from deltacli.delta.paths import canonical, decode, without_dots
 from deltacli.hints import parameter
 from deltacli.patterns import pattern
-from deltacli.storage import NOTHING, Allowed, Storage, path_external
+from deltacli.storage import NOTHING, Allowed, ReadStorage, Storage, path_external
 from deltacli.storage.bounds import is_below
 from deltacli.storage.local import will_read
 from deltacli.storage.secrets import without_secrets
@@ -51,7 +51,7 @@ class TableFiles:
     `open_other` opens the stores of files outside the table, which must be below one of `allowed`.
     """
 
-    def __init__(self, storage: Storage, open_other: Callable[[str], Storage], allowed: Allowed = NOTHING) -> None:
+    def __init__(self, storage: ReadStorage, open_other: Callable[[str], Storage], allowed: Allowed = NOTHING) -> None:
         self._storage = storage
         self._open_other = open_other
         self._allowed = allowed
@@ -63,7 +63,7 @@ class TableFiles:
         self._refused: set[int] = set()
         self._first_refused = ""
 
-    def locate(self, path: str) -> tuple[Storage, str]:
+    def locate(self, path: str) -> tuple[ReadStorage, str]:
         """Return the store of a file, and its path below the root of the store.
 
         The file is given as in the log: percent-encoded, relative or absolute. Raises PathExternal if the file is
@@ -111,7 +111,7 @@ class TableFiles:
         self.refuse(path)
         return True
 
-    def as_written(self, path: str) -> tuple[Storage, str] | None:
+    def as_written(self, path: str) -> tuple[ReadStorage, str] | None:
         """Return the location of an unencoded relative path; None if decoding does not change the path.
 
         Used if the file that `locate` returns does not exist, because some writers do not encode paths.
@@ -119,7 +119,7 @@ class TableFiles:
         is_relative = not _ABSOLUTE.match(path)
         return self.below_root(path) if is_relative and decode(path) != path else None
 
-    def below_root(self, path: str) -> tuple[Storage, str]:
+    def below_root(self, path: str) -> tuple[ReadStorage, str]:
         """Return the store and the path of a file given relative to the table, not encoded."""
         inner = without_dots(path)
         if not _climbs(inner):
@@ -150,7 +150,7 @@ class TableFiles:
             allowed = parameter("open_table.allow_external", "PREFIX")
             yield f"{files} outside the table, first {first}, not opened without {allowed}"
 
-    def _elsewhere(self, path: str, place: str) -> tuple[Storage, str]:
+    def _elsewhere(self, path: str, place: str) -> tuple[ReadStorage, str]:
         """Return the store of a location outside the table's root. Raises PathExternal."""
         if not self._is_allowed(place):
             self.refuse(path)

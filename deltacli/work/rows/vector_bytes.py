@@ -10,7 +10,7 @@ from deltacli.delta.encoding.roaring import PORTABLE, BitmapFaultError, DeletedR
 from deltacli.delta.vectors import fault_of, inline_bytes, unique_id, vector_file
 from deltacli.errors import DataUnreadable, FileMissing
 from deltacli.hints import command
-from deltacli.storage import Storage
+from deltacli.storage import ReadStorage
 from deltacli.work.rows.table_files import TableFiles
 
 _FIRST = 1
@@ -36,7 +36,7 @@ class VectorPlace(NamedTuple):
     `shown` is the path used in messages.
     """
 
-    storage: Storage
+    storage: ReadStorage
     path: str
     shown: str
     offset: int

@@ -48,11 +48,11 @@ def test_small_files_of_each_partition_become_one() -> None:
     done = optimized(table)
 
     assert (7, 3, {"alone": 1}) == (done.files_removed, done.files_added, dict(done.plan.skipped))
-    info, *actions = [action for _, action in last_commit(table.storage)]
+    info, *actions = [action for _, action in last_commit(table.writable())]
     assert "OPTIMIZE" == info["operation"]
     assert {"predicate": "[]", "zOrderBy": "[]", "clusterBy": "[]", "auto": False} == info["operationParameters"]
     assert {False} == {action["dataChange"] for action in actions}
-    added = {action["path"].rpartition("/")[0] for kind, action in last_commit(table.storage) if kind == "add"}
+    added = {action["path"].rpartition("/")[0] for kind, action in last_commit(table.writable()) if kind == "add"}
     assert {"p=0", "p=__HIVE_DEFAULT_PARTITION__", "p=x%253D%252Fy"} == added
     assert plan_optimize(table, OptimizeRequest()).is_noop
 
@@ -92,7 +92,7 @@ def test_a_purge_leaves_no_vector_and_has_nothing_to_do_again() -> None:
     done = optimized(table, purge=True)
 
     assert (2, 1, 2) == (done.files_removed, done.files_added, done.vectors)
-    info = last_commit(table.storage)[0][1]
+    info = last_commit(table.writable())[0][1]
     assert ("REORG", {"predicate": "[]", "applyPurge": True}) == (info["operation"], info["operationParameters"])
     assert table.optimize(purge=True).plan.is_noop
 
@@ -136,7 +136,7 @@ def test_row_ids_are_kept() -> None:
 
     optimized(table)
 
-    actions = last_commit(table.storage)
+    actions = last_commit(table.writable())
     assert {"delta.rowTracking.preserved": "true"} == actions[0][1]["tags"]
     new = next(action for kind, action in actions if kind == "add")
     assert (6, 2) == (new["baseRowId"], new["defaultRowCommitVersion"])
@@ -296,7 +296,7 @@ def test_a_damaged_file_is_left_alone_and_the_rest_goes_on(capabilities: Capabil
 def test_small_files_of_a_far_store_are_read_at_the_same_time() -> None:
     names = [f"{number}.parquet" for number in range(6)]
     snapshot = Ids().append(*names[:3]).append(*names[3:], deleted=(1,)).table().snapshot()
-    far = RecordingStorage(snapshot.table.storage, capabilities=FAR, meet=len(names), meet_at=".parquet")
+    far = RecordingStorage(snapshot.table.writable(), capabilities=FAR, meet=len(names), meet_at=".parquet")
     (piece,) = pieces(live_adds(snapshot))
 
     done = run(far, RewriteSpec.make(snapshot.config, target_bytes=TARGET), piece)

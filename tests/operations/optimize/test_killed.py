@@ -145,7 +145,7 @@ def test_a_task_ends_early_once_nobody_waits_for_it() -> None:
 
     table = two_partitions().table()
     plan = plan_optimize(table, OptimizeRequest())
-    context = TaskContext(TableStores(table.storage), {SPEC: plan.spec}, is_cancelled=lambda: True)
+    context = TaskContext(TableStores(table.writable()), {SPEC: plan.spec}, is_cancelled=lambda: True)
 
     with pytest.raises(CancelledError):
         RewriteFiles()(next(iter(pieces(live_adds(table.snapshot())))), context)

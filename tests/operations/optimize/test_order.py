@@ -99,7 +99,7 @@ class Points:
 
 def append_to(table: Table, points: Points, *lines: Line) -> None:
     """Commit lines, and the files of the builder that are not there yet."""
-    storage = table.storage
+    storage = table.writable()
     for path, file in points.builder.files.items():
         storage.put_if_absent(path, file.data)
     version = table.snapshot().version + 1
@@ -124,7 +124,7 @@ def sort(table: Table, **how: Any) -> Any:
 
 
 def adds_of(table: Table) -> list[dict[str, Any]]:
-    return [dict(action) for kind, action in last_commit(table.storage) if kind == "add"]
+    return [dict(action) for kind, action in last_commit(table.writable()) if kind == "add"]
 
 
 def columns_of(table: Table, path: str, column: str) -> list[Any]:
@@ -141,7 +141,7 @@ def test_partitions_with_rows_that_are_not_sorted_are_sorted() -> None:
     done = sort(table, zorder=["id"])
 
     assert (3, 2) == (done.files_removed, done.files_added)
-    info = last_commit(table.storage)[0][1]
+    info = last_commit(table.writable())[0][1]
     assert "OPTIMIZE" == info["operation"]
     assert {"predicate": "[]", "zOrderBy": '["id"]', "clusterBy": "[]", "auto": False} == info["operationParameters"]
     assert [{TAG: '["id"]'}] * 2 == [action["tags"] for action in adds_of(table)]
@@ -153,9 +153,9 @@ def test_only_the_partition_with_a_new_file_is_sorted_again() -> None:
     table = ids.table()
     sort(table, zorder=["id"])
     line = ids.line("new", p="1")
-    table.storage.put_if_absent("new", ids.builder.files["new"].data)
+    table.writable().put_if_absent("new", ids.builder.files["new"].data)
     append = b"".join(json.dumps(one).encode() + b"\n" for one in (commit_info("WRITE"), line))
-    table.storage.put_if_absent(f"_delta_log/{table.snapshot().version + 1:020}.json", append)
+    table.writable().put_if_absent(f"_delta_log/{table.snapshot().version + 1:020}.json", append)
 
     done = sort(table, zorder=["id"])
 
@@ -168,7 +168,7 @@ def test_a_condition_limits_the_partitions() -> None:
     done = sort(table, zorder=["id"], where="p = '1'")
 
     assert (1, {"a", "b"}) == (done.files_removed, {"a", "b"} & live_paths(table))
-    assert "[\"p = '1'\"]" == last_commit(table.storage)[0][1]["operationParameters"]["predicate"]
+    assert "[\"p = '1'\"]" == last_commit(table.writable())[0][1]["operationParameters"]["predicate"]
 
 
 @pytest.fixture
@@ -208,7 +208,8 @@ def test_columns_are_named_as_the_schema_does(columns: list[str], expected: str 
 
     sort(table, zorder=columns)
 
-    assert (expected or '["a","b","s.x","id"]') == last_commit(table.storage)[0][1]["operationParameters"]["zOrderBy"]
+    found = last_commit(table.writable())[0][1]["operationParameters"]["zOrderBy"]
+    assert (expected or '["a","b","s.x","id"]') == found
 
 
 def test_row_ids_follow_their_rows() -> None:
@@ -223,7 +224,7 @@ def test_row_ids_follow_their_rows() -> None:
 
     sort(table, zorder=["id"])
 
-    actions = last_commit(table.storage)
+    actions = last_commit(table.writable())
     assert {"delta.rowTracking.preserved": "true"} == actions[0][1]["tags"]
     stored = pq.read_table(io.BytesIO(table.storage.read(adds_of(table)[0]["path"]))).to_pydict()
     assert [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11] == stored["id"]
@@ -246,7 +247,7 @@ def test_a_file_that_is_refused_does_not_make_every_run_sort_again() -> None:
     assert plan.is_noop
     assert ["x"] == [one.path for one in plan.damaged]
     assert (version, files) == (table.snapshot().version, live_paths(table))
-    assert {path for path in data_files(table.storage) if "part-" in path} <= files
+    assert {path for path in data_files(table.writable()) if "part-" in path} <= files
 
 
 def test_a_file_with_a_damaged_page_does_not_make_every_run_sort_again() -> None:
@@ -315,7 +316,7 @@ def test_files_become_one_cube(by: list[Any]) -> None:
     assert (4, 1) == (done.files_removed, done.files_added)
     names = json.dumps(["s.x" if isinstance(one, list) else one for one in by], separators=(",", ":"))
     expected = {"predicate": "[]", "zOrderBy": "[]", "clusterBy": names, "auto": False, "isFull": False}
-    assert expected == last_commit(table.storage)[0][1]["operationParameters"]
+    assert expected == last_commit(table.writable())[0][1]["operationParameters"]
     (new,) = adds_of(table)
     assert ("liquid", names) == (new["clusteringProvider"], new["tags"][BY])
     assert 1 == len(set(cubes_of(table).values()))
@@ -335,7 +336,7 @@ def test_new_files_join_the_small_cube_which_alone_is_left_alone() -> None:
 
     assert (2, 1) == (done.files_removed, done.files_added)
     assert first.isdisjoint(cubes_of(table).values())
-    removes = [action for kind, action in last_commit(table.storage) if kind == "remove"]
+    removes = [action for kind, action in last_commit(table.writable()) if kind == "remove"]
     assert first == {action["tags"][CUBE] for action in removes if action.get("tags")}
 
 
@@ -380,7 +381,7 @@ def test_compaction_keeps_cubes_apart() -> None:
     assert (6, 3) == (done.files_removed, done.files_added)
     assert ["x", "y"] == sorted(cubes_of(table).values())
     assert [None, "liquid", "liquid"] == sorted((one.get("clusteringProvider") for one in adds_of(table)), key=str)
-    assert "[]" == last_commit(table.storage)[0][1]["operationParameters"]["clusterBy"]
+    assert "[]" == last_commit(table.writable())[0][1]["operationParameters"]["clusterBy"]
 
 
 def test_bins_that_are_sorted_twice_elsewhere_are_committed_once(tmp_path: Path) -> None:
@@ -470,19 +471,19 @@ def test_the_space_for_temporary_files_is_checked_first(monkeypatch: pytest.Monk
     table = Points().append("a", "b").table()
     monkeypatch.setattr("deltacli.work.curve_sort._TEMPORARY_SHARE", 1 << 40)
     monkeypatch.setattr("deltacli.work.spill.free_bytes", lambda _: 100)
-    files = data_files(table.storage)
+    files = data_files(table.writable())
 
     with pytest.raises(NoSpace, match="no room") as caught:
         table.optimize(zorder=["a"], temp_dir="/scratch")
 
     assert (7, "df -h /scratch") == (caught.value.exit_code, caught.value.hint)
-    assert files == data_files(table.storage)
+    assert files == data_files(table.writable())
 
 
 @pytest.mark.parametrize("how", ["lost", "doubled", "changed"])
 def test_rows_that_sorting_loses_are_noticed_before_the_commit(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     table = Points().append("a", "b").table()
-    before, files = shown_rows(table), data_files(table.storage)
+    before, files = shown_rows(table), data_files(table.writable())
 
     def cut(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         if how == "changed":
@@ -497,7 +498,7 @@ def test_rows_that_sorting_loses_are_noticed_before_the_commit(how: str, monkeyp
         table.optimize(zorder=["a"])
 
     assert "data.not-as-written" == caught.value.code
-    assert (before, files) == (shown_rows(table), data_files(table.storage))
+    assert (before, files) == (shown_rows(table), data_files(table.writable()))
 
 
 def sorted_with(at: int, fault: Fault) -> tuple[FaultyStorage, object]:

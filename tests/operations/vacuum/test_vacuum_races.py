@@ -153,9 +153,9 @@ def test_vacuums_among_writers_delete_nothing_live(writers: int, rounds: int, tm
     last = table.vacuum(max_delete="100%").outcome
     live = {path for batch in table.snapshot().files() for path in batch.column("path").to_pylist()}
     assert live == {path for path in data_of(place) if not path.endswith("/")}
-    removed = [action["path"] for actions in commits(table.storage) for kind, action in actions if kind == "remove"]
+    removed = [action["path"] for actions in commits(table.writable()) for kind, action in actions if kind == "remove"]
     deleted = 0 if last is None else last.deleted.files
     assert len(removed) == deleted + sum(number for kind, number in told if kind == "vacuum")
-    operations = Counter(info["operation"] for info in infos(table.storage))
+    operations = Counter(info["operation"] for info in infos(table.writable()))
     assert 1 + writers * rounds * COMMITS_A_ROUND == operations["WRITE"]
     assert operations["VACUUM START"] == operations["VACUUM END"] >= rounds // 2

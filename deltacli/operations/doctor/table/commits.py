@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import pyarrow
 
     from deltacli.operations.table.version import Snapshot
-    from deltacli.storage import Storage
+    from deltacli.storage import ReadStorage
 
 MOST_COMMITS = 1_000
 _UNKNOWN = "unknown"
@@ -179,7 +179,7 @@ def _with_sizes(commits: Sequence[Commit], newest: int, files: int, size_bytes: 
     return found[::-1]
 
 
-def _read(storage: Storage, times: Mapping[int, int], is_stamped: bool, file: LogFile) -> Commit:
+def _read(storage: ReadStorage, times: Mapping[int, int], is_stamped: bool, file: LogFile) -> Commit:
     try:
         info, amounts = (_large if is_large(file) else _parsed)(storage, file)
     except (CommitCorrupt, FileMissing):
@@ -198,12 +198,12 @@ _Content = tuple[JsonObject, Amounts | None]
 """The commitInfo of a commit, and what it adds and removes; None where an action has no size."""
 
 
-def _large(storage: Storage, file: LogFile) -> _Content:
+def _large(storage: ReadStorage, file: LogFile) -> _Content:
     """Return only the commitInfo of a commit that is too large to be parsed for its sizes."""
     return read_provenance(storage, file).commit_info or {}, None
 
 
-def _parsed(storage: Storage, file: LogFile) -> _Content:
+def _parsed(storage: ReadStorage, file: LogFile) -> _Content:
     import pyarrow as pa
 
     sized, text = pa.struct([("size", pa.int64())]), pa.string()
@@ -224,7 +224,7 @@ def _sized(actions: pyarrow.StructArray) -> tuple[int, int] | None:
     return None if sizes.null_count else (len(given), int(pc.sum(sizes).as_py() or 0))
 
 
-def _by_line(storage: Storage, file: LogFile) -> _Content:
+def _by_line(storage: ReadStorage, file: LogFile) -> _Content:
     """Parse a commit line by line: Arrow does not accept all that is JSON."""
     info: JsonObject = {}
     files, sizes, is_sized = Counter[str](), Counter[str](), True

@@ -19,7 +19,7 @@ from deltacli.storage.tally import AZURE_PRICES, GCS_PRICES, S3_PRICES, Call, Pr
 from deltacli.typing import Json
 
 if TYPE_CHECKING:
-    from deltacli.storage import Storage
+    from deltacli.storage import ReadStorage
 
 _GIB = 1 << 30
 _KEYS = ("storage-per-gib-month", "get-per-1000", "list-per-1000")
@@ -88,7 +88,7 @@ _SAME = {"az": "abfss", "abfs": "abfss", "s3a": "s3", "s3n": "s3", "gcs": "gs"}
 UNKNOWN = PriceTable(source="no price is known for this store")
 
 
-def prices_of(storage: Storage) -> PriceTable:
+def prices_of(storage: ReadStorage) -> PriceTable:
     """Return the built-in prices of a store; none for a disk and for a service that is not the cloud's own."""
     scheme = storage.uri.partition("://")[0]
     if _SAME.get(scheme, scheme) not in BUILT_IN:

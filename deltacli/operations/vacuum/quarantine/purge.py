@@ -25,7 +25,7 @@ from deltacli.operations.recover.quarantine_layout import (
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.vacuum.quarantine.fill import open_quarantine
 from deltacli.short_repr import short_repr
-from deltacli.storage import Deleted, Failed, Storage, has_link, is_address_of
+from deltacli.storage import Deleted, Failed, ReadStorage, Storage, has_link, is_address_of
 from deltacli.typing import Json, JsonObject
 from deltacli.units import format_timestamp, plural
 
@@ -316,7 +316,7 @@ def _end(storage: Storage, held: HeldPlan, outcome: PurgeOutcome) -> None:
             storage.remove_directory(parent)
 
 
-def _look(storage: Storage, directory: str, table_id: str, cutoff_ms: int) -> HeldPlan | None:
+def _look(storage: ReadStorage, directory: str, table_id: str, cutoff_ms: int) -> HeldPlan | None:
     """Return what is in the directory of a plan, without its files where it is young; None without a manifest."""
     if has_link(storage, "", directory):
         raise UnfitManifestError("a link leads to it")
@@ -331,7 +331,7 @@ def _look(storage: Storage, directory: str, table_id: str, cutoff_ms: int) -> He
     return held if held.timestamp_ms >= cutoff_ms else _with_files(storage, held, set(manifest.paths))
 
 
-def _with_files(storage: Storage, held: HeldPlan, named: set[str], *, own: Sequence[str] = OWN_NAMES) -> HeldPlan:
+def _with_files(storage: ReadStorage, held: HeldPlan, named: set[str], *, own: Sequence[str] = OWN_NAMES) -> HeldPlan:
     """Return a plan with the files that are there. Links are not followed."""
     below = f"{held.directory}/"
     paths, unnamed, links, total = list[str](), list[str](), list[str](), 0
@@ -352,7 +352,7 @@ def _with_files(storage: Storage, held: HeldPlan, named: set[str], *, own: Seque
     return held._replace(paths=tuple(paths), size_bytes=total, unnamed=tuple(unnamed))
 
 
-def _size_of(storage: Storage, paths: list[str]) -> int:
+def _size_of(storage: ReadStorage, paths: list[str]) -> int:
     parts = (paths[begin : begin + _FILES_AT_ONCE] for begin in range(0, len(paths), _FILES_AT_ONCE))
     return sum(max(0, size) for part in parts for size in storage.stat_many(part)[0])
 
