@@ -19,8 +19,12 @@ def require_text(new: Mapping[str, object], before: object) -> None:
     try:
         orjson.dumps(new)
     except TypeError:
-        known = {half for _, text in _texts(before, "") for half in _halves(text)}
-        for place, text in _texts(new, ""):
+        try:
+            known = {half for _, text in _texts(before, "") for half in _halves(text)}
+            texts = list(_texts(new, ""))
+        except RecursionError:
+            return  # nested too deeply to be written at all, which the encoder refuses
+        for place, text in texts:
             if not known.issuperset(_halves(text)):
                 raise UsageError(
                     f"{place} is not text: it holds half a character",

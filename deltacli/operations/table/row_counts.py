@@ -16,12 +16,11 @@ from deltacli.delta.log.counts import FileCounts
 from deltacli.delta.log.replay import key_column
 from deltacli.delta.stats.record_counts import num_records_column
 from deltacli.typing import ArrowArray, RecordBatch
-from deltacli.work.rows.data_files import DataFile, open_data_file
-from deltacli.work.rows.table_files import TableFiles
-from deltacli.work.rows.vector_bytes import Descriptor, read_vector
 
 if TYPE_CHECKING:
     from deltacli.operations.table.version import Snapshot
+    from deltacli.work.rows.table_files import TableFiles
+    from deltacli.work.rows.vector_bytes import Descriptor
 
 TIGHT, EXCEEDS, DISAGREE = "stats.tight-with-dv", "stats.cardinality-exceeds", "stats.records-disagree"
 _LOOSE = r'"tightBounds"\s*:\s*false'
@@ -110,6 +109,9 @@ def _counted(contradicted: frozenset[bytes], adds: RecordBatch) -> tuple[int, li
 
 
 def _rows_left(files: TableFiles, file: _Counted) -> int:
+    from deltacli.work.rows.data_files import DataFile, open_data_file
+    from deltacli.work.rows.vector_bytes import read_vector
+
     rows = file.records
     if rows is None:
         with open_data_file(files, DataFile(file.path, file.size_bytes)) as opened:
