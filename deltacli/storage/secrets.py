@@ -5,12 +5,9 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
-from itertools import pairwise
 from urllib.parse import quote
-
-from deltacli.hints import nearest_name
 
 _PASSWORD = r"(?<=://)([^/\s\"':@]*):[^/\s\"']*@"  # abfss://container@account contains no secret
 _SIGNED = (
@@ -31,12 +28,6 @@ _OF_CLOUDS = r"(?i)(?:ACCESS_KEY|SECRET|PASSWORD|TOKEN|STORAGE_KEY|ACCOUNT_KEY|C
 _SHORTEST_SECRET = 8  # a shorter secret would mask parts of ordinary words
 _BLANK = "\u2026"
 
-_PAIRS = ("--storage-option", "--spark-conf")
-_TEXTS = ("--commit-metadata", "--where")
-"""Options whose values are pairs with secrets, and those whose values are texts of the user."""
-_ALIKE = 0.8
-_OF_STORE = r"(?i)(?:aws|azure|google|gcs|fs|spark)[._]"
-_NAME = r"[\w.-]+"
 _WHOLE_PASSWORD = r"\A(\w+://[^/\s:@]*):(?!\d+(?:/|\Z)).*@"  # of a word, with slashes
 _IN_QUERY = rf"(?i)((?<=[?&;])(?:{'|'.join(_WORDS)})\w*=)[^&;\s\"']+"
 
@@ -60,55 +51,21 @@ def holds_secret(value: str) -> bool:
 
 def remember_secrets(options: Mapping[str, object]) -> None:
     """Register the secrets among the options of a store, which are masked in all later texts."""
-    _remembered.update(_secrets_in(options))
+    _remembered.update(secrets_in(options))
 
 
-def remember_words(words: Sequence[str]) -> None:
-    """Register the secrets of a command line, which are masked in all later texts. Those of an earlier one are
-    forgotten where they are too short to be masked everywhere.
-    """
+def replace_words(words: Mapping[str, str], secrets: Iterable[str]) -> None:
+    """Replace these words of a command line in all later texts, and no others, and mask these secrets."""
     _typed.clear()
-    for word, shown in zip(words, repeatable(words), strict=True):
-        if shown == word:
-            continue
-        value, shown_value = (one.partition("=")[2] if one.startswith("--") else one for one in (word, shown))
-        for given, safe in ((word, shown), (value, shown_value)):
-            if "=" in given or "://" in given:
-                _typed.update({given: safe, quote(given): quote(safe)})
-        name, _, secret = value.partition("=")
-        _remembered.update(_secrets_in({name: secret}) if shown_value.startswith(f"{name}=") else [value])
+    for word, shown in words.items():
+        _typed.update({word: shown, quote(word): quote(shown)})
+    _remembered.update(secrets)
 
 
-def repeatable(words: Sequence[str]) -> list[str]:
-    """Return the words of a command line as a message may repeat them: `K=@FILE` stands for a secret K=V."""
-    has_texts = {*words[:1]} & {"alter", "properties"} != set()
-    return [_repeatable(last, word, has_texts=has_texts) for last, word in pairwise(["", *words])]
-
-
-def _repeatable(last: str, word: str, *, has_texts: bool) -> str:
-    option, equals, value = word.partition("=") if word.startswith("--") else (last, "", word)
-    if not option.startswith("--"):
-        option = ""
-    elif is_secret_name(option) and value:
-        return f"{option}=VALUE" if equals else "VALUE"
-    given = f"{option}=" if equals else ""
-    if option in _TEXTS or (not option and has_texts and not re.match(_OF_STORE, value)):
-        return without_secrets(word)
-    name, _, secret = value.partition("=")
-    is_pair = re.fullmatch(_NAME, name) and secret.strip("=")
-    if value and not is_pair and _takes_pairs(option):
-        return f"{given}KEY=VALUE"
-    if is_pair and (holds_secret(secret) or any(_secrets_in({name: secret}))):
-        return word if secret.startswith("@") else f"{given}{name}=@FILE"
-    if option == "--remote" and holds_secret(value):
-        return f"{given}@FILE"
+def word_without_secrets(word: str) -> str:
+    """Return a word of a command line without the passwords and signatures of URLs, also unescaped ones."""
     word = re.sub(_WHOLE_PASSWORD, rf"\1:{_BLANK}@", word)
     return re.sub(_IN_QUERY, rf"\1{_BLANK}", without_secrets(word))
-
-
-def _takes_pairs(option: str) -> bool:
-    """Return whether an option takes pairs K=V with secrets, or is one of these, misspelt."""
-    return option.startswith(("--storage", "--spark-c")) or nearest_name(option, _PAIRS, alike=_ALIKE) is not None
 
 
 def without_secrets(text: str, secrets: Iterable[str] = ()) -> str:
@@ -133,15 +90,15 @@ def _masked(text: str, known: frozenset[str]) -> str:
     return re.sub(_SIGNED, rf"\1{_BLANK}", re.sub(_PASSWORD, rf"\1:{_BLANK}@", text))
 
 
-def _secrets_in(value: object, name: str = "") -> Iterator[str]:
+def secrets_in(value: object, name: str = "") -> Iterator[str]:
     """Yield the secrets of options, also those in JSON objects and URLs."""
     match value:
         case Mapping():
             for key, inner in value.items():
-                yield from _secrets_in(inner, str(key))
+                yield from secrets_in(inner, str(key))
         case str() if value.lstrip().startswith("{"):
             try:
-                yield from _secrets_in(json.loads(value), name)
+                yield from secrets_in(json.loads(value), name)
             except (ValueError, RecursionError):
                 yield value
         case str() if is_secret_name(name) or name.lower() in ("key", "username", "aws_access_key_id", "access_key_id"):

@@ -10,8 +10,8 @@ import pytest
 
 from deltacli.cli.app import run
 from deltacli.cli.terminal.shell import again
+from deltacli.cli.typed_secrets import remember_words, repeatable
 from deltacli.storage import secrets
-from deltacli.storage.secrets import repeatable
 
 CAPTURE = pytest.CaptureFixture[str]
 SECRET = "hunter2"
@@ -73,7 +73,7 @@ def place(sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
     monkeypatch.chdir(tmp_path)
     known = {*secrets._remembered}
     yield
-    secrets.remember_words([])
+    remember_words([])
     secrets._remembered.clear()
     secrets._remembered.update(known)
 
