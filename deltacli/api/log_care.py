@@ -94,7 +94,7 @@ class LogCare(Changes):
     @named
     @takes(ExpiryRequest)
     def expire_log(self, request: ExpiryRequest) -> ExpiryResult:
-        """Delete the files of the log that no kept version needs, and return the plan with its outcome.
+        """Delete, at once, the files of the log that no kept version needs; `dry_run=True` returns the plan.
 
         `retention_ms` (default: the table's own) keeps newer commits; a shorter one than the table's own needs
         `allow_retention_below_ms` with the table's value. `keep_versions` remain readable, whatever their age.

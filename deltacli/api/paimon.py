@@ -166,10 +166,9 @@ class Paimon(TableHandle):
         keep_last: int | None = None,
         dry_run: bool = False,
     ) -> SchemaVacuumResult:
-        """Delete at once the schema files of the branch that nothing has needed since the retention began; `dry_run`
-        returns the plan only.
+        """Delete, at once, the schema files of the branch that nothing needs; `dry_run=True` returns the plan.
 
-        Returns the plan with its outcome. Data files and snapshots are not touched.
+        Those go that nothing has needed since the retention began. Data files and snapshots are not touched.
 
         The defaults are those of `SchemaVacuumRequest`; a shorter `retention_ms` needs `allow_retention_below_ms` with
         its default. The last `keep_last` schemas are kept. `dry_run` only plans: the outcome is None, and refusals are

@@ -291,7 +291,7 @@ class Table(BeforeChange, LogCare, Undo):
     @named
     @takes(VacuumRequest)
     def vacuum(self, request: VacuumRequest) -> VacuumResult:
-        """Delete at once the files that no retained version needs; `plan_vacuum` or `dry_run` return the plan only.
+        """Delete, at once, the files that no retained version needs; `dry_run=True` returns the plan.
 
         Returns the plan with its outcome. The parameters are the fields of `VacuumRequest`.
         `retention_ms` (default: the table's own): files unneeded for longer are deleted; a shorter one than the table's
@@ -351,10 +351,9 @@ class Table(BeforeChange, LogCare, Undo):
     @named
     @takes(OptimizeRequest)
     def optimize(self, request: OptimizeRequest) -> OptimizeOutcome:
-        """Compact small files and purge deleted rows, at once, in one commit per group of files, and return what was
-        done. `plan_optimize`, and `dry_run`, show what would be done.
+        """Compact small files and purge deleted rows at once; `dry_run=True` returns the plan.
 
-        The parameters are the fields of `OptimizeRequest`.
+        Each group of files is one commit. The parameters are the fields of `OptimizeRequest`.
         `where` is a condition on partition columns. Files below `min_size` (default: half of the target) become files
         of `target_size` (default: `delta.targetFileSize`, else 128 MiB), and so do files of which more than
         `purge_ratio` of the rows are deleted. With `purge` only files with deleted rows or dropped columns are

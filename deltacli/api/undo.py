@@ -79,8 +79,7 @@ class Undo(Changes):
     @named
     @takes(RestoreRequest)
     def restore(self, request: RestoreRequest) -> RestoreOutcome:
-        """Bring the table back to an earlier version in one commit, at once, and return the plan with its outcome.
-        `plan_restore`, and `dry_run`, show what would be done.
+        """Bring the table back to an earlier version at once, in one commit; `dry_run=True` returns the plan.
 
         The parameters are the fields of `RestoreRequest`.
         `version`, `timestamp` or `timestamp_ms` choose the version, as for `snapshot`. `where` is a condition on
@@ -144,7 +143,7 @@ class Undo(Changes):
     @named
     @takes(RepairRequest)
     def repair(self, request: RepairRequest) -> RepairOutcome:
-        """Recover, rebuild, and give up only what no source has; return what was done and what remains.
+        """Recover and rebuild at once, and give up only what no source has; `dry_run=True` returns the plan.
 
         The parameters are the fields of `RepairRequest`. `level` and `select` choose the findings. `sources` are
         `versions` or paths and URIs of copies. `accept_commits` are versions that a copy may bring although nothing

@@ -189,7 +189,7 @@ def run(argv: Sequence[str]) -> int:
     arguments = with_current_options(help_as_option(move_shared_options(argv)))
     invocation.begin(arguments)
     if any("=" in word or "@" in word for word in arguments):
-        from deltacli.cli.terminal.typed_secrets import remember_words
+        from deltacli.cli.typed_secrets import remember_words
 
         remember_words(arguments)
     choose_allocator()

@@ -18,26 +18,28 @@ _HEADER = r"(?is)(header value\b[^'\"]{0,40})(?:'.*'|\".*\")"
 """Messages of libraries that reject a header and quote it."""
 _AUTHORIZATION = r"(?i)((?:authorization|x-amz-security-token)\\?[\"']?\s*[:=]\s*\\?[\"']?)[^\"'\r\n]+"
 
-WORDS = (
+_WORDS = (
     *("secret", "password", "passphrase", "passwd", "token", "authorization", "api_key", "api-key"),
     *("account_key", "connection_string", "private_key", "sas"),
 )
-_NAMED_SECRET = rf"(?i)(?:{'|'.join(WORDS)})\w*[\"']?\s*[:=]\s*[\"']?[^\s\"'{{}}]"
+_NAMED_SECRET = rf"(?i)(?:{'|'.join(_WORDS)})\w*[\"']?\s*[:=]\s*[\"']?[^\s\"'{{}}]"
 _CLOUDS = ("AWS_", "AZURE_", "GOOGLE_", "GCS_", "GCLOUD_")
 _OF_CLOUDS = r"(?i)(?:ACCESS_KEY|SECRET|PASSWORD|TOKEN|STORAGE_KEY|ACCOUNT_KEY|CONNECTION_STRING|SAS)"
 _SHORTEST_SECRET = 8  # a shorter secret would mask parts of ordinary words
-BLANK = "\u2026"
+_BLANK = "\u2026"
 
+_WHOLE_PASSWORD = r"\A(\w+://[^/\s:@]*):(?!\d+(?:/|\Z)).*@"  # of a word, with slashes
+_IN_QUERY = rf"(?i)((?<=[?&;])(?:{'|'.join(_WORDS)})\w*=)[^&;\s\"']+"
 
-remembered: set[str] = set()
-typed: dict[str, str] = {}
+_remembered: set[str] = set()
+_typed: dict[str, str] = {}
 """Word of the command line -> the word without its secret."""
 
 
 def is_secret_name(name: str) -> bool:
     """Return whether the value of an option of this name is a secret."""
     lower = name.lower()
-    return any(word in one for one in (lower, re.sub("[.-]", "_", lower)) for word in WORDS)
+    return any(word in one for one in (lower, re.sub("[.-]", "_", lower)) for word in _WORDS)
 
 
 def holds_secret(value: str) -> bool:
@@ -49,29 +51,43 @@ def holds_secret(value: str) -> bool:
 
 def remember_secrets(options: Mapping[str, object]) -> None:
     """Register the secrets among the options of a store, which are masked in all later texts."""
-    remembered.update(secrets_in(options))
+    _remembered.update(secrets_in(options))
+
+
+def replace_words(words: Mapping[str, str], secrets: Iterable[str]) -> None:
+    """Replace these words of a command line in all later texts, and no others, and mask these secrets."""
+    _typed.clear()
+    for word, shown in words.items():
+        _typed.update({word: shown, quote(word): quote(shown)})
+    _remembered.update(secrets)
+
+
+def word_without_secrets(word: str) -> str:
+    """Return a word of a command line without the passwords and signatures of URLs, also unescaped ones."""
+    word = re.sub(_WHOLE_PASSWORD, rf"\1:{_BLANK}@", word)
+    return re.sub(_IN_QUERY, rf"\1{_BLANK}", without_secrets(word))
 
 
 def without_secrets(text: str, secrets: Iterable[str] = ()) -> str:
     """Return the text without these strings, without the secrets of options and of the environment, and without
     passwords, signatures and credentials of URLs and headers.
     """
-    return _masked(text, frozenset({*secrets, *remembered, *_of_environment()}))
+    return _masked(text, frozenset({*secrets, *_remembered, *_of_environment()}))
 
 
 def all_without_secrets(texts: Iterable[str]) -> Iterator[str]:
     """Yield each text as `without_secrets` returns it, and read the environment once."""
-    known = frozenset({*remembered, *_of_environment()})
+    known = frozenset({*_remembered, *_of_environment()})
     return (_masked(text, known) for text in texts)
 
 
 def _masked(text: str, known: frozenset[str]) -> str:
-    for word, shown in typed.items():
+    for word, shown in _typed.items():
         text = text.replace(word, shown)
     for secret in _all_forms(known):
-        text = text.replace(secret, BLANK)
-    text = re.sub(_HEADER, rf"\1{BLANK}", re.sub(_AUTHORIZATION, rf"\1{BLANK}", text))
-    return re.sub(_SIGNED, rf"\1{BLANK}", re.sub(_PASSWORD, rf"\1:{BLANK}@", text))
+        text = text.replace(secret, _BLANK)
+    text = re.sub(_HEADER, rf"\1{_BLANK}", re.sub(_AUTHORIZATION, rf"\1{_BLANK}", text))
+    return re.sub(_SIGNED, rf"\1{_BLANK}", re.sub(_PASSWORD, rf"\1:{_BLANK}@", text))
 
 
 def secrets_in(value: object, name: str = "") -> Iterator[str]:

@@ -10,7 +10,7 @@ import pytest
 
 from deltacli.cli.app import run
 from deltacli.cli.terminal.shell import again
-from deltacli.cli.terminal.typed_secrets import remember_words, repeatable
+from deltacli.cli.typed_secrets import remember_words, repeatable
 from deltacli.storage import secrets
 
 CAPTURE = pytest.CaptureFixture[str]
@@ -71,11 +71,11 @@ ERRORS: dict[str, tuple[str, ...]] = {
 def place(sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     (tmp_path / "t").symlink_to(sample)
     monkeypatch.chdir(tmp_path)
-    known = {*secrets.remembered}
+    known = {*secrets._remembered}
     yield
     remember_words([])
-    secrets.remembered.clear()
-    secrets.remembered.update(known)
+    secrets._remembered.clear()
+    secrets._remembered.update(known)
 
 
 @pytest.mark.parametrize("secret", [SECRET, LONG])

@@ -63,7 +63,7 @@ def with_files(advice: str, arguments: Sequence[str]) -> str:
 
 def _with_opening(advice: str, arguments: Sequence[str]) -> str:
     """Return a command with the options for opening tables that the current command line has, except secrets."""
-    from deltacli.cli.terminal.typed_secrets import repeatable
+    from deltacli.cli.typed_secrets import repeatable
 
     line, comment, remark = advice.partition("   #")
     given = [*pairwise([*arguments, ""])]
@@ -96,7 +96,7 @@ def again_without_limit(arguments: Sequence[str]) -> CommandLine:
 
 def again(arguments: Sequence[str]) -> CommandLine:
     """Return the current command line, without its secrets."""
-    from deltacli.cli.terminal.typed_secrets import repeatable
+    from deltacli.cli.typed_secrets import repeatable
 
     return CommandLine(" ".join(["deltacli", *map(quoted, repeatable(arguments))]))
 

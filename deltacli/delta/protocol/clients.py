@@ -340,7 +340,7 @@ def _traits(config: TableConfiguration, domains: Collection[str]) -> Iterator[st
             yield feature + USED
     if config.schema is not None:
         types = (one.name for one in types_within(config.schema) if isinstance(one, PrimitiveType))
-        yield from {f"{found}{USED}" for name in types if (found := feature_of_type(name)) is not None}
+        yield from {f"{of_type}{USED}" for name in types if (of_type := feature_of_type(name)) is not None}
         yield from _of_schema(config, config.schema)
 
 
@@ -373,7 +373,7 @@ def _of_schema(config: TableConfiguration, schema: StructType) -> Iterator[str]:
         yield "columnMapping.in-arrays"
     if any(isinstance(one, MapType) for one in types_within(schema)):
         yield "type.map"
-    yield from {trait for one in types_within(schema) if (trait := _of_type(one)) is not None}
+    yield from {_of_type(one) for one in types_within(schema)} - {""}
     if any(_differ_by_case(one.fields) for one in types_within(schema) if isinstance(one, StructType)):
         yield "columns.letter-case"
     for field in schema.fields:
@@ -381,17 +381,17 @@ def _of_schema(config: TableConfiguration, schema: StructType) -> Iterator[str]:
             yield from _of_partition(field)
 
 
-def _of_type(data_type: DataType) -> str | None:
-    """Return the trait of a type that not every client has; None for others, and for those of a feature."""
+def _of_type(data_type: DataType) -> str:
+    """Return the trait of a type that not every client has; empty for others, and for those of a feature."""
     if not isinstance(data_type, PrimitiveType):
-        return None
+        return ""
     name = data_type.name
     if name in ("void", "null"):
         return "type.void"
     if name.startswith("interval"):
         return "type.interval"
     is_listed = name in PLAIN_TYPES or name.startswith(FIXED_TEXTS) or decimal_parts(name) is not None
-    return None if is_listed or feature_of_type(name) is not None else "type.unlisted"
+    return "" if is_listed or feature_of_type(name) is not None else "type.unlisted"
 
 
 def _differ_by_case(fields: Sequence[StructField]) -> bool:

@@ -17,7 +17,6 @@ from deltacli.delta.rules.framework.base import LOST_BY_VACUUM, Area, Finding, L
 from deltacli.delta.rules.framework.view_lookups import newest_removals, place_of
 from deltacli.delta.rules.framework.views import StateView, StorageView
 from deltacli.delta.rules.log.file_times import is_copied
-from deltacli.delta.vacuum.file_kinds import FileKind, HiddenNames, find_table_roots, kinds, partition_names
 from deltacli.delta.vectors import VECTOR_FILE
 from deltacli.patterns import pattern
 from deltacli.typing import ArrowArray
@@ -25,6 +24,8 @@ from deltacli.units import CLOCK_SKEW_MS, format_moment, format_size, format_tim
 
 if TYPE_CHECKING:
     import pyarrow
+
+    from deltacli.delta.vacuum.file_kinds import FileKind
 
 AREA = Area("storage", Level.STORAGE, spec="Add File and Remove File")
 
@@ -317,9 +318,11 @@ def _removed_and_unknown(compared: Compared) -> Iterator[Finding]:
             )
             seen = f"removed {format_timestamp(removed_ms)}"
             yield FILE_MISSING_TOMBSTONED.at(Place(path, key=path), message, seen=seen)
+    from deltacli.delta.vacuum.file_kinds import FileKind
+
     for path, kind in _not_live(compared):
         if path not in removed:
-            if kind != FileKind.FOREIGN:  # which a vacuum keeps
+            if kind is not FileKind.FOREIGN:  # which a vacuum keeps
                 yield _orphan(view, path, threshold)
         elif removed[path] < threshold:
             message = f"{path} was removed, and by its deletion time its retention has ended"
@@ -350,6 +353,8 @@ def _not_live(compared: Compared) -> Iterator[tuple[str, FileKind]]:
     """Yield the files of the listing that are no live files and that a vacuum would look at, with their kinds: nothing
     hidden, no deletion vectors, no markers of directories, nothing of Iceberg or of a table inside this one.
     """
+    from deltacli.delta.vacuum.file_kinds import FileKind, HiddenNames, find_table_roots, kinds, partition_names
+
     view = compared.view
     is_live = pc.is_in(compared.names, value_set=compared.keys.combine_chunks())
     others = pc.filter(compared.names, pc.invert(is_live))

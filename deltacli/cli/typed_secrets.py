@@ -1,22 +1,19 @@
-"""Secrets of the command line: words that no message, hint or error repeats."""
+"""Secrets on the command line: what of it a message may repeat."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 from itertools import pairwise
-from urllib.parse import quote
 
 from deltacli.hints import nearest_name
 from deltacli.storage.secrets import (
-    BLANK,
-    WORDS,
     holds_secret,
     is_secret_name,
-    remembered,
+    replace_words,
     secrets_in,
-    typed,
     without_secrets,
+    word_without_secrets,
 )
 
 _PAIRS = ("--storage-option", "--spark-conf")
@@ -25,24 +22,23 @@ _TEXTS = ("--commit-metadata", "--where")
 _ALIKE = 0.8
 _OF_STORE = r"(?i)(?:aws|azure|google|gcs|fs|spark)[._]"
 _NAME = r"[\w.-]+"
-_WHOLE_PASSWORD = r"\A(\w+://[^/\s:@]*):(?!\d+(?:/|\Z)).*@"  # of a word, with slashes
-_IN_QUERY = rf"(?i)((?<=[?&;])(?:{'|'.join(WORDS)})\w*=)[^&;\s\"']+"
 
 
 def remember_words(words: Sequence[str]) -> None:
     """Register the secrets of a command line, which are masked in all later texts. Those of an earlier one are
     forgotten where they are too short to be masked everywhere.
     """
-    typed.clear()
+    replaced: dict[str, str] = {}
+    secrets: list[str] = []
     for word, shown in zip(words, repeatable(words), strict=True):
         if shown == word:
             continue
         value, shown_value = (one.partition("=")[2] if one.startswith("--") else one for one in (word, shown))
-        for given, safe in ((word, shown), (value, shown_value)):
-            if "=" in given or "://" in given:
-                typed.update({given: safe, quote(given): quote(safe)})
+        pairs = ((word, shown), (value, shown_value))
+        replaced |= {given: safe for given, safe in pairs if "=" in given or "://" in given}
         name, _, secret = value.partition("=")
-        remembered.update(secrets_in({name: secret}) if shown_value.startswith(f"{name}=") else [value])
+        secrets += secrets_in({name: secret}) if shown_value.startswith(f"{name}=") else [value]
+    replace_words(replaced, secrets)
 
 
 def repeatable(words: Sequence[str]) -> list[str]:
@@ -68,8 +64,7 @@ def _repeatable(last: str, word: str, *, has_texts: bool) -> str:
         return word if secret.startswith("@") else f"{given}{name}=@FILE"
     if option == "--remote" and holds_secret(value):
         return f"{given}@FILE"
-    word = re.sub(_WHOLE_PASSWORD, rf"\1:{BLANK}@", word)
-    return re.sub(_IN_QUERY, rf"\1{BLANK}", without_secrets(word))
+    return word_without_secrets(word)
 
 
 def _takes_pairs(option: str) -> bool:
