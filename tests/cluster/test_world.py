@@ -38,21 +38,18 @@ def world(tmp_path: Path) -> DiskWorld:
     return world
 
 
-@pytest.mark.xfail(reason="an optimization does not hold its directory yet, and stays there by chance", strict=False)
 def test_an_optimization_stays_in_its_directory(world: DiskWorld, gates: Gates, spark_engine: SparkEngine) -> None:
     table = open_table(str(world.root / "table"), engine=spark_engine)
 
     _require_nothing_is_lost(world, gates, NEW_FILE, table.optimize)
 
 
-@pytest.mark.xfail(reason="a vacuum does not hold its directory yet", strict=True)
 def test_a_vacuum_stays_in_its_directory(world: DiskWorld, gates: Gates, spark_engine: SparkEngine) -> None:
     table = open_table(str(world.root / "table"), engine=spark_engine)
 
     _require_nothing_is_lost(world, gates, DELETION, lambda: table.vacuum(rate=1.0))
 
 
-@pytest.mark.xfail(reason="an append opens its path anew in each task", strict=True)
 def test_an_append_stays_in_its_directory(world: DiskWorld, gates: Gates, session: Any) -> None:
     register(session)
     frame = session.range(1000, 1008).selectExpr("id", "cast(1 as int) as n", "'a' as p").repartition(4)

@@ -34,7 +34,7 @@ def all_cells() -> Iterator[Cell]:
     for name, change in CHANGES.items():
         for moment in (one for one in Moment if one in change.has_moments):
             for happens, event in EVENTS.items():
-                if change.can_be_beside(event):
+                if change.can_be_beside(event, moment):
                     yield from (Cell(name, moment, happens, kind) for kind in change.kinds if kind in event.kinds)
 
 
@@ -49,7 +49,7 @@ def played(cell: Cell, root: Path, patch: pytest.MonkeyPatch) -> list[str]:
 
 def small_and_quick(patch: pytest.MonkeyPatch) -> None:
     """Groups and batches have one file, nothing waits, and nothing is forced to a disk."""
-    for name in ("optimize.plan.COMMIT_BINS", "log.expire_deleting.FILES_A_BATCH", "vacuum.deleting.FILES_A_BATCH"):
+    for name in ("optimize.plan.COMMIT_BINS", "log.expire_execute.FILES_A_BATCH", "vacuum.deleting.FILES_A_BATCH"):
         patch.setattr(f"deltacli.operations.{name}", 1)
     patch.setattr("deltacli.changing.commit._LONGEST_PAUSE", 0)
     patch.setattr(os, "fsync", lambda _: None)

@@ -6,7 +6,6 @@ import json
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 from urllib.parse import unquote
 
@@ -19,34 +18,32 @@ from deltacli.changing.gate import for_plan, standing
 from deltacli.delta.evolution.requests import AddColumn
 from deltacli.errors import DeltacliError
 from deltacli.operations.change.alter import Alteration, AlterationRequest
-from deltacli.operations.change.append import commit_append, plan_append
-from deltacli.operations.change.drop_feature import drop_feature, plan_drop
-from deltacli.operations.change.table_features import add_features, plan_addition
-from deltacli.operations.change.table_properties import PropertyEdits, change_properties, plan_properties
+from deltacli.operations.change.append import AppendBasis, commit_append, plan_append
+from deltacli.operations.change.drop_feature import DropFeature
+from deltacli.operations.change.table_features import FeaturesAddition
+from deltacli.operations.change.table_properties import PropertiesChange, PropertyEdits
 from deltacli.operations.change.widen_type import Widening, WidenRequest
-from deltacli.operations.checkpoint.execute import write_checkpoint
-from deltacli.operations.checkpoint.plan import CheckpointRequest, plan_checkpoint
-from deltacli.operations.log import expire, log_restore, log_restore_execute
-from deltacli.operations.log.compact_log import compact_log
-from deltacli.operations.log.expire import ExpiryRequest, execute_expiry, plan_expiry
-from deltacli.operations.log.version_checksum import check_or_write_checksum
-from deltacli.operations.optimize.execute import execute_optimize
-from deltacli.operations.optimize.planning import plan_optimize
+from deltacli.operations.checkpoint.execute import Checkpoint
+from deltacli.operations.checkpoint.plan import CheckpointRequest
+from deltacli.operations.log.compact_log import LogCompaction
+from deltacli.operations.log.expire import ExpiryRequest
+from deltacli.operations.log.expire_execute import LogExpiry
+from deltacli.operations.log.log_restore_execute import LogRestore
+from deltacli.operations.log.version_checksum import Checksum
+from deltacli.operations.optimize.execute import Optimize
 from deltacli.operations.optimize.request import OptimizeRequest
 from deltacli.operations.recover import execute as undeleting
 from deltacli.operations.recover.request import UndeleteRequest
 from deltacli.operations.recover.undelete import plan_undelete
 from deltacli.operations.repair import execute as repairing
+from deltacli.operations.repair.backup import execute_undo, plan_undo
 from deltacli.operations.repair.planning import plan_repair
 from deltacli.operations.repair.request import RepairRequest
-from deltacli.operations.restore import execute as restoring
-from deltacli.operations.restore.plan import plan_restore
+from deltacli.operations.restore.execute import Restore
 from deltacli.operations.restore.request import RestoreRequest
 from deltacli.operations.table.rebuild import read_snapshot
-from deltacli.operations.vacuum.execute import execute_vacuum, require_done
-from deltacli.operations.vacuum.full_plan import plan_vacuum
-from deltacli.operations.vacuum.lite_plan import plan_lite
-from deltacli.operations.vacuum.quarantine.purge import PurgeOutcome, execute_purge, plan_purge, require_purged
+from deltacli.operations.vacuum.full_plan import VacuumChange
+from deltacli.operations.vacuum.quarantine.purge import QuarantinePurge
 from deltacli.operations.vacuum.request import VacuumRequest
 from tests.support.appending import written
 from tests.support.builder import LOG, Files, commit_path
@@ -83,16 +80,12 @@ class Row:
     prepare: Callable[[World], None] = lambda _: None
     moments: frozenset[Moment] | None = None
     kinds: tuple[str, ...] = ("disk", "objects")
-    kind: type | None = None
-    """The class of a change of the room."""
     is_sound: bool = True
     """Whether it should be done where nothing happens."""
     is_readable: bool = True
     """Whether other engines can read the table before."""
     may_leave: bool = False
     """Whether it may leave alone what others touch meanwhile, and say so."""
-    writes_once: bool = False
-    """Whether nothing but the store can stop it any more when it writes."""
     is_beside: bool = False
     """Whether it changes files beside the table only, so that it does not matter what happens to the table."""
 
@@ -108,18 +101,35 @@ class Row:
             found.add(Moment.BATCH)
         return frozenset(found)
 
-    def can_be_beside(self, event: Event) -> bool:
-        """Whether an event can happen to the table before or while it is changed."""
-        return (self.is_readable or not event.reads) and (event.is_place or not self.writes_once)
+    def can_be_beside(self, event: Event, moment: Moment) -> bool:
+        """Whether an event can happen to the table at a moment. When a file of the log is written that follows from
+        commits, only the store can still stop it.
+        """
+        return (self.is_readable or not event.reads) and (
+            event.is_place or moment.is_before or self.act is not Act.DERIVE
+        )
 
 
-def row(change: Change[Any, Any], did: Callable[[Reading], bool], **others: Any) -> Row:  # Any: of each change
+def row(
+    make: Callable[[World, Table], Change[Any, Any]],
+    did: Callable[[Reading], bool],
+    act: Act,
+    **others: Any,  # Any: fields of a row
+) -> Row:
     """The row of a change of the room."""
 
-    def execute(table: Table, plan: Plan, is_standing: bool) -> object:
-        return carry_out(change, table, plan=plan, ask=standing if is_standing else for_plan)
+    def plan(world: World) -> Make:
+        def planned(table: Table) -> Plan:
+            change = make(world, table)
+            return change, plan_change(change, table)
 
-    return Row(change.act, lambda _: partial(plan_change, change), execute, did, kind=type(change), **others)
+        return planned
+
+    def execute(table: Table, plan: Plan, is_standing: bool) -> object:
+        change, planned = plan
+        return carry_out(change, table, plan=planned, ask=standing if is_standing else for_plan)
+
+    return Row(act, plan, execute, did, **others)
 
 
 # -- what a change promises -------------------------------------------------------------------------------------------
@@ -150,23 +160,6 @@ def _has_checkpoint(table: Reading) -> bool:
 # -- how changes are executed that have no place in the room yet ------------------------------------------------------
 
 
-def _restore(_: Table, plan: Plan, is_standing: bool) -> None:
-    restoring.require_complete(restoring.execute_restore(plan, may_plan_again=is_standing))
-
-
-def _optimize(_: Table, plan: Plan, __: bool) -> None:
-    execute_optimize(plan)
-
-
-def _vacuum(table: Table, plan: Plan, _: bool, *, tells: bool = True) -> None:
-    request = VacuumRequest(rate=1.0, log_entries=tells)
-    require_done(execute_vacuum(table, plan, request, pause=lambda _: None))
-
-
-def _expire(table: Table, plan: Plan, _: bool) -> None:
-    expire.require_done(execute_expiry(table, plan))
-
-
 def _undelete(table: Table, plan: Plan, _: bool) -> None:
     undeleting.require_complete(undeleting.execute_undelete(table, plan))
 
@@ -175,26 +168,21 @@ def _repair(_: Table, plan: Plan, __: bool) -> None:
     repairing.require_complete(repairing.execute_repair(plan))
 
 
-def _undo(table: Table, plan: Plan, _: bool) -> None:
-    table.undo_repair(plan)
+def _undo(_: Table, plan: Plan, __: bool) -> None:
+    execute_undo(plan)
 
 
-def _purge(table: Table, plan: Plan, _: bool) -> None:
-    outcome = PurgeOutcome()
-    execute_purge(table, plan, outcome)
-    require_purged(plan, outcome, again="")
+def _plan_append(table: Table) -> Plan:
+    held = table.held()
+    snapshot = read_snapshot(held)
+    return held, AppendBasis.of(snapshot), plan_append(snapshot, _new_rows().schema)
 
 
-def _log_restore(table: Table, plan: Plan, _: bool) -> None:
-    origin = table.open_other(plan.backup)
-    log_restore_execute.execute_restore(plan, table.storage, origin, table.engine)
-
-
-def _append(table: Table, plan: Plan, _: bool) -> None:
-    rows = _new_rows()
-    files = written(table, plan, rows.to_batches())
+def _append(_: Table, plan: Plan, __: bool) -> None:
+    table, basis, spec = plan
+    files = written(table, spec, _new_rows().to_batches())
     try:
-        commit_append(table, plan, files, parameters={"mode": "Append"}, commit_metadata={})
+        commit_append(table, spec, files, basis=basis, parameters={"mode": "Append"}, commit_metadata={})
     except DeltacliError:  # as the sink of Spark does
         deque(table.storage.delete_many([unquote(one.file.path) for one in files]), maxlen=0)
         raise
@@ -266,7 +254,6 @@ def _request(world: World, **others: Any) -> Any:
     return UndeleteRequest(sources=[world.uri_of("source")], **others)
 
 
-_ONE_CALL = frozenset({Moment.BATCH})
 _CALLED = frozenset({Moment.PLANNED, Moment.BATCH, Moment.ATTEMPT})
 _GARBAGE = ("p=a/a0.parquet", "p=b/b1.parquet", "p=b/b3.parquet", ORPHAN)
 _EDITS = PropertyEdits(put={"delta.checkpointInterval": "20"})
@@ -274,104 +261,80 @@ _SINGLE = frozenset({Moment.PLANNED, Moment.PROMPT})
 
 CHANGES: Mapping[str, Row] = {
     "alter": row(
-        Alteration(AlterationRequest([AddColumn("added", "string")])), lambda table: "added" in _schema(table)
+        lambda *_: Alteration(AlterationRequest([AddColumn("added", "string")])),
+        lambda table: "added" in _schema(table),
+        Act.COMMIT,
     ),
     "widen-type": row(
-        Widening(WidenRequest((("n", "long"),), enable=True, upgrade_protocol=True)),
+        lambda *_: Widening(WidenRequest((("n", "long"),), enable=True, upgrade_protocol=True)),
         lambda table: _schema(table)["n"] == "long",
-    ),
-    "properties set": Row(
         Act.COMMIT,
-        lambda _: lambda table: plan_properties(table, _EDITS),
-        lambda table, _, __: change_properties(table, _EDITS),
+    ),
+    "properties set": row(
+        lambda *_: PropertiesChange(_EDITS),
         lambda table: table.properties["delta.checkpointInterval"] == "20",
-    ),
-    "features add": Row(
         Act.COMMIT,
-        lambda _: lambda table: plan_addition(table, ["domainMetadata"]),
-        lambda table, _, __: add_features(table, ["domainMetadata"]),
-        lambda table: "domainMetadata" in _features(table),
     ),
-    "features drop": Row(
-        Act.ADD,
-        lambda _: lambda table: plan_drop(table, "deletionVectors"),
-        lambda _, plan, __: drop_feature(plan),
-        lambda table: "deletionVectors" not in _features(table),
+    "features add": row(
+        lambda *_: FeaturesAddition(["domainMetadata"]), lambda table: "domainMetadata" in _features(table), Act.COMMIT
     ),
-    "restore": Row(
-        Act.NAME,
-        lambda _: lambda table: plan_restore(table, RestoreRequest(version=TARGET)),
-        _restore,
+    "features drop": row(
+        lambda *_: DropFeature("deletionVectors"), lambda table: "deletionVectors" not in _features(table), Act.ADD
+    ),
+    "restore": row(
+        lambda *_: Restore(RestoreRequest(version=TARGET)),
         lambda table: table.versions.get(table.newest) == table.versions.get(TARGET),
+        Act.NAME,
     ),
-    "optimize": Row(
-        Act.ADD,
-        lambda _: lambda table: plan_optimize(table, OptimizeRequest()),
-        _optimize,
+    "optimize": row(
+        lambda *_: Optimize(OptimizeRequest()),
         lambda table: not {"p=a/a7.parquet", "p=a/a8.parquet"} <= _live(table),
+        Act.ADD,
         may_leave=True,
     ),
     "append": Row(
         Act.ADD,
-        lambda _: lambda table: plan_append(read_snapshot(table), _new_rows().schema),
+        lambda _: _plan_append,
         _append,
         lambda table: any("part-00000" in path for path in _live(table)),
         moments=_CALLED,
     ),
-    "vacuum": Row(
-        Act.DELETE | Act.COMMIT,
-        lambda _: lambda table: plan_vacuum(table, VacuumRequest()),
-        _vacuum,
+    "vacuum": row(
+        lambda *_: VacuumChange(VacuumRequest()),
         lambda table: _without_garbage(table, *_GARBAGE),
+        Act.DELETE | Act.COMMIT,
     ),
-    "vacuum without entries": Row(
+    "vacuum without entries": row(
+        lambda *_: VacuumChange(VacuumRequest(log_entries=False)),
+        lambda table: _without_garbage(table, *_GARBAGE),
         Act.DELETE,
-        lambda _: lambda table: plan_vacuum(table, VacuumRequest()),
-        partial(_vacuum, tells=False),
-        lambda table: _without_garbage(table, *_GARBAGE),
     ),
-    "vacuum lite": Row(
-        Act.DELETE | Act.COMMIT,
-        lambda _: lambda table: plan_lite(table, VacuumRequest(mode="lite")),
-        _vacuum,
+    "vacuum lite": row(
+        lambda *_: VacuumChange(VacuumRequest(mode="lite")),
         lambda table: _without_garbage(table, "p=b/b3.parquet"),
+        Act.DELETE | Act.COMMIT,
     ),
-    "purge": Row(
-        Act.DELETE,
-        lambda world: lambda table: plan_purge(table, world.uri_of("beside"), 1_000),
-        _purge,
+    "purge": row(
+        lambda world, _: QuarantinePurge(world.uri_of("beside"), 1_000),
         lambda _: True,
+        Act.DELETE,
         prepare=_with_quarantine,
         is_beside=True,
         kinds=("disk",),
     ),
-    "log expire": Row(
-        Act.EXPIRE,
-        lambda _: lambda table: plan_expiry(table, ExpiryRequest()),
-        _expire,
-        lambda table: min(table.commits) >= CHECKPOINT,
+    "log expire": row(
+        lambda *_: LogExpiry(ExpiryRequest()), lambda table: min(table.commits) >= CHECKPOINT, Act.EXPIRE
     ),
-    "checkpoint": Row(
-        Act.DERIVE,
-        lambda _: lambda table: plan_checkpoint(table, CheckpointRequest()),
-        lambda _, plan, __: write_checkpoint(plan),
-        _has_checkpoint,
-    ),
-    "log compact": Row(
-        Act.DERIVE,
-        lambda _: lambda _table: None,
-        lambda table, _, __: compact_log(table, 5, NEWEST),
+    "checkpoint": row(lambda *_: Checkpoint(CheckpointRequest()), _has_checkpoint, Act.DERIVE),
+    "log compact": row(
+        lambda *_: LogCompaction(5, NEWEST),
         lambda table: f"{LOG}/{5:020d}.{NEWEST:020d}.compacted.json" in table.files,
-        moments=_ONE_CALL,
-        writes_once=True,
-    ),
-    "log crc": Row(
         Act.DERIVE,
-        lambda _: lambda _table: None,
-        lambda table, _, __: check_or_write_checksum(table, None),
+    ),
+    "log crc": row(
+        lambda *_: Checksum(),
         lambda table: any(path.endswith(".crc") for path in table.files),
-        moments=_ONE_CALL,
-        writes_once=True,
+        Act.DERIVE,
     ),
     "undelete": Row(
         Act.PUT,
@@ -436,22 +399,17 @@ CHANGES: Mapping[str, Row] = {
     ),
     "repair --undo": Row(
         Act.PUT,
-        lambda world: lambda _table: _backup_of(world),
+        lambda world: lambda table: plan_undo(table, _backup_of(world)),
         _undo,
         lambda _: True,
         prepare=_with_repair,
         kinds=("disk",),
         moments=_SINGLE,
     ),
-    "log restore": Row(
-        Act.PUT,
-        lambda world: (
-            lambda table: log_restore.plan_restore(
-                table.storage, table.open_other(world.uri_of("beside")), table.engine
-            )
-        ),
-        _log_restore,
+    "log restore": row(
+        lambda world, table: LogRestore(table.open_other(world.uri_of("beside"))),
         lambda table: LOST in table.commits,
+        Act.PUT,
         prepare=_with_backup,
         is_readable=False,
         moments=_SINGLE,

@@ -65,6 +65,8 @@ class Ending:
 
     change: Row
     now_ms: int
+    is_elsewhere: bool
+    """Whether the table's directory is not at its path any more."""
     first: dict[str, Files]
     before: dict[str, Files]
     after: dict[str, Files]
@@ -131,6 +133,7 @@ def play(world: World, change: Row, event: Event | None, moment: Moment) -> list
     ending = Ending(
         change,
         world.time.now_ms,
+        event is not None and event.is_place,
         first,
         stages[0],
         stages[1],
@@ -180,11 +183,16 @@ def _changes(begin: dict[str, Files], end: dict[str, Files]) -> Iterator[tuple[s
 
 
 def _is_left(ending: Ending, name: str, path: str) -> bool:
-    """Whether what the change did to a file is still there."""
-    first, last = ending.first.get(name, {}).get(path), ending.last.get(name, {}).get(path)
-    if path in changed(ending.before.get(name, {}), ending.after.get(name, {})):
-        return True
-    return (first and first.data) != (last and last.data)
+    """Whether what the change did to a file is still there, and is more than a file that no version names in a
+    directory that is at its path no more.
+    """
+    first, before, after, last = (
+        stage.get(name, {}).get(path) for stage in (ending.first, ending.before, ending.after, ending.last)
+    )
+    if before != after:  # the event undid it
+        return after != last
+    is_new = first is None and not path.startswith(LOG)
+    return first != last and not (ending.is_elsewhere and is_new and path not in Reading(ending.last[name]).named())
 
 
 def _deletions(ending: Ending, begin: Files, end: Files) -> Iterator[str]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -164,10 +165,19 @@ class Time:
 
     def install(self, patch: pytest.MonkeyPatch) -> None:
         """Let the product read these clocks."""
+        from deltacli.operations.vacuum.execute import execute_vacuum
+
+        def moved() -> float:
+            return ticks() + self.waited_s
+
         real, ticks = time.time_ns, time.monotonic
         clock = SimpleNamespace(time_ns=lambda: real() + self.moved_ms * 1_000_000)
         patch.setattr(deltacli.clock, "time", clock)
-        patch.setattr(time, "monotonic", lambda: ticks() + self.waited_s)
+        patch.setattr(time, "monotonic", moved)
+        patch.setitem(execute_vacuum.__kwdefaults__ or {}, "ticks", moved)
+        for name, module in [*sys.modules.items()]:
+            if name.startswith("deltacli.") and vars(module).get("monotonic") is ticks:
+                patch.setattr(module, "monotonic", moved)
 
     @property
     def now_ms(self) -> int:
