@@ -186,6 +186,8 @@ def test_what_lower_layers_name_are_parameters_of_the_api() -> None:
             found = [getattr(kind, method) for kind in (Table, Paimon, deltacli.Snapshot) if hasattr(kind, method)]
             if operation == "read":
                 found.append(deltacli.Snapshot.scan)
+            if operation == "vacuum":
+                found.append(Table.execute_vacuum)
             known = {name for each in found for name in inspect.signature(each).parameters}
         shell_only = SHELL_ONLY | NEEDLESS | {"allow_external", "storage_options", "schemas", "table_format"}
         if not known or names - known - shell_only:

@@ -57,13 +57,17 @@ def _carry_out(
     try:
         run_change(run, table, change, wording, Mode(options.dry_run, options.yes))
     except Refused as refused:
-        if refused.code == "vacuum.retention" and refused.override:
-            keep_retention(refused, invocation.arguments, refused.override, condition)
+        _keep_retention(refused, condition)
         raise
     except PartlyDone as partly:
         if partly.cause_exit is None:
             partly.hint = again(invocation.arguments)
         raise
+
+
+def _keep_retention(refused: Refused, condition: str) -> None:
+    if refused.code == "vacuum.retention" and refused.override:
+        keep_retention(refused, invocation.arguments, refused.override, condition)
 
 
 class VacuumCommand(NamedTuple):
@@ -128,6 +132,7 @@ class VacuumCommand(NamedTuple):
         save_plan(with_past(self.table, plan), path)
         self.run.write(self._result(plan, None, dry_run=True))
         if (refusal := plan.objection()) is not None:
+            _keep_retention(refusal, "if no reader is older")
             raise refusal
         if self.run.format.is_for_eyes and not plan.is_noop:
             following = f"deltacli vacuum {quoted_table(self.name)} --apply {quoted(path)} --yes"

@@ -256,13 +256,12 @@ class StoreOfVersions(Protocol):
     def recent(self, limit: int) -> Storage:
         """Return the store with the commits of the newest `limit` versions (0: all), as far as they are known."""
 
-    @property
-    def untimed(self) -> frozenset[int]:
-        """The versions whose times are not known: their commit files have times that only keep their order."""
+    # Methods, because `isinstance` evaluates properties, and these ask the server.
+    def untimed_versions(self) -> frozenset[int]:
+        """Return the versions whose times are not known: their commit files have times that only keep their order."""
 
-    @property
     def knows_protocol(self) -> bool:
-        """Whether the protocol is that of the table, not one that suffices to read what the store shows."""
+        """Return whether the protocol is that of the table, not one that suffices to read what the store shows."""
 
     def refusal(self) -> UsageError:
         """Return the error for operations that write."""

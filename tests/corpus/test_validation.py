@@ -69,9 +69,6 @@ MORE_ERRORS: dict[str, dict[str, str]] = {
     "kernel-rs/parsed-stats": {"stats.null-count-mismatch": "no nulls are counted in ts_col, which no file has"},
     "spark/table-with-dv-special-char": {"dv.file-missing": "the path of the vector is a template that tests fill in"},
     "kernel-rs/cdf-table-update-ops": {"cdc.bad-change-type": "a test wrote update_pre and update_post by hand"},
-    "kernel-rs/cdf-table-with-dv": {
-        "dv.bad-z85": "an inline vector ends in a group above 32 bits: padding of one library"
-    },
 }
 WARNINGS_OF_FILES: dict[str, dict[str, str]] = {
     # Table -> warnings about data files, each with the reason why it is right.

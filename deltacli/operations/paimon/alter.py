@@ -193,7 +193,8 @@ class SchemaAlteration:
 
         def make(newest: Newest) -> Schema | None:
             _require_same(agreed, newest)
-            plan = gate.again(self._plan(table, newest, used, agreed.others))
+            is_agreed = newest.schema == agreed.before and gate.plan is agreed
+            plan = agreed if is_agreed else gate.again(self._plan(table, newest, used, agreed.others))
             return None if plan.is_noop else plan.after
 
         done = commit_schema(table.writable(), self.request.branch, make, pause=self.pause, wait=self.wait)

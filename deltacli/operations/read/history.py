@@ -172,7 +172,7 @@ def read_history(
         # Versions that only rearranged files are not told, which is not a gap.
         recent = storage.recent(limit if between is None else 0)
         known = _read_commits(recent, engine, limit=limit, counts=counts, progress=progress, between=between)
-        untimed = recent.untimed if isinstance(recent, StoreOfVersions) else frozenset()
+        untimed = recent.untimed_versions() if isinstance(recent, StoreOfVersions) else frozenset()
         items = tuple(replace(item, time=None) if item.version in untimed else item for item in known.items)
         times_ms = tuple(item.time.timestamp_ms for item in items if item.time is not None)
         return replace(known, table=storage.uri, items=items, times_ms=times_ms, gaps=(), missing=(), lost=())

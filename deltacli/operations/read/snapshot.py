@@ -93,7 +93,7 @@ class SnapshotSummary(NamedTuple):
 def knows_protocol(snapshot: Snapshot) -> bool:
     """Return False for a version of a share whose answer has no protocol of the table."""
     storage = snapshot.table.storage
-    return not isinstance(storage, StoreOfVersions) or storage.knows_protocol
+    return not isinstance(storage, StoreOfVersions) or storage.knows_protocol()
 
 
 def _segment_json(snapshot: Snapshot, doubts: tuple[str, ...]) -> dict[str, Any]:

@@ -55,7 +55,7 @@ def execute_undelete(
     """
     if plan.refusals:
         raise refused(plan)
-    told = journal or Journal()
+    told, table = journal or Journal(), table.held(plan.place)
     try:
         _require_proofs(table, plan)
         return _execute(table, plan, told, agreed)

@@ -15,6 +15,7 @@ from deltacli.operations.recover.request import UndeleteRequest
 from deltacli.operations.recover.sources import FoundFiles, Journal, Source
 from deltacli.operations.table.needed import whole
 from deltacli.short_repr import short_repr
+from deltacli.storage.base import Place
 from deltacli.typing import ArrowArray, ArrowTable, Json
 from deltacli.units import ranges_of
 
@@ -68,6 +69,8 @@ class UndeletePlan:
     notes: tuple[str, ...] = ()
     log_tags: Mapping[str, str] = field(default_factory=dict)
     """Tags of the files of the log that are replaced, because they are cut off."""
+    place: Place | None = None
+    """The directory of the table, where the store has directories and it exists."""
     proofs: Mapping[str, Proof] = field(default_factory=dict)
     """Path -> what proves that a file of the log is the table's own."""
     is_log_first: bool = False

@@ -35,6 +35,7 @@ from deltacli.operations.table.find_log import missing_log, refuse_paimon
 from deltacli.operations.table.needed import FileKind, NeededFiles, live_files, look_for, whole
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.storage import PathKind
+from deltacli.storage.base import StoreWithPlace
 from deltacli.storage.versions import NO_VERSIONS
 from deltacli.typing import ArrowArray, ArrowTable
 from deltacli.units import plural
@@ -60,6 +61,7 @@ def plan_undelete(table: TableHandle, request: UndeleteRequest, *, is_tip_judged
     StorageFailed raise.
     """
     table.require_writable(dry_run=True)
+    table = table.held()
     present = list_whole_log(table.storage, progress=table.progress)
     if present is None:
         refuse_paimon(table.storage)
@@ -308,6 +310,7 @@ def _begin(
         is_log_first=any(not sources[item.source].is_readable for item in log.items),
         data=None,
         overwritten=overwritten,
+        place=table.storage.place if isinstance(table.storage, StoreWithPlace) else None,
     )
 
 

@@ -88,7 +88,7 @@ def plan_undo(table: TableHandle, uri: str) -> UndoPlan:
     more (`repair.undo-loses-versions`), and for the backup of another table.
     """
     require_writable(table.storage)
-    store = table.open_other(uri)
+    table, store = table.held(), table.open_other(uri)
     noted = read_manifest(table, store, uri)
     of_log = [one for one in noted.files if one.path.startswith(f"{LOG_DIRECTORY}/")]
     newest = _newest(table)

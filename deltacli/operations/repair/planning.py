@@ -64,6 +64,7 @@ def plan_repair(table: TableHandle, request: RepairRequest) -> RepairPlan:
     of this table, UsageError and StorageFailed.
     """
     require_writable(table.storage)
+    table = table.held()
     if not has_log(table):
         refuse_paimon(table.storage)
         if not request.sources:

@@ -265,11 +265,9 @@ class ShareStorage(ReadOnlyFiles):
             sizes = list(pool.map(size_of, paths))
         return sizes, [-1 if size < 0 else 0 for size in sizes]
 
-    @property
-    def untimed(self) -> frozenset[int]:
+    def untimed_versions(self) -> frozenset[int]:
         return self.shared.untimed
 
-    @property
     def knows_protocol(self) -> bool:
         return self.shared.knows_protocol
 
