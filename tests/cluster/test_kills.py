@@ -15,7 +15,7 @@ import pytest
 
 from deltacli.api.table import Table, open_table
 from deltacli.engine.spark.engine import SparkEngine
-from deltacli.errors import ClusterFailed
+from deltacli.errors import ClusterFailed, PartlyDone
 from tests.cluster import mortal_tables as tables
 from tests.cluster.commands import start
 from tests.cluster.gates import Gates, Step, executor_of, executors, is_running, kill, of_session, wait_until
@@ -268,10 +268,14 @@ def _plan(place: Path, engine: SparkEngine | None) -> Any:  # Any: JSON values
 
 
 def _fails(work: Any) -> bool:  # Any: a function
-    """Return whether the cluster failed. Any other error is raised."""
+    """Return whether the cluster failed, also after something was done. Any other error is raised."""
     try:
         work()
     except ClusterFailed:
+        return True
+    except PartlyDone as partly:
+        if partly.code != ClusterFailed.code:
+            raise
         return True
     return False
 
