@@ -197,7 +197,7 @@ class Alteration:
         snapshot = now or read_snapshot(table)
         evolution = self._rows.checked(snapshot, _evolved(snapshot, self.request))
         if not (evolution.is_noop or evolution.refusals):
-            require_possible(snapshot, _commit_request(evolution))
+            require_possible(snapshot, _commit_request(evolution), act=None)
         return AlterationOutcome(basis_of(snapshot), self.request, evolution)
 
     def outcome(self, plan: AlterationOutcome) -> AlterationOutcome:
