@@ -56,7 +56,9 @@ def replace(
 
 def create_copy(source: int, place: str, *, swept: Swept | None = None, here: Here | None = None) -> Creation:
     """Create a file with the content, the time and the permissions of an open one, and where this user may set them its
-    owner and group; where the file system can, both share their blocks. Raises OSError, StorageFailed where the source changes meanwhile, or NoAtomicCreate.
+    owner and group; where the file system can, both share their blocks.
+
+    Raises OSError, StorageFailed where the source changes meanwhile, or NoAtomicCreate.
     """
     status = os.fstat(source)
     with LocalDraft(place, swept, here) as draft:
