@@ -51,7 +51,9 @@ class OptimizePlan:
     order: RowOrder | None = None
     """The order that rows get; None if they keep that of their files."""
     damaged: tuple[RefusedFile, ...] = ()
-    """Files that could not be read when the plan was made, and are left alone."""
+    """Files that could not be read when the plan was made, or have columns of types that are not read. They are left
+    alone.
+    """
 
     @property
     def table(self) -> TableHandle:
@@ -62,6 +64,11 @@ class OptimizePlan:
     def is_noop(self) -> bool:
         """Whether there is nothing to do."""
         return not self.selection.bins
+
+    @property
+    def unreadable(self) -> Sequence[RefusedFile]:
+        """Return the files that could not be read."""
+        return [one for one in self.damaged if not one.code.startswith("optimize.")]
 
     def objection(self) -> None:
         """Return None: what cannot be rewritten is left out of the plan."""

@@ -232,6 +232,7 @@ def _write_rows(run: Run, shared: ShareStorage, to: str, request: RowRequest, *,
         return replace(found, is_directory=directory is not None)
     opened = run.table_of(store)
     scan = Scan(opened.snapshot(), request)
+    scan.require_all_columns()
     if directory is not None:
         written = scan.write_parquet(directory)
         return WrittenRows(
