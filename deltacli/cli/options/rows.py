@@ -58,13 +58,18 @@ def judge_left_out(run: Run, rows: ArrowRows) -> None:
     if not rows.left_out:
         return
     if run.output is not None or run.directory is not None:
-        try:
-            rows.require_all_columns()
-        except Refused as refused:
-            names = ",".join(column.name for column in rows.columns)
-            refused.hint = again_with(invocation.arguments, "--columns", names)
-            raise
+        require_all_columns(rows)
     run.note(f"note: {note_of(rows.left_out)}")
+
+
+def require_all_columns(rows: ArrowRows) -> None:
+    """Raise Refused where columns are left out because of their types, with the command that names the others."""
+    try:
+        rows.require_all_columns()
+    except Refused as refused:
+        names = ",".join(column.name for column in rows.columns)
+        refused.hint = again_with(invocation.arguments, "--columns", names)
+        raise
 
 
 def write_directory(
