@@ -13,13 +13,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from jsonschema import Draft202012Validator
 
 from deltacli import open_table
 from deltacli.delta.encoding.value_text import interval_microseconds, months_of, nanoseconds_of
 from deltacli.delta.schema.to_arrow import unread_type
 from deltacli.delta.schema.types import PrimitiveType
 from deltacli.errors import Refused, UsageError
-from tests.cli.support import Result, deltacli
+from tests.cli.support import ROOT, Result, deltacli
 from tests.support.odd_types import GEOMETRY, NEWER, READ, UNREAD, VALUES, make, within
 
 SHAPES: Mapping[str, Mapping[str, Any]] = {
@@ -43,6 +44,8 @@ PARTITIONS = {
 def _document(result: Result) -> dict[str, Any]:
     assert 0 == result.code, result.err
     found: dict[str, Any] = json.loads(result.out)
+    schema = json.loads((ROOT / "docs" / "schemas" / f"{found['kind']}.json").read_text())
+    assert [] == [fault.message for fault in Draft202012Validator(schema).iter_errors(found)]
     return found
 
 
