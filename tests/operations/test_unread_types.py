@@ -195,9 +195,10 @@ def test_not_null_is_not_promised_for_what_is_not_read(tmp_path: Path) -> None:
         line.get("add", {}).pop("stats", None)
     shutil.copytree(table, tmp_path / "u")
     (tmp_path / "u" / "_delta_log" / log.name).write_text("".join(json.dumps(line) + "\n" for line in unknown))
-    for place in (table, tmp_path / "u"):
-        refused = deltacli("alter", str(place), "not-null", "g", "--yes")
+    for place, why in ((table, "column g (NOT NULL)"), (tmp_path / "u", f"column g has type {GEOMETRY}")):
+        refused = deltacli("alter", str(place), "not-null", "g", "--upgrade-protocol", "--yes")
         assert 4 == refused.code, refused.out + refused.err
+        assert why in refused.err, refused.err
 
 
 # -- intervals and nanoseconds ---------------------------------------------------------------------------------------
