@@ -76,8 +76,8 @@ VALUES: dict[str, str] = {
     "versions": "0-9000000000000000000",
     "pair": "k=v",
     "file": "@nosuch\udce9",
-    "scheme": "s3://\udce9/x",
-    "file URI": "file:///%E9",
+    "scheme": "nosuch://\udce9/x",
+    "file URI": "file:///proc/%E9",
 }
 """A name -> a text."""
 LONGEST = ("30 MB", "30 MB of dots")

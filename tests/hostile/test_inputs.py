@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -99,6 +100,7 @@ def test_every_command_has_a_line_that_is_tried() -> None:
         ("fleet plan fleet.toml --state {}", "NUL", 2),
         ("alter tbl nullable {} --yes", "half a surrogate pair", 2),
         ("read tbl --columns {}", "30 MB", 2),
+        ("history tbl --columns version,{}", "pair", 2),
     ],
 )
 def test_an_extreme_of(line: str, value: str, code: int, place: Place) -> None:
@@ -109,6 +111,18 @@ def test_an_extreme_of(line: str, value: str, code: int, place: Place) -> None:
 
     assert code == ended.code, ended.err[:500]
     assert len(ended.err) < 100_000
+
+
+def test_a_directory_with_a_byte_that_is_not_utf_8_is_protected(place: Place) -> None:
+    place.root.joinpath("tbl").rename("ca\udce9")
+    shutil.copytree("ca\udce9", "tbl")
+
+    ended = run_here(["vacuum", "tbl", "--max-delete", "100%", "--yes", "--protect-from", "ca\udce9"])
+    os.chdir(place.root)
+    place.again()
+    os.chdir(place.root)
+
+    assert 0 == ended.code, ended.err
 
 
 @pytest.mark.parametrize("command", ["read", "changes --from 0", "repair --dry-run", "validate --level storage"])
