@@ -12,8 +12,8 @@ _LONGEST_WORD = 1 << 20
 _SHOWN = 120
 
 
-def require_number(value: int, name: str) -> None:
-    """Raise UsageError for a number that has more than 64 bits."""
+def require_number(value: float, name: str) -> None:
+    """Raise UsageError for a number that has more than 64 bits, or is none: NaN and infinities."""
     if not -MOST_NUMBER - 1 <= value <= MOST_NUMBER:
         raise UsageError(f"{name} is out of range", facts={"expected": "a number of at most 64 bits"})
 

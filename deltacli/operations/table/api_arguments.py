@@ -369,7 +369,7 @@ def _require(value: object, name: str, annotation: object) -> None:
         return
     if not kind.is_met(value):
         raise wrong_kind(value, name, kind.expected, code=kind.code)
-    if isinstance(value, int):
+    if isinstance(value, int | float):
         require_number(value, name)
     elif isinstance(value, str):
         require_bytes_or_text(value, name)
