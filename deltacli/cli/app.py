@@ -83,9 +83,7 @@ class _Command(TyperCommand):
         left = super().parse_args(ctx, args)
         for option in self.params:
             if type(value := ctx.params.get(option.name)) is int:
-                require_number(
-                    value, max(option.opts, key=len) if option.param_type_name == "option" else option.metavar
-                )
+                require_number(value, option.opts[-1])
         return left
 
     def get_help(self, ctx: Click) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import shutil
@@ -12,6 +13,8 @@ from pathlib import Path
 import pytest
 
 from deltacli.cli.command_tree import COMMANDS
+from deltacli.cli.options.configuration import _KEYS, Variable
+from deltacli.fleet.policy_file.model import STEP_KEYS, TOP_KEYS
 from tests.hostile.inputs import LINES, LONGEST, VALUES, Case, Place, cases, faults_of, run_here
 from tests.support.actions import add, metadata, protocol
 from tests.support.builder import TableBuilder
@@ -78,6 +81,70 @@ def tried(case: Case, name: str, place: Place) -> Iterator[str]:
         yield from (f"{case}, {name}: {fault}" for fault in faults_of(place.root / "tbl"))
         place.again()
         os.chdir(place.root)
+
+
+@pytest.mark.parametrize("variable", [one for one in Variable if one is not Variable.PAGER])
+def test_no_value_of_a_variable_is_a_bug(variable: Variable, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = {name: text for name, text in VALUES.items() if name not in (*LONGEST, "NUL", "half a surrogate pair")}
+    wrong = []
+    for name, text in texts.items():
+        monkeypatch.setenv(variable, text)
+        ended = run_here(["history", "tbl"])
+        wrong += [f"{name}: {ended.err[:300]}"] if ended.code not in range(9) else []
+
+    assert "" == "\n".join(wrong)
+
+
+DOCUMENTS = {
+    "configuration": ("history tbl --config", [f"{key} = {{}}\n" for key in sorted(_KEYS)]),
+    "policy": ("fleet plan", [f"{key.name} = {{}}\n[groups.g]\ntables = ['tbl']\n" for key in TOP_KEYS]),
+    "step": (
+        "fleet plan",
+        [
+            f"[policies.p.{step}]\n{key.name} = {{}}\n[groups.g]\ntables = ['tbl']\npolicy = 'p'\n"
+            for step, keys in STEP_KEYS.items()
+            for key in keys
+        ],
+    ),
+    "shares": (
+        "share check --config",
+        [
+            "version: {}\nshares: []\n",
+            "version: 1\nshares: [{{name: {}, schemas: []}}]\n",
+            "version: 1\nshares: [{{name: s, schemas: [{{name: d, tables: [{{name: t, location: {}}}]}}]}}]\n",
+            "version: 1\nlimits: {{requestsPerSecond: {}}}\nshares: []\n",
+        ],
+    ),
+    "changes": (
+        "alter tbl --yes --apply",
+        [
+            '[{{"change": "comment", "column": "trip", "comment": {}}}]',
+            '[{{"change": "rename", "column": "trip", "name": {}}}]',
+            '[{{"change": {}}}]',
+        ],
+    ),
+}
+"""Kind of a file -> the command that reads it, and contents with a place for a value."""
+
+
+@pytest.mark.parametrize("kind", DOCUMENTS)
+def test_no_value_in_a_file_is_a_bug(kind: str, place: Place) -> None:
+    line, contents = DOCUMENTS[kind]
+    bare = ("2^63", "10^30", "5000 digits", "-1", "1e400", "NaN", "inf")
+    values = {name: json.dumps(text) for name, text in VALUES.items() if name not in LONGEST}
+    values |= {f"{name}, no text": VALUES[name] for name in bare}
+    wrong = []
+    for number, content in enumerate(contents):
+        some = random.Random(number).sample([*values], len(values) if is_soaking() else EACH)
+        for name in some:
+            Path("read.file").write_text(content.format(values[name]), "utf-8")
+            ended = run_here([*line.split(), "read.file"])
+            wrong += [f"{content!r}, {name}: {ended.err[:300]}"] if ended.code not in range(9) else []
+            wrong += [f"{content!r}, {name}: {fault}" for fault in faults_of(place.root / "tbl")]
+            place.again()
+            os.chdir(place.root)
+
+    assert "" == "\n".join(wrong)
 
 
 def test_every_command_has_a_line_that_is_tried() -> None:
