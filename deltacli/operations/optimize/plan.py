@@ -151,6 +151,7 @@ class OptimizePlan:
             "verified": None,
             "estimate": self.estimate,
             "refusals": [],
+            **self.basis.cautions_json,
             "dryRun": True,
         }
 

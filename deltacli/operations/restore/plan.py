@@ -184,7 +184,7 @@ class RestorePlan:
             "newestRestorableVersion": self.restorable,
             "schemaChanges": [] if schema is None else [schema.change_json(change) for change in schema.changes],
             "clients": [client.as_json() for client in self.clients],
-            "notes": list(self.notes),
+            "notes": [*self.notes, *self.basis.cautions],
             "refusals": [one._replace(hint=self.filled(one)).as_json("wayOut", "files") for one in self.refusals],
             "dryRun": dry_run,
         }
