@@ -308,6 +308,15 @@ def property_comes_with_the_removal() -> TableBuilder:
     return table
 
 
+@loud("appendonly.violated")
+def property_goes_with_the_removal() -> TableBuilder:
+    table = TableBuilder(properties={"delta.appendOnly": "true"})
+    metadata = table.change_metadata()
+    del metadata["metaData"]["configuration"]["delta.appendOnly"]
+    table.commits[2].insert(1, metadata)
+    return table
+
+
 @silent("history.time-travel-broken")
 def file_removed_by_the_oldest_version() -> TableBuilder:
     table = log_was_cleaned()
