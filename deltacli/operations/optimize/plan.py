@@ -162,6 +162,7 @@ class OptimizePlan:
             "verified": None,
             "estimate": self.estimate,
             "refusals": [one.as_json("wayOut") for one in self.refusals],
+            **self.basis.cautions_json,
             "dryRun": True,
         }
 
