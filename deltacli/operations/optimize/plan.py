@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
+from deltacli.cached import cached_property
 from deltacli.changing.basis import Basis
 from deltacli.delta.clustering.clustering_columns import clustering_paths
 from deltacli.operations.optimize.live_files import LiveFiles

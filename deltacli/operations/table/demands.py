@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.cached import cached_property
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.paths import text_of
 from deltacli.delta.predicate.parse import Predicate, parse_predicate

@@ -8,7 +8,6 @@ import ssl
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cached_property
 from http.client import HTTPException, HTTPResponse
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
@@ -17,6 +16,7 @@ import urllib3
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import ConnectTimeoutError, NameResolutionError, NewConnectionError
 
+from deltacli.cached import cached_property
 from deltacli.sharing.client.guards import DEFAULTS
 
 _MOST_POOLS = 16

@@ -10,12 +10,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlencode, urljoin, urlsplit
 
 import orjson
 
+from deltacli.cached import cached_property
 from deltacli.clock import Clock, system_clock
 from deltacli.errors import DeltacliError
 from deltacli.loopback import is_loopback

@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
-from functools import cached_property
 from threading import Lock
 from typing import Any
 from urllib.parse import urlsplit
 
+from deltacli.cached import cached_property
 from deltacli.release import VERSION
 from deltacli.storage.base import CONNECT_SECONDS, PARALLEL_READS
 from deltacli.storage.objects.contents import Body

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.cached import cached_property
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.partitions.values import constants_of
 from deltacli.delta.rules.expressions.row_values import CONDITIONS, NOT_EVALUATED_MEMORY, NULLS

@@ -11,11 +11,11 @@ import re
 import struct
 from collections import OrderedDict
 from collections.abc import Callable
-from functools import cached_property
 from threading import Lock
 from typing import Any, NamedTuple
 
 from deltacli.arrow.parquet import ParquetReader
+from deltacli.cached import cached_property
 from deltacli.delta.footers.thrift import ThriftFaultError
 from deltacli.errors import DataUnreadable, DeltacliError, FileMissing
 from deltacli.sharing.client.faults import DIFFERS, AccessRefused, AnswerBroken, ServerUnavailable, invalid, other_size
