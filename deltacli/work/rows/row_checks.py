@@ -156,7 +156,7 @@ class RowChecks:
         return self.more.wanted
 
     @classmethod
-    def make(cls, config: TableConfiguration, *, demands_only: bool = False) -> RowChecks:
+    def make(cls, config: TableConfiguration, *, demands_only: bool = False, zone: str | None = None) -> RowChecks:
         """Select the questions for tables of a configuration. With `demands_only` they are those about nulls and
         conditions, of files without the column, too. Raises what its schema raises where Arrow has no type.
         """
@@ -170,7 +170,7 @@ class RowChecks:
             more = OptionalRowChecks.make(config, wanted)
             checks = cls(config, columns, more, {STATISTICS: _statistics_check(config), **more.questions})
         checks._ask_about_nulls(also_absent=demands_only)
-        checks._ask_about_conditions()
+        checks._ask_about_conditions(zone)
         return checks
 
     def _ask_about_nulls(self, *, also_absent: bool) -> None:
@@ -187,8 +187,8 @@ class RowChecks:
 
         self.questions[NULLS] = begin
 
-    def _ask_about_conditions(self) -> None:
-        conditions = StoredConditions(self.config)
+    def _ask_about_conditions(self, zone: str | None) -> None:
+        conditions = StoredConditions(self.config, zone)
         self.memory[NOT_EVALUATED_MEMORY] = conditions.not_evaluated
         if not conditions.is_empty:
             self.questions[CONDITIONS] = conditions.begin
@@ -204,11 +204,13 @@ class ChecksOfTable:
 
     config: TableConfiguration
     demands_only: bool = False
+    zone: str | None = None
+    """The time zone of conditions that depend on that of a session; None: UTC."""
 
     @cached_property
     def checks(self) -> RowChecks:
         """The checks. Raises what `RowChecks.make` raises."""
-        return RowChecks.make(self.config, demands_only=self.demands_only)
+        return RowChecks.make(self.config, demands_only=self.demands_only, zone=self.zone)
 
     @cached_property
     def readable(self) -> RowChecks:
@@ -226,8 +228,8 @@ class ChecksOfTable:
         except Unreadable:
             return False
 
-    def __reduce__(self) -> tuple[type[ChecksOfTable], tuple[TableConfiguration, bool]]:
-        return ChecksOfTable, (self.config, self.demands_only)
+    def __reduce__(self) -> tuple[type[ChecksOfTable], tuple[TableConfiguration, bool, str | None]]:
+        return ChecksOfTable, (self.config, self.demands_only, self.zone)
 
 
 def _may_be_there(columns: FileColumns, stored: ArrowSchema, fields: tuple[StructField, ...]) -> bool:
