@@ -431,14 +431,15 @@ def parse_json(body: bytes) -> Json:
 
 
 def _error_of(reply: Reply, limits: AnswerLimits) -> tuple[str, str]:
-    """Return the error code and the message of an answer; empty where it has none."""
+    """Return the error code and the message of an answer, also one of a token server; empty where it has none."""
     try:
         document = orjson.loads(reply.head(limits.error_bytes))
     except orjson.JSONDecodeError:
         return "", ""
     if not isinstance(document, dict):
         return "", ""
-    code, message = document.get("errorCode"), document.get("message")
+    code = document.get("errorCode", document.get("error"))
+    message = document.get("message", document.get("error_description"))
     return clean(code) if isinstance(code, str) else "", clean(message) if isinstance(message, str) else ""
 
 
@@ -458,7 +459,9 @@ def fault_of_status(status: int, code: str, message: str, who: str) -> DeltacliE
     refused = RequestRefused(f"{who} refused the request{said}", facts=facts)
     if re.search(r"\bhistory\b.* not (?:shared|enabled)\b", message):  # also that of the reference server
         refused.hint = "ask the provider of the share to share the history of the table"
-    elif "change data feed" in message:
+    elif re.search(r"\bchange data feed\b.*\bversions?\b.*\d", message):  # it may be on since a later one
+        refused.hint = "read from a later version, since which the table has a change data feed"
+    elif re.search(r"\b(no|not|without|disabled)\b", message) and "change data feed" in message:
         refused.hint = "ask the provider of the share to enable the change data feed of the table"
     refused.status, refused.error_code = status, code
     return refused
@@ -473,4 +476,8 @@ def _unreachable(host: str, fault: Exception) -> DeltacliError:
     if isinstance(fault, urllib3.exceptions.ProtocolError):
         return AnswerBroken(f"the answer of {clean(host)} broke off", facts=facts)
     hint = "check the endpoint in the profile, and whether the server runs" if is_unreachable(fault) else None
+    if isinstance(fault, urllib3.exceptions.ProxyError):
+        hint = "check the variable HTTPS_PROXY, or add the host to NO_PROXY"
+    elif isinstance(fault, urllib3.exceptions.SSLError) and "CERTIFICATE_VERIFY_FAILED" in str(fault):
+        hint = "export SSL_CERT_FILE=CERTIFICATES.pem, with that of the authority that signed the server's"
     return ServerUnavailable(f"{clean(host)} cannot be reached", facts=facts, hint=hint)
