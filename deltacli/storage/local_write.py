@@ -55,13 +55,16 @@ def replace(
 
 
 def create_copy(source: int, place: str, *, swept: Swept | None = None, here: Here | None = None) -> Creation:
-    """Create a file with the content and the time of an open one; where the file system can, both share their blocks.
+    """Create a file with the content, the time and the permissions of an open one, and where this user may set them its
+    owner and group; where the file system can, both share their blocks.
+
     Raises OSError, StorageFailed where the source changes meanwhile, or NoAtomicCreate.
     """
     status = os.fstat(source)
     with LocalDraft(place, swept, here) as draft:
         descriptor = os.open(draft.place, os.O_WRONLY | os.O_CLOEXEC)
         try:
+            take_permissions(descriptor, status)  # before the content: nobody else may open it meanwhile
             copied = _copy(source, descriptor)
         finally:
             os.close(descriptor)  # a network file system may report a full disk only here
@@ -70,6 +73,14 @@ def create_copy(source: int, place: str, *, swept: Swept | None = None, here: He
             raise StorageFailed(f"{place} cannot be written: the file to copy was changed meanwhile")
         os.utime(draft.place, ns=(status.st_atime_ns, status.st_mtime_ns))
         return draft.publish()
+
+
+def take_permissions(file: int | str, status: os.stat_result) -> None:
+    """Give a new file the owner, the group and the permissions of another one, as far as this user may."""
+    with suppress(OSError):
+        os.chown(file, status.st_uid, status.st_gid)
+    with suppress(OSError):
+        os.chmod(file, status.st_mode & 0o777)
 
 
 def _copy(source: int, target: int) -> int:

@@ -16,7 +16,6 @@ BESIDE_GATES = {
     "operations/repair": 10,
     "operations/restore": 1,
     "operations/vacuum": 2,
-    "operations/validate": 1,
     "spark": 1,
 }
 

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from deltacli import open_table
 from deltacli.delta.rules.actions import single_actions
 from deltacli.delta.rules.log import history
 from deltacli.delta.rules.paths.paths import faults_of_path
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.validate.validate import Validation
-from deltacli.storage import open_storage
+from deltacli.storage import LocalStorage, open_storage
 from deltacli.units import format_timestamp
 from tests.rules.corruptions_deletion_vectors import table_with_a_vector
 from tests.rules.corruptions_log_files import commit_often
@@ -74,6 +75,24 @@ def test_a_hint_ahead_of_its_log_is_reported_with_the_newest_checkpoint(
     found = inspect(table, tmp_path / "t").findings
 
     assert [expected] == [finding.expected for finding in found if finding.rule.id == "hint.ahead-of-log"]
+
+
+class WrittenBesideStorage(LocalStorage):
+    """A table of which somebody writes a checkpoint after its log was listed."""
+
+    def list_directories(self, directory: str) -> list[str]:
+        if directory == "_delta_log":
+            open_table(self.root).checkpoint()
+        return super().list_directories(directory)
+
+
+def test_a_hint_that_was_written_after_the_listing_is_not_ahead(tmp_path: Path) -> None:
+    table = TableBuilder()
+    table.checkpoint_version = 0
+
+    found = validate_table(WrittenBesideStorage(str(table.write(tmp_path / "t"))), EmbeddedEngine(), now_ms=NOW_MS)
+
+    assert [] == [finding.rule.id for finding in found.findings if finding.rule.id.startswith("hint.")]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deltacli.changing.basis import Basis, past_of, require_same
+from deltacli.changing.basis import Basis, past_of, require_clock, require_same
 from deltacli.changing.commit import Committed, NothingToDo, commit, require_possible
 from deltacli.delta.clustering.clustering_columns import clustering_paths
 from deltacli.delta.log.body_lines import encoded_files
@@ -53,20 +53,21 @@ class Transaction(NamedTuple):
 
 
 class AppendBasis(NamedTuple):
-    """The version that rows were planned for, the file of its commit, and the directory that it was read in. It can be
-    pickled.
+    """The version that rows were planned for, the file of its commit, the directory that it was read in, and the time
+    in milliseconds. It can be pickled.
     """
 
     version: int
     past: LogFile | None
     place: Place | None
+    now_ms: int
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> AppendBasis:
         """Return the basis of a plan on a version, in the directory that its table is bound to."""
         location = snapshot.table.stores.location
         past = past_of(snapshot.listing, snapshot.version)
-        return cls(snapshot.version, past, None if location is None else location.place)
+        return cls(snapshot.version, past, None if location is None else location.place, snapshot.table.clock())
 
 
 def plan_append(snapshot: Snapshot, rows: pyarrow.Schema) -> AppendSpec:
@@ -313,6 +314,7 @@ def commit_append(
         if transaction is not None and _has(snapshot, transaction):
             return None
         _require_same_log(basis, snapshot)
+        require_clock(table, basis.now_ms, past_of(snapshot.listing, snapshot.version))
         _require_unchanged(spec.config, snapshot)
         return _request(snapshot, operation, parameters, files, transaction, table.clock())
 

@@ -231,6 +231,7 @@ class DropFeature:
         Raises what `plan_drop`, `Gate.commit_one` and `optimize` raise; PartlyDone once something was committed:
         running it again goes on.
         """
+        gate.look(needs_clock=True)
         if not gate.may_plan_again and (plan := self.plan(gate.table)).version != gate.plan.version:
             gate.outcome = gate.again(plan)
         try:

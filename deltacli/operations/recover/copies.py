@@ -19,6 +19,7 @@ from deltacli.operations.table.needed import NeededFiles, whole
 from deltacli.progress import Progress, weighed
 from deltacli.storage import Created, Creation, ReadStorage, Storage
 from deltacli.storage.disk_faults import writing_faults
+from deltacli.storage.local_write import take_permissions
 from deltacli.typing import ArrowArray
 
 if TYPE_CHECKING:
@@ -39,12 +40,14 @@ def copy_file(
     target: str | None = None,
     digest: Any = None,  # Any: as hashlib makes them
 ) -> Creation:
-    """Copy a file with its time, which stores other than local disks do not keep, to the same path or a `target`.
-    A `digest` is updated with the bytes. Raises StorageFailed.
+    """Copy a file to the same path or a `target`, with its time, and between local disks with its permissions: other
+    stores keep neither. A `digest` is updated with the bytes. Raises StorageFailed.
     """
     target = path if target is None else target
     modified_ms = origin.stat(path).modified_ms
-    if size_bytes <= _LARGEST_IN_MEMORY:
+    roots = [_local_root(store) for store in (origin, to)]
+    is_local = None not in roots
+    if size_bytes <= _LARGEST_IN_MEMORY and not is_local:
         data = origin.read(path)
         _require_size(origin, path, len(data), size_bytes)
         if digest is not None:
@@ -55,6 +58,8 @@ def copy_file(
         return Created()
     with to.draft(target) as draft, origin.open(path) as reader:
         with writing_faults(draft.place, path), open(draft.place, "wb") as writer:
+            if is_local:
+                take_permissions(writer.fileno(), os.stat(f"{roots[0]}/{path}"))
             while data := reader.read(_BYTES_AT_ONCE):
                 writer.write(data)
                 if digest is not None:

@@ -399,7 +399,7 @@ def _file_refusals(plan: RestorePlan) -> Iterator[Refusal]:
             it_is = "it is" if version == plan.now.version else "nothing differs from"
             newest = f"{it_is} the newest version, so that a restore commits nothing"
         elif plan.restorable is not None:
-            newest = f"version {plan.restorable} is the newest that can be restored"
+            newest = f"version {plan.restorable} is the newest with other rows that can be restored"
         elif not also:
             newest = "no other version is known to be complete"
         yield Refusal(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, cast
 
 from deltacli.clock import Clock, system_clock
 from deltacli.engine.base import Engine
@@ -87,10 +87,10 @@ class TableHandle:
         """The absolute URI of the table directory."""
         return self.storage.uri
 
-    def over(self, storage: Storage) -> Self:
+    def over(self, storage: ReadStorage) -> Self:
         """Return the same handle on another store, such as that of another version of the table."""
         other = copy.copy(self)
-        other.stores = TableStores(storage, self.open_other, self.allowed, self.stores.location)
+        other.stores = TableStores(cast("Storage", storage), self.open_other, self.allowed, self.stores.location)
         return other
 
     def held(self, place: Place | None = None) -> Self:

@@ -35,7 +35,7 @@ from deltacli.memory_limit import stop_if_exhausted
 from deltacli.operations.validate.file_rows import FileRows, next_config
 from deltacli.operations.validate.findings import CHECK_CRASHED, FILE_UNREADABLE, Collector
 from deltacli.operations.validate.foresight import Foresight
-from deltacli.operations.validate.inspect_storage import WholeLog
+from deltacli.operations.validate.inspect_storage import WholeLog, is_hint_ahead
 from deltacli.operations.validate.lenient_log_reader import FAULTS, Fault, LogReader, RefusedLogFiles, Scan
 from deltacli.progress import Progress, weighed
 from deltacli.storage import ReadStorage
@@ -494,6 +494,8 @@ class LogInspector:
             (data,) = self._reader.read([file])
             if isinstance(data, FAULTS):
                 self._report_unread(file.name, None, data)
+                return
+            if is_hint_ahead(self._storage, self._log.listing, data):
                 return
             view = HintView(data, self._log.listing, self._checkpoints, self._now_ms)
             self._collector.look(view, view.place())

@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from deltacli.delta.checkpoint.last_checkpoint_content import Hint, read_hint
 from deltacli.delta.log.log_path import HINT_NAME, LOG_DIRECTORY, SIDECAR_DIRECTORY
 from deltacli.delta.log.segment import LogFile, LogListing, make_log_file, read_listing
 from deltacli.delta.paths import decode, text_of
 from deltacli.delta.rules.framework.views import StoredFile
 from deltacli.engine.base import Engine
 from deltacli.errors import FileMissing, NotATable
-from deltacli.operations.table.find_log import taken_name
+from deltacli.operations.table.find_log import list_log, taken_name
 from deltacli.progress import Progress, reported
 from deltacli.storage import FileStat, PathKind, ReadStorage, leads_outside
 from deltacli.work.files.listing import (
@@ -82,6 +83,15 @@ def list_log_whole(storage: ReadStorage, progress: Progress) -> WholeLog:
         has_hint=any(file.name == HINT_NAME for file in files),
         exists=True,
     )
+
+
+def is_hint_ahead(storage: ReadStorage, listing: LogListing, data: bytes) -> bool:
+    """Return True for a hint of a checkpoint that somebody wrote after the log was listed."""
+    hint = read_hint(data)
+    if not isinstance(hint, Hint) or any(one.version == hint.version for one in listing.checkpoints):
+        return False
+    now = list_log(storage, start_version=hint.version)
+    return any(one.version == hint.version for one in now.checkpoints)
 
 
 def _stored(storage: ReadStorage, name: str, directories: tuple[str, ...]) -> tuple[StoredFile, ...]:

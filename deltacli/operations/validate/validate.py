@@ -125,7 +125,7 @@ def validate_table(
     UsageError for a condition that does not fit this table (`usage.where`). Of a shared table, what a client can see is
     checked.
     """
-    storage, engine, progress, now_ms = table.writable(), table.engine, table.progress, table.clock()
+    storage, engine, progress, now_ms = table.storage, table.engine, table.progress, table.clock()
     level = request.level
     left_out = OF_THE_LOG if isinstance(storage, StoreOfVersions) else ()
     choice = RuleChoice(level, request.select, (*request.ignore, *left_out))

@@ -170,7 +170,11 @@ def test_no_version_is_named_that_needs_a_lost_file_or_has_the_rows_of_now(
     plan = plan_restore(open_table(place), RestoreRequest(version=2))
 
     assert ([lost], newest) == ([one.path for one in plan.problems], plan.restorable)
-    said = "no other version is known to be complete" if newest is None else "version 1 is the newest that can be"
+    said = (
+        "no other version is known to be complete"
+        if newest is None
+        else "version 1 is the newest with other rows that can be"
+    )
     assert said in plan.refusals[0].message
 
 

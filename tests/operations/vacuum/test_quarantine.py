@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -14,12 +14,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltacli.errors import DeltacliError, Refused, UsageError
+from deltacli.operations.recover.copies import copy_file
 from deltacli.operations.recover.quarantine_layout import CHECKSUMS, OWN_NAMES
 from deltacli.operations.vacuum.execute import execute_vacuum
 from deltacli.operations.vacuum.full_plan import plan_vacuum
 from deltacli.operations.vacuum.quarantine.fill import open_quarantine
 from deltacli.operations.vacuum.request import VacuumRequest
-from deltacli.storage import LocalStorage, Storage, open_storage
+from deltacli.storage import Created, LocalStorage, Storage, open_storage
 from tests.support.effort import InTurn
 from tests.support.faulty import Fault, FaultyStorage
 from tests.support.reading import open_at
@@ -63,9 +64,16 @@ def quarantine(tmp_path: Path) -> Path:
     return tmp_path / "quarantine"
 
 
-def test_each_deleted_file_has_a_copy_with_its_time(place: Path, quarantine: Path) -> None:
+def times_and_modes(place: Path, paths: Iterable[str]) -> dict[str, tuple[int, int]]:
+    found = {path: os.stat(place / path) for path in paths}
+    return {path: (status.st_mtime_ns, status.st_mode & 0o777) for path, status in found.items()}
+
+
+def test_each_deleted_file_has_a_copy_with_its_time_and_permissions(place: Path, quarantine: Path) -> None:
     before = files_below(place)
-    times = {path: os.stat(place / path).st_mtime_ns for path in before}
+    for number, path in enumerate(sorted(before)):
+        os.chmod(place / path, (0o600, 0o640, 0o644)[number % 3])
+    times = times_and_modes(place, before)
 
     outcome = vacuum(LocalStorage(str(place)), quarantine=str(quarantine))
 
@@ -75,7 +83,19 @@ def test_each_deleted_file_has_a_copy_with_its_time(place: Path, quarantine: Pat
     assert outcome is not None
     assert outcome.quarantine is not None
     directory = Path(outcome.quarantine.removeprefix("file://"))
-    assert {times[path] for path in kept} == {os.stat(directory / path).st_mtime_ns for path in kept}
+    assert {path: times[path] for path in kept} == times_and_modes(directory, kept)
+
+
+def test_a_file_that_is_copied_keeps_its_permissions(tmp_path: Path) -> None:
+    origin, other = LocalStorage(str(tmp_path / "a")), LocalStorage(str(tmp_path / "b"))
+    for size in (10, 9 << 20):
+        origin.put("p/file", bytes(size))
+        os.chmod(tmp_path / "a" / "p" / "file", 0o600)
+        os.utime(tmp_path / "a" / "p" / "file", (1, 1))
+
+        assert Created() == copy_file(origin, "p/file", size, other, replace=True)
+
+        assert times_and_modes(tmp_path / "a", ["p/file"]) == times_and_modes(tmp_path / "b", ["p/file"])
 
 
 def steps_of(place: Path, quarantine: Path) -> int:
