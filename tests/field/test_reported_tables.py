@@ -146,7 +146,7 @@ def test_another_engine_reads_the_same_rows_or_none(peer: str, built: Built, tmp
     assert alike > 45
 
 
-# -- what is changed, and what is wrong today ----------------------------------------------------------------------------
+# -- what is changed, and what is wrong today -------------------------------------------------------------------------
 
 Fresh = Callable[[str], Table]
 
