@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 else:
 
     class cached_property:  # noqa: N801  (as in `functools`)
-        """Computes an attribute on first use and stores it in the instance, as that of `functools` does.
+        """Computes an attribute on first use and stores it in the instance, as that of the standard library does.
 
         That of Python 3.11 holds one lock per class meanwhile, so that two tables wait for each other while the store
         of one answers. Here threads that come at once compute the attribute each, and all get the value stored first.

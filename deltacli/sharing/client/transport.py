@@ -438,9 +438,12 @@ def _error_of(reply: Reply, limits: AnswerLimits) -> tuple[str, str]:
         return "", ""
     if not isinstance(document, dict):
         return "", ""
-    code = document.get("errorCode", document.get("error"))
-    message = document.get("message", document.get("error_description"))
-    return clean(code) if isinstance(code, str) else "", clean(message) if isinstance(message, str) else ""
+    given = (
+        document.get("errorCode", document.get("error")),
+        document.get("message", document.get("error_description")),
+    )
+    name, text = (clean(one) if isinstance(one, str) else "" for one in given)
+    return name, text
 
 
 def fault_of_status(status: int, code: str, message: str, who: str) -> DeltacliError:

@@ -231,7 +231,7 @@ def _make_pool(endpoint: str, verify: bool | str) -> Any:  # Any: a PoolManager 
 
 
 def proxy_of(parts: SplitResult) -> str | None:
-    """Return the proxy of the environment for a URL (`HTTPS_PROXY`, `HTTP_PROXY`, `NO_PROXY`); None without one."""
+    """Return the proxy of the environment for a URL; None without one, or for an exempted host."""
     proxy = urllib.request.getproxies().get(parts.scheme)
     return proxy if proxy and not urllib.request.proxy_bypass(parts.netloc) else None
 
