@@ -37,6 +37,9 @@ from deltacli.errors import (
 )
 from deltacli.hints import TABLE, CommandLine, is_command, is_shared, is_whole, nearest_directory, nearest_name
 
+_LONGEST = 20_000
+"""Characters of a message, or of a fact."""
+
 
 def _instead_of(arguments: Sequence[str], table: str | None) -> Mapping[str, str]:
     """Return what does the work of a command line on a Paimon table; none for commands that work on both formats."""
@@ -52,6 +55,8 @@ def report_error(error: DeltacliError, arguments: Sequence[str], table: str | No
 
     `table` is the table as the user wrote it.
     """
+    error.message = _cut(error.message)
+    error.facts = {name: _cut(value) for name, value in error.facts.items()}
     table = _subject(error, arguments, table)
     if error.code == "usage.config":
         hint = error.hint or _of_code(error, arguments, table)
@@ -95,6 +100,13 @@ def report_error(error: DeltacliError, arguments: Sequence[str], table: str | No
     report_details(error, arguments)
     if hint and not wants_json(arguments):
         say(visible(f"hint: {hint}"))  # the last line, whatever is above it
+
+
+def _cut(text: str) -> str:
+    """Return a text without its middle where nobody reads it whole, such as a path of megabytes in a hostile log."""
+    if len(text) <= _LONGEST:
+        return text
+    return f"{text[: _LONGEST // 2]} [... {len(text) - _LONGEST:,} characters ...] {text[-_LONGEST // 2 :]}"
 
 
 def _as_asked(advice: str, error: DeltacliError, arguments: Sequence[str]) -> str:

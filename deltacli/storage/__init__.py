@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from deltacli.errors import UsageError
+from deltacli.inputs import require_path
 from deltacli.storage.base import (
     Capabilities,
     Draft,
@@ -84,6 +85,7 @@ def open_storage(
     """
     if not uri:
         raise UsageError("the table is an empty string", code="usage.table")
+    require_path(uri, "the path")
     if local := re.match(_FILE_URI, uri):
         if (local["host"] or "localhost").lower() != "localhost":
             raise UsageError(f"{uri} names another host", code="usage.scheme", hint="mount it, then pass the path")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from deltacli.errors import UsageError
 from deltacli.hints import parameter
+from deltacli.inputs import require_path
 from deltacli.operations.table.api_arguments import optional_version, version_number
 from deltacli.request_fields import Kind, Option, option, shared
 
@@ -56,6 +57,7 @@ class UndeleteRequest:
         object.__setattr__(self, "accept_commits", accepted_versions(self.accept_commits))
         optional_version(self.version, parameter("undelete.version"))
         if self.prefix is not None:
+            require_path(self.prefix, parameter("undelete.prefix"))
             parts = [part for part in self.prefix.split("/") if part not in ("", ".")]
             if self.prefix.startswith("/") or "://" in self.prefix or ".." in parts or not parts:
                 raise UsageError(

@@ -214,6 +214,7 @@ class DeleteUnlessEnding:
 
 
 FILES_A_BATCH = MOST_AT_ONCE
+_MOST_THREADS = 1_000
 _FRESH_SECONDS = 5.0
 """Age of a check of the files up to which they are not checked again."""
 _BATCHES_SENT = 64
@@ -290,7 +291,7 @@ class Deletions:
 
     @property
     def _at_once(self) -> int:
-        return self.threads or self.table.storage.capabilities.parallel_reads
+        return min(self.threads or self.table.storage.capabilities.parallel_reads, _MOST_THREADS)
 
     @property
     def _repeats(self) -> bool:

@@ -13,6 +13,7 @@ from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.delta.protocol.property_values import DEFAULT_DELETED_FILE_RETENTION_MS, DELETED_FILE_RETENTION
 from deltacli.errors import UsageError
 from deltacli.hints import command, parameter
+from deltacli.inputs import require_path
 from deltacli.operations.table.api_arguments import version_number
 from deltacli.patterns import pattern
 from deltacli.request_fields import COMMIT_METADATA, Kind, option, require_word, shared
@@ -156,6 +157,7 @@ class VacuumRequest:
 
 def _directory(prefix: str) -> str:
     """Return a directory below the table, as spelled in a listing. Raises UsageError."""
+    require_path(prefix, parameter("vacuum.prefix"))
     parts = [part for part in prefix.split("/") if part not in ("", ".")]
     if prefix.startswith("/") or "://" in prefix or ".." in parts or not parts:
         raise UsageError(
