@@ -75,7 +75,7 @@ def carry_out(
     if made.is_noop:
         outcome.require_complete()
         return outcome
-    gate = Gate(change.plan, made, ask(made), outcome)
+    gate = Gate(change.plan, made, ask, outcome)
     if began is not None:
         began(gate)
     try:

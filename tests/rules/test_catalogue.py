@@ -29,6 +29,7 @@ ADDED = {
     "action.number-spelling": (Severity.WARNING, Level.LOG),
     "commit.lone-surrogate": (Severity.ERROR, Level.LOG),
     "stats.records-disagree": (Severity.ERROR, Level.LOG),
+    "mapping.file-with-logical-names": (Severity.ERROR, Level.FOOTERS),
 }
 """Rules that the reference does not have."""
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from deltacli.changing.acts import Act
 from deltacli.changing.basis import Basis, past_of, require_clock, require_same
 from deltacli.changing.commit import Committed, NothingToDo, commit, require_possible
 from deltacli.delta.clustering.clustering_columns import clustering_paths
@@ -82,7 +83,7 @@ def plan_append(snapshot: Snapshot, rows: pyarrow.Schema) -> AppendSpec:
 
     config = snapshot.config
     require_partitions(config, snapshot.version)
-    require_possible(snapshot, CommitRequest("WRITE", new_rows=1))
+    require_possible(snapshot, CommitRequest("WRITE", new_rows=1), Act.ADD)
     _require_supported(config)
     fields = config.schema.fields if config.schema else ()
     if unread := unread_columns(fields):

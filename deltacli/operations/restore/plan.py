@@ -12,11 +12,14 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.changing.acts import Act
 from deltacli.changing.basis import Basis, basis_of
 from deltacli.changing.commit import require_possible
+from deltacli.changing.preflight import broken_rules
+from deltacli.delta.evolution.draft import Draft
 from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.commit_metadata import require_free
-from deltacli.delta.log.state import read_metadata, read_protocol
+from deltacli.delta.log.state import plain_action, plain_metadata, read_metadata, read_protocol
 from deltacli.delta.protocol.property_values import CHANGE_FEED, is_true
 from deltacli.delta.protocol.protocol_action import require_committable
 from deltacli.delta.rules.framework.repairs import may_keep
@@ -240,6 +243,8 @@ class _Planning:
         after, again = _after(now, small), row_ids.begins_again(*states)
         refusals += row_ids.refusals_of_marks(*states)
         refusals += row_ids.refusals_of_files(now, target, after, found, self._where, begins_again=again)
+        if small.metadata is not None:
+            refusals += broken_rules(now.version, _draft(now), _draft(after), Act.NAME)
         checked_at = monotonic()
         checked, brought = self._verified(found)
         refusals += () if refusals else self._violations(found, checked)
@@ -267,7 +272,7 @@ class _Planning:
             plan = replace(plan, notes=(*plan.notes, none))
         plan = replace(plan, refusals=(*plan.refusals, *_file_refusals(plan)))
         if not plan.is_noop:
-            require_possible(now, request_of(plan))
+            require_possible(now, request_of(plan), act=None)
             require_committable(after.protocol, after.properties, now.version + 1)  # of what comes back, too
             plan = replace(plan, clients=tuple(_clients(plan, *states)))
         return plan
@@ -366,6 +371,10 @@ def _after(now: Snapshot, small: SmallActions) -> Snapshot:
     if small.metadata is not None:
         now = replace(now, metadata=read_metadata(small.metadata, _OURS), raw_metadata=small.metadata)
     return now
+
+
+def _draft(snapshot: Snapshot) -> Draft:
+    return Draft(plain_metadata(snapshot.raw_metadata), plain_action(snapshot.raw_protocol))
 
 
 def _schema_changes(now: Snapshot, after: Snapshot) -> SchemaDiff | None:

@@ -1,4 +1,5 @@
-"""Refuse data files of which a new file would not be an exact copy, before any of their rows is passed on.
+"""Refuse data files of which a new file would not be an exact copy, before any of their rows is passed on, and those
+whose columns break a rule of column mapping: what they contain is not known then.
 
 Readers see other values than such a file contains, or do not agree on them: nanoseconds are cut off, dates that Spark
 wrote in the hybrid calendar are shifted only where the footer says so, and a shredded variant is put together anew.
@@ -11,6 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
+from deltacli.delta.footers.schema import FileSchema, leaves_of
+from deltacli.delta.log.log_path import Place
+from deltacli.delta.rules.framework.data_file_views import FileSchemaView
 from deltacli.delta.schema.hybrid_calendar import hybrid_leaf, is_old
 from deltacli.delta.schema.kinds import NANOSECONDS
 from deltacli.delta.schema.shredded_variants import TYPED
@@ -24,6 +28,8 @@ if TYPE_CHECKING:
     import pyarrow
     import pyarrow.parquet
 
+    from deltacli.delta.log.state import TableConfiguration
+    from deltacli.delta.rules.framework.base import Finding
     from deltacli.work.rewrite.pieces import RewriteSpec
 
 SPEC = "rewrite"
@@ -57,6 +63,8 @@ class Exactness:
         is_alike = self._alike is not None and marks == self._marks and schema.equals(self._alike)
         if not is_alike:
             self._alike = None
+            if (broken := broken_rule(self._spec.written_by or self._spec.config, opened)) is not None:
+                raise DataUnreadable(broken.message, code=broken.rule.id)
             self._suspects = list(_suspects_of(self._spec, opened, marks))
             self._alike, self._marks = schema, marks
         for suspect in self._suspects:
@@ -71,6 +79,20 @@ def _require_small_groups(metadata: pyarrow.parquet.FileMetaData, most_bytes: in
             raise DataUnreadable(
                 f"row group {group} has {format_size(size)}, more than {format_size(most_bytes)}", code=TOO_LARGE
             )
+
+
+def broken_rule(config: TableConfiguration, opened: OpenDataFile) -> Finding | None:
+    """Return the first error of a file's columns by which it is not known what the file contains; None without one."""
+    if config.mapping_mode == "none":
+        return None
+    from deltacli.delta.rules.framework.base import Severity
+    from deltacli.delta.rules.mapping.files import AREA
+
+    metadata = opened.parquet.metadata
+    schema = FileSchema(opened.schema, leaves_of(metadata.schema))
+    view = FileSchemaView(schema, config, Place("", key="the file"), 1, metadata.num_rows)
+    found = (one for check in AREA.checks for one in check.run(view) if one.severity is Severity.ERROR)
+    return next(found, None)
 
 
 def _suspects_of(spec: RewriteSpec, opened: OpenDataFile, metadata: Mapping[bytes, bytes] | None) -> Iterator[_Suspect]:

@@ -155,6 +155,8 @@ class RewriteSpec:
     """How new files are read, if they have other names than their sources."""
     clustering: tuple[ColumnPath, ...] = ()
     """The physical paths of the clustering columns, of which each file has statistics."""
+    written_by: TableConfiguration | None = None
+    """The configuration of the sources, if it is another one."""
 
     @classmethod
     def make(
@@ -188,6 +190,7 @@ class RewriteSpec:
             reads_back,
             reading_back=None if written_by is None else reading,
             clustering=clustering,
+            written_by=written_by,
         )
 
     @property

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
+from deltacli.changing.change import carry_out
 from deltacli.errors import PartlyDone
-from deltacli.operations.repair.execute import execute_repair, require_complete
 from deltacli.operations.repair.plan import StepState
 from deltacli.operations.repair.planning import plan_repair
 from tests.rules.corruptions_compactions import compact, healthy
 from tests.support.damaged_tables import ADDED, ADDITION, CHECKPOINT, HINT, LAST, DamagedTable, tear
-from tests.support.repairing import content_of, open_damaged, readable_rows, request
+from tests.support.repairing import content_of, execute_repair, open_damaged, readable_rows, request
 
 Action = dict[str, Any]  # Any: JSON values
 
@@ -124,7 +124,7 @@ def test_a_source_with_other_commits_stops_what_depends_on_it(root: Path, copy: 
     }
     assert {"hint.bad-json"} == {step.rule for step in done.steps}
     with pytest.raises(PartlyDone, match="differs from the one in"):
-        require_complete(done)
+        done.require_complete()
 
 
 def test_nothing_is_written_from_a_commit_of_which_there_are_two(root: Path, copy: Path) -> None:
@@ -151,12 +151,10 @@ def test_what_was_done_is_not_denied_where_no_further_plan_can_be_made(
         raise Refused("nothing was changed: the copy has other files", code="recover.other-table")
 
     monkeypatch.setattr(execute, "plan_repair", refuse)
-    done = execute_repair(plan)
+    with pytest.raises(PartlyDone, match=r"^the copy has other files") as fault:
+        carry_out(execute.Repair(plan.request), plan.table, plan=plan)
 
-    assert ["hint.bad-json"] == [step.rule for step in done.steps if step.state is StepState.DONE]
-    with pytest.raises(PartlyDone, match="what is left could not be planned: the copy has other files") as fault:
-        require_complete(done)
-    assert "recover.other-table" == fault.value.code
+    assert ("recover.other-table", 4) == (fault.value.code, fault.value.cause_exit)
     assert "1 step done" in str(fault.value.facts["so far"])
 
 
