@@ -16,7 +16,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, assert_never
 
+from deltacli.changing.acts import Act
 from deltacli.changing.basis import FRESH_SECONDS, UNKNOWN_TIME, past_of, require_listed, require_past
+from deltacli.changing.preflight import require_trusted
 from deltacli.changing.texts import require_text
 from deltacli.delta.log.commit_content import (
     Base,
@@ -29,7 +31,7 @@ from deltacli.delta.log.commit_content import (
     slot_of,
 )
 from deltacli.delta.log.commit_metadata import NO_METADATA, require_free
-from deltacli.delta.log.conflicts import ConflictingCommit, Drop, Fail, Rebase, Recompute, judge, look_at
+from deltacli.delta.log.conflicts import ConflictingCommit, Drop, Rebase, Recompute, judge, look_at
 from deltacli.delta.log.log_path import LOG_DIRECTORY, commit_name
 from deltacli.delta.log.row_ids import DOMAIN, read_mark
 from deltacli.delta.log.segment import BEYOND_LOG, LogFile, TimestampSource, make_log_file
@@ -173,8 +175,6 @@ def commit(
                         made = None
                     case Drop(reason):
                         return Dropped(made.read_version, reason)
-                    case Fail(reason):
-                        raise _conflict(reason, lost, attempt + 1)
     raise _conflict("other writers created every version that was tried", lost, max_attempts)
 
 
@@ -392,12 +392,15 @@ class _Sender:
         )
 
 
-def require_possible(snapshot: Snapshot, request: CommitRequest) -> None:
-    """Raise Refused where a request could not be committed after a version, and NoAtomicCreate where the store is
-    read-only. For plans, which commit nothing.
+def require_possible(snapshot: Snapshot, request: CommitRequest, act: Act | None = Act.COMMIT) -> None:
+    """Raise Refused where a request could not be committed after a version, or where errors of the version that it
+    leaves stop an act (None: the plan judges them itself), and NoAtomicCreate where the store is read-only. For plans,
+    which commit nothing.
     """
     require_writable(snapshot.table.storage)
     _require_allowed(request, _base(snapshot, request))
+    if act is not None:
+        require_trusted(act, snapshot, request)
 
 
 def _require_allowed(request: CommitRequest, base: Base) -> None:

@@ -200,6 +200,22 @@ def column_without_an_id() -> DataTable:
     return table
 
 
+@damage("mapping.file-with-logical-names", also=("data.column-missing",))  # no column is found
+def file_with_logical_names() -> DataTable:
+    table = mapped_table("name")
+    table.rewrite(3, rows_of(4))
+    table.set_stats(3, {"numRecords": 10})  # the columns read as null
+    return table
+
+
+@damage("mapping.file-with-logical-names", also=("data.column-missing", "mapping.file-without-field-ids"))
+def file_with_logical_names_where_ids_count() -> DataTable:
+    table = mapped_table("id")
+    table.rewrite(3, rows_of(4))
+    table.set_stats(3, {"numRecords": 10})  # the columns read as null
+    return table
+
+
 @damage("mapping.field-id-mismatch")
 def column_with_the_id_of_no_column() -> DataTable:
     table = mapped_table("name")

@@ -64,8 +64,12 @@ def read_schema(schema: bytes) -> FileSchema:
     footer = schema + _NO_ROWS
     data = b"".join((_MAGIC, footer, len(footer).to_bytes(4, "little"), _MAGIC))
     file = ParquetReader(pa.BufferReader(data))
-    parquet_schema = file.metadata.schema
-    leaves = tuple(
+    return FileSchema(file.schema_arrow, leaves_of(file.metadata.schema), _read_nodes(schema))
+
+
+def leaves_of(schema: Any) -> tuple[FileLeaf, ...]:  # Any: a schema of Parquet
+    """Return the columns of a schema as pyarrow read it."""
+    return tuple(
         FileLeaf(
             leaf.path,
             str(leaf.physical_type),
@@ -77,9 +81,8 @@ def read_schema(schema: bytes) -> FileSchema:
             leaf.max_definition_level,
             leaf.max_repetition_level,
         )
-        for leaf in (parquet_schema.column(index) for index in range(len(parquet_schema)))
+        for leaf in map(schema.column, range(len(schema)))
     )
-    return FileSchema(file.schema_arrow, leaves, _read_nodes(schema))
 
 
 class _Element(NamedTuple):

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 from deltacli.changing.acts import Act
 from deltacli.changing.basis import Basis, basis_of
 from deltacli.changing.commit import Committed, require_possible
+from deltacli.changing.preflight import broken_rules
 from deltacli.changing.texts import require_text
+from deltacli.changing.views import STALE_VIEW
 from deltacli.delta.clustering.clustering_columns import DOMAIN, clustering_action, read_clustering_columns
 from deltacli.delta.evolution.draft import Draft, Effect, Settings
 from deltacli.delta.evolution.evolve import UPGRADE_NEEDED, Evolution, evolve, logical_names
@@ -38,7 +40,6 @@ from deltacli.delta.evolution.requests import (
 from deltacli.delta.log.commit_content import CommitRequest, EveryFile
 from deltacli.delta.log.commit_lines import ROWS_CHECKED
 from deltacli.delta.log.commit_metadata import NO_METADATA, require_free
-from deltacli.delta.log.log_path import LOG_DIRECTORY, Place, commit_name
 from deltacli.delta.log.state import plain_action, plain_metadata
 from deltacli.delta.protocol.clients import ClientAccess, traits_of
 from deltacli.errors import Refusal, Refused, Unreadable, UsageError
@@ -154,7 +155,10 @@ class AlterationOutcome:
             "requested": [change_json(change) for change in self.request.in_order],
             "changes": [_effect_json(effect) for effect in evolution.due],
             "refusals": [one.as_json("wayOut") for one in evolution.refusals],
-            "warnings": [{"code": caution.code, "message": caution.message} for caution in evolution.cautions],
+            "warnings": [
+                *({"code": caution.code, "message": caution.message} for caution in evolution.cautions),
+                *({"code": STALE_VIEW, "message": message} for message in self.basis.cautions),
+            ],
             "protocolBefore": evolution.before.protocol,
             "protocolAfter": evolution.after.protocol,
             "clients": [client.as_json() for client in self.clients],
@@ -197,7 +201,7 @@ class Alteration:
         snapshot = now or read_snapshot(table)
         evolution = self._rows.checked(snapshot, _evolved(snapshot, self.request))
         if not (evolution.is_noop or evolution.refusals):
-            require_possible(snapshot, _commit_request(evolution))
+            require_possible(snapshot, _commit_request(evolution), act=None)
         return AlterationOutcome(basis_of(snapshot), self.request, evolution)
 
     def outcome(self, plan: AlterationOutcome) -> AlterationOutcome:
@@ -223,7 +227,7 @@ def _evolved(snapshot: Snapshot, request: AlterationRequest) -> Evolution:
     )
     evolution = evolve(before, request.in_order, settings)
     if not evolution.is_noop and all(one.code == UPGRADE_NEEDED for one in evolution.refusals):
-        broken = tuple(broken_rules(snapshot, evolution.before, evolution.after))
+        broken = tuple(broken_rules(snapshot.version, evolution.before, evolution.after))
         evolution = replace(evolution, refusals=broken or evolution.refusals)  # an option cannot override a rule
     return replace(evolution, refusals=addressed(evolution.refusals, snapshot.table.uri))
 
@@ -239,38 +243,6 @@ def draft_of(snapshot: Snapshot) -> Draft:
 def _clustering_columns(snapshot: Snapshot) -> tuple[tuple[str, ...], ...]:
     domain = next((domain for domain in snapshot.domains if domain.domain == DOMAIN), None)
     return () if domain is None else tuple(read_clustering_columns(domain.configuration) or ())
-
-
-_AMBIGUOUS = ("mapping.id-duplicate", "mapping.physical-path-duplicate")
-
-
-def broken_rules(snapshot: Snapshot, before: Draft, after: Draft) -> Iterator[Refusal]:
-    """Yield the errors that `validate` would report for the new metadata and not for that of now, and of both those
-    after which nobody knows which column is meant.
-    """
-    from deltacli.delta.rules.framework.base import Severity
-    from deltacli.delta.rules.framework.catalogue import CATALOGUE
-    from deltacli.delta.rules.framework.views import MetadataView, TableConfigurationView
-
-    checks = [*CATALOGUE.checks_of(MetadataView), *CATALOGUE.checks_of(TableConfigurationView)]
-    memory: dict[str, Any] = {}
-    known: set[tuple[str, str]] = set()
-    previous = None
-    for draft, version in ((before, snapshot.version), (after, snapshot.version + 1)):
-        place = Place(f"{LOG_DIRECTORY}/{commit_name(version)}", None, version)
-        config = replace(draft.config, metadata_place=place, metadata_version=version, protocol_version=version)
-        views = {
-            MetadataView: MetadataView(place, version, draft.metadata, config, previous, None, memory),
-            TableConfigurationView: TableConfigurationView(place, version, config, memory),
-        }
-        for check in checks:
-            for finding in check.run(views[check.view]):
-                key = (finding.rule.id, finding.message)
-                is_new = previous is not None and key not in known
-                if finding.severity is Severity.ERROR and (is_new or key[0] in _AMBIGUOUS):
-                    yield Refusal(finding.rule.id, f"the table would break a rule: {finding.message}", "")
-                known.add(key)
-        previous = config
 
 
 def _commit_request(evolution: Evolution) -> CommitRequest:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from deltacli.changing.acts import Act
 from deltacli.changing.basis import Basis, past_of, require_clock, require_same
 from deltacli.changing.commit import Committed, NothingToDo, commit, require_possible
 from deltacli.delta.clustering.clustering_columns import clustering_paths
@@ -20,6 +21,7 @@ from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.schema.stray_partitions import require_partitions
 from deltacli.delta.schema.to_arrow import arrow_schema, file_schema, iceberg_compat, stored_columns
 from deltacli.delta.schema.types import PrimitiveType, StructField, holds
+from deltacli.delta.schema.unread_columns import unread_columns, unsupported
 from deltacli.delta.sql.nodes import Form
 from deltacli.delta.sql.parser import parse_expression
 from deltacli.delta.sql.stored import DEFAULT_KEY, GENERATION_KEY
@@ -81,9 +83,11 @@ def plan_append(snapshot: Snapshot, rows: pyarrow.Schema) -> AppendSpec:
 
     config = snapshot.config
     require_partitions(config, snapshot.version)
-    require_possible(snapshot, CommitRequest("WRITE", new_rows=1))
+    require_possible(snapshot, CommitRequest("WRITE", new_rows=1), Act.ADD)
     _require_supported(config)
     fields = config.schema.fields if config.schema else ()
+    if unread := unread_columns(fields):
+        raise unsupported(unread)
     places = _places(rows.names, fields)
     columns, wanted = list[Source](), arrow_schema(fields)
     for column, field in zip(fields, wanted, strict=True):

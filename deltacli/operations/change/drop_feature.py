@@ -133,6 +133,7 @@ class FeatureDrop:
             "protocolBefore": dict(self.protocol_before),
             "protocolAfter": dict(self.protocol_after),
             "clients": [client.as_json() for client in self.clients],
+            **self.basis.cautions_json,
             "committedVersions": list(self.versions),
             "committedVersion": self.versions[-1] if self.is_made else None,
             "dryRun": not (self.is_made or self.versions),
@@ -155,7 +156,8 @@ def plan_drop(
     require_free(commit_metadata)
     snapshot = now or read_snapshot(table)
     removal = _required(snapshot, name, truncates=truncate_history)
-    require_possible(snapshot, CommitRequest(_DROP))
+    rewrites = name in (VECTORS, MAPPING) or removal.rewrites_types(name)
+    require_possible(snapshot, CommitRequest(_DROP), Act.ADD if rewrites else Act.COMMIT)
     before = plain_action(snapshot.raw_protocol)
     after = without_feature(before, name, protected=removal.protects_history and not truncate_history)
     steps = list(_steps(snapshot, name, removal, truncates=truncate_history))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from deltacli.changing.commit import Committed, jittered_pause
 from deltacli.changing.new_files import NewFiles
+from deltacli.changing.preflight import broken_rules
 from deltacli.delta.clustering.clustering_columns import clustering_action
 from deltacli.delta.evolution.draft import Draft, Forbidden
 from deltacli.delta.evolution.mapping import uses_mapping, without_mapping
@@ -24,7 +25,7 @@ from deltacli.delta.partitions.values import with_spelled_keys
 from deltacli.delta.paths import decode
 from deltacli.errors import DeltacliError, OutcomeUnknown, Refused
 from deltacli.hints import command
-from deltacli.operations.change.alter import broken_rules, draft_of
+from deltacli.operations.change.alter import draft_of
 from deltacli.operations.change.widen_type import refusal_error
 from deltacli.operations.optimize.open_bins import new_directory, own_fields
 from deltacli.operations.optimize.planning import rules_of
@@ -101,7 +102,7 @@ def _drafts(snapshot: Snapshot) -> tuple[Draft, Draft]:
         after = without_mapping(before)
     except Forbidden as forbidden:
         raise refusal_error(forbidden.refusals) from None
-    if broken := list(broken_rules(snapshot, before, after)):
+    if broken := list(broken_rules(snapshot.version, before, after)):
         raise refusal_error(broken)
     return before, after
 

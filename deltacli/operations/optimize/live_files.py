@@ -7,21 +7,28 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.changing.preflight import REMOVED_OTHERWISE, TWICE
 from deltacli.delta.clustering.chosen_files import CUBE_COLUMNS, CUBE_ID, PROVIDER, Z_ORDER_TAG
 from deltacli.delta.encoding.digests import codes
+from deltacli.delta.encoding.many_keys import repeated
+from deltacli.delta.log.row_ids import FEATURE
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.partitions.values import partition_columns, with_spelled_keys
+from deltacli.delta.rules.framework.views import OF_CHECKPOINT
+from deltacli.delta.schema.to_arrow import unread_type
 from deltacli.delta.schema.types import PrimitiveType
 from deltacli.delta.stats.record_counts import num_records_column
 from deltacli.operations.optimize.select import FilesAtHand
-from deltacli.operations.table.keyed_files import Mask, file_keys
+from deltacli.operations.table.keyed_files import Mask, file_keys, narrow_keys
 from deltacli.typing import ArrowArray, RecordBatch
 
 if TYPE_CHECKING:
+    import pyarrow
+
     from deltacli.operations.table.version import Snapshot
     from deltacli.work.rows.table_files import TableFiles
 
@@ -33,6 +40,7 @@ OUTSIDE, FOREIGN_CLUSTERING = "outside", "clustering-provider"
 """Why files are left alone: they are not below the table, another program clusters them."""
 LIVE_FIELDS = ("path", "size", "partitionValues", "deletionVector", "stats", "tags", "clusteringProvider")
 """The fields of adds that `LiveReader` needs."""
+_ID_FIELDS = ("baseRowId", "defaultRowCommitVersion")
 _ZONE = r"(Z|[+-][0-9]{2}(:?[0-9]{2})?|\[.*\]|[A-Za-z]+(/[A-Za-z_]+)*)\s*$"
 
 
@@ -48,6 +56,10 @@ class LiveFiles:
     tags: Mapping[str, ArrowArray]
     partitions: int
     excluded: Mapping[str, int]
+    doubted: Mapping[int, str] = field(default_factory=dict)
+    """The places of files that break a rule by which they may be in the table twice, and the rule."""
+    row_ids: pyarrow.Table | None = None
+    """Of all live files, as rules look at them; None where rows have no ids, or where nobody asked."""
 
     def excluding(self, codes: Mapping[int, str]) -> LiveFiles:
         """Return the same without the files at some places, each with the reason why."""
@@ -69,9 +81,12 @@ def live_files(snapshot: Snapshot, condition: Mask | None) -> LiveFiles:
 
     Raises DataUnreadable (`partition.*`), CommitCorrupt, CheckpointUnreadable, StorageFailed.
     """
-    reader = LiveReader(snapshot, condition)
-    parts = list(snapshot.file_actions.map_actions("add", reader.read, fields=LIVE_FIELDS))
-    return joined([part for part in parts if part is not None])
+    with_ids = FEATURE in snapshot.config.features
+    reader = LiveReader(snapshot, condition, with_ids=with_ids)
+    fields = (*LIVE_FIELDS, *(_ID_FIELDS if with_ids else ()))
+    parts = list(snapshot.file_actions.map_actions("add", reader.read, fields=fields))
+    found = joined([part for part in parts if part is not None])
+    return replace(found, row_ids=reader.row_ids)
 
 
 class LivePart(NamedTuple):
@@ -87,19 +102,27 @@ class LivePart(NamedTuple):
     keys: ArrowArray
     partitions: Sequence[ArrowArray]
     order: Sequence[ArrowArray]
+    paths: ArrowArray | None
+    """Numbers that are equal for equal paths, where files may have vectors."""
+    is_removed: ArrowArray | None
+    """Which files were removed with another vector, as far as that is known."""
 
 
 class LiveReader:
     """Reads batches of adds, in several threads; `joined` makes the files of a version of the parts."""
 
-    def __init__(self, snapshot: Snapshot, condition: Mask | None) -> None:
-        self._config = snapshot.config
+    def __init__(self, snapshot: Snapshot, condition: Mask | None, *, with_ids: bool = False) -> None:
+        self._snapshot, self._config = snapshot, snapshot.config
+        self._has_vectors = "deletionVectors" in snapshot.config.features
+        self._ids: list[RecordBatch] | None = [] if with_ids else None
         self._files: TableFiles = snapshot.table.files()
         self._condition = condition
 
     def read(self, adds: RecordBatch) -> LivePart | None:
         import pyarrow as pa
 
+        if self._ids is not None:
+            self._ids.append(_row_ids(adds))
         if self._condition is not None:
             adds = pc.filter(adds, self._condition(adds))
         if not adds.num_rows:
@@ -107,6 +130,7 @@ class LiveReader:
         vectors, provider = adds.column("deletionVector"), adds.column("clusteringProvider")
         deleted = pc.cast(pc.struct_field(vectors, ["cardinality"]), pa.int64())
         deleted = pc.if_else(pc.is_valid(vectors), deleted, pa.scalar(0, pa.int64()))
+        keys = file_keys(adds)
         return LivePart(
             pc.fill_null(adds.column("size"), 0),
             _packed(adds),
@@ -115,10 +139,19 @@ class LiveReader:
             pc.is_valid(vectors),
             self._outside(adds.column("path")),
             pc.fill_null(pc.not_equal(provider, PROVIDER), False),
-            file_keys(adds),
+            keys,
             self.partitions(adds),
             [provider, *(_tag(adds.column("tags"), name) for name in ORDER_TAGS)],
+            _path_keys(adds, keys) if self._has_vectors else None,
+            self._snapshot.of_other_vectors(adds) if self._has_vectors else None,
         )
+
+    @property
+    def row_ids(self) -> pyarrow.Table | None:
+        """Return the row ids of all batches that were read."""
+        import pyarrow as pa
+
+        return pa.Table.from_batches(self._ids) if self._ids else None
 
     def partitions(self, adds: RecordBatch) -> list[ArrowArray]:
         """Return columns that are equal for files of the same partition. Raises DataUnreadable (`partition.*`)."""
@@ -141,15 +174,52 @@ def partition_keys(adds: RecordBatch, config: TableConfiguration) -> Iterator[Ar
     """Yield columns that are equal for file actions of the same partition, whatever the spelling of their values.
 
     A timestamp without a zone is another value than one with a zone: which it is depends on the session of a reader.
+    Values of a type that is not read are equal where their texts are.
     """
     names = list(config.partition_columns)
-    values = partition_columns(adds, config, names)
+    unread = {
+        name
+        for name, column in config.partition_columns.items()
+        if column is not None and unread_type(column.data_type)
+    }
+    values = partition_columns(adds, config, [name for name in names if name not in unread])
     for name in names:
         column = config.partition_columns[name]
-        yield values[name]
-        if column is not None and column.data_type == PrimitiveType("timestamp"):
+        is_timestamp = column is not None and column.data_type == PrimitiveType("timestamp")
+        texts = None
+        if is_timestamp or name in unread:
             texts = _lookup(with_spelled_keys(adds.column("partitionValues"), names), name)
+        yield texts if name in unread else values[name]
+        if is_timestamp:
             yield pc.fill_null(pc.match_substring_regex(texts, _ZONE), False)
+
+
+def _path_keys(adds: RecordBatch, keys: ArrowArray) -> ArrowArray:
+    """Return a number for the path of each file: the first half of its key, where that has no vector."""
+    import pyarrow as pa
+
+    flat = pa.Array.from_buffers(pa.int64(), 2 * len(keys), [None, keys.buffers()[1]], offset=2 * keys.offset)
+    found = pc.list_element(pa.FixedSizeListArray.from_arrays(flat, 2), 0)
+    has_vector = pc.is_valid(adds.column("deletionVector"))
+    if not pc.any(has_vector).as_py():
+        return found
+    return pc.replace_with_mask(found, has_vector, narrow_keys(pc.filter(adds, has_vector), None, with_vectors=False))
+
+
+def _row_ids(adds: RecordBatch) -> RecordBatch:
+    """Return the columns of `StateView.live` that rules about row ids look at."""
+    import pyarrow as pa
+
+    paths = pc.cast(adds.column("path"), pa.string())
+    columns = {
+        "path": paths,
+        "key": paths,
+        "num_records": num_records_column(adds.column("stats")),
+        "base_row_id": adds.column("baseRowId"),
+        "default_row_commit_version": adds.column("defaultRowCommitVersion"),
+        "version": pa.repeat(pa.scalar(OF_CHECKPOINT, pa.int64()), adds.num_rows),
+    }
+    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
 
 def _lookup(maps: ArrowArray, key: str) -> ArrowArray:
@@ -200,7 +270,29 @@ def joined(parts: Sequence[LivePart]) -> LiveFiles:
         dict(zip(ORDER_TAGS, by_order[1:], strict=True)),
         len(pc.unique(by_partition)),
         {reason: count for reason, count in counts.items() if count},
+        _doubted(parts),
     )
+
+
+def _doubted(parts: Sequence[LivePart]) -> dict[int, str]:
+    """Return the places of files whose path is live twice, or that were removed with another vector."""
+    import pyarrow as pa
+
+    keys = [part.paths for part in parts if part.paths is not None]
+    if not keys:
+        return {}
+    found: dict[int, str] = {}
+    begin = 0
+    for part in parts:
+        if part.is_removed is not None:
+            found |= {begin + place: REMOVED_OTHERWISE for place in pc.indices_nonzero(part.is_removed).to_pylist()}
+        begin += len(part.sizes)
+    paths = pa.concat_arrays(keys)
+    twice = repeated(paths)
+    if len(twice):
+        places = pc.indices_nonzero(pc.is_in(paths, value_set=twice)).to_pylist()
+        found |= dict.fromkeys(places, TWICE)
+    return found
 
 
 def _transposed(parts: Sequence[Sequence[ArrowArray]]) -> list[ArrowArray]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from deltacli.arrow import compute as pc
 from deltacli.changing.basis import Basis
 from deltacli.delta.clustering.clustering_columns import clustering_paths
+from deltacli.errors import Refusal, Refused
 from deltacli.operations.optimize.live_files import LiveFiles
 from deltacli.operations.optimize.request import COMMIT_BINS, COMMIT_BYTES, OptimizeRequest
 from deltacli.operations.optimize.row_order import RowOrder
@@ -51,7 +52,11 @@ class OptimizePlan:
     order: RowOrder | None = None
     """The order that rows get; None if they keep that of their files."""
     damaged: tuple[RefusedFile, ...] = ()
-    """Files that could not be read when the plan was made, and are left alone."""
+    """Files that could not be read when the plan was made, that may be in the table twice, or have columns of types that
+    are not read. They are left alone.
+    """
+    refusals: tuple[Refusal, ...] = ()
+    """Errors of the table that forbid to rewrite anything."""
 
     @property
     def table(self) -> TableHandle:
@@ -63,8 +68,14 @@ class OptimizePlan:
         """Whether there is nothing to do."""
         return not self.selection.bins
 
-    def objection(self) -> None:
-        """Return None: what cannot be rewritten is left out of the plan."""
+    @property
+    def unreadable(self) -> Sequence[RefusedFile]:
+        """Return the files that could not be read."""
+        return [one for one in self.damaged if not one.code.startswith("optimize.")]
+
+    def objection(self) -> Refused | None:
+        """Return the error of the refusals, None without one; a file that cannot be rewritten is left out instead."""
+        return Refused.by(self.refusals) if self.refusals else None
 
     def effects(self) -> Iterator[str]:
         """Yield how many files become how many."""
@@ -150,7 +161,8 @@ class OptimizePlan:
             "leftBehind": [],
             "verified": None,
             "estimate": self.estimate,
-            "refusals": [],
+            "refusals": [one.as_json("wayOut") for one in self.refusals],
+            **self.basis.cautions_json,
             "dryRun": True,
         }
 

@@ -16,8 +16,10 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, TypeAlias
 
 from deltacli.arrow import compute as pc
+from deltacli.changing.acts import Act
 from deltacli.changing.basis import basis_of
 from deltacli.changing.commit import require_possible
+from deltacli.changing.preflight import errors_of_row_ids, reason_of
 from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.commit_metadata import require_free
 from deltacli.delta.schema.type_changes import require_readable_rows
@@ -29,7 +31,7 @@ from deltacli.operations.optimize.select import Bin, Rules, Selection, select, s
 from deltacli.operations.table.keyed_files import Mask, PartitionCondition, chosen_actions
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.typing import JsonObject, RecordBatch
-from deltacli.work.rewrite.exactness import SPEC
+from deltacli.work.rewrite.exactness import SPEC, UNREAD
 from deltacli.work.rewrite.outdated_columns import CONFIG, find_dropped_columns
 from deltacli.work.rewrite.pieces import RefusedFile, RewritePiece, SourceFile
 from deltacli.work.rewrite.sources import FindRefused
@@ -87,7 +89,7 @@ def plan_of_files(
 
 
 def _require_writable(snapshot: Snapshot) -> None:
-    require_possible(snapshot, CommitRequest("OPTIMIZE", new_rows=1))
+    require_possible(snapshot, CommitRequest("OPTIMIZE", new_rows=1), Act.ADD)
     require_readable_rows(snapshot.config, snapshot.version)
 
 
@@ -102,12 +104,30 @@ def _plan(
 ) -> OptimizePlan:
     rules = rules_of(request, snapshot.properties)
     choose = partial(_chosen, rules, order)
+    doubted = live.doubted
+    live = live.excluding(doubted) if doubted else live
     plan = OptimizePlan(basis_of(snapshot), request, snapshot, rules, condition, live, choose(live), order)
-    if not open_files or plan.is_noop:
+    if not open_files or (plan.is_noop and not doubted):
         return plan
+    if doubted:
+        plan = replace(plan, damaged=tuple(_doubted(plan, doubted)))
+    if live.row_ids is not None and not plan.is_noop:
+        plan = replace(plan, refusals=tuple(errors_of_row_ids(snapshot, live.row_ids)))
     from deltacli.operations.optimize.lost_files import without_lost
 
     return without_inexact(without_lost(plan, choose), choose)
+
+
+def _doubted(plan: OptimizePlan, rules: Mapping[int, str]) -> Iterator[RefusedFile]:
+    """Yield the files at some places with the rule that each breaks."""
+    import pyarrow as pa
+
+    keys, order = plan.live.keys, sorted(rules)
+    chosen = pc.is_in(pa.array(range(len(keys)), pa.int64()), value_set=pa.array(order, pa.int64()))
+    adds = chosen_actions(plan.snapshot, keys, chosen, plan.condition, ("path", "deletionVector"))
+    paths = (path for batch in adds for path in batch.column("path").to_pylist())
+    for place, path in zip(order, paths, strict=True):
+        yield RefusedFile(path, rules[place], reason_of(rules[place]))
 
 
 def _chosen(rules: Rules, order: RowOrder | None, live: LiveFiles) -> Selection:
@@ -144,7 +164,9 @@ def without_inexact(plan: OptimizePlan, choose: Callable[[LiveFiles], Selection]
         count *= _GROWTH
         if refused := {place: one for place, one in found.items() if one is not None}:
             live = plan.live.excluding({place: one.code for place, one in refused.items()})
-            damaged = tuple(one for one in refused.values() if not one.code.startswith("optimize."))
+            damaged = tuple(
+                one for one in refused.values() if one.code == UNREAD or not one.code.startswith("optimize.")
+            )
             plan = replace(plan, live=live, selection=choose(live), damaged=(*plan.damaged, *damaged))
     return plan
 

@@ -70,8 +70,8 @@ class ChangeType(StrEnum):
 class Changes(ArrowRows):
     """The changes of rows from one version to another, both included, as batches of Arrow, in the order of versions.
 
-    The columns are those of the last version, also for files of older versions, then `_change_type`, `_commit_version`,
-    `_commit_timestamp`. Raises DataUnreadable, naming file and
+    The columns are those of the last version, also for files of older versions, without those whose types are not read
+    (`left_out`), then `_change_type`, `_commit_version`, `_commit_timestamp`. Raises DataUnreadable, naming file and
     version, also for a file that vacuum has deleted, Refused (`changes.mapping-removed`, `changes.columns-replaced`)
     where the columns of these versions cannot be read together, and immediately Unreadable (`typewidening.*`) where no
     reader may read the last version.
@@ -136,6 +136,7 @@ class Changes(ArrowRows):
         """
         from deltacli.operations.table.output import write_rows
 
+        self.require_all_columns()
         return write_rows(self._table, directory, self._wanted, self.changed_files(), self._limit)
 
     def changed_files(self) -> Iterator[DataFile]:

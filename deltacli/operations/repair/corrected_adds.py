@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
-from deltacli.changing.commit import Committed, commit
 from deltacli.delta.log.body_lines import encoded_files
 from deltacli.delta.log.commit_content import CommitRequest, FilesAt, Slot
 from deltacli.delta.log.file_actions import action_schemas
@@ -33,8 +32,9 @@ from deltacli.operations.table.needed import look_for, needed_files, whole
 from deltacli.typing import Json, JsonObject
 from deltacli.units import plural
 from deltacli.work.commits.reading import stream_commit
+from deltacli.work.rewrite.exactness import broken_rule
 from deltacli.work.rewrite.sources import renamed
-from deltacli.work.rows.data_files import DataFile, ReadSpec
+from deltacli.work.rows.data_files import DataFile, ReadSpec, open_data_file
 from deltacli.work.rows.row_reader import read_rows
 
 if TYPE_CHECKING:
@@ -86,8 +86,7 @@ class AddAgain:
         return f"commit {self.what} of {self.paths[0]}{more}"
 
     def run(self, run: Run) -> int | None:
-        done = commit(run.table, lambda now: self._request(run, now), commit_metadata=run.request.commit_metadata)
-        return done.version if isinstance(done, Committed) else None
+        return run.commit(lambda now: self._request(run, now))
 
     def _request(self, run: Run, now: Snapshot) -> CommitRequest | None:
         """Return the commit; None where none of the files is live as it was any more."""
@@ -149,8 +148,11 @@ def plan_statistics(
         return Planned(unrepaired=[left(one, obstacle) for one in findings])
     adds = _live(now, {one.place.key for one in findings if one.place.key}, findings)
     later = _added_later(table, findings, listing)
-    faults = _faults(table, adds)
     paths = adds["path"].to_pylist()
+    faults = [
+        _fault_of_columns(table, now.config, path) if fault is None else fault
+        for path, fault in zip(paths, _faults(table, adds), strict=True)
+    ]
     keys = [] if not adds.num_rows else whole(_keys(adds)).to_pylist()
     rows_of: dict[str, list[int]] = {}
     for row, path in enumerate(paths):
@@ -284,6 +286,15 @@ def _faults(table: TableHandle, adds: pyarrow.Table) -> list[str | None]:
 
     own = PathKeys(uris).of_log(whole(adds["path"])).keys.to_pylist()
     return [None if key is None else faults[key] for key in own]
+
+
+def _fault_of_columns(table: TableHandle, config: TableConfiguration, path: str) -> str | None:
+    """Return the rule of column mapping that a file breaks, so that its rows would be read as null; None without."""
+    if config.mapping_mode == "none":
+        return None
+    with open_data_file(table.files(), DataFile(path, None)) as opened:
+        broken = broken_rule(config, opened)
+    return None if broken is None else f"{broken.message} [{broken.rule.id}]"
 
 
 def true_statistics(files: TableFiles, config: TableConfiguration, path: str, *, has_vector: bool) -> str:

@@ -12,12 +12,15 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.changing.acts import Act
 from deltacli.changing.basis import Basis, basis_of
 from deltacli.changing.commit import require_possible
+from deltacli.changing.preflight import broken_rules
+from deltacli.delta.evolution.draft import Draft
 from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.commit_metadata import require_free
-from deltacli.delta.log.state import read_metadata, read_protocol
-from deltacli.delta.protocol.property_values import CHANGE_FEED, is_true
+from deltacli.delta.log.state import plain_action, plain_metadata, read_metadata, read_protocol
+from deltacli.delta.protocol.property_values import APPEND_ONLY, CHANGE_FEED, is_true
 from deltacli.delta.protocol.protocol_action import require_committable
 from deltacli.delta.rules.framework.repairs import may_keep
 from deltacli.documents import dumps
@@ -184,14 +187,14 @@ class RestorePlan:
             "newestRestorableVersion": self.restorable,
             "schemaChanges": [] if schema is None else [schema.change_json(change) for change in schema.changes],
             "clients": [client.as_json() for client in self.clients],
-            "notes": list(self.notes),
+            "notes": [*self.notes, *self.basis.cautions],
             "refusals": [one._replace(hint=self.filled(one)).as_json("wayOut", "files") for one in self.refusals],
             "dryRun": dry_run,
         }
 
     def filled(self, refusal: Refusal) -> str:
         """Return the way out of a refusal with the table in its place."""
-        return spelling().fill(refusal.hint or "", self.table.uri)
+        return spelling().fill(refusal.hint or refusal.override or "", self.table.uri)
 
 
 def plan_restore(table: TableHandle, request: RestoreRequest, now: Snapshot | None = None) -> RestorePlan:
@@ -239,7 +242,10 @@ class _Planning:
             refusals += row_ids.refusal_of_files_that_stay(*states, found.unchanged_without_row_id)
         after, again = _after(now, small), row_ids.begins_again(*states)
         refusals += row_ids.refusals_of_marks(*states)
+        refusals += () if self._request.allow_removals else _removal_refusals(now, found)
         refusals += row_ids.refusals_of_files(now, target, after, found, self._where, begins_again=again)
+        if small.metadata is not None:
+            refusals += broken_rules(now.version, _draft(now), _draft(after), Act.NAME)
         checked_at = monotonic()
         checked, brought = self._verified(found)
         refusals += () if refusals else self._violations(found, checked)
@@ -257,7 +263,7 @@ class _Planning:
             brought=brought,
             restorable=self._restorable(found, checked.problems),
             refusals=tuple(refusals),
-            notes=(*small.notes, *_notes(now, found), *checked.notes),
+            notes=(*small.notes, *checked.notes),
             clients=(),
             schema=_schema_changes(now, after) if small.metadata is not None else None,
             checked_at=checked_at,
@@ -267,7 +273,7 @@ class _Planning:
             plan = replace(plan, notes=(*plan.notes, none))
         plan = replace(plan, refusals=(*plan.refusals, *_file_refusals(plan)))
         if not plan.is_noop:
-            require_possible(now, request_of(plan))
+            require_possible(now, request_of(plan), act=None)
             require_committable(after.protocol, after.properties, now.version + 1)  # of what comes back, too
             plan = replace(plan, clients=tuple(_clients(plan, *states)))
         return plan
@@ -368,6 +374,10 @@ def _after(now: Snapshot, small: SmallActions) -> Snapshot:
     return now
 
 
+def _draft(snapshot: Snapshot) -> Draft:
+    return Draft(plain_metadata(snapshot.raw_metadata), plain_action(snapshot.raw_protocol))
+
+
 def _schema_changes(now: Snapshot, after: Snapshot) -> SchemaDiff | None:
     from deltacli.operations.schemas.described import describe_delta, diff_schemas
 
@@ -383,6 +393,17 @@ def _vector_refusals(now: SmallState, found: Difference) -> Iterator[Refusal]:
     has_feature = "deletionVectors" in now.config.features
     if found.brings_vectors and not (has_feature and is_true(now.config.properties, VECTORS_ENABLED)):
         yield vectors_refusal(has_feature=has_feature)
+
+
+def _removal_refusals(now: Snapshot, found: Difference) -> Iterator[Refusal]:
+    """Refuse to remove files of a table that must only grow. Spec: Append-only Tables."""
+    if is_true(now.properties, APPEND_ONLY) and (amount := found.removed_amount).files:
+        rows = "" if amount.rows is None else f" with {plural(amount.rows, 'row')}"
+        yield Refusal(
+            "restore.append-only",
+            f"{APPEND_ONLY} is true, and {plural(amount.files, 'file')}{rows} would be removed",
+            override=parameter("restore.allow_removals", True),
+        )
 
 
 def _file_refusals(plan: RestorePlan) -> Iterator[Refusal]:
@@ -426,11 +447,6 @@ def _way_out(plan: RestorePlan) -> str:
 
 
 # -- what people should know ------------------------------------------------------------------------------------------
-
-
-def _notes(now: Snapshot, found: Difference) -> Iterator[str]:
-    if is_true(now.properties, "delta.appendOnly") and found.removed_amount.files:
-        yield "delta.appendOnly does not forbid a restore, which removes files all the same"
 
 
 def _clients(plan: RestorePlan, now: SmallState, target: SmallState) -> Iterator[Noticing]:

@@ -18,7 +18,9 @@ from deltacli.delta.predicate.parse import Predicate, parse_predicate
 from deltacli.delta.predicate.prune import certainly_true
 from deltacli.delta.rules.expressions.row_values import CONDITIONS, NOT_EVALUATED_MEMORY, NULLS, Violations
 from deltacli.delta.schema.names import places_of
+from deltacli.delta.schema.to_arrow import unread_type
 from deltacli.delta.schema.types import StructType
+from deltacli.delta.schema.unread_columns import unread_columns
 from deltacli.delta.sql.parser import parse_expression
 from deltacli.delta.sql.stored import StoredKind, StoredSql, stored_sql
 from deltacli.delta.stats.record_counts import num_records_column
@@ -117,7 +119,9 @@ class DemandCheck:
         self._table, self._config, self._demands = table, config, demands
         self._conditions = {demand.owner: _predicate(demand, config) for demand in demands}
         partitions = {column.name for column in config.partition_columns.values() if column is not None}
-        self._of_partitions = {one.owner for one in demands if isinstance(one.owner, str) and one.owner in partitions}
+        self._unread = {one.name: one for one in unread_columns((config.schema or StructType(())).fields)}
+        known = partitions - self._unread.keys()
+        self._of_partitions = {one.owner for one in demands if isinstance(one.owner, str) and one.owner in known}
         self.found = {demand: FoundRows() for demand in demands}
 
     @cached_property
@@ -168,7 +172,14 @@ class DemandCheck:
                     self.found[demand].leave_open(
                         path, f"it cannot be evaluated, because {not_evaluated[demand.owner]}"
                     )
-        judged = [(demand, mask) for demand, mask in masks if demand.owner not in not_evaluated]
+        judged = list[tuple[Demand, list[bool]]]()
+        for demand, mask in masks:
+            unread = None if isinstance(demand.owner, StoredSql) else self._unread.get(demand.columns[0])
+            if unread is not None:
+                for path in (path for path, one in zip(paths, mask, strict=True) if one):
+                    self.found[demand].leave_open(path, f"{UNREAD}: column {unread.name} has type {unread.type}")
+            elif demand.owner not in not_evaluated:
+                judged.append((demand, mask))
         if not judged:
             return
         task, shared = ReadRows(), {CHECKS: wanted}
@@ -205,8 +216,11 @@ class DemandCheck:
 def _predicate(demand: Demand, config: TableConfiguration) -> Predicate | None:
     if demand.condition is None:
         return None
+    partitions = {column.name for column in config.partition_columns.values() if column is not None}
+    # What is null is in the statistics whatever the type; a partition value has to be read.
+    judge = unread_type if partitions & {*demand.columns} else lambda _: None
     try:
-        return parse_predicate(demand.condition, config.schema or StructType(()))
+        return parse_predicate(demand.condition, config.schema or StructType(()), judge)
     except UsageError:
         return None  # that language has less than SQL
 

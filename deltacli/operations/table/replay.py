@@ -68,6 +68,11 @@ class LogTail:
         """The canonical paths of live files whose older adds have another number of records. Large commits are not
         compared, nor what a checkpoint hides."""
         self._records: dict[str, int | None] = {}
+        self.of_other_vectors: set[str] = set()
+        """The canonical paths of live files that a newer commit added or removed under another vector, or without one.
+        Large commits are not compared."""
+        self.with_vectors: set[str] = set()
+        """The canonical paths that were added or removed with a vector."""
         self.newest_commit_info: Action | None = None
         self.commit_info_is_first = False
         self.large: dict[int, LargeCommit] = {}
@@ -89,6 +94,21 @@ class LogTail:
         for add in survived.adds:
             if add.get("deletionVector") is not None or add.get("dataChange") is False:
                 self._records.setdefault(canonical(str(add["path"])), stated_records(add.get("stats")))
+
+    def decided_otherwise(self, actions: Sequence[tuple[str, Action]]) -> list[Action]:
+        """Return the adds of a commit whose path newer commits have decided, with another vector than these have or
+        without one, and remember the paths with vectors. It is called before the keys of the commit are known.
+        """
+        found = []
+        for kind, add in actions:
+            if kind == "add" and (self.with_vectors or add.get("deletionVector") is not None):
+                path = canonical(str(add.get("path")))
+                if path in self.with_vectors or (add.get("deletionVector") is not None and path in self.seen):
+                    found.append(add)
+        for kind, action in actions:
+            if kind in ("add", "remove") and action.get("deletionVector") is not None:
+                self.with_vectors.add(canonical(str(action.get("path"))))
+        return found
 
     @property
     def decided(self) -> list[KeyIndex]:
@@ -131,7 +151,11 @@ def read_tail(
             small = [(kind, action) for kind, action in actions if kind not in ("add", "remove")]
             try:
                 tail.seen |= decided_keys(actions, tail.decided, file.name)
+                suspects = tail.decided_otherwise(actions)
                 survived = reconcile_commit(actions, tail.seen, file.name)
+                if suspects:
+                    live = {id(add) for add in survived.adds}
+                    tail.of_other_vectors |= {canonical(str(one["path"])) for one in suspects if id(one) in live}
                 tail.compare_records(actions, survived)
                 held.append(file, survived)
                 tail.state.take(small, file.name)
@@ -152,6 +176,7 @@ def read_tail(
     held.flush()
     if not older_follow:
         tail.seen.clear()
+        tail.with_vectors.clear()
     return tail
 
 

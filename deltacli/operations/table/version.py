@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from deltacli.arrow import compute as pc
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.counts import FileCounts, TombstoneCounts, count_batch
 from deltacli.delta.log.file_actions import FileBatch
@@ -177,6 +178,35 @@ class Snapshot:
     def has_doubtful_records(self) -> bool:
         """Return True if two adds of one live file disagree on its number of records."""
         return bool(self._tail.contradicted)
+
+    def of_other_vectors(self, adds: pyarrow.RecordBatch) -> pyarrow.Array | None:
+        """Return which live files a newer commit added or removed under another vector than they have, so that they
+        may be in the table twice; None where none is known.
+        """
+        import pyarrow
+
+        from deltacli.delta.log.replay import key_column, texts_of
+        from deltacli.delta.vectors import no_vector_ids, unique_id_column
+
+        tail, vectors = self._tail, adds.column("deletionVector")
+        doubted, decided = tail.of_other_vectors, tail.seen
+        if not (doubted or tail.with_vectors or (decided and vectors.null_count < len(vectors))):
+            return None
+        paths = key_column(adds.column("path"), no_vector_ids(adds.num_rows))
+        named = [path.encode("utf-8", "surrogateescape") for path in (*doubted, *tail.with_vectors)]
+        suspects = pc.indices_nonzero(
+            pc.or_(pc.is_valid(vectors), pc.is_in(paths, value_set=pyarrow.array(named, pyarrow.binary())))
+        )
+        keys = key_column(pc.take(adds.column("path"), suspects), unique_id_column(pc.take(vectors, suspects)))
+        found = [
+            place
+            for place, path, key in zip(suspects, texts_of(pc.take(paths, suspects)), texts_of(keys), strict=True)
+            # What is live and was not decided by commits is of the checkpoint, and older than all of them.
+            if path in doubted
+            or (key not in decided and (path in tail.with_vectors or (path != key and path in decided)))
+        ]
+        every = pyarrow.array(range(adds.num_rows), suspects.type)
+        return pc.is_in(every, value_set=pyarrow.array(found, suspects.type)) if found else None
 
     @cached_property
     def _touched(self) -> TouchedFiles:

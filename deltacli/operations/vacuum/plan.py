@@ -251,7 +251,7 @@ class VacuumPlan:
             "kept": self.kept.as_json(),
             "emptyDirectories": len(self.directories),
             "refusals": [one.as_json("override") for one in self.refusals],
-            "notes": list(self.notes),
+            "notes": [*self.notes, *(() if self.made_from is None else self.made_from.cautions)],
             "reach": {
                 "firstVersion": reach.first_version,
                 "firstTimestampMs": reach.first_ms,

@@ -96,10 +96,11 @@ class TableMetadata:
 
     @cached_property
     def arrow_schema(self) -> pyarrow.Schema:
-        """The schema of the rows."""
+        """The schema of the rows, without the columns of types that are not read."""
         from deltacli.delta.schema.to_arrow import arrow_schema
+        from deltacli.delta.schema.unread_columns import read_columns
 
-        return arrow_schema(self.schema.fields)
+        return arrow_schema(read_columns(self.schema.fields))
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,5 @@
-"""Refuse data files of which a new file would not be an exact copy, before any of their rows is passed on.
+"""Refuse data files of which a new file would not be an exact copy, before any of their rows is passed on, and those
+whose columns break a rule of column mapping: what they contain is not known then.
 
 Readers see other values than such a file contains, or do not agree on them: nanoseconds are cut off, dates that Spark
 wrote in the hybrid calendar are shifted only where the footer says so, and a shredded variant is put together anew.
@@ -11,8 +12,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
+from deltacli.delta.footers.schema import FileSchema, leaves_of
+from deltacli.delta.log.log_path import Place
+from deltacli.delta.rules.framework.data_file_views import FileSchemaView
 from deltacli.delta.schema.hybrid_calendar import hybrid_leaf, is_old
+from deltacli.delta.schema.kinds import NANOSECONDS
 from deltacli.delta.schema.shredded_variants import TYPED
+from deltacli.delta.schema.to_arrow import unread_type
 from deltacli.delta.schema.types import PrimitiveType, StructField, holds
 from deltacli.errors import DataUnreadable
 from deltacli.units import format_size
@@ -22,6 +28,8 @@ if TYPE_CHECKING:
     import pyarrow
     import pyarrow.parquet
 
+    from deltacli.delta.log.state import TableConfiguration
+    from deltacli.delta.rules.framework.base import Finding
     from deltacli.work.rewrite.pieces import RewriteSpec
 
 SPEC = "rewrite"
@@ -29,6 +37,7 @@ SPEC = "rewrite"
 
 NOT_EXACT = "optimize.value-not-exact"
 TOO_LARGE = "optimize.row-group-too-large"
+UNREAD = "optimize.type-unsupported"
 
 _ROWS_AT_ONCE = 1 << 16
 
@@ -54,6 +63,8 @@ class Exactness:
         is_alike = self._alike is not None and marks == self._marks and schema.equals(self._alike)
         if not is_alike:
             self._alike = None
+            if (broken := broken_rule(self._spec.written_by or self._spec.config, opened)) is not None:
+                raise DataUnreadable(broken.message, code=broken.rule.id)
             self._suspects = list(_suspects_of(self._spec, opened, marks))
             self._alike, self._marks = schema, marks
         for suspect in self._suspects:
@@ -70,14 +81,38 @@ def _require_small_groups(metadata: pyarrow.parquet.FileMetaData, most_bytes: in
             )
 
 
+def broken_rule(config: TableConfiguration, opened: OpenDataFile) -> Finding | None:
+    """Return the first error of a file's columns by which it is not known what the file contains; None without one."""
+    if config.mapping_mode == "none":
+        return None
+    from deltacli.delta.rules.framework.base import Severity
+    from deltacli.delta.rules.mapping.files import AREA
+
+    metadata = opened.parquet.metadata
+    schema = FileSchema(opened.schema, leaves_of(metadata.schema))
+    view = FileSchemaView(schema, config, Place("", key="the file"), 1, metadata.num_rows)
+    found = (one for check in AREA.checks for one in check.run(view) if one.severity is Severity.ERROR)
+    return next(found, None)
+
+
 def _suspects_of(spec: RewriteSpec, opened: OpenDataFile, metadata: Mapping[bytes, bytes] | None) -> Iterator[_Suspect]:
     """Yield the leaves of a file whose values have to be looked at. Raises DataUnreadable."""
+    _require_read_types(spec, opened)
     wanted = spec.reading.columns[: spec.reading.of_table]
     found = spec.reading.file_columns.find(opened.schema, wanted)
     schema = opened.parquet.metadata.schema
     for column, place in zip(wanted, found, strict=True):
         for leaf in place.leaves if place is not None else ():
             yield from _suspects(column, leaf, schema.column(leaf), metadata)
+
+
+def _require_read_types(spec: RewriteSpec, opened: OpenDataFile) -> None:
+    """Raise DataUnreadable for a file that has a column of a type that is not read, which a new one would lack."""
+    fields = spec.config.schema.fields if spec.config.schema else ()
+    for column in fields:
+        unread = unread_type(column.data_type)
+        if unread is not None and spec.reading.file_columns.leaf(opened.schema, [column]) is not None:
+            raise DataUnreadable(f"column {column.name} has type {unread}, whose values cannot be kept", code=UNREAD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +135,8 @@ def _suspects(column: StructField, leaf: int, stored: Any, marks: Mapping[bytes,
     if holds(column.data_type, PrimitiveType("variant")) and f".{TYPED}" in stored.path:
         raise DataUnreadable(f"column {column.name} has shredded variants, whose bytes cannot be kept", code=NOT_EXACT)
     kind = stored.logical_type.type
-    if kind == "TIMESTAMP" and "nano" in stored.logical_type.to_json().lower():
+    is_of_nanoseconds = any(holds(column.data_type, PrimitiveType(name)) for name in NANOSECONDS)
+    if not is_of_nanoseconds and kind == "TIMESTAMP" and "nano" in stored.logical_type.to_json().lower():
         yield _Suspect(column.name, leaf, is_hybrid=False)
     if hybrid_leaf(stored, marks) is not None:
         yield _Suspect(column.name, leaf, is_hybrid=True)

@@ -21,6 +21,7 @@ from deltacli.delta.rules.statistics.evidence import fields_at
 from deltacli.delta.schema.file_columns import FileColumns
 from deltacli.delta.schema.to_arrow import arrow_schema
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, StructField, StructType
+from deltacli.delta.schema.unread_columns import with_read_columns
 from deltacli.delta.stats.column_facts import Claimed, StatisticsOfRows
 from deltacli.delta.stats.schema import BOUNDS, PER_COLUMN, ColumnPath, StatKind, StatSchema
 from deltacli.delta.stats.values import dig, read_json
@@ -158,8 +159,9 @@ class RowChecks:
     @classmethod
     def make(cls, config: TableConfiguration, *, demands_only: bool = False) -> RowChecks:
         """Select the questions for tables of a configuration. With `demands_only` they are those about nulls and
-        conditions, of files without the column, too. Raises what its schema raises where Arrow has no type.
+        conditions, of files without the column, too. Columns of types that are not read are left out.
         """
+        conditions, config = StoredConditions(config), with_read_columns(config)
         fields = config.schema.fields if config.schema else ()
         columns = tuple(without_demands(column) for column in fields)
         schema = arrow_schema(columns)
@@ -170,7 +172,7 @@ class RowChecks:
             more = OptionalRowChecks.make(config, wanted)
             checks = cls(config, columns, more, {STATISTICS: _statistics_check(config), **more.questions})
         checks._ask_about_nulls(also_absent=demands_only)
-        checks._ask_about_conditions()
+        checks._ask_about_conditions(conditions)
         return checks
 
     def _ask_about_nulls(self, *, also_absent: bool) -> None:
@@ -187,8 +189,7 @@ class RowChecks:
 
         self.questions[NULLS] = begin
 
-    def _ask_about_conditions(self) -> None:
-        conditions = StoredConditions(self.config)
+    def _ask_about_conditions(self, conditions: StoredConditions) -> None:
         self.memory[NOT_EVALUATED_MEMORY] = conditions.not_evaluated
         if not conditions.is_empty:
             self.questions[CONDITIONS] = conditions.begin

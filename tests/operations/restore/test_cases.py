@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from deltacli.delta.log.row_ids import MATERIALIZED_NAMES
 from deltacli.errors import (
     ConflictLost,
     PartlyDone,
@@ -142,13 +143,20 @@ def test_the_same_file_in_another_spelling_stays() -> None:
     assert restoring.restore(2).committed_version is None
 
 
-def test_an_append_only_table_is_restored() -> None:
+def test_an_append_only_table_is_restored_where_removals_are_allowed() -> None:
     restoring = Restoring(append(born({"delta.appendOnly": "true"}), "b"))
 
-    done = restoring.restore(1)
+    with pytest.raises(Refused, match=r"delta\.appendOnly is true, and 1 file.* would be removed") as refused:
+        restoring.restore(1)
 
-    assert 3 == done.committed_version
-    assert ["delta.appendOnly does not forbid a restore, which removes files all the same"] == list(done.plan.notes)
+    assert "restore.append-only" == refused.value.code
+    assert 3 == restoring.restore(1, allow_removals=True).committed_version
+
+
+def test_an_append_only_table_gets_lost_files_back() -> None:
+    restoring = Restoring(append(born({"delta.appendOnly": "true"}), "b").commit(commit_info(), remove("b")))
+
+    assert restoring.restore(2).committed_version == 4
 
 
 # -- what never goes back ---------------------------------------------------------------------------------------------
@@ -283,7 +291,8 @@ def test_modes_of_column_mapping(now: str, then: str, is_possible: bool) -> None
 
     plan = plan_restore(restoring.table, RestoreRequest(version=1, trust_listing=True))
 
-    assert ([] if is_possible else ["restore.mapping-mode"]) == [one.code for one in plan.refusals]
+    codes = [one.code for one in plan.refusals if one.code.startswith("restore.")]  # the columns have no ids
+    assert ([] if is_possible else ["restore.mapping-mode"]) == codes
 
 
 def test_a_metadata_without_configuration_is_no_difference() -> None:
@@ -440,7 +449,8 @@ def test_row_ids_that_a_file_which_stays_has_are_refused_or_given_anew(is_named:
 
 
 def test_row_ids_do_not_come_back_over_files_without_them() -> None:
-    on = {"delta.enableRowTracking": "true"}
+    names = dict(zip(MATERIALIZED_NAMES, ("_row-id-col-1", "_row-commit-version-col-1"), strict=True))
+    on = {"delta.enableRowTracking": "true", **names}
     builder = born(on, features=["domainMetadata", "rowTracking"])
     builder.commit(commit_info(), remove("a"), add("b", size=7, records=10, baseRowId=0), mark(9))
     configured(builder, {})

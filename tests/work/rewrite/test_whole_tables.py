@@ -17,7 +17,7 @@ import pytest
 
 from deltacli import open_table
 from deltacli.api.table import Table
-from deltacli.errors import Unreadable
+from deltacli.errors import PartlyDone, Unreadable
 from deltacli.work.rewrite.new_files import rows_at_once
 from tests.support.actions import Line, add, metadata, protocol
 from tests.support.builder import TableBuilder
@@ -58,10 +58,15 @@ def built(
             schema_string=json.dumps(struct(*columns)), configuration=properties or {}, partition_columns=partition
         ),
     ]
-    for name, data in files.items():
+    first_id = fields.pop("first_row_id", None)
+    for number, (name, data) in enumerate(files.items()):
         builder.file(name, data)
         values = dict.fromkeys(partition, "log")
-        lines.append(add(name, size=len(data), partition_values=values, **fields))
+        ids = {} if first_id is None else {"baseRowId": first_id + 10 * number}
+        lines.append(add(name, size=len(data), partition_values=values, **fields, **ids))
+    if first_id is not None:
+        mark = {"domain": "delta.rowTracking", "configuration": '{"rowIdHighWaterMark":99}', "removed": False}
+        lines.append({"domainMetadata": mark})
     return open_table(str(builder.commit(*lines).write(place)))
 
 
@@ -107,17 +112,11 @@ def test_field_ids_of_columns_and_of_what_is_within_them_are_written(tmp_path: P
     assert ["field_id=5" in line for line in required] == [True] * len(required), required
 
 
-@pytest.mark.parametrize("mode", ["id", "name"])
-def test_a_name_that_was_dropped_and_added_again_is_another_column(mode: str, tmp_path: Path) -> None:
-    """
-    The first file has the column of the past, under the name that the table has today.
-    """
-    columns = [mapped("a", "long", 3, "a-now" if mode == "name" else "a"), mapped("b", "long", 2, "b")]
-    files = {
-        "old": with_ids(("a", 1, [1, 2]), ("b", 2, [3, 4])),
-        "new": with_ids(("a-now" if mode == "name" else "a", 3, [5]), ("b", 2, [6])),
-    }
-    on = {"delta.columnMapping.mode": mode, "delta.columnMapping.maxColumnId": "3"}
+def test_a_name_that_was_dropped_and_added_again_is_another_column(tmp_path: Path) -> None:
+    """The first file has the column of the past, under the name that the table has today."""
+    columns = [mapped("a", "long", 3, "a-now"), mapped("b", "long", 2, "b")]
+    files = {"old": with_ids(("a", 1, [1, 2]), ("b", 2, [3, 4])), "new": with_ids(("a-now", 3, [5]), ("b", 2, [6]))}
+    on = {"delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId": "3"}
     found = built(tmp_path / "t", columns, files, "columnMapping", properties=on)
 
     optimized(found)
@@ -126,6 +125,41 @@ def test_a_name_that_was_dropped_and_added_again_is_another_column(mode: str, tm
         ((row["a"], row["b"]) for row in found.snapshot().scan().to_arrow().to_pylist()), key=lambda row: row[1] != 6
     )
     assert {"2", "3"} == {line.split("field_id=")[1].split()[0] for line in str(stored(found).schema).splitlines()[2:4]}
+
+
+@pytest.mark.parametrize(
+    ("mode", "columns_of_file", "rule"),
+    [
+        ("id", [("a", 1, [1, 2]), ("b", 2, [3, 4])], "mapping.field-id-mismatch"),
+        ("id", [("a", None, [1, 2]), ("b", None, [3, 4])], "mapping.file-without-field-ids"),
+        ("id", [("x", None, [1, 2]), ("y", None, [3, 4])], "mapping.file-with-logical-names"),
+        ("name", [("x", None, [1, 2]), ("y", None, [3, 4])], "mapping.file-with-logical-names"),
+        ("name", [("y", None, [3, 4])], "mapping.file-with-logical-names"),
+    ],
+)
+def test_a_file_whose_columns_are_in_doubt_is_left_alone_and_named(
+    mode: str, columns_of_file: list[tuple[str, int | None, list[int]]], rule: str, tmp_path: Path
+) -> None:
+    columns = [mapped("x", "long", 3, "a"), mapped("y", "long", 2, "b")]
+    odd = pa.table(
+        [values for _, _, values in columns_of_file],
+        schema=pa.schema(
+            [
+                pa.field(name, pa.int64(), metadata=None if number is None else {"PARQUET:field_id": str(number)})
+                for name, number, _ in columns_of_file
+            ]
+        ),
+    )
+    sound = {f"sound-{number}": with_ids(("a", 3, [5]), ("b", 2, [6])) for number in (1, 2)}
+    on = {"delta.columnMapping.mode": mode, "delta.columnMapping.maxColumnId": "3"}
+    found = built(tmp_path / "t", columns, {"odd": parquet(odd), **sound}, "columnMapping", properties=on)
+
+    with pytest.raises(PartlyDone) as refused:
+        found.optimize()
+
+    assert rule == refused.value.code
+    assert "odd" in live_paths(found)
+    assert 2 == len(live_paths(found))
 
 
 def test_row_ids_in_a_file_are_kept_and_others_follow_from_its_add(tmp_path: Path) -> None:
@@ -141,15 +175,15 @@ def test_row_ids_in_a_file_are_kept_and_others_follow_from_its_add(tmp_path: Pat
         {"a": parquet(rows), "b": parquet(pa.table({"c": [4]}))},
         *("rowTracking", "domainMetadata"),
         properties=names | {"delta.enableRowTracking": "true"},
-        baseRowId=10,
-        defaultRowCommitVersion=2,
+        first_row_id=10,
+        defaultRowCommitVersion=0,
         stats=json.dumps({"numRecords": 3}),
     )
 
     optimized(found)
 
     kept = stored(found).read().to_pydict()
-    assert {1: (70, 2), 2: (11, 4), 3: (72, 2), 4: (10, 2)} == {
+    assert {1: (70, 0), 2: (11, 4), 3: (72, 0), 4: (20, 0)} == {
         row: (kept["_id"][place], kept["_version"][place]) for place, row in enumerate(kept["c"])
     }
 

@@ -109,6 +109,9 @@ class FileMatch:
     unknown: list[UnknownField] = field(default_factory=list)
     alike: list[Alike] = field(default_factory=list)
     other_ids: list[OtherId] = field(default_factory=list)
+    logical: list[MissingField] = field(default_factory=list)
+    """Fields that the file has under their logical names, where it has none of their struct as the mapping demands. One
+    among others may have been dropped and added again."""
     partitions: dict[str, bool] = field(default_factory=dict)
     """Logical names of the partition columns, and whether the file has them."""
 
@@ -242,6 +245,11 @@ class _Matcher:
                 self._part(MatchedPart(path, column.data_type, column, None, one, nullable))
             elif column.data_type != PrimitiveType("void"):
                 self._found.missing.append(MissingField(path, column, above.nullable == ()))
+        if self._mode != "none" and not any(place.positions for place in places):
+            named = [
+                (path, column) for path, column in zip(paths, columns, strict=True) if column.name in siblings.names
+            ]
+            self._found.logical += [MissingField(path, column, above.nullable == ()) for path, column in named]
         for position, one in enumerate(siblings.fields):
             if position not in taken and not self._was_dropped(one):
                 path = f"{above.path}.{one.name}" if above.path else one.name

@@ -63,7 +63,7 @@ RULES: Mapping[Risk, str] = {
         mapping.mode-change-illegal mapping.physical-name-changed mapping.id-reused mapping.physical-path-reused
         mapping.max-id-decreased mapping.max-id-too-small mapping.partition-key-logical mapping.mode-invalid
         mapping.mode-without-protocol mapping.id-duplicate mapping.physical-path-duplicate
-        mapping.file-without-field-ids mapping.field-id-mismatch
+        mapping.file-without-field-ids mapping.field-id-mismatch mapping.file-with-logical-names
         partition.key-missing partition.unparsable partition.key-case partition.empty-string
         partition.null-in-not-null partition.hive-default
         stats.num-records-negative stats.cardinality-exceeds stats.null-count-range stats.min-greater-max

@@ -459,6 +459,8 @@ class StorageView:
     "An absolute path or URI -> whether it exists, None if that cannot be determined from here."
     unlisted: Sequence[str] = ()
     "Directories below the root whose files are not in `files`: links that point outside the table."
+    manifests: Mapping[str, Sequence[set[str]]] = field(default_factory=dict)
+    "Path of a symlink manifest -> the paths below the root that each of its lines may mean."
 
     def may_be_there(self, path: str) -> bool:
         """Return whether a file below the root was listed, or is in a directory that was not listed."""

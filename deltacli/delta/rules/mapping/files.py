@@ -22,6 +22,14 @@ FILE_WITHOUT_FIELD_IDS = AREA.error(
     repair=_REWRITE,
     example="a file written before delta.columnMapping.mode became id",
 )
+FILE_WITH_LOGICAL_NAMES = AREA.error(
+    "mapping.file-with-logical-names",
+    "A data file has columns under their logical names, where column mapping demands the physical ones.",
+    spec="Writer Requirements for Column Mapping",
+    broken="readers that map columns read null for all of them; the file has the only copy of the values",
+    repair="write its rows again under the physical names, with the writer that made it",
+    example="a column name in a file, where the column name has the physicalName col-2b",
+)
 FIELD_ID_MISMATCH = AREA.error(
     "mapping.field-id-mismatch",
     "The field id of a column in a data file differs from the id of the table's column with that name.",
@@ -30,6 +38,19 @@ FIELD_ID_MISMATCH = AREA.error(
     repair=_REWRITE,
     example="the column col-3 has field_id 5 in a file, and the id 3 in the table",
 )
+
+
+@AREA.check(FileSchemaView, FILE_WITH_LOGICAL_NAMES)
+def names_of_files(view: FileSchemaView) -> Iterator[Finding]:
+    """Report files none of whose columns is found, although they have columns of the table."""
+    for one in match_of(view).logical:
+        wanted = view.config.physical_name(one.field)
+        message = (
+            f"column {one.path} is called {one.field.name} in {view.shown_files}, but column mapping calls it {wanted}"
+        )
+        yield FILE_WITH_LOGICAL_NAMES.at(
+            view.place._replace(key=one.path), message, seen=one.field.name, expected=wanted
+        )
 
 
 @AREA.check(FileSchemaView, FILE_WITHOUT_FIELD_IDS, FIELD_ID_MISMATCH)
@@ -42,7 +63,10 @@ def field_ids_of_files(view: FileSchemaView) -> Iterator[Finding]:
     parts = [(part, wanted_id(part, view.config.physical_name(part.field))) for part in file_match.parts]
     if mode == "id":
         without = [part for part, wanted in parts if wanted is not None and _lacks_id(part)]
-        yield from _without_ids(view, without, has_any=any(part.file.file_id is not None for part in file_match.parts))
+        has_any = any(part.file.file_id is not None for part in file_match.parts)
+        yield from _without_ids(view, without, has_any=has_any)
+        if file_match.logical and not file_match.parts:
+            yield _without_any(view)
     for part, wanted in parts:
         if wanted is not None and part.file.file_id not in (None, wanted):
             message = f"column {part.path} has the field id {part.file.file_id} in {view.shown_files}"
@@ -70,13 +94,17 @@ def _lacks_id(part: MatchedPart) -> bool:
 
 def _without_ids(view: FileSchemaView, without: list[MatchedPart], *, has_any: bool) -> Iterator[Finding]:
     if without and not has_any:
-        message = f"no column has a field id in {view.shown_files}, but column mapping uses ids"
-        yield FILE_WITHOUT_FIELD_IDS.at(view.place, message, seen="no field ids", expected="field ids")
+        yield _without_any(view)
         return
     for part in without:
         message = f"column {part.path} has no field id in {view.shown_files}, but column mapping uses ids"
         place = view.place._replace(key=part.path)
         yield FILE_WITHOUT_FIELD_IDS.at(place, message, seen="no field id", expected=id_of(part.field))
+
+
+def _without_any(view: FileSchemaView) -> Finding:
+    message = f"no column has a field id in {view.shown_files}, but column mapping uses ids"
+    return FILE_WITHOUT_FIELD_IDS.at(view.place, message, seen="no field ids", expected="field ids")
 
 
 def _other_id(view: FileSchemaView, other: OtherId) -> str:

@@ -1,0 +1,142 @@
+"""What `validate` calls an error is not trusted by a change of the table: which rules stop what.
+
+Judged is the version that a change would leave: metadata that it replaces stops nothing. Only what a plan has read
+anyway is judged. The rules about the columns of a data file stop that file where a task opens it
+(`work/rewrite/exactness.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from deltacli.changing.acts import Act
+from deltacli.delta.evolution.draft import Draft
+from deltacli.delta.log.log_path import LOG_DIRECTORY, Place, commit_name
+from deltacli.delta.log.row_ids import DOMAIN, FEATURE
+from deltacli.delta.log.state import TableConfiguration, plain_action, plain_metadata
+from deltacli.errors import Refusal, Refused
+from deltacli.hints import command
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from deltacli.delta.log.commit_content import CommitRequest
+    from deltacli.delta.rules.framework.base import Finding
+    from deltacli.operations.table.version import Snapshot
+
+
+class Stop(NamedTuple):
+    """Rules, as `--select` takes them, and the acts that their errors stop. `only_new`: where the version before has
+    the error as well, it stops nothing.
+    """
+
+    rules: str
+    acts: Act
+    only_new: bool = False
+
+
+STOPS = (
+    Stop("mapping.id-duplicate mapping.physical-path-duplicate", Act.COMMIT | Act.ADD | Act.NAME),
+    Stop("metadata.* schema.* mapping.* typewidening.* rowtracking.*", Act.ADD),
+    Stop("*", Act.COMMIT | Act.NAME, only_new=True),
+)
+"""What errors of the metadata and of row ids stop: after the first ones it is not known which column is meant; with
+those of the second row it is not known what a file contains, or which ids are free.
+"""
+REMOVED_OTHERWISE, TWICE = "action.remove-dv-mismatch", "action.readd-without-remove"
+"""The errors that keep the live files they name out of a rewrite."""
+_REASONS = {
+    REMOVED_OTHERWISE: "it was removed with another deletion vector than it has, so that its rows may be there twice",
+    TWICE: "it is live with two deletion vectors, so that its rows are there twice",
+}
+
+
+def reason_of(rule: str) -> str:
+    """Return why a file that a rule names is left alone."""
+    return _REASONS[rule]
+
+
+def require_trusted(act: Act, snapshot: Snapshot, request: CommitRequest) -> None:
+    """Raise Refused where errors of the metadata that a request leaves stop an act."""
+    before = Draft(plain_metadata(snapshot.raw_metadata), plain_action(snapshot.raw_protocol))
+    if request.metadata is not None and not isinstance(before.metadata.get("schemaString"), str):
+        return
+    after = Draft(request.metadata or before.metadata, request.protocol or before.protocol)
+    found = list(broken_rules(snapshot.version, before, after, act)) if request.metadata is not None else []
+    if act is Act.ADD and not found:
+        config = snapshot.config if request.metadata is None else after.config
+        errors = _errors(config, after.metadata, snapshot.version)
+        found = [_refusal(one) for one in errors if _stops(one, act, is_new=False)]
+    if found:
+        raise Refused.by(found)
+
+
+def _refusal(finding: Finding) -> Refusal:
+    """Return the refusal of a change for an error that the table has."""
+    rule = finding.rule.id
+    return Refusal(rule, f"the table breaks a rule: {finding.message}", str(command("validate", select=[rule])))
+
+
+def broken_rules(version: int, before: Draft, after: Draft, act: Act = Act.COMMIT) -> Iterator[Refusal]:
+    """Yield the errors of new metadata that stop a change of a version."""
+    memory: dict[str, Any] = {}  # Any: each check keeps its own data, by name
+    known = {(one.rule.id, one.message) for one in _errors(before.config, before.metadata, version, memory=memory)}
+    config = _placed(before.config, version)
+    found = list(_errors(after.config, after.metadata, version + 1, previous=config, memory=memory))
+    found += _errors(after.config, after.metadata, version + 1) if known else ()
+    for one in dict.fromkeys(found):
+        if _stops(one, act, is_new=(one.rule.id, one.message) not in known):
+            yield Refusal(one.rule.id, f"the table would break a rule: {one.message}", "")
+
+
+def _stops(finding: Finding, act: Act, *, is_new: bool) -> bool:
+    rule = finding.rule.id
+    return any(
+        act & stop.acts and (is_new or not stop.only_new) and any(fnmatchcase(rule, one) for one in stop.rules.split())
+        for stop in STOPS
+    )
+
+
+def _placed(config: TableConfiguration, version: int) -> TableConfiguration:
+    return replace(config, metadata_place=_place(version), metadata_version=version, protocol_version=version)
+
+
+def _place(version: int) -> Place:
+    return Place(f"{LOG_DIRECTORY}/{commit_name(version)}", None, version)
+
+
+def _errors(
+    config: TableConfiguration,
+    metadata: Mapping[str, Any],
+    version: int,
+    *,
+    previous: TableConfiguration | None = None,
+    memory: dict[str, Any] | None = None,
+) -> Iterator[Finding]:
+    """Yield what `validate` calls an error of a protocol and a metadata, after a previous one if it is given."""
+    from deltacli.delta.rules.framework.base import Severity
+    from deltacli.delta.rules.framework.catalogue import CATALOGUE
+    from deltacli.delta.rules.framework.views import MetadataView, TableConfigurationView
+
+    memory, place, config = {} if memory is None else memory, _place(version), _placed(config, version)
+    for view in (
+        MetadataView(place, version, dict(metadata), config, previous, None, memory),
+        TableConfigurationView(place, version, config, memory),
+    ):
+        for check in CATALOGUE.checks_of(type(view)):
+            yield from (one for one in check.run(view) if one.severity is Severity.ERROR)
+
+
+def errors_of_row_ids(snapshot: Snapshot, live: pyarrow.Table) -> Sequence[Refusal]:
+    """Return the errors of the row ids of live files, given in the columns of `StateView.live` that these need."""
+    if FEATURE not in snapshot.config.features:
+        return ()
+    from deltacli.delta.rules.actions.row_tracking import AREA
+    from deltacli.delta.rules.framework.views import StateView
+
+    domains = {one.domain: one.configuration for one in snapshot.domains if one.domain == DOMAIN}
+    view = StateView(snapshot.version, snapshot.config, {}, domains, live, 0)
+    return [_refusal(one) for check in AREA.checks if check.view is StateView for one in check.run(view)]
