@@ -44,9 +44,9 @@ from deltacli.errors import (
     UsageError,
 )
 from deltacli.hints import ShellSpelling, spelled
-from deltacli.inputs import require_number, require_word
 from deltacli.memory_limit import choose_allocator, exhausted_by, is_exhaustion, require_room
 from deltacli.typing import Click
+from deltacli.units import require_number, require_word
 
 _READER_GONE = 128 + 13  # SIGPIPE, which some systems do not name
 _NEEDS_LITTLE = frozenset(

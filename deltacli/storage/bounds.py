@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 from deltacli.errors import PathExternal, UsageError
 from deltacli.hints import parameter
-from deltacli.inputs import require_path
+from deltacli.units import require_path
 
 _MOST_KNOWN = 1 << 16
 """Number of directories whose resolved path is cached."""

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from deltacli.errors import UsageError
 from deltacli.hints import parameter
-from deltacli.inputs import require_path
 from deltacli.operations.table.api_arguments import optional_version, version_number
 from deltacli.request_fields import Kind, Option, option, shared
+from deltacli.units import require_path
 
 ACCEPT_COMMITS = Option(
     "Versions of a copy to bring back although nothing proves that they are of this table. Repeatable.",

@@ -19,9 +19,8 @@ from typing import Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar
 
 from deltacli.errors import DeltacliError, UsageError, VersionAbsent
 from deltacli.hints import TABLE, CommandLine, nearest_directory, spelling
-from deltacli.inputs import require_bytes_or_text, require_number
 from deltacli.storage.secrets import without_secrets
-from deltacli.units import EPOCH
+from deltacli.units import EPOCH, require_bytes_or_text, require_number
 
 Arguments = ParamSpec("Arguments")
 Item = TypeVar("Item")
