@@ -18,7 +18,6 @@ from typing import NamedTuple, assert_never
 
 from deltacli.changing.acts import Act
 from deltacli.changing.basis import FRESH_SECONDS, UNKNOWN_TIME, past_of, require_listed, require_past
-from deltacli.changing.preflight import require_trusted
 from deltacli.changing.texts import require_text
 from deltacli.delta.log.commit_content import (
     Base,
@@ -400,6 +399,8 @@ def require_possible(snapshot: Snapshot, request: CommitRequest, act: Act | None
     require_writable(snapshot.table.storage)
     _require_allowed(request, _base(snapshot, request))
     if act is not None:
+        from deltacli.changing.preflight import require_trusted
+
         require_trusted(act, snapshot, request)
 
 

@@ -13,7 +13,6 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.changing.acts import Act
-from deltacli.delta.evolution.draft import Draft
 from deltacli.delta.log.log_path import LOG_DIRECTORY, Place, commit_name
 from deltacli.delta.log.row_ids import DOMAIN, FEATURE
 from deltacli.delta.log.state import TableConfiguration, plain_action, plain_metadata
@@ -23,6 +22,7 @@ from deltacli.hints import command
 if TYPE_CHECKING:
     import pyarrow
 
+    from deltacli.delta.evolution.draft import Draft
     from deltacli.delta.log.commit_content import CommitRequest
     from deltacli.delta.rules.framework.base import Finding
     from deltacli.operations.table.version import Snapshot
@@ -61,15 +61,20 @@ def reason_of(rule: str) -> str:
 
 def require_trusted(act: Act, snapshot: Snapshot, request: CommitRequest) -> None:
     """Raise Refused where errors of the metadata that a request leaves stop an act."""
-    before = Draft(plain_metadata(snapshot.raw_metadata), plain_action(snapshot.raw_protocol))
-    if request.metadata is not None and not isinstance(before.metadata.get("schemaString"), str):
-        return
-    after = Draft(request.metadata or before.metadata, request.protocol or before.protocol)
-    found = list(broken_rules(snapshot.version, before, after, act)) if request.metadata is not None else []
+    metadata, config = plain_metadata(snapshot.raw_metadata), snapshot.config
+    found = list[Refusal]()
+    if request.metadata is not None:
+        from deltacli.delta.evolution.draft import Draft
+
+        before = Draft(metadata, plain_action(snapshot.raw_protocol))
+        if not isinstance(before.metadata.get("schemaString"), str):
+            return
+        after = Draft(request.metadata, request.protocol or before.protocol)
+        found += broken_rules(snapshot.version, before, after, act)
+        metadata, config = after.metadata, after.config
     if act is Act.ADD and not found:
-        config = snapshot.config if request.metadata is None else after.config
-        errors = _errors(config, after.metadata, snapshot.version)
-        found = [_refusal(one) for one in errors if _stops(one, act, is_new=False)]
+        errors = _errors(config, metadata, snapshot.version)
+        found += [_refusal(one) for one in errors if _stops(one, act, is_new=False)]
     if found:
         raise Refused.by(found)
 

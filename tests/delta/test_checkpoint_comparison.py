@@ -62,8 +62,8 @@ def test_an_offset_that_an_inline_vector_does_not_need_is_a_field_that_differs()
     assert ["deletionVector"] == fields_that_differ(
         {"deletionVector": vector | {"offset": 0}}, {"deletionVector": vector}
     )
-    in_file = [{"deletionVector": VECTOR | {"cardinality": 1, "offset": offset}} for offset in (4, 5)]
-    assert (["a"], ["a"]) == compared(*([add_of(**one)] for one in in_file))[:2]
+    one, other = ([add_of(deletionVector=VECTOR | {"cardinality": 1, "offset": offset})] for offset in (4, 5))
+    assert (["a"], ["a"]) == compared(one, other)[:2]
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ read.
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -226,6 +227,39 @@ def test_intervals_and_nanoseconds_are_read_and_rewritten_exactly(tmp_path: Path
     new = next(table.rglob("part-*.parquet"))
     assert kept == _innermost(pq.read_schema(new).field(1).type)
     assert 0 == deltacli("validate", str(table), "--level", "data").code
+
+
+def test_durations_of_arrow_are_intervals(tmp_path: Path) -> None:
+    table = make(tmp_path / "t", "interval day")
+    for path in table.glob("*.parquet"):
+        rows = pq.read_table(path)
+        pq.write_table(rows.set_column(1, "g", rows["g"].cast(pa.duration("us"))), path)
+    log = table / "_delta_log" / f"{1:020}.json"
+    size = next(iter(table.glob("*.parquet"))).stat().st_size
+    log.write_text(re.sub(r'"size": \d+', f'"size": {size}', log.read_text()))
+    found = open_table(str(table)).snapshot().scan().to_arrow().column("g")
+    assert 2 * VALUES["interval day"][1] == found.to_pylist()
+
+
+def test_nanoseconds_are_not_cut_beside_those_that_the_table_has(tmp_path: Path) -> None:
+    """A struct of a timestamp, stored with nanoseconds, and of one whose type has them."""
+    table = make(tmp_path / "t", "timestamp_nanos", shape="struct")
+    log = table / "_delta_log" / f"{0:020}.json"
+    log.write_text(
+        log.read_text().replace(r"\"name\": \"x\", \"type\": \"long\"", r"\"name\": \"x\", \"type\": \"timestamp\"")
+    )
+    for path in table.glob("*.parquet"):
+        rows = pq.read_table(path)
+        whole = rows["g"].combine_chunks()
+        both = pa.StructArray.from_arrays(
+            [whole.field("x").cast(pa.timestamp("ns", tz="UTC")), whole.field("g")], ["x", "g"]
+        )
+        pq.write_table(rows.set_column(1, "g", both), path)
+    actions = table / "_delta_log" / f"{1:020}.json"
+    size = next(iter(table.glob("*.parquet"))).stat().st_size
+    actions.write_text(re.sub(r'"size": \d+', f'"size": {size}', actions.read_text()))
+    done = _document(deltacli("optimize", str(table), "--min-files", "2", "--yes", "--json"))
+    assert {"optimize.value-not-exact": 2} == done["skipped"]
 
 
 @pytest.mark.parametrize("name", READ)

@@ -87,7 +87,10 @@ def fits(kind: Any, name: str) -> bool:
     if name == "double":
         return bool(types.is_floating(kind) or (types.is_integer(kind) and kind.bit_width <= 32))
     if interval := interval_name(name):
-        return bool(types.is_signed_integer(kind) and kind.bit_width == (32 if interval == YEAR_MONTH else 64))
+        # Arrow reads a duration that it wrote as one, not as the INT64 that it is stored as.
+        is_duration = interval != YEAR_MONTH and kind == pa.duration("us")
+        width = 32 if interval == YEAR_MONTH else 64
+        return bool(is_duration or (types.is_signed_integer(kind) and kind.bit_width == width))
     if name in NANOSECONDS:
         return bool(types.is_timestamp(kind) and (kind.tz is None) == (NANOSECONDS[name] is None))
     if name == "timestamp":

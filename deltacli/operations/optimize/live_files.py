@@ -18,7 +18,6 @@ from deltacli.delta.encoding.many_keys import repeated
 from deltacli.delta.log.row_ids import FEATURE
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.partitions.values import partition_columns, with_spelled_keys
-from deltacli.delta.rules.framework.views import OF_CHECKPOINT
 from deltacli.delta.schema.to_arrow import unread_type
 from deltacli.delta.schema.types import PrimitiveType
 from deltacli.delta.stats.record_counts import num_records_column
@@ -209,6 +208,8 @@ def _path_keys(adds: RecordBatch, keys: ArrowArray) -> ArrowArray:
 def _row_ids(adds: RecordBatch) -> RecordBatch:
     """Return the columns of `StateView.live` that rules about row ids look at."""
     import pyarrow as pa
+
+    from deltacli.delta.rules.framework.views import OF_CHECKPOINT
 
     paths = pc.cast(adds.column("path"), pa.string())
     columns = {

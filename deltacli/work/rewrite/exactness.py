@@ -19,7 +19,7 @@ from deltacli.delta.schema.hybrid_calendar import hybrid_leaf, is_old
 from deltacli.delta.schema.kinds import NANOSECONDS
 from deltacli.delta.schema.shredded_variants import TYPED
 from deltacli.delta.schema.to_arrow import unread_type
-from deltacli.delta.schema.types import PrimitiveType, StructField, holds
+from deltacli.delta.schema.types import PrimitiveType, StructField, holds, types_within
 from deltacli.errors import DataUnreadable
 from deltacli.units import format_size
 from deltacli.work.rows.data_files import OpenDataFile
@@ -135,8 +135,10 @@ def _suspects(column: StructField, leaf: int, stored: Any, marks: Mapping[bytes,
     if holds(column.data_type, PrimitiveType("variant")) and f".{TYPED}" in stored.path:
         raise DataUnreadable(f"column {column.name} has shredded variants, whose bytes cannot be kept", code=NOT_EXACT)
     kind = stored.logical_type.type
-    is_of_nanoseconds = any(holds(column.data_type, PrimitiveType(name)) for name in NANOSECONDS)
-    if not is_of_nanoseconds and kind == "TIMESTAMP" and "nano" in stored.logical_type.to_json().lower():
+    names = {one.name for one in types_within(column.data_type) if isinstance(one, PrimitiveType)}
+    # Beside a timestamp of microseconds in one column, it is not known here which of them a leaf is.
+    is_cut = not names & NANOSECONDS.keys() or bool(names & {"timestamp", "timestamp_ntz"})
+    if is_cut and kind == "TIMESTAMP" and "nano" in stored.logical_type.to_json().lower():
         yield _Suspect(column.name, leaf, is_hybrid=False)
     if hybrid_leaf(stored, marks) is not None:
         yield _Suspect(column.name, leaf, is_hybrid=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.log_path import Place
@@ -11,7 +11,9 @@ from deltacli.delta.paths import locate_all
 from deltacli.delta.rules.framework.views import CommitView, FilesView, StorageView, TouchedFile
 from deltacli.delta.stats.columns import StatsColumns, parse_stats
 from deltacli.delta.stats.record_counts import parse_num_records
-from deltacli.delta.vacuum.file_kinds import HiddenNames, partition_names
+
+if TYPE_CHECKING:
+    from deltacli.delta.vacuum.file_kinds import HiddenNames
 
 
 def place_of(add: Mapping[str, Any]) -> Place:  # Any: values of the columns
@@ -33,6 +35,8 @@ def newest_removals(tombstones: Iterable[Action], uri: str) -> dict[str, int]:
 
 def hidden_names(view: StorageView) -> HiddenNames:
     """Return the rules of the names that a vacuum ignores, with the partition columns of all visible versions."""
+    from deltacli.delta.vacuum.file_kinds import HiddenNames, partition_names
+
     configurations = {id(one): one for commit in view.commits for one in (commit.before, commit.after)}
     return HiddenNames(set[str]().union(*map(partition_names, (*configurations.values(), view.state.config))))
 
