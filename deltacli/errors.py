@@ -311,3 +311,28 @@ class OutcomeUnknown(DeltacliError):
 
     exit_code = 8
     code = "commit.outcome-unknown"
+
+
+NOT_UNICODE = "text.not-unicode"
+_SHOWN = 120
+
+
+def require_path(text: str, name: str) -> None:
+    """Raise UsageError for what no path can be: a text with a NUL, or with half a surrogate pair that is no byte."""
+    if "\0" in text:
+        raise not_text(text, f"{name} holds a NUL character")
+    require_bytes_or_text(text, name)
+
+
+def require_bytes_or_text(text: str, name: str) -> None:
+    """Raise UsageError for half a surrogate pair, unless it is a byte that is not UTF-8."""
+    if not text.isascii():
+        try:
+            text.encode("utf-8", "surrogateescape")
+        except UnicodeEncodeError:
+            raise not_text(text, f"{name} is not text: it holds half a character") from None
+
+
+def not_text(text: str, message: str) -> UsageError:
+    """Return the error for a text that cannot be stored."""
+    return UsageError(message, code=NOT_UNICODE, facts={"found": ascii(text)[:_SHOWN], "expected": "a text in UTF-8"})

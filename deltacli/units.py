@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
-from deltacli.errors import UsageError
+from deltacli.errors import UsageError, require_path
 from deltacli.hints import Duration, nearest_name
 from deltacli.patterns import pattern
 
@@ -275,12 +275,10 @@ class Window(NamedTuple):
 _WINDOW, _ENDS = r"([01]\d|2[0-3]):([0-5]\d)\s*-\s*([01]\d|2[0-3]):([0-5]\d)", ((1, 2), (3, 4))
 
 
-NOT_UNICODE = "text.not-unicode"
 MOST_NUMBER = 2**63 - 1
 """The largest number of a field, in a log as in Arrow."""
 _LONGEST_WORD = 1 << 20
 """More than a word of a command line can be on any system."""
-_SHOWN = 120
 _LONGEST_TEXT = 20_000
 
 
@@ -295,27 +293,6 @@ def require_word(word: str) -> None:
     if len(word) > _LONGEST_WORD:
         raise UsageError(f"an argument has {len(word):,} characters", facts={"expected": f"at most {_LONGEST_WORD:,}"})
     require_path(word, "an argument")
-
-
-def require_path(text: str, name: str) -> None:
-    """Raise UsageError for what no path can be: a text with a NUL, or with half a surrogate pair that is no byte."""
-    if "\0" in text:
-        raise not_text(text, f"{name} holds a NUL character")
-    require_bytes_or_text(text, name)
-
-
-def require_bytes_or_text(text: str, name: str) -> None:
-    """Raise UsageError for half a surrogate pair, unless it is a byte that is not UTF-8."""
-    if not text.isascii():
-        try:
-            text.encode("utf-8", "surrogateescape")
-        except UnicodeEncodeError:
-            raise not_text(text, f"{name} is not text: it holds half a character") from None
-
-
-def not_text(text: str, message: str) -> UsageError:
-    """Return the error for a text that cannot be stored."""
-    return UsageError(message, code=NOT_UNICODE, facts={"found": ascii(text)[:_SHOWN], "expected": "a text in UTF-8"})
 
 
 def without_middle(text: str) -> str:

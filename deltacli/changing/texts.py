@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import orjson
 
-from deltacli.units import not_text
+from deltacli.errors import not_text
 
 
 def require_text(new: Mapping[str, object], before: object) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from deltacli.errors import UsageError
+from deltacli.errors import UsageError, require_path
 from deltacli.storage.base import (
     Capabilities,
     Draft,
@@ -24,7 +24,6 @@ from deltacli.storage.base import (
 from deltacli.storage.bounds import NOTHING, Allowed, path_external
 from deltacli.storage.local import LocalStorage, has_link, is_taken, leads_outside, link_targets, require_inside
 from deltacli.storage.outcomes import Created, Creation, Deleted, Deletion, Existed, Failed, Missing, Unknown
-from deltacli.units import require_path
 
 if TYPE_CHECKING:
     from deltacli.storage.retry import Retry

@@ -17,10 +17,10 @@ from numbers import Real
 from reprlib import Repr
 from typing import Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar
 
-from deltacli.errors import DeltacliError, UsageError, VersionAbsent
+from deltacli.errors import DeltacliError, UsageError, VersionAbsent, require_bytes_or_text
 from deltacli.hints import TABLE, CommandLine, nearest_directory, spelling
 from deltacli.storage.secrets import without_secrets
-from deltacli.units import EPOCH, require_bytes_or_text, require_number
+from deltacli.units import EPOCH, require_number
 
 Arguments = ParamSpec("Arguments")
 Item = TypeVar("Item")
