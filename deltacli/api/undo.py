@@ -1,12 +1,11 @@
-"""Taking changes back from Python: `restore`, `undelete` and the purge of a quarantine, planned and executed apart,
-and `repair`."""
+"""Taking changes back from Python: `restore`, `undelete`, `repair` and the purge of a quarantine."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from deltacli.api.changes import Changes
-from deltacli.errors import Refused, UsageError
+from deltacli.errors import UsageError
 from deltacli.operations.table.api_arguments import named
 from deltacli.request_fields import Lazy, takes
 
@@ -15,6 +14,7 @@ if TYPE_CHECKING:
     from deltacli.operations.recover.request import UndeleteRequest
     from deltacli.operations.repair.backup import PutBack
     from deltacli.operations.repair.execute import RepairOutcome
+    from deltacli.operations.repair.plan import RepairPlan
     from deltacli.operations.repair.request import RepairRequest
     from deltacli.operations.restore.execute import RestoreOutcome
     from deltacli.operations.restore.plan import RestorePlan
@@ -47,34 +47,26 @@ class Undo(Changes):
         ConflictLost where another writer created a commit that was to come back; StorageFailed; and what `snapshot`
         raises.
         """
+        from deltacli.operations.recover.execute import Undelete
         from deltacli.operations.recover.plan import UndeleteResult
-        from deltacli.operations.recover.undelete import plan_undelete
 
-        self.require_writable(dry_run=request.dry_run)
-        plan = plan_undelete(self, request)
-        return UndeleteResult(plan, None) if request.dry_run else self.execute_undelete(plan)
+        change = Undelete(request)
+        return UndeleteResult(self._plan(change), None) if request.dry_run else self._carry_out(change)
 
     @named
     @takes(UndeleteRequest)
     def plan_undelete(self, request: UndeleteRequest) -> UndeletePlan:
         """Return what `undelete` with the same parameters would do; its refusals are in the plan. Raises as it does."""
-        from deltacli.operations.recover.undelete import plan_undelete
+        from deltacli.operations.recover.execute import Undelete
 
-        return plan_undelete(self, request)
+        return self._plan(Undelete(request))
 
     @named
     def execute_undelete(self, plan: UndeletePlan) -> UndeleteResult:
         """Put the files of a plan of this table in their places. Raises as `undelete` does."""
-        from deltacli.operations.recover.execute import execute_undelete, require_complete
-        from deltacli.operations.recover.plan import UndeleteResult
-        from deltacli.operations.recover.sources import Journal
+        from deltacli.operations.recover.execute import Undelete
 
-        self.require_writable(dry_run=False)
-        self._require_own(plan.table)
-        restored = Journal()
-        done = execute_undelete(self, plan, restored)
-        require_complete(done)
-        return UndeleteResult(done, restored)
+        return self._execute(Undelete(plan.request), plan)
 
     @named
     @takes(RestoreRequest)
@@ -154,26 +146,34 @@ class Undo(Changes):
         Raises Refused, with nothing changed, where guards object to every step (`repair.*`); PartlyDone where some
         steps were refused or failed; what commits raise; NotATable where no log is found; and StorageFailed.
         """
-        from deltacli.operations.repair.execute import RepairOutcome, execute_repair, require_complete
-        from deltacli.operations.repair.planning import plan_repair
+        from deltacli.operations.repair.execute import Repair
 
-        self.require_writable(dry_run=request.dry_run)
-        plan = plan_repair(self, request)
-        if request.dry_run:
-            return RepairOutcome(plan)
-        if not plan.planned and plan.refusals:
-            raise Refused.by(plan.refusals)
-        outcome = execute_repair(plan)
-        require_complete(outcome)
-        return outcome
+        return self._done(Repair(request), dry_run=request.dry_run)
+
+    @named
+    @takes(RepairRequest)
+    def plan_repair(self, request: RepairRequest) -> RepairPlan:
+        """Return what `repair` with the same parameters would do; its refusals are in the plan. Raises as it does."""
+        from deltacli.operations.repair.execute import Repair
+
+        return self._plan(Repair(request))
+
+    @named
+    def execute_repair(self, plan: RepairPlan) -> RepairOutcome:
+        """Make the changes of a plan of this table, and what follows from them. Raises as `repair` does."""
+        from deltacli.operations.repair.execute import Repair
+
+        return self._execute(Repair(plan.request), plan)
 
     @named
     def undo_repair(self, backup: str, *, dry_run: bool = False) -> PutBack:
         """Put the files that a repair replaced or moved back from its backup, byte for byte.
 
-        Raises Refused (`repair.log-moved-on`) where others have committed since, Unreadable for a damaged backup.
+        Raises Refused where others have committed since (`repair.log-moved-on`), where versions could not be rebuilt
+        any more (`repair.undo-loses-versions`), and where others change the files meanwhile; Unreadable for a damaged
+        backup; PartlyDone for what fails once a file was put.
         """
-        from deltacli.operations.repair.backup import put_back
+        from deltacli.operations.repair.backup import Undo
 
-        self.require_writable(dry_run=dry_run)
-        return put_back(self, backup, dry_run=dry_run)
+        change = Undo(backup)
+        return self._plan(change).amount if dry_run else self._carry_out(change)

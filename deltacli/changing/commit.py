@@ -31,7 +31,7 @@ from deltacli.delta.log.commit_content import (
     slot_of,
 )
 from deltacli.delta.log.commit_metadata import NO_METADATA, require_free
-from deltacli.delta.log.conflicts import ConflictingCommit, Drop, Fail, Rebase, Recompute, judge, look_at
+from deltacli.delta.log.conflicts import ConflictingCommit, Drop, Rebase, Recompute, judge, look_at
 from deltacli.delta.log.log_path import LOG_DIRECTORY, commit_name
 from deltacli.delta.log.row_ids import DOMAIN, read_mark
 from deltacli.delta.log.segment import BEYOND_LOG, LogFile, TimestampSource, make_log_file
@@ -175,8 +175,6 @@ def commit(
                         made = None
                     case Drop(reason):
                         return Dropped(made.read_version, reason)
-                    case Fail(reason):
-                        raise _conflict(reason, lost, attempt + 1)
     raise _conflict("other writers created every version that was tried", lost, max_attempts)
 
 

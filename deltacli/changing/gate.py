@@ -85,8 +85,10 @@ def for_plan(plan: Plan) -> Consent:
 class Gate(Generic[P, O]):
     """The way of one change into its table. `plan` is the newest one, `outcome` what was done so far."""
 
-    def __init__(self, plan_again: Callable[[TableHandle, Snapshot], P], plan: P, consent: Consent, outcome: O) -> None:
-        self._plan_again, self._agreed, self._consent = plan_again, plan, consent
+    def __init__(
+        self, plan_again: Callable[[TableHandle, Snapshot], P], plan: P, ask: Callable[[P], Consent], outcome: O
+    ) -> None:
+        self._plan_again, self._agreed, self._ask, self._consent = plan_again, plan, ask, ask(plan)
         self._was_read = False
         self.plan, self.outcome = plan, outcome
         self.table = plan.basis.table
@@ -118,15 +120,25 @@ class Gate(Generic[P, O]):
         look_again(basis)
 
     def again(self, plan: P) -> P:
-        """Take a plan that was made again, or that follows. Raises Refused where it is refused, ConflictLost where
-        nobody agreed to its effects.
+        """Take a plan that was made again. Raises Refused where it is refused, ConflictLost where nobody agreed to its
+        effects.
         """
         if (refusal := plan.objection()) is not None:
             raise refusal
         if isinstance(self._consent, ForPlan) and not plan.is_noop and plan_id(plan) != self._consent.plan_id:
             raise _not_agreed(self.plan, plan)
+        plan.basis.cautions[:] = self.plan.basis.cautions
         self.plan = plan
         return plan
+
+    def follow(self, plan: P) -> bool:
+        """Ask about a plan that follows from what was done, and take it; return False where nobody agrees to it."""
+        try:
+            self._consent = self._ask(plan)
+        except Refused:
+            return False
+        self._agreed = self.plan = plan
+        return True
 
     def commit(
         self,

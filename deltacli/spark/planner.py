@@ -19,14 +19,14 @@ from deltacli.errors import UsageError
 from deltacli.operations.table.api_arguments import named, named_call, named_items
 from deltacli.operations.table.scan import Selection
 from deltacli.operations.table.version import Snapshot
-from deltacli.spark.conditions import spark_condition
+from deltacli.spark.conditions import has_literal, spark_condition
 from deltacli.spark.live_files import Locations, SparkFile, find_live_files, odd_name, repeated_places
 from deltacli.spark.parquet_scan import MOST_DELETED_ROWS, PATH, ROW, deleted_count
 from deltacli.spark.parquet_schema import FileShapes, NotNative, Shape, assumed_shape
 from deltacli.spark.partition_values import Values, choose_values
 from deltacli.spark.python_rows import rows_through_python
 from deltacli.spark.session_settings import hazard_of, is_before_4_1, is_case_sensitive, require_session
-from deltacli.spark.spark_types import spark_schema
+from deltacli.spark.spark_types import columns_for_spark, spark_schema
 from deltacli.spark.table_plan import FileGroup, OwnFile, TablePlan
 from deltacli.work.rows.data_files import OpenDataFile, open_data_file
 
@@ -87,7 +87,8 @@ def plan_table(
 
     Files that Spark's own scan would read wrong, or not at all, are read by deltacli on executors. Settings of the
     session are considered as they are now. Raises UsageError for arguments and sessions that cannot be used; what
-    `Table.snapshot` raises; Unreadable (`schema.unknown-type`, `typewidening.*`) for a version that cannot be read;
+    `Table.snapshot` raises; Unreadable (`typewidening.*`) for a version that cannot be read; Refused
+    (`type.unsupported`) for a column that is named and has a type that is not read, which is left out otherwise;
     DataUnreadable for a file that is missing or damaged; PathExternal.
     """
     require_session(spark)
@@ -104,7 +105,7 @@ class _Planner:
     ) -> None:
         self._session, self._table, self._snapshot, self._where = session, table, snapshot, where
         self._config = snapshot.config
-        self._selection = Selection.make(snapshot.schema, columns, where)
+        self._selection = Selection.make(snapshot.schema, columns_for_spark(snapshot.schema, columns), where)
         self._is_case_sensitive = is_case_sensitive(session)
         partitions = {column.name for column in self._config.partition_columns.values() if column is not None}
         self._stored = tuple(column for column in self._selection.needed if column.name not in partitions)
@@ -171,6 +172,13 @@ class _Planner:
         own, native, deleted = [], [], 0
         for file in files:
             why = odd_name(file)
+            odd = [
+                column.name
+                for column in self._partitions
+                if not has_literal(column.data_type, file.file.constants[column.name])
+            ]
+            if why is None and odd:
+                why = f"Spark has no literal for the value of {odd[0]}"
             if why is None and id(file) in repeated:
                 why = "the log has it twice"
             if why is None and file.file.vector is not None:
@@ -306,6 +314,9 @@ def read_changes(
     require_session(spark)
     table = open_table(uri, storage_options=storage_options, allow_external=allow_external)
     changes = table.changes(from_version=from_version, to_version=to_version, columns=columns, where=where)
+    kept = columns_for_spark(changes.snapshot.schema, columns)
+    if kept is not columns:
+        changes = table.changes(from_version=from_version, to_version=to_version, columns=kept, where=where)
     schema = spark_schema(changes.columns, described=True)
     files = named_items(changes.changed_files(), table.name)
     return rows_through_python(spark, table.stores, changes.wanted, files, schema)

@@ -8,9 +8,10 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cached_property
+from functools import partial
 from typing import Any, TypeVar
 
+from deltacli.cached import cached_property
 from deltacli.delta.log.segment import LogFile
 from deltacli.delta.schema.types import StructField
 from deltacli.engine.spark.engine import sendable_location
@@ -34,7 +35,7 @@ from deltacli.spark.source_options import (
     is_stream,
     stream_options,
 )
-from deltacli.spark.spark_types import spark_schema
+from deltacli.spark.spark_types import columns_for_spark, spark_schema
 from deltacli.spark.table_log import TableLog
 from deltacli.storage.base import Place
 from deltacli.storage.location import StoreLocation
@@ -92,7 +93,8 @@ class BatchPlan:
     def __init__(self, options: BatchOptions) -> None:
         self.table = open_source(options)
         self.snapshot: Snapshot = find_snapshot(self.table, version=options.version, timestamp_ms=options.timestamp_ms)
-        self.scan = self.snapshot.scan(columns=options.columns, where=options.where)
+        columns = columns_for_spark(self.snapshot.schema, options.columns)
+        self.scan = self.snapshot.scan(columns=columns, where=options.where)
 
     @property
     def columns(self) -> tuple[StructField, ...]:
@@ -116,12 +118,11 @@ class ChangesPlan:
                 hint='.option("startingVersion", …)',
             )
         self.table = open_source(options)
-        self.changes = Changes(
-            self.table,
-            ScanRequest(columns=options.columns, where=options.where),
-            from_version=options.starting_version,
-            to_version=options.ending_version,
-        )
+        changes = partial(Changes, self.table, from_version=options.starting_version, to_version=options.ending_version)
+        self.changes = changes(ScanRequest(columns=options.columns, where=options.where))
+        kept = columns_for_spark(self.changes.snapshot.schema, options.columns)
+        if kept is not options.columns:
+            self.changes = changes(ScanRequest(columns=kept, where=options.where))
 
     @property
     def columns(self) -> tuple[StructField, ...]:

@@ -7,13 +7,24 @@ files mean.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
 from math import isfinite
 from typing import Any
 
-from deltacli.delta.schema.kinds import FIXED_TEXTS, decimal_parts
-from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
-from deltacli.errors import Unreadable
+from deltacli.delta.schema.kinds import FIXED_TEXTS, NANOSECONDS, YEAR_MONTH, decimal_parts, interval_name
+from deltacli.delta.schema.to_arrow import unread_type
+from deltacli.delta.schema.types import (
+    ArrayType,
+    DataType,
+    MapType,
+    PrimitiveType,
+    StructField,
+    StructType,
+    types_within,
+)
+from deltacli.delta.schema.unread_columns import note_of, read_columns, unread_columns
+from deltacli.errors import Refused
 from deltacli.typing import SparkSchema, SparkType
 
 _NAMES = {
@@ -35,7 +46,9 @@ _NAMES = {
 
 
 def spark_type(data_type: DataType, path: str = "", *, described: bool = False) -> SparkType:
-    """Return a type of the table as a type of Spark. Raises Unreadable (`schema.unknown-type`), naming the column."""
+    """Return a type of the table as a type of Spark: intervals are numbers of months or microseconds, as they are
+    stored. Raises Refused (`type.unsupported`), naming the column.
+    """
     from pyspark.sql import types
 
     match data_type:
@@ -55,12 +68,34 @@ def spark_type(data_type: DataType, path: str = "", *, described: bool = False) 
                 return types.StringType()
             if name in _NAMES:
                 return getattr(types, _NAMES[name])()
-            raise Unreadable(
+            if interval := interval_name(name):
+                return types.IntegerType() if interval == YEAR_MONTH else types.LongType()
+            raise Refused(
                 f"column {path} has type {name[:80]}, which this version of deltacli does not read",
-                code="schema.unknown-type",
+                code="type.unsupported",
                 facts={"column": path, "type": name[:80]},
                 hint="read_table(…, columns=[…])   # the other columns",
             )
+
+
+def unread_in_spark(data_type: DataType) -> str | None:
+    """Return the name of the first type within a type that frames cannot have, as `unread_type` does: Spark has no
+    timestamps of nanoseconds either.
+    """
+    names = (one.name for one in types_within(data_type) if isinstance(one, PrimitiveType))
+    return unread_type(data_type) or next((name for name in names if name in NANOSECONDS), None)
+
+
+def columns_for_spark(schema: StructType, columns: Sequence[str] | None) -> Sequence[str] | None:
+    """Return the columns to read: the requested ones, else all. Of all, those that frames cannot have are left out,
+    with a warning.
+    """
+    left_out = () if columns is not None else unread_columns(schema.fields, unread_in_spark)
+    kept = [column.name for column in read_columns(schema.fields, unread_in_spark)]
+    if not left_out or not kept:
+        return columns
+    warnings.warn(note_of(left_out), stacklevel=2)
+    return kept
 
 
 def spark_schema(fields: Iterable[StructField], path: str = "", *, described: bool = False) -> SparkSchema:

@@ -32,6 +32,7 @@ from deltacli.delta.schema.type_changes import (
     was_allowed_in_preview,
 )
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
+from deltacli.delta.schema.unread_columns import read_columns
 from deltacli.delta.vectors import unique_id
 from deltacli.errors import FileMissing, Refused, Unreadable, UsageError, VersionAbsent
 from deltacli.operations.read.changes import (
@@ -55,6 +56,7 @@ from deltacli.operations.table.time_travel import find_range
 from deltacli.operations.table.version import Snapshot
 from deltacli.spark.batches import StreamOffset
 from deltacli.spark.source_options import LATEST, StreamOptions
+from deltacli.spark.spark_types import unread_in_spark
 from deltacli.units import format_ranges, format_timestamp
 from deltacli.work.rows.data_files import DataFile, ReadSpec
 
@@ -80,7 +82,8 @@ class TableLog:
         self.table, self.schema = self._end.metadata.id, schema_id(self._end.config)
         described = CHANGE_COLUMNS if options.read_change_feed else ()
         _require_free_names(self._end.schema, described)
-        self._selection = Selection.make(StructType((*self._end.schema.fields, *described)), None, None)
+        fields = read_columns(self._end.schema.fields, unread_in_spark)
+        self._selection = Selection.make(StructType((*fields, *described)), None, None)
         self._commits: dict[int, LogFile] = {}
         self._times: dict[int, CommitTime] | None = None
         self._newest = self._end.version
@@ -276,10 +279,12 @@ class TableLog:
 
     def _cleaned(self, version: int) -> VersionAbsent:
         """Return the error for a commit that is gone: what the stream has not delivered of it is lost."""
-        later = sorted(other for other in self._commits if other > version)
+        listing = list_log(self._table.storage)
+        readable, last_run = set(listing.reconstructable), (listing.commit_runs or [(0, -1)])[-1]
+        later = [one for one in range(last_run[0], last_run[1] + 1) if one > version and {one, one - 1} & readable]
         return VersionAbsent(
             f"the commit of version {version} is no longer in the log, so its rows cannot be delivered",
-            facts={"commits": format_ranges(self._commits)},
+            facts={"commits": format_ranges(listing.commits)},
             hint="begin anew: another checkpointLocation"
             + (f', with .option("startingVersion", "{later[0]}") or without it' if later else ""),
         )

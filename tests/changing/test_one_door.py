@@ -13,7 +13,7 @@ BESIDE_GATES = {
     "operations/log": 2,
     "operations/paimon": 2,
     "operations/recover": 7,
-    "operations/repair": 10,
+    "operations/repair": 6,
     "operations/restore": 1,
     "operations/vacuum": 2,
     "spark": 1,

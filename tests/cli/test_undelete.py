@@ -11,7 +11,14 @@ from typing import Any
 import pytest
 
 from deltacli import open_table
-from deltacli.errors import PartlyDone, Refused
+from deltacli.changing.change import carry_out
+from deltacli.changing.gate import Gate
+from deltacli.cli.render.undelete import UndeleteScreen
+from deltacli.cli.terminal.term import Terminal
+from deltacli.errors import PartlyDone, Refused, StorageFailed
+from deltacli.operations.recover import execute
+from deltacli.operations.recover.plan import UndeletePlan, UndeleteResult
+from deltacli.operations.recover.request import UndeleteRequest
 from tests.cli.support import Result, deltacli, make_sample
 from tests.cli.test_documents import lines_of, validate
 from tests.operations.recover.test_find_and_put import content_of, table_at
@@ -423,3 +430,31 @@ def test_a_vacuum_with_a_quarantine_is_taken_back(command: str, tmp_path: Path) 
     assert back.code == 0, back.err
     assert rows("--version", "8").out == old.out
     assert sorted(rows().out.splitlines()) == sorted((new if command == "undelete" else old).out.splitlines())
+
+
+def test_an_error_after_the_first_file_shows_what_was_put_back_and_what_was_not(
+    table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise StorageFailed("the disk is full")
+
+    lose_a_file(table)
+    lose_a_commit(table)
+    monkeypatch.setattr(execute, "_put_log_file", fails)
+    gates: list[Gate[UndeletePlan, UndeleteResult]] = []
+    change = execute.Undelete(UndeleteRequest(sources=[str(table.parent / "copy")]))
+
+    with pytest.raises(PartlyDone, match="the disk is full") as error:
+        carry_out(change, open_table(table), began=gates.append)
+
+    assert (7, "1 file put back") == (error.value.cause_exit, error.value.facts["so far"])
+    shown = UndeleteScreen(*gates[0].outcome, dry_run=False)
+    lines = {
+        section.label: section.lines
+        for section in shown.sections(Terminal(is_terminal=False, width=None, colour=False))
+    }
+    commit = (table.parent / "copy" / LOG / f"{1:020d}.json").stat().st_size
+    assert ["part-00000.parquet"] == lines["files"]
+    assert [f"1 file, {commit} B"] == lines["not put back"]
+    states = {row["path"]: row["state"] for batch in shown._batches() for row in batch.to_pylist()}
+    assert {"part-00000.parquet": "restored", f"{LOG}/{1:020d}.json": "planned"} == states

@@ -15,7 +15,7 @@ from deltacli.delta.log.commit_content import (
     OnConflict,
     PartitionValues,
 )
-from deltacli.delta.log.conflicts import ConflictingCommit, Drop, Fail, Rebase, Recompute, judge, look_at
+from deltacli.delta.log.conflicts import ConflictingCommit, Drop, Rebase, Recompute, judge, look_at
 from tests.cli.support import ROOT
 from tests.delta.test_commit_content import ICT, base, with_configuration
 from tests.support.actions import (
@@ -43,21 +43,18 @@ REQUESTS = {
     "restore": CommitRequest("RESTORE", reads=EveryFile(), domains_read=("delta.clustering",)),
     "partitions": CommitRequest("RESTORE", reads=FilesOfPartitions(of_p1)),
     "compaction": CommitRequest("OPTIMIZE", reads=FilesAt(["a", "b c"]), on_conflict=OnConflict.DROP),
-    "exactly": CommitRequest(
-        "RESTORE", reads=EveryFile(), domains_read=("delta.clustering",), on_conflict=OnConflict.FAIL
-    ),
 }
 """Kinds of requests. The compaction reads the files `a` and `b c`, which are of p=1 as the restored partitions are."""
 
-GO, AGAIN, DROP, FAIL = Rebase, Recompute, Drop, Fail
-Verdict = type[Rebase] | type[Recompute] | type[Drop] | type[Fail]
+GO, AGAIN, DROP = Rebase, Recompute, Drop
+Verdict = type[Rebase] | type[Recompute] | type[Drop]
 
 
 class Winner(NamedTuple):
     """Lines of a winning commit, and what becomes of each of `REQUESTS`, in their order."""
 
     lines: list[Line]
-    verdicts: tuple[Verdict, Verdict, Verdict, Verdict, Verdict]
+    verdicts: tuple[Verdict, Verdict, Verdict, Verdict]
 
 
 def blind(*lines: Line) -> list[Line]:
@@ -69,36 +66,34 @@ def other(*lines: Line) -> list[Line]:
 
 
 V, W = deletion_vector("v"), deletion_vector("w")
-NOTHING_READ = (GO, GO, GO, GO, GO)
-EVERYTHING = (AGAIN, AGAIN, AGAIN, AGAIN, FAIL)
+NOTHING_READ = (GO, GO, GO, GO)
+EVERYTHING = (AGAIN, AGAIN, AGAIN, AGAIN)
 
 MATRIX: dict[str, Winner] = {
-    "add, blind append": Winner(blind(add("n", partition_values=P1)), (GO, AGAIN, AGAIN, GO, FAIL)),
-    "add, blind append to another partition": Winner(blind(add("n", partition_values=P2)), (GO, AGAIN, GO, GO, FAIL)),
-    "add, not blind": Winner(other(add("n", partition_values=P1)), (GO, AGAIN, AGAIN, GO, FAIL)),
-    "add, dataChange false": Winner(
-        other(add("n", partition_values=P1, dataChange=False)), (GO, AGAIN, AGAIN, GO, FAIL)
-    ),
-    "remove of our input": Winner(other(remove("a", partitionValues=P1)), (GO, AGAIN, AGAIN, DROP, FAIL)),
+    "add, blind append": Winner(blind(add("n", partition_values=P1)), (GO, AGAIN, AGAIN, GO)),
+    "add, blind append to another partition": Winner(blind(add("n", partition_values=P2)), (GO, AGAIN, GO, GO)),
+    "add, not blind": Winner(other(add("n", partition_values=P1)), (GO, AGAIN, AGAIN, GO)),
+    "add, dataChange false": Winner(other(add("n", partition_values=P1, dataChange=False)), (GO, AGAIN, AGAIN, GO)),
+    "remove of our input": Winner(other(remove("a", partitionValues=P1)), (GO, AGAIN, AGAIN, DROP)),
     "remove of our input, dataChange false": Winner(
-        other(remove("a", partitionValues=P1, dataChange=False)), (GO, AGAIN, AGAIN, DROP, FAIL)
+        other(remove("a", partitionValues=P1, dataChange=False)), (GO, AGAIN, AGAIN, DROP)
     ),
     "remove of our input in another spelling": Winner(
-        other(remove("./b%20c", partitionValues=P1)), (GO, AGAIN, AGAIN, DROP, FAIL)
+        other(remove("./b%20c", partitionValues=P1)), (GO, AGAIN, AGAIN, DROP)
     ),
-    "remove of our input without partition values": Winner(other(remove("a")), (GO, AGAIN, AGAIN, DROP, FAIL)),
-    "remove of another file": Winner(other(remove("n", partitionValues=P1)), (GO, AGAIN, AGAIN, GO, FAIL)),
-    "remove in another partition": Winner(other(remove("n", partitionValues=P2)), (GO, AGAIN, GO, GO, FAIL)),
-    "remove of another file without partition values": Winner(other(remove("n")), (GO, AGAIN, AGAIN, GO, FAIL)),
+    "remove of our input without partition values": Winner(other(remove("a")), (GO, AGAIN, AGAIN, DROP)),
+    "remove of another file": Winner(other(remove("n", partitionValues=P1)), (GO, AGAIN, AGAIN, GO)),
+    "remove in another partition": Winner(other(remove("n", partitionValues=P2)), (GO, AGAIN, GO, GO)),
+    "remove of another file without partition values": Winner(other(remove("n")), (GO, AGAIN, AGAIN, GO)),
     "another vector of our input": Winner(
         other(remove("a", partitionValues=P1), add("a", partition_values=P1, vector=V)),
-        (GO, AGAIN, AGAIN, DROP, FAIL),
+        (GO, AGAIN, AGAIN, DROP),
     ),
     "another vector of our input, only its add": Winner(
-        other(add("a", partition_values=P1, vector=V)), (GO, AGAIN, AGAIN, DROP, FAIL)
+        other(add("a", partition_values=P1, vector=V)), (GO, AGAIN, AGAIN, DROP)
     ),
     "our input again, with row ids": Winner(
-        other(add("a", partition_values=P1, dataChange=False, baseRowId=4)), (GO, AGAIN, AGAIN, DROP, FAIL)
+        other(add("a", partition_values=P1, dataChange=False, baseRowId=4)), (GO, AGAIN, AGAIN, DROP)
     ),
     "metaData": Winner(other(metadata()), EVERYTHING),
     "protocol": Winner(other(protocol()), EVERYTHING),
@@ -107,7 +102,7 @@ MATRIX: dict[str, Winner] = {
     ),
     "txn of an application": Winner(other(txn("app", 1)), NOTHING_READ),
     "domain": Winner(other(domain("d")), NOTHING_READ),
-    "clustering": Winner(other(domain("delta.clustering")), (GO, AGAIN, GO, GO, FAIL)),
+    "clustering": Winner(other(domain("delta.clustering")), (GO, AGAIN, GO, GO)),
     "high-water mark of row ids": Winner(other(domain("delta.rowTracking", '{"rowIdHighWaterMark":4}')), NOTHING_READ),
     "cdc": Winner(other({"cdc": {"path": "a", "partitionValues": P1, "size": 1, "dataChange": False}}), NOTHING_READ),
     "only commitInfo": Winner([commit_info("VACUUM START")], NOTHING_READ),
@@ -149,7 +144,7 @@ def test_a_winner_lets_pass_what_it_does_not_disturb(
 
 
 def test_the_documentation_has_this_matrix() -> None:
-    words = {GO: "follow", AGAIN: "plan again", DROP: "drop", FAIL: "fail"}
+    words = {GO: "follow", AGAIN: "plan again", DROP: "drop"}
     rows = [[name, *(words[verdict] for verdict in winner.verdicts)] for name, winner in MATRIX.items()]
     lines = [f"| {' | '.join(row)} |" for row in (["winner has", *REQUESTS], *rows)]
 
@@ -263,7 +258,7 @@ def test_a_changed_log_is_never_followed(versions: list[int], on_conflict: OnCon
 
     verdict = judge(request, base(), [won(request, version) for version in versions])
 
-    assert isinstance(verdict, Fail if on_conflict is OnConflict.FAIL else Recompute)
+    assert isinstance(verdict, Recompute)
 
 
 def test_the_timestamp_of_the_last_winner_counts() -> None:

@@ -17,7 +17,7 @@ from deltacli.changing.commit import Committed, Dropped, NothingToDo, commit
 from deltacli.delta.log.body_lines import body_lines
 from deltacli.delta.log.commit_content import CommitRequest, EveryFile, FilesAt, FilesRead, OnConflict, Slot
 from deltacli.delta.log.commit_lines import Action
-from deltacli.errors import ConflictLost, DeltacliError, OutcomeUnknown, StorageFailed
+from deltacli.errors import DeltacliError, OutcomeUnknown, StorageFailed
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.version import Snapshot
 from deltacli.storage import Creation, PathKind
@@ -219,20 +219,6 @@ def test_a_group_whose_files_are_there_follows_the_winner() -> None:
 
     assert isinstance(done, Committed)
     assert (5, 2, [2]) == (done.version, done.lost, made)
-
-
-def test_a_request_that_was_agreed_to_is_not_made_again() -> None:
-    inner, made = table_of_commits().in_memory(), list[int]()
-
-    with pytest.raises(ConflictLost) as raised:
-        run(Rivals(inner, ADDS), reading(EveryFile(), OnConflict.FAIL, made))
-
-    assert [2] == made
-    assert "nothing was committed: version 3 was committed by another writer: it adds or removes files" == (
-        raised.value.message
-    )
-    assert {"versions tried": "1", "last lost to": "version 3, WRITE by theirs"} == raised.value.facts
-    assert [] == versions_of(inner)
 
 
 @pytest.mark.long

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deltacli.changing.commit import Committed, Dropped, NothingToDo
-from deltacli.delta.log.commit_content import CommitRequest, OnConflict
+from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.errors import ConflictLost, DeltacliError, OutcomeUnknown, StorageFailed
 from deltacli.operations.table.version import Snapshot
 from tests.support.actions import Action, Line, add, commit_info, deletion_vector, domain, metadata, protocol
@@ -141,7 +141,7 @@ class Ours:
 
     def __init__(self, number: int, draw: Draw, known: list[Version]) -> None:
         self.txn_id = f"request-{number}"
-        self._kind = draw(["append", "restore", "restore", "exactly", "partition", "compact"])
+        self._kind = draw(["append", "restore", "restore", "partition", "compact"])
         self._new = new_file(self.txn_id, draw(["1", "2"]), draw([0, 2]))
         self._target = draw(known[:-1]).live
         self._partition = draw(["1", "2"])
@@ -155,8 +155,6 @@ class Ours:
                 return append(self._new)
             case "restore":
                 return restore(self._target)
-            case "exactly":
-                return restore(self._target, on_conflict=OnConflict.FAIL)
             case "partition":
                 return restore(self._target, self._partition)
             case _:
@@ -171,7 +169,7 @@ class Ours:
         match self._kind:
             case "append":
                 assert before.live.keys() | new == after.live.keys()
-            case "restore" | "exactly":
+            case "restore":
                 assert self._target.keys() == after.live.keys()
             case "partition":
                 assert self._of(self._target) | self._of(before.live, others=True) == after.live.keys()

@@ -15,8 +15,7 @@ from deltacli.clock import fixed_clock
 from deltacli.delta.paths import decode
 from deltacli.delta.vectors import vector_file
 from deltacli.errors import DeltacliError, NotATable, Refused
-from deltacli.operations.repair.backup import put_back
-from deltacli.operations.repair.execute import RepairOutcome, execute_repair
+from deltacli.operations.repair.execute import RepairOutcome
 from deltacli.operations.repair.plan import StepState
 from deltacli.operations.repair.planning import plan_repair
 from deltacli.operations.table.scan import Selection, data_files
@@ -24,7 +23,7 @@ from deltacli.storage import open_storage
 from deltacli.work.rows.row_reader import read_rows
 from tests.rules.table_builder import NOW_MS
 from tests.support import corpus
-from tests.support.repairing import content_of, request
+from tests.support.repairing import content_of, execute_repair, put_back, request
 from tests.support.row_counts import Rows, count_rows
 
 LOG = "_delta_log"

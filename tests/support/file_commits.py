@@ -114,7 +114,6 @@ def append(*adds: Action) -> Callable[[Snapshot], CommitRequest]:
 def restore(
     target: Mapping[Key, Action],
     partition: str | None = None,
-    on_conflict: OnConflict = OnConflict.PLAN_AGAIN,
     parameters: Mapping[str, object] | None = None,
 ) -> Callable[[Snapshot], CommitRequest | None]:
     """Let exactly these files be live, or exactly those of them that are in a partition."""
@@ -131,9 +130,7 @@ def restore(
             return None
         reads = EveryFile() if partition is None else FilesOfPartitions(is_chosen)
         removes = map(remove_of, gone)
-        return request_of(
-            "RESTORE", adds, removes, reads=reads, on_conflict=on_conflict, operation_parameters=parameters or {}
-        )
+        return request_of("RESTORE", adds, removes, reads=reads, operation_parameters=parameters or {})
 
     return make
 

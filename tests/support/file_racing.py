@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from deltacli.api.table import Table
 from deltacli.changing.commit import Committed, commit
 from deltacli.clock import system_clock
-from deltacli.delta.log.commit_content import CommitRequest, FilesAt, OnConflict
+from deltacli.delta.log.commit_content import CommitRequest, FilesAt
 from deltacli.errors import ConflictLost
 from deltacli.operations.table.version import Snapshot
 from deltacli.storage import Created, Storage, open_storage
@@ -112,7 +112,7 @@ class Racer:
 
     def turn(self) -> tuple[str, int] | None:
         """Make a request; return its txnId and version, or None where there was nothing to do or another was first."""
-        kinds = ("append", "append", "append", "mark", "mark", "compact", "restore", "exactly", "partition")
+        kinds = ("append", "append", "append", "mark", "mark", "compact", "restore", "partition")
         make = self._request(self._random.choice(kinds))
         if make is None:
             return None
@@ -146,8 +146,7 @@ class Racer:
             return None
         target = live_files(self._table.snapshot(version=version))
         restored = partition if kind == "partition" else None
-        on_conflict = OnConflict.FAIL if kind == "exactly" else OnConflict.PLAN_AGAIN
-        return restore(target, restored, on_conflict, {"version": version, "partition": restored})
+        return restore(target, restored, {"version": version, "partition": restored})
 
     def _mark(self, candidates: Sequence[Action]) -> Callable[[Snapshot], CommitRequest | None] | None:
         candidates = [one for one in candidates if len(self._rows.of(one)) > 1]

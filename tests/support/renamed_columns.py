@@ -113,7 +113,7 @@ def make_swapped(root: Path) -> int:
     _alter(root, MAPPED, rename("a", "t"), rename("b", "a"), rename("t", "b"))
     change, table = DropFeature("columnMapping"), open_table(root)
     plan = change.plan(table)
-    removed = remove_mapping(Gate(change.plan, plan, standing(plan), plan), {})
+    removed = remove_mapping(Gate(change.plan, plan, standing, plan), {})
     assert removed is not None
     return removed
 

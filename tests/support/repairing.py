@@ -9,11 +9,12 @@ from typing import Any
 
 from deltacli import open_table
 from deltacli.api.table import Table
-from deltacli.errors import DeltacliError
-from deltacli.operations.repair.backup import put_back
-from deltacli.operations.repair.execute import RepairOutcome, execute_repair
-from deltacli.operations.repair.kept_files import BACKUP_DIRECTORY
-from deltacli.operations.repair.plan import StepState
+from deltacli.changing.change import carry_out
+from deltacli.changing.gate import Consent, Gate, for_plan
+from deltacli.errors import DeltacliError, Refused
+from deltacli.operations.repair.backup import BACKUP_DIRECTORY, PutBack, Undo
+from deltacli.operations.repair.execute import Repair, RepairOutcome
+from deltacli.operations.repair.plan import RepairPlan, StepState
 from deltacli.operations.repair.planning import plan_repair
 from deltacli.operations.repair.request import RepairRequest
 from tests.rules.table_builder import NOW_MS
@@ -48,6 +49,25 @@ def readable_rows(table: Table) -> Rows:
         return Counter(plain(tuple(row.values())) for batch in table.snapshot().scan() for row in batch.to_pylist())
     except DeltacliError:
         return Counter()
+
+
+def execute_repair(plan: RepairPlan, agreed: Callable[[RepairPlan], bool] = lambda _: True) -> RepairOutcome:
+    """Execute a plan, and what follows from it as far as it is `agreed`; what was left undone is in the outcome."""
+
+    def ask(found: RepairPlan) -> Consent:
+        if found is not plan and not agreed(found):
+            raise Refused("no")
+        return for_plan(found)
+
+    change = Repair(plan.request)
+    gate = Gate(change.plan, plan, ask, change.outcome(plan))
+    change.execute(gate)
+    return gate.outcome
+
+
+def put_back(table: Table, backup: str) -> PutBack:
+    """Put the files of a backup back."""
+    return carry_out(Undo(backup), table)
 
 
 def repair_and_check(root: Path, asked: RepairRequest, clock: Callable[[], int] = lambda: NOW_MS) -> RepairOutcome:

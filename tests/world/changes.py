@@ -32,12 +32,10 @@ from deltacli.operations.log.log_restore_execute import LogRestore
 from deltacli.operations.log.version_checksum import Checksum
 from deltacli.operations.optimize.execute import Optimize
 from deltacli.operations.optimize.request import OptimizeRequest
-from deltacli.operations.recover import execute as undeleting
+from deltacli.operations.recover.execute import Undelete
 from deltacli.operations.recover.request import UndeleteRequest
-from deltacli.operations.recover.undelete import plan_undelete
-from deltacli.operations.repair import execute as repairing
-from deltacli.operations.repair.backup import execute_undo, plan_undo
-from deltacli.operations.repair.planning import plan_repair
+from deltacli.operations.repair.backup import Undo
+from deltacli.operations.repair.execute import Repair
 from deltacli.operations.repair.request import RepairRequest
 from deltacli.operations.restore.execute import Restore
 from deltacli.operations.restore.request import RestoreRequest
@@ -158,18 +156,6 @@ def _has_checkpoint(table: Reading) -> bool:
 
 
 # -- how changes are executed that have no place in the room yet ------------------------------------------------------
-
-
-def _undelete(table: Table, plan: Plan, _: bool) -> None:
-    undeleting.require_complete(undeleting.execute_undelete(table, plan))
-
-
-def _repair(_: Table, plan: Plan, __: bool) -> None:
-    repairing.require_complete(repairing.execute_repair(plan))
-
-
-def _undo(_: Table, plan: Plan, __: bool) -> None:
-    execute_undo(plan)
 
 
 def _plan_append(table: Table) -> Plan:
@@ -336,72 +322,64 @@ CHANGES: Mapping[str, Row] = {
         lambda table: any(path.endswith(".crc") for path in table.files),
         Act.DERIVE,
     ),
-    "undelete": Row(
-        Act.PUT,
-        lambda world: lambda table: plan_undelete(table, _request(world)),
-        _undelete,
+    "undelete": row(
+        lambda world, _: Undelete(_request(world)),
         lambda table: LOST_FILE in table.files and VECTORS in table.files,
+        Act.PUT,
         prepare=_with_source,
     ),
-    "undelete a commit": Row(
-        Act.PUT,
-        lambda world: lambda table: plan_undelete(table, _request(world)),
-        _undelete,
+    "undelete a commit": row(
+        lambda world, _: Undelete(_request(world)),
         lambda table: LOST_FILE in table.files and LOST in table.commits,
+        Act.PUT,
         prepare=_with_lost_commit,
         is_readable=False,
     ),
-    "undelete from a copy that went on": Row(
-        Act.PUT,
-        lambda world: lambda table: plan_undelete(table, _request(world)),
-        _undelete,
+    "undelete from a copy that went on": row(
+        lambda world, _: Undelete(_request(world)),
         lambda _: True,
+        Act.PUT,
         prepare=_with_copy_that_went_on,
         is_sound=False,
         moments=_SINGLE,
     ),
-    "undelete from a copy with another commit": Row(
-        Act.PUT,
-        lambda world: lambda table: plan_undelete(table, _request(world)),
-        _undelete,
+    "undelete from a copy with another commit": row(
+        lambda world, _: Undelete(_request(world)),
         lambda _: True,
+        Act.PUT,
         prepare=_with_tip_of_its_own,
         is_sound=False,
         is_readable=False,
         moments=_SINGLE,
     ),
-    "repair": Row(
-        Act.PUT,
-        lambda world: lambda table: plan_repair(table, RepairRequest(sources=[world.uri_of("source")])),
-        _repair,
+    "repair": row(
+        lambda world, _: Repair(RepairRequest(sources=[world.uri_of("source")])),
         lambda table: LOST_FILE in table.files and VECTORS in table.files,
+        Act.PUT,
         prepare=_with_source,
         moments=_SINGLE | {Moment.BATCH},
     ),
-    "repair a commit": Row(
-        Act.PUT,
-        lambda world: lambda table: plan_repair(table, RepairRequest(sources=[world.uri_of("source")])),
-        _repair,
+    "repair a commit": row(
+        lambda world, _: Repair(RepairRequest(sources=[world.uri_of("source")])),
         lambda table: LOST_FILE in table.files and LOST in table.commits,
+        Act.PUT,
         prepare=_with_lost_commit,
         moments=_SINGLE | {Moment.BATCH},
         is_readable=False,
     ),
-    "repair from a copy with another commit": Row(
-        Act.PUT,
-        lambda world: lambda table: plan_repair(table, RepairRequest(sources=[world.uri_of("source")])),
-        _repair,
+    "repair from a copy with another commit": row(
+        lambda world, _: Repair(RepairRequest(sources=[world.uri_of("source")])),
         lambda _: True,
+        Act.PUT,
         prepare=_with_tip_of_its_own,
         is_sound=False,
         is_readable=False,
         moments=_SINGLE,
     ),
-    "repair --undo": Row(
-        Act.PUT,
-        lambda world: lambda table: plan_undo(table, _backup_of(world)),
-        _undo,
+    "repair --undo": row(
+        lambda world, _: Undo(_backup_of(world)),
         lambda _: True,
+        Act.PUT,
         prepare=_with_repair,
         kinds=("disk",),
         moments=_SINGLE,

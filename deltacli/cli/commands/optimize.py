@@ -71,14 +71,14 @@ def optimize(run: Run, table: TableArgument, *, asked: Asked[OptimizeRequest], h
         planned=lambda plan, _: optimize_result(plan, None),
         done=lambda outcome: optimize_result(outcome.plan, outcome),
         following=lambda outcome: f"deltacli history {name} --limit 3" if outcome.versions else None,
-        facts=lambda plan: _unreadable(plan, repair) if plan.damaged else {},
-        before=lambda plan: repair if plan.damaged else None,
+        facts=lambda plan: _unreadable(plan, repair) if plan.unreadable else {},
+        before=lambda plan: repair if plan.unreadable else None,
     )
     run_change(run, run.open_table(table, writes=not mode.only_plans), Optimize(asked.request()), wording, mode)
 
 
 def _unreadable(plan: OptimizePlan, repair: str) -> dict[str, str]:
-    return {"unreadable": f"{plural(len(plan.damaged), 'file')}, left alone", "repair first": repair}
+    return {"unreadable": f"{plural(len(plan.unreadable), 'file')}, left alone", "repair first": repair}
 
 
 def _question(plan: OptimizePlan) -> str:

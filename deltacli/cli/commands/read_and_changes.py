@@ -12,6 +12,7 @@ from deltacli.cli.options.moments import note_findings, parse_end, parse_moment_
 from deltacli.cli.options.request_options import Asked
 from deltacli.cli.options.rows import (
     LimitOption,
+    judge_left_out,
     note_what_is_missing,
     require_file,
     settle_limit,
@@ -89,6 +90,8 @@ def read(run: Run, table: TableArgument, *, asked: Asked[ScanRequest], wanted: R
     more = 0 if run.directory is not None else 1
     scan = Scan(found, replace(request, limit=most + more if most and not wanted.explain else None))
     note_findings(run, found, at_ms)
+    if not wanted.explain:
+        judge_left_out(run, scan)
     if run.directory is not None:
         write_directory(run, opened.uri, "rows", {"version": scan.version}, scan.write_parquet, most)
     elif wanted.explain:
@@ -106,7 +109,7 @@ def _rows_result(snapshot: Snapshot, scan: Scan, where: str | None, most: int) -
     types = [{"name": column.name, "type": type_json(column.data_type)} for column in scan.columns]
     about = {"version": scan.version, "columns": types}
     in_all = partial(_count_rows, snapshot) if where is None else lambda: None
-    rows = Rows("deltacli.read", "row", snapshot.table.uri, about, scan.schema, scan, count=in_all)
+    rows = Rows("deltacli.read", "row", snapshot.table.uri, about, scan.schema, scan, scan.left_out, count=in_all)
     return RowsResult(rows, most)
 
 
@@ -135,10 +138,12 @@ def _narrowest(snapshot: Snapshot, where: str | None) -> list[str]:
     """Return one column that a count has to read: one of the condition, else a column without fields of its own."""
     from deltacli.delta.predicate import parse_predicate
     from deltacli.delta.schema.types import PrimitiveType
+    from deltacli.delta.schema.unread_columns import read_columns
 
     if where is not None and (used := parse_predicate(where, snapshot.schema).columns):
         return [next(iter(used))[0]]
-    columns = sorted(snapshot.schema.fields, key=lambda column: not isinstance(column.data_type, PrimitiveType))
+    readable = read_columns(snapshot.schema.fields) or snapshot.schema.fields
+    columns = sorted(readable, key=lambda column: not isinstance(column.data_type, PrimitiveType))
     return [column.name for column in columns[:1]]
 
 
@@ -200,6 +205,7 @@ def changes(
     extra = 0 if run.directory is not None else 1  # to find out whether there are more
     found = read_changes(opened, replace(request, limit=most + extra if most else None))
     note_findings(run, found.snapshot, None)
+    judge_left_out(run, found)
     if run.directory is not None:
         versions = {"fromVersion": found.from_version, "toVersion": found.to_version}
         write_directory(run, opened.uri, "changes", versions, found.write_parquet, most)
@@ -211,7 +217,7 @@ def changes(
         "toVersion": found.to_version,
         "columns": [{"name": column.name, "type": type_json(column.data_type)} for column in found.columns],
     }
-    rows = Rows("deltacli.changes", "change", opened.uri, about, found.schema, found, first=_CHANGE[:1])
+    rows = Rows("deltacli.changes", "change", opened.uri, about, found.schema, found, found.left_out, first=_CHANGE[:1])
     result = RowsResult(rows, most)
     run.write(result)
     for note in found.notes:

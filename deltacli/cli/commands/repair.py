@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import typer
 
-from deltacli.cli.confirmation import require_confirmation
+from deltacli.cli.changing import Mode, Wording, run_change
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.common_options import DryRunOption, TableArgument, YesOption
 from deltacli.cli.options.request_options import Asked
 from deltacli.cli.options.run import Run
-from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.cli.terminal.output import require_target
-from deltacli.cli.terminal.shell import again_with, again_with_flags, again_without, quoted, quoted_table
-from deltacli.errors import EXIT_FINDINGS, DeltacliError, Refused, UsageError
+from deltacli.cli.terminal.shell import again_with, again_with_flags, quoted, quoted_table
+from deltacli.errors import EXIT_FINDINGS, Refused, UsageError
 from deltacli.operations.repair.request import RepairRequest
 from deltacli.request_fields import option
 from deltacli.units import format_size, plural
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
+    from deltacli.cli.results import Result
     from deltacli.errors import Refusal
+    from deltacli.operations.repair.backup import PutBack, UndoPlan
     from deltacli.operations.repair.execute import RepairOutcome
     from deltacli.operations.repair.plan import RepairPlan
+    from deltacli.operations.repair.saved import SavedPlan
 
 EXIT_CODES = (0, 1, 2, 3, 4, 5, 6, 7, 8, 70)
 
@@ -89,153 +90,98 @@ class RepairCommand(NamedTuple):
 
     def carry_out(self, asked: Asked[RepairRequest]) -> None:
         """Run the mode that the options select."""
-        from deltacli.operations.repair.planning import plan_repair
-
+        mode = Mode(self.how.dry_run or self.how.save_plan is not None, self.how.yes)
         if self.how.undo is not None:
-            self.undo(self.how.undo)
+            self.undo(self.how.undo, mode)
+            return
+        saved = None
+        if self.how.save_plan is not None:
+            require_target(self.how.save_plan, "--save-plan")
         elif self.how.apply is not None:
-            self.apply(self.how.apply)
-        else:
-            plan = plan_repair(self.table, asked.request())
-            if self.how.save_plan is not None:
-                self.save(plan, self.how.save_plan)
-            else:
-                self.repair(plan)
+            from deltacli.operations.repair.saved import read_plan
 
-    def repair(self, plan: RepairPlan, may_follow: Callable[[RepairPlan], bool] | None = None) -> None:
-        """Ask, execute and report."""
-        if self.how.dry_run:
-            self._show_dry(plan)
-            if plan.planned:
-                self.run.say_next(again_without(invocation.arguments, "--dry-run"))
-            else:
-                self._say_source(plan)
-            return
-        if not plan.planned:
-            self._show_dry(plan)
-            self._say_source(plan)
-            if plan.errors:
-                raise typer.Exit(EXIT_FINDINGS)
-            return
-        self._confirm(plan)
-        outcome = self._execute(plan, may_follow or self._agreed)
-        self._report(outcome)
+            saved = read_plan(self.how.apply)
+        request = asked.request() if saved is None else saved.request
+        self.repair(replace(request, dry_run=mode.dry_run), saved, mode)
 
-    def _say_source(self, plan: RepairPlan) -> None:
-        """Name the command with a source, where errors are left for lack of one."""
-        if plan.lacks_source:
-            self.run.say_next(again_with(invocation.arguments, "--from", "COPY"), also_in_pipe=True)
-
-    def save(self, plan: RepairPlan, path: str) -> None:
-        """Save a plan. One with refused steps is saved as well, then Refused is raised."""
-        from deltacli.operations.repair.saved import save_plan
-
-        require_target(path, "--save-plan")
-        save_plan(plan, path)
-        self._show_dry(plan)
-        if plan.planned:
-            following = f"deltacli repair {quoted_table(self.name)} --apply {quoted(path)} --yes"
-            self.run.say_next(following, also_in_pipe=True)
-
-    def apply(self, path: str) -> None:
-        """Execute a saved plan, as far as its steps are not done yet."""
-        from deltacli.operations.repair.planning import plan_repair
-        from deltacli.operations.repair.saved import read_plan
-
-        saved = read_plan(path)
-        plan = plan_repair(self.table, saved.request)
-        saved.require_covers(plan)
-        self.repair(plan, lambda _: saved.is_partial)
-
-    def undo(self, backup: str) -> None:
-        """Put the files of a backup back."""
-        from deltacli.cli.render.validate.repair import below_table, put_back_result
-        from deltacli.operations.repair.backup import Journal, execute_undo, plan_undo
-
-        plan = plan_undo(self.table, backup)
-        found = plan.amount
-        result = put_back_result(self.table.uri, backup, found, dry_run=self.how.dry_run or not found.files)
-        if self.how.dry_run or not found.files:
-            self.run.write(result)
-            return
-        amount = f"{plural(found.files, 'file')} ({format_size(found.size_bytes)})"
-        what = f"put {amount} back in {self.table.uri}, as before the repair"
-        require_confirmation(self.run, what, yes=self.how.yes, show_plan=lambda: self.run.write(result))
-        journal = Journal()
-        try:
-            done = execute_undo(plan, journal)
-        except Interrupted as interruption:
-            interruption.outcome = f"{journal.so_far}; run the same command to continue"
-            raise
-        self.run.write(put_back_result(self.table.uri, backup, done, dry_run=False))
-        if done.kept is not None:
-            place = below_table(done.kept, self.table.uri, self.name)
-            undo = f"deltacli repair {quoted_table(self.name)} --undo {quoted_table(place)}"
-            self.run.note(f"note: to put back what was replaced: {undo}")
-
-    def _agreed(self, plan: RepairPlan) -> bool:
-        """Ask about the steps that followed from those before."""
-        try:
-            self._confirm(plan)
-        except Refused:
-            return False
-        return True
-
-    def _confirm(self, plan: RepairPlan) -> None:
-        what = "; ".join(filter(None, [_question(plan), _stays_refused(plan)]))
-        require_confirmation(
-            self.run,
-            what,
-            yes=self.how.yes,
-            show_plan=lambda: self._show(plan, is_plan=True),
-            facts=_way_past(plan),
-        )
-
-    def _execute(self, plan: RepairPlan, agreed: Callable[[RepairPlan], bool]) -> RepairOutcome:
-        from deltacli.operations.repair.execute import RepairOutcome, execute_repair
-
-        outcome = RepairOutcome(plan)
-        try:
-            return execute_repair(plan, outcome, agreed=agreed)
-        except Interrupted as interruption:
-            notes = getattr(interruption, "__notes__", None)
-            again = "run the same command to continue"
-            interruption.outcome = "; ".join([outcome.summary, *(notes or ()), again])
-            raise
-        except DeltacliError:
-            if outcome.done:
-                self._show(plan, outcome)
-            raise
-
-    def _report(self, outcome: RepairOutcome) -> None:
-        from deltacli.cli.render.validate.repair import backup_place
-        from deltacli.operations.repair.execute import require_complete
-
-        self._show(outcome.plan, outcome)
-        if (place := backup_place(outcome, self.name)) is not None:
-            undo = f"deltacli repair {quoted_table(self.name)} --undo {quoted_table(place)}"
-            self.run.note(f"note: to put the replaced files back: {undo}")
-        require_complete(outcome)
-        if outcome.plan.errors:
-            raise typer.Exit(EXIT_FINDINGS)
-        self.run.say_next(f"deltacli validate {quoted_table(self.name)} --level {outcome.plan.request.level}")
-
-    def _show_dry(self, plan: RepairPlan) -> None:
-        """Show a plan. Raises Refused where a guard objects to one of its steps."""
-
-        is_plan = self.how.dry_run or self.how.save_plan is not None or bool(plan.refusals)
-        self._show(plan, is_plan=is_plan)
-        if plan.refusals:
-            refusal = Refused.by(plan.refusals)
-            if len(plan.refusals) > 1:
-                refusal.facts["also"] = "; ".join(one.message for one in plan.refusals[1:])
-                refusal.facts.update(_way_past(plan))
-            raise refusal
-
-    def _show(self, plan: RepairPlan, outcome: RepairOutcome | None = None, *, is_plan: bool = False) -> None:
+    def repair(self, request: RepairRequest, saved: SavedPlan | None, mode: Mode) -> None:
+        """Plan; save the plan, or ask, execute and report. Errors that are left are findings."""
         from deltacli.cli.render.validate.repair import repair_result
+        from deltacli.operations.repair.execute import Repair
+        from deltacli.operations.repair.plan import RepairPlan
 
-        self.run.write(repair_result(plan, outcome, self.name, is_plan=is_plan))
+        plans: list[RepairPlan] = []
+
+        def planned(plan: RepairPlan, is_plan: bool) -> Result:
+            plans.append(plan)
+            if self.how.save_plan is not None:
+                from deltacli.operations.repair.saved import save_plan
+
+                save_plan(plan, self.how.save_plan)
+            return repair_result(plan, None, self.name, is_plan=is_plan)
+
+        def done(outcome: RepairOutcome) -> Result:
+            self._note_undo("put the replaced files back", outcome.backup_uri)
+            return repair_result(outcome.plan, outcome, self.name)
+
+        def following(outcome: RepairOutcome) -> str | None:
+            level = f"deltacli validate {quoted_table(self.name)} --level {request.level}"
+            return None if outcome.plan.errors else level
+
+        wording = Wording(
+            question=lambda plan: "; ".join(filter(None, [_question(plan), _stays_refused(plan)])),
+            planned=planned,
+            done=done,
+            following=following,
+            before=self._before,
+            facts=_way_past,
+        )
+        try:
+            found = run_change(self.run, self.table, Repair(request, saved), wording, mode)
+        except Refused as refused:
+            if plans and len(plans[-1].refusals) > 1 and refused.code == plans[-1].refusals[0].code:
+                refused.facts["also"] = "; ".join(one.message for one in plans[-1].refusals[1:])
+                refused.facts.update(_way_past(plans[-1]))
+            raise
+        plan = found if isinstance(found, RepairPlan) else found.plan
+        if plan.errors and not mode.dry_run:
+            raise typer.Exit(EXIT_FINDINGS)
+
+    def _before(self, plan: RepairPlan) -> str | None:
+        """Return the command that executes a saved plan, or names a source where errors are left for lack of one."""
+        if self.how.save_plan is not None:
+            apply = f"deltacli repair {quoted_table(self.name)} --apply {quoted(self.how.save_plan)} --yes"
+            return apply if plan.planned else None
+        return again_with(invocation.arguments, "--from", "COPY") if plan.is_noop and plan.lacks_source else None
+
+    def undo(self, backup: str, mode: Mode) -> None:
+        """Put the files of a backup back."""
+        from deltacli.cli.render.validate.repair import put_back_result
+        from deltacli.operations.repair.backup import Undo
+
+        def question(plan: UndoPlan) -> str:
+            amount = f"{plural(plan.amount.files, 'file')} ({format_size(plan.amount.size_bytes)})"
+            return f"put {amount} back in {self.table.uri}, as before the repair"
+
+        def done(found: PutBack) -> Result:
+            self._note_undo("put back what was replaced", found.kept)
+            return put_back_result(self.table.uri, backup, found, dry_run=False)
+
+        wording = Wording(
+            question=question,
+            planned=lambda plan, _: put_back_result(self.table.uri, backup, plan.amount, dry_run=True),
+            done=done,
+            following=lambda _: None,
+        )
+        run_change(self.run, self.table, Undo(backup), wording, mode)
+
+    def _note_undo(self, what: str, kept: str | None) -> None:
+        """Name the command that puts back what is kept."""
+        from deltacli.cli.render.validate.repair import below_table
+
+        if kept is not None:
+            place = quoted_table(below_table(kept, self.table.uri, self.name))
+            self.run.note(f"note: to {what}: deltacli repair {quoted_table(self.name)} --undo {place}")
 
 
 def _question(plan: RepairPlan) -> str:

@@ -9,13 +9,14 @@ from deltacli.cli.formats import PARQUET, Content
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.shell import again_with, again_without_limit
-from deltacli.errors import UsageError
+from deltacli.errors import Refused, UsageError
 from deltacli.request_fields import Option
 from deltacli.units import some_of
 
 if TYPE_CHECKING:
     from deltacli.cli.render.data.rows import Written
     from deltacli.operations.table.output import WrittenDirectory
+    from deltacli.operations.table.scan import ArrowRows
 
 _NAMED = 5
 
@@ -48,6 +49,27 @@ def require_file(run: Run) -> None:
             code="usage.output",
             hint=again_with(invocation.arguments, "--output", "rows.parquet"),
         )
+
+
+def judge_left_out(run: Run, rows: ArrowRows) -> None:
+    """Note which columns are left out because of their types. Raises Refused where they would be missing in a file."""
+    from deltacli.delta.schema.unread_columns import note_of
+
+    if not rows.left_out:
+        return
+    if run.output is not None or run.directory is not None:
+        require_all_columns(rows)
+    run.note(f"note: {note_of(rows.left_out)}")
+
+
+def require_all_columns(rows: ArrowRows) -> None:
+    """Raise Refused where columns are left out because of their types, with the command that names the others."""
+    try:
+        rows.require_all_columns()
+    except Refused as refused:
+        names = ",".join(column.name for column in rows.columns)
+        refused.hint = again_with(invocation.arguments, "--columns", names)
+        raise
 
 
 def write_directory(

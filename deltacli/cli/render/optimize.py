@@ -36,6 +36,7 @@ _REASONS = {
     "outside": "outside the table",
     "clustering-provider": "clustered by another program",
     "data.file-missing": "not in storage",
+    "optimize.type-unsupported": "columns of types that deltacli does not read",
     "dv.file-missing": "deletion vector not in storage",
 }
 

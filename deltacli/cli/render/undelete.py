@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, BinaryIO
 
 from deltacli.cli.render.sections import Section, file_amount, refused
@@ -46,11 +46,35 @@ class UndeleteScreen(Result):
         return BatchGrid(names, lambda form: (form.block(one.columns, one.num_rows) for one in self._batches()))
 
     def sections(self, _terminal: Terminal) -> Sequence[Section]:
-        return _sections(self.plan, self.restored)
+        return [*_sections(self._plan_so_far, self.restored), *self._left]
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
-        if not draw_if_drawn(sink, terminal, lambda canvas: _draw(canvas, self.plan, self.restored)):
+        if not draw_if_drawn(
+            sink, terminal, lambda canvas: _draw(canvas, self._plan_so_far, self.restored, self._left)
+        ):
             super().draw(sink, terminal)
+
+    @property
+    def _put(self) -> Sequence[str] | None:
+        """Return the files that were put back before an error; None where it was all or nothing."""
+        is_part = self.restored is not None and self.restored.files < self.plan.found.files
+        return self.restored.paths if self.restored is not None and is_part else None
+
+    @property
+    def _plan_so_far(self) -> UndeletePlan:
+        """Return the plan without the files that an error kept from being put back."""
+        from deltacli.arrow import compute as pc
+
+        if self._put is None:
+            return self.plan
+        items = self.plan.items_as(RESTORED, self._put)
+        return replace(self.plan, items=self.plan.items.filter(pc.not_equal(items["state"], PLANNED)))
+
+    @property
+    def _left(self) -> Sequence[Section]:
+        found, so_far = self.plan.found, self._plan_so_far.found
+        left = file_amount(found.files - so_far.files, found.size_bytes - so_far.size_bytes)
+        return [Section("not put back", [left] if found != so_far else [], Style.PROBLEM)]
 
     def _content(self) -> dict[str, Json]:
         files = (0, 0) if self.restored is None else (self.restored.files, self.restored.size_bytes)
@@ -58,7 +82,8 @@ class UndeleteScreen(Result):
         return self.plan.as_json() | {"restored": restored, "dryRun": self.dry_run}
 
     def _batches(self) -> Iterator[RecordBatch]:
-        yield from self.plan.items_as(PLANNED if self.restored is None else RESTORED).to_batches(max_chunksize=32_768)
+        state = PLANNED if self.restored is None else RESTORED
+        yield from self.plan.items_as(state, self._put).to_batches(max_chunksize=32_768)
 
     def _blocks(self, opening: str, closing: str) -> Iterator[EncodedItems]:
         from deltacli.cli.render.data.rows import json_blocks
@@ -193,13 +218,13 @@ _ABOVE = ("table", "version", "needed")
 _IN_TABLE = ("would restore", "restored", "refused")
 
 
-def _draw(canvas: Canvas, plan: UndeletePlan, restored: Journal | None) -> None:
+def _draw(canvas: Canvas, plan: UndeletePlan, restored: Journal | None, left: Sequence[Section]) -> None:
     """Draw what comes back and from where, and what stays lost."""
     from deltacli.cli.render.terminal.plans import draw_parts, plan_table, refusal_rows, section_rows
 
     sections = [
         section._replace(lines=list(_lost_files(plan))) if section.label == "missing" and section.lines else section
-        for section in _sections(plan, restored)
+        for section in (*_sections(plan, restored), *left)
     ]
     rows = list(_drawn_rows(plan, "restore" if restored is None else "restored"))
     draw_parts(

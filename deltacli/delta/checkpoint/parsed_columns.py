@@ -5,13 +5,20 @@ Spec: Checkpoint Schema; Per-file Statistics; Partition Value Serialization.
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
-from deltacli.delta.encoding.value_text import parse_date, parse_moment
+from deltacli.cached import cached_property
+from deltacli.delta.encoding.value_text import (
+    interval_microseconds,
+    months_of,
+    nanoseconds_of,
+    parse_date,
+    parse_moment,
+)
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.partitions.text import Spelling, is_text, spelling_of
+from deltacli.delta.schema.kinds import NANOSECONDS, YEAR_MONTH, interval_name
 from deltacli.delta.schema.to_arrow import plain_type
 from deltacli.delta.schema.types import DataType, PrimitiveType
 from deltacli.delta.stats.columns import StatsBlock, StatsColumns, parse_stats
@@ -101,6 +108,14 @@ def _value(type_name: str, text: str) -> Any:  # Any: what Arrow takes for the t
             return float(bare.rstrip("fFdD") if bare[-1:] in "fFdD" and bare[:1].isdigit() else bare)
         case "byte" | "short" | "integer" | "long":
             return int(bare)
+    return _other_value(type_name, bare)
+
+
+def _other_value(type_name: str, bare: str) -> Any:
+    if interval := interval_name(type_name):
+        return months_of(bare) if interval == YEAR_MONTH else interval_microseconds(bare)
+    if type_name in NANOSECONDS:
+        return nanoseconds_of(bare)
     if not type_name.startswith("decimal"):
         return None  # no text is a value of an array, a map, a struct or a variant
     from decimal import Decimal

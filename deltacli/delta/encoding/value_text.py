@@ -1,7 +1,11 @@
-"""Dates and times as the log writes them in text. Spec: Partition Value Serialization; Per-file Statistics."""
+"""Dates, times and intervals as the log writes them in text. Spec: Partition Value Serialization; Per-file Statistics;
+Interval Types (proposal); Nanosecond timestamps (proposal).
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from deltacli.patterns import pattern
@@ -58,6 +62,65 @@ def parse_moment(text: str) -> ParsedMoment | None:
     fraction = int((match[7] or "").ljust(6, "0")[:6])
     total = days * MICROSECONDS_A_DAY + seconds * 1_000_000 + fraction
     return ParsedMoment(total, has_zone=match[8] is not None, is_date_only=False)
+
+
+def nanoseconds_of(text: str) -> int | None:
+    """Return the nanoseconds since the epoch of a timestamp, or None if it is invalid or does not fit 64 bits."""
+    moment, match = parse_moment(text), _MOMENT.fullmatch(text)
+    if moment is None or match is None:
+        return None
+    found = moment.microseconds * 1_000 + int((match[7] or "").ljust(9, "0")[6:])
+    return found if -(1 << 63) <= found < 1 << 63 else None
+
+
+_INTERVAL = pattern(
+    r"interval\s+(?P<sign>[+-]?)'\s*(?P<inner>[+-]?)(?P<value>[0-9][0-9 :.-]*)'"
+    r"\s+(?P<first>[a-z]+)(?:\s+to\s+(?P<last>[a-z]+))?",
+    re.ASCII | re.IGNORECASE,
+)
+_MONTHS: Mapping[str, int] = {"year": 12, "month": 1}
+_MICROSECONDS: Mapping[str, int] = {
+    "day": MICROSECONDS_A_DAY,
+    "hour": 3_600_000_000,
+    "minute": 60_000_000,
+    "second": 1_000_000,
+}
+_AFTER = {"year": "-", "day": " +", "hour": ":", "minute": ":"}
+"""What separates a field from the next one."""
+_NUMBER = "([0-9]{1,19})"
+
+
+def months_of(text: str) -> int | None:
+    """Return the months of `INTERVAL '1-0' YEAR TO MONTH`, or None if it is invalid or does not fit 32 bits."""
+    return _interval(text, _MONTHS, 31)
+
+
+def interval_microseconds(text: str) -> int | None:
+    """Return the microseconds of `INTERVAL '7 12:34:56.5' DAY TO SECOND`, or None if it is invalid or does not fit 64
+    bits.
+    """
+    return _interval(text, _MICROSECONDS, 63)
+
+
+def _interval(text: str, units: Mapping[str, int], bits: int) -> int | None:
+    match = _INTERVAL.fullmatch(text)
+    if match is None:
+        return None
+    names, first = list(units), match["first"].lower()
+    last = (match["last"] or first).lower()
+    if first not in units or last not in units or names.index(first) > names.index(last):
+        return None
+    parts = names[names.index(first) : names.index(last) + 1]
+    form = "".join(f"{_NUMBER}{_AFTER[name]}" for name in parts[:-1]) + _NUMBER
+    form += r"(?:\.([0-9]{1,6})0{0,3})?" if last == "second" else ""
+    numbers = re.fullmatch(form, match["value"].strip())
+    if numbers is None:
+        return None
+    found = sum(int(number) * units[name] for number, name in zip(numbers.groups(), parts, strict=False))
+    if last == "second":
+        found += int((numbers[len(parts) + 1] or "").ljust(6, "0"))
+    found *= -1 if (match["sign"] == "-") != (match["inner"] == "-") else 1
+    return found if -(1 << bits) <= found < 1 << bits else None
 
 
 def date_text(days: int) -> str:

@@ -51,7 +51,6 @@ class OnConflict(Enum):
 
     PLAN_AGAIN = "make it again from the newest version"
     DROP = "drop it where its files have changed; otherwise make it again"
-    FAIL = "stop, with nothing changed"
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,13 +59,6 @@ class Drop:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Fail:
-    """What was read has changed, and the request must not be planned again."""
-
-    reason: str
-
-
 _Rule = Callable[[CommitRequest, Action], str | None]
 
 
@@ -148,7 +141,7 @@ def _reason(request: CommitRequest, kind: str, action: Action) -> str | None:
     return f"it has {kind}, which deltacli does not recognize" if rule is None else rule(request, action)
 
 
-def judge(request: CommitRequest, base: Base, winners: Sequence[ConflictingCommit]) -> Rebase | Recompute | Drop | Fail:
+def judge(request: CommitRequest, base: Base, winners: Sequence[ConflictingCommit]) -> Rebase | Recompute | Drop:
     """Decide how to proceed with a request whose version, `base.version + 1`, was taken by winning commits.
 
     A domain written by both is planned again like everything else, so the result is that of both commits in sequence.
@@ -178,15 +171,10 @@ def judge(request: CommitRequest, base: Base, winners: Sequence[ConflictingCommi
     return Rebase(moved)
 
 
-def _stale(request: CommitRequest, reason: str, kind: str | None = None) -> Recompute | Drop | Fail:
+def _stale(request: CommitRequest, reason: str, kind: str | None = None) -> Recompute | Drop:
     """Return what becomes of a request that cannot follow a winning commit because of an action of some kind."""
-    match request.on_conflict:
-        case OnConflict.FAIL:
-            return Fail(reason)
-        case OnConflict.DROP if kind in ("add", "remove"):
-            return Drop(reason)
-        case _:
-            return Recompute(reason)
+    is_given_up = request.on_conflict is OnConflict.DROP and kind in ("add", "remove")
+    return Drop(reason) if is_given_up else Recompute(reason)
 
 
 def _mark(action: Action) -> int | None:

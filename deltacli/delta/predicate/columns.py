@@ -6,10 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from deltacli.delta.checkpoint.parsed_columns import typed
-from deltacli.delta.predicate.refusals import refuse, refuse_column
+from deltacli.delta.predicate.refusals import refuse, refuse_column, refuse_value
 from deltacli.delta.schema.kinds import Kind, decimal_parts, value_kind
 from deltacli.delta.schema.names import NameIndex
+from deltacli.delta.schema.to_arrow import unread_type
 from deltacli.delta.schema.types import DataType, StructField, StructType, simple_name
+from deltacli.delta.schema.unread_columns import Judge
 from deltacli.hints import in_backticks
 from deltacli.typing import ArrowType
 
@@ -62,21 +64,29 @@ class Column:
 class PredicateColumns:
     """Finds the columns of a schema by the names of a predicate, and remembers which were asked for."""
 
-    def __init__(self, text: str, schema: StructType) -> None:
+    def __init__(self, text: str, schema: StructType, judge: Judge = unread_type) -> None:
         self._text = text
+        self._judge = judge
         self._schema = schema
         self.found: dict[ColumnPath, Column] = {}
         self._collated: set[ColumnPath] = set()
         self._indexes: dict[ColumnPath, NameIndex] = {}
 
     def find(self, names: Sequence[str], position: int) -> Column:
-        """Return the column at a path of names. Raises UsageError if there is none, or more than one."""
+        """Return the column at a path of names. Raises UsageError if there is none, more than one, or one whose type is
+        not read.
+        """
         fields, field = self._schema.fields, None
         path: list[str] = []
         for depth, name in enumerate(names):
             if field is not None:
                 fields = self._fields_below(field, ".".join(names[:depth]), name, position)
             field = self._field(fields, name, tuple(path), position)
+            if not path and (unread := self._judge(field.data_type)) is not None:
+                reason = f"column {field.name} has type {unread}, which this version of deltacli does not read"
+                fault = refuse_value(self._text, position, reason)
+                fault.facts |= {"column": field.name, "type": unread}
+                raise fault
             path.append(field.name)
         assert field is not None
         column = Column(tuple(path), field.data_type)

@@ -36,7 +36,9 @@ from deltacli.delta.predicate.conditions import (
 from deltacli.delta.predicate.literals import Literal, NoValueError, from_text, literal_of, require_text
 from deltacli.delta.predicate.refusals import refuse, refuse_value, replaced
 from deltacli.delta.schema.kinds import Kind
+from deltacli.delta.schema.to_arrow import unread_type
 from deltacli.delta.schema.types import StructField, StructType
+from deltacli.delta.schema.unread_columns import Judge
 from deltacli.delta.sql.nodes import Form, Node
 from deltacli.delta.sql.parser import parse_expression
 from deltacli.errors import UsageError
@@ -89,8 +91,8 @@ def _values_of(batch: pyarrow.RecordBatch, column: Column) -> Any:
     return values if kind is None or is_plain else pc.cast(values, kind)
 
 
-def parse_predicate(text: str, schema: StructType) -> Predicate:
-    """Parse a predicate for the tables of a schema.
+def parse_predicate(text: str, schema: StructType, judge: Judge = unread_type) -> Predicate:
+    """Parse a predicate for the tables of a schema. `judge` says of types whether their values are read.
 
     Raises UsageError (`usage.where`) that names the unsupported part and its position.
     """
@@ -99,7 +101,7 @@ def parse_predicate(text: str, schema: StructType) -> Predicate:
         raise refuse(text, expression.stopped_at, expression.fault)
     if expression.root is None:
         raise _not_understood(text, expression.stopped_at)
-    finder = PredicateColumns(text, schema)
+    finder = PredicateColumns(text, schema, judge)
     try:
         condition = _Binder(text, finder).condition(expression.root)
     except RecursionError:

@@ -199,7 +199,7 @@ FEATURES: Mapping[str, Feature] = {
     )
 }
 
-OF_UNREAD_TYPES = frozenset({"geospatial", "geospatial-dev", "timestampNanos"})
+OF_UNREAD_TYPES = frozenset({"geospatial", "geospatial-dev"})
 """Features whose types no value is read of."""
 CATALOG_FEATURES = frozenset({"catalogManaged", "catalogOwned-preview", "coordinatedCommits-preview"})
 "With one of these, newer commits may exist that only a catalog has. Spec: Catalog-managed tables."

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from deltacli.arrow import compute as pc
-from deltacli.delta.schema.kinds import WHOLE_BITS, decimal_parts
+from deltacli.delta.schema.kinds import NANOSECONDS, WHOLE_BITS, YEAR_MONTH, decimal_parts, interval_name
 from deltacli.errors import DataUnreadable
 from deltacli.hints import command
 from deltacli.typing import ArrowArray
@@ -57,7 +57,7 @@ def conversion(kind: Any, name: str, wanted: Any, path: str) -> Convert | None:
         return plain if inner is None else lambda values: inner(plain(values))
     if not fits(kind, name):
         raise mismatch(path, kind, wanted)
-    if name.startswith("timestamp") and pa.types.is_timestamp(kind):
+    if name in ("timestamp", "timestamp_ntz") and pa.types.is_timestamp(kind):
         return _time(kind, wanted, path)
     return _checked(wanted, path)
 
@@ -86,6 +86,13 @@ def fits(kind: Any, name: str) -> bool:
         return bool(types.is_float32(kind) or types.is_float16(kind))
     if name == "double":
         return bool(types.is_floating(kind) or (types.is_integer(kind) and kind.bit_width <= 32))
+    if interval := interval_name(name):
+        # Arrow reads a duration that it wrote as one, not as the INT64 that it is stored as.
+        is_duration = interval != YEAR_MONTH and kind == pa.duration("us")
+        width = 32 if interval == YEAR_MONTH else 64
+        return bool(is_duration or (types.is_signed_integer(kind) and kind.bit_width == width))
+    if name in NANOSECONDS:
+        return bool(types.is_timestamp(kind) and (kind.tz is None) == (NANOSECONDS[name] is None))
     if name == "timestamp":
         return bool(types.is_timestamp(kind))
     if name == "timestamp_ntz":

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from functools import lru_cache
 
 from deltacli.delta.schema.types import DataType, PrimitiveType
+from deltacli.patterns import pattern
 
 WHOLE_BITS = {"byte": 8, "short": 16, "integer": 32, "long": 64}
 FIXED_TEXTS = ("char(", "varchar(")
+YEAR_MONTH, DAY_SECOND = "interval year to month", "interval day to second"
+NANOSECONDS = {"timestamp_nanos": "UTC", "timestamp_ntz_nanos": None, "timestamp_nanos_ntz": None}
+"""The names of timestamps of nanoseconds, which are not final, and the zone of their values."""
+_INTERVAL = pattern(r"interval (?P<first>[a-z]+)(?: to (?P<last>[a-z]+))?", re.ASCII)
+_INTERVAL_FAMILIES = (("year", "month"), ("day", "hour", "minute", "second"))
 
 
 class Kind(StrEnum):
@@ -49,6 +56,19 @@ def value_kind(data_type: DataType) -> Kind:
     if data_type.name.startswith(FIXED_TEXTS):
         return Kind.TEXT
     return _KINDS.get(data_type.name, Kind.OTHER)
+
+
+def interval_name(name: str) -> str | None:
+    """Return the full name of an interval type: of `interval day`, `interval day to second`."""
+    match = _INTERVAL.fullmatch(name)
+    if match is None:
+        return None
+    first, last = match["first"], match["last"] or match["first"]
+    for family in _INTERVAL_FAMILIES:
+        if first in family and last in family:
+            in_order = match["last"] is None or family.index(first) < family.index(last)
+            return f"interval {family[0]} to {family[-1]}" if in_order else None
+    return None
 
 
 _MAX_DIGITS = 9

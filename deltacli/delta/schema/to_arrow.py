@@ -8,13 +8,21 @@ Type to Parquet Type Mappings.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from deltacli.delta.log.state import TableConfiguration
-from deltacli.delta.schema.kinds import PLAIN_TYPES, decimal_parts
-from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
-from deltacli.errors import Unreadable
+from deltacli.delta.schema.kinds import NANOSECONDS, PLAIN_TYPES, YEAR_MONTH, decimal_parts, interval_name
+from deltacli.delta.schema.types import (
+    ArrayType,
+    DataType,
+    MapType,
+    PrimitiveType,
+    StructField,
+    StructType,
+    parts_of,
+)
+from deltacli.errors import Refused, Unreadable
 from deltacli.hints import command
 from deltacli.typing import ArrowField, Json
 
@@ -65,9 +73,7 @@ def _names() -> Mapping[str, str]:
 
 
 def arrow_schema(columns: Iterable[StructField]) -> pyarrow.Schema:
-    """Return the exact Arrow schema of columns of a table. Raises Unreadable (`schema.unknown-type`), naming the
-    column.
-    """
+    """Return the exact Arrow schema of columns of a table. Raises Refused (`type.unsupported`), naming the column."""
     import pyarrow as pa
 
     return pa.schema([arrow_field(column) for column in columns])
@@ -84,8 +90,8 @@ def arrow_field(field: StructField, path: str = "") -> pyarrow.Field:
 def arrow_type(data_type: DataType, path: str = "") -> pyarrow.DataType:
     """Return the Arrow type that holds values of a table's type; `path` is the column, for errors.
 
-    Timestamps are microseconds, in UTC or without a zone; variants are the struct in files. Raises Unreadable
-    (`schema.unknown-type`).
+    Timestamps are microseconds or nanoseconds, in UTC or without a zone; intervals are numbers of months or
+    microseconds; variants are the struct in files. Raises Refused (`type.unsupported`) if `unread_type` names a type.
     """
     import pyarrow as pa
 
@@ -100,15 +106,29 @@ def arrow_type(data_type: DataType, path: str = "") -> pyarrow.DataType:
         case PrimitiveType(name):
             primitive = _primitive(name)
             if primitive is None:
-                raise Unreadable(
+                raise Refused(
                     f"column {path} has type {name[:80]}, which this version of deltacli does not read",
-                    code="schema.unknown-type",
+                    code="type.unsupported",
                     facts={"column": path, "type": name[:80]},
                     hint=command("snapshot", schema=True),
                 )
             return primitive
 
 
+def unread_type(data_type: DataType) -> str | None:
+    """Return the name of the first type within a type whose values deltacli does not read; None if it reads all.
+
+    This is the one place that judges whether a type is supported. Everything that reads, rewrites, checks or compares
+    values asks it, mostly through `unread_columns`, which leaves out only the columns concerned.
+    """
+    match data_type:
+        case PrimitiveType(name):
+            return name[:80] if _primitive(name) is None else None
+        case _:
+            return next((found for part in parts_of(data_type) if (found := unread_type(part.data_type))), None)
+
+
+@lru_cache(maxsize=256)
 def _primitive(name: str) -> pyarrow.DataType | None:
     import pyarrow as pa
 
@@ -116,6 +136,10 @@ def _primitive(name: str) -> pyarrow.DataType | None:
         return pa.null()
     if name == "variant":
         return variant_type()
+    if name in NANOSECONDS:
+        return pa.timestamp("ns", tz=NANOSECONDS[name])
+    if interval := interval_name(name):
+        return pa.int32() if interval == YEAR_MONTH else pa.int64()
     return pa.string() if name.startswith("string collate ") else plain_type(name)
 
 
@@ -156,7 +180,8 @@ _VOID = PrimitiveType("void")
 
 
 def stored_columns(config: TableConfiguration) -> tuple[StructField, ...]:
-    """Return the columns that new data files contain, in the order of the table, without void fields at any depth.
+    """Return the columns that new data files contain, in the order of the table, without void fields at any depth and
+    without columns of types that are not read: files that have these are not rewritten.
 
     Partition columns are among them only where a feature of the table says so. Raises Unreadable
     (`schema.not-writable`) where a value that is not null would have no field that shows it.
@@ -164,6 +189,7 @@ def stored_columns(config: TableConfiguration) -> tuple[StructField, ...]:
     fields = config.schema.fields if config.schema else ()
     keeps = keeps_partition_columns(config)
     columns = [column for column in fields if keeps or config.physical_name(column) not in config.partition_columns]
+    columns = [column for column in columns if unread_type(column.data_type) is None]
     stored = tuple(_without_void(column, column.name) for column in columns if column.data_type != _VOID)
     if not stored:
         raise _not_writable("the table has no column that a data file could contain")
@@ -190,7 +216,7 @@ def iceberg_compat(config: TableConfiguration) -> int:
 def file_schema(config: TableConfiguration, columns: Sequence[StructField]) -> pyarrow.Schema:
     """Return the schema of a data file with these columns of a table.
 
-    Raises Unreadable (`schema.unknown-type`), naming the column.
+    Raises Refused (`type.unsupported`), naming the column.
     """
     import pyarrow as pa
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from deltacli.delta.schema.kinds import interval_name
 from deltacli.delta.schema.names import NameIndex
-from deltacli.delta.schema.to_arrow import arrow_schema
+from deltacli.delta.schema.to_arrow import arrow_schema, unread_type
 from deltacli.delta.schema.type_changes import is_allowed_change
 from deltacli.delta.schema.types import PrimitiveType, StructField, StructType
 from deltacli.engine.base import Reading
@@ -165,6 +166,8 @@ def _named(name: str, *schemas: StructType) -> str:
 
 def _common(old: StructField, new: StructField) -> Any:  # Any: a type of Delta, or None
     """Return the type in which the values of a column are compared; None where there is none."""
+    if unread_type(old.data_type) or unread_type(new.data_type):
+        return None
     if _shape(old.data_type) == _shape(new.data_type):
         return new.data_type
     if isinstance(old.data_type, PrimitiveType) and isinstance(new.data_type, PrimitiveType):
@@ -177,5 +180,7 @@ def _common(old: StructField, new: StructField) -> Any:  # Any: a type of Delta,
 
 def _shape(data_type: Any) -> Any:  # Any: a type of Delta, a type of Arrow
     """Return a type without what does not matter to values: nullability, comments, metadata."""
+    if isinstance(data_type, PrimitiveType) and (interval := interval_name(data_type.name)):
+        return interval  # not the number that it is stored as
     found = arrow_schema((StructField("c", data_type, True, {}),)).field(0).type
     return str(found).replace(" not null", "")

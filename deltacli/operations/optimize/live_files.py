@@ -19,6 +19,7 @@ from deltacli.delta.log.row_ids import FEATURE
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.partitions.values import partition_columns, with_spelled_keys
 from deltacli.delta.rules.framework.views import OF_CHECKPOINT
+from deltacli.delta.schema.to_arrow import unread_type
 from deltacli.delta.schema.types import PrimitiveType
 from deltacli.delta.stats.record_counts import num_records_column
 from deltacli.operations.optimize.select import FilesAtHand
@@ -173,14 +174,23 @@ def partition_keys(adds: RecordBatch, config: TableConfiguration) -> Iterator[Ar
     """Yield columns that are equal for file actions of the same partition, whatever the spelling of their values.
 
     A timestamp without a zone is another value than one with a zone: which it is depends on the session of a reader.
+    Values of a type that is not read are equal where their texts are.
     """
     names = list(config.partition_columns)
-    values = partition_columns(adds, config, names)
+    unread = {
+        name
+        for name, column in config.partition_columns.items()
+        if column is not None and unread_type(column.data_type)
+    }
+    values = partition_columns(adds, config, [name for name in names if name not in unread])
     for name in names:
         column = config.partition_columns[name]
-        yield values[name]
-        if column is not None and column.data_type == PrimitiveType("timestamp"):
+        is_timestamp = column is not None and column.data_type == PrimitiveType("timestamp")
+        texts = None
+        if is_timestamp or name in unread:
             texts = _lookup(with_spelled_keys(adds.column("partitionValues"), names), name)
+        yield texts if name in unread else values[name]
+        if is_timestamp:
             yield pc.fill_null(pc.match_substring_regex(texts, _ZONE), False)
 
 

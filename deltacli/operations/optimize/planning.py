@@ -31,7 +31,7 @@ from deltacli.operations.optimize.select import Bin, Rules, Selection, select, s
 from deltacli.operations.table.keyed_files import Mask, PartitionCondition, chosen_actions
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.typing import JsonObject, RecordBatch
-from deltacli.work.rewrite.exactness import SPEC
+from deltacli.work.rewrite.exactness import SPEC, UNREAD
 from deltacli.work.rewrite.outdated_columns import CONFIG, find_dropped_columns
 from deltacli.work.rewrite.pieces import RefusedFile, RewritePiece, SourceFile
 from deltacli.work.rewrite.sources import FindRefused
@@ -164,7 +164,9 @@ def without_inexact(plan: OptimizePlan, choose: Callable[[LiveFiles], Selection]
         count *= _GROWTH
         if refused := {place: one for place, one in found.items() if one is not None}:
             live = plan.live.excluding({place: one.code for place, one in refused.items()})
-            damaged = tuple(one for one in refused.values() if not one.code.startswith("optimize."))
+            damaged = tuple(
+                one for one in refused.values() if one.code == UNREAD or not one.code.startswith("optimize.")
+            )
             plan = replace(plan, live=live, selection=choose(live), damaged=(*plan.damaged, *damaged))
     return plan
 

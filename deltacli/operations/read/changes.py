@@ -13,11 +13,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow.rows import first_rows
+from deltacli.cached import cached_property
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
 from deltacli.delta.log.segment import MAX_TIME_MS, LogFile, LogListing, file_times, is_representable
@@ -70,8 +70,8 @@ class ChangeType(StrEnum):
 class Changes(ArrowRows):
     """The changes of rows from one version to another, both included, as batches of Arrow, in the order of versions.
 
-    The columns are those of the last version, also for files of older versions, then `_change_type`, `_commit_version`,
-    `_commit_timestamp`. Raises DataUnreadable, naming file and
+    The columns are those of the last version, also for files of older versions, without those whose types are not read
+    (`left_out`), then `_change_type`, `_commit_version`, `_commit_timestamp`. Raises DataUnreadable, naming file and
     version, also for a file that vacuum has deleted, Refused (`changes.mapping-removed`, `changes.columns-replaced`)
     where the columns of these versions cannot be read together, and immediately Unreadable (`typewidening.*`) where no
     reader may read the last version.
@@ -136,6 +136,7 @@ class Changes(ArrowRows):
         """
         from deltacli.operations.table.output import write_rows
 
+        self.require_all_columns()
         return write_rows(self._table, directory, self._wanted, self.changed_files(), self._limit)
 
     def changed_files(self) -> Iterator[DataFile]:

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
 
+from deltacli.changing.acts import Act
+from deltacli.changing.derived import in_flight, require_unchanged
 from deltacli.delta.log.state import has_in_commit_timestamps
-from deltacli.errors import (
-    ConflictLost,
-    DeltacliError,
-    FileMissing,
-    OutcomeUnknown,
-    PartlyDone,
-    Refused,
-    StorageFailed,
-)
+from deltacli.errors import ConflictLost, DeltacliError, FileMissing, PartlyDone, Refused, StorageFailed
 from deltacli.hints import command
 from deltacli.operations.log.log_copy import digest, list_whole_log
 from deltacli.operations.log.log_restore import require_real_directories
 from deltacli.operations.recover.log_files import LogItem, fault_of_log_file
-from deltacli.operations.recover.plan import MISSING, RESTORED, UNPROVEN, UndeletePlan
+from deltacli.operations.recover.plan import RESTORED, UNPROVEN, UndeletePlan, UndeleteResult
 from deltacli.operations.recover.sources import CopySource, Journal, Source, put_found, tag_of
 from deltacli.operations.recover.undelete import plan_undelete
 from deltacli.operations.recover.verify import verify
@@ -32,39 +26,92 @@ from deltacli.typing import ArrowTable
 from deltacli.units import plural
 
 if TYPE_CHECKING:
+    from deltacli.changing.gate import Gate
     from deltacli.changing.proofs import Proof, ProvenFile
+    from deltacli.operations.recover.request import UndeleteRequest
     from deltacli.operations.table.handle import TableHandle
+    from deltacli.operations.table.version import Snapshot
 
 _NAMED = 5
 
 
-def execute_undelete(
-    table: TableHandle,
-    plan: UndeletePlan,
-    journal: Journal | None = None,
-    *,
-    agreed: Callable[[UndeletePlan], bool] = lambda _: True,
-) -> UndeletePlan:
-    """Put the found files in their places, and return the plan as it turned out. Running it again continues.
+@dataclass(frozen=True)
+class Undelete:
+    """Bringing back what a version and its log need and that is gone."""
 
-    `agreed` is asked about the data files of a log that could be read only once it was back.
+    act: ClassVar[Act] = Act.PUT
 
-    Raises Refused for a plan that is refused, or whose proofs do not hold any more; ConflictLost where another writer
-    created a commit that is to come back; StorageFailed where a file cannot be put in its place or is not what it was;
-    instead of these PartlyDone once a file was put.
-    """
-    if plan.refusals:
-        raise refused(plan)
-    told, table = journal or Journal(), table.held(plan.place)
-    try:
-        _require_proofs(table, plan)
-        return _execute(table, plan, told, agreed)
-    except (OutcomeUnknown, PartlyDone):
-        raise
-    except DeltacliError as fault:
-        if not told.files:
+    request: UndeleteRequest
+
+    def plan(self, table: TableHandle, now: Snapshot | None = None) -> UndeletePlan:  # noqa: ARG002  (needs no version)
+        """Plan it. Raises as `plan_undelete`."""
+        return plan_undelete(table, self.request)
+
+    def outcome(self, plan: UndeletePlan) -> UndeleteResult:
+        """Return that nothing was put back yet."""
+        return UndeleteResult(plan, Journal())
+
+    def execute(self, gate: Gate[UndeletePlan, UndeleteResult]) -> None:
+        """Put the found files in their places; planning and running it again continues. Raises what `bring_back` does.
+
+        Somebody has to agree to the data files of a log that could be read only once it was back.
+        """
+        plan, journal = gate.outcome
+        assert journal is not None  # it begins with an empty one
+        gate.has_begun = True  # nobody knows it of an interruption
+        try:
+            done = bring_back(gate.table, plan, journal, gate.follow)
+        except DeltacliError:
+            gate.has_begun = journal.files > 0
             raise
-        raise PartlyDone.after(fault, f"{plural(told.files, 'file')} put back") from fault
+        gate.outcome = UndeleteResult(done, journal)
+
+
+def bring_back(
+    table: TableHandle, plan: UndeletePlan, told: Journal, agreed: Callable[[UndeletePlan], bool] = lambda _: True
+) -> UndeletePlan:
+    """Put the found files of a plan in their places, and return the plan as it turned out. `agreed` is asked about a
+    plan that follows.
+
+    Raises Refused for a plan that is refused, of another past, or whose proofs do not hold any more; ConflictLost where
+    another writer created a commit that is to come back; StorageFailed where a file cannot be put in its place or is
+    not what it was; PartlyDone where nobody agrees to the plan that follows.
+    """
+    if (refusal := plan.objection()) is not None:
+        raise refusal
+    _require_proofs(table, plan)
+    require_unchanged(plan.basis)
+    if plan.data is not None:
+        found, data = plan.data.found, plan.data
+        put_found(
+            found, data.sources, table.writable(), table.engine,
+            progress=table.progress, journal=told, damaged=data.tags,
+        )  # fmt: skip
+    _put_log(table, plan, told)
+    if not plan.is_log_first:
+        _require_there(table, plan)
+        return plan
+    rest = plan_undelete(table, plan.request)
+    if rest.is_log_first:
+        raise StorageFailed("the log cannot be read although its files were put in their places")
+    if rest.found.files and not rest.refusals and not agreed(rest):
+        raise PartlyDone(
+            f"the log is back; {plural(rest.found.files, 'file')} that it names were not put back: not agreed",
+            code="consent.denied",
+            hint=command("undelete", version=plan.request.version, sources=list(plan.request.sources)),
+        )
+    rest = bring_back(table, rest, told)
+    snapshot = read_snapshot(table, version=rest.version)
+    keeps_times = has_in_commit_timestamps(snapshot.protocol, snapshot.metadata)
+    return replace(
+        rest,
+        version_before=plan.version_before,
+        had_log=plan.had_log,
+        is_new=plan.is_new,
+        notes=tuple(dict.fromkeys((*plan.notes, *rest.notes))),
+        items=_joined(plan, rest),
+        changed_times=() if keeps_times else plan.changed_times,
+    )
 
 
 def _require_proofs(table: TableHandle, plan: UndeletePlan) -> None:
@@ -90,77 +137,6 @@ def _require_proofs(table: TableHandle, plan: UndeletePlan) -> None:
             )
 
 
-def _execute(
-    table: TableHandle, plan: UndeletePlan, told: Journal, agreed: Callable[[UndeletePlan], bool]
-) -> UndeletePlan:
-    if plan.data is not None:
-        found, data = plan.data.found, plan.data
-        put_found(
-            found, data.sources, table.writable(), table.engine,
-            progress=table.progress, journal=told, damaged=data.tags,
-        )  # fmt: skip
-    _put_log(table, plan, told)
-    if plan.is_log_first:
-        rest = plan_undelete(table, plan.request)
-        if rest.is_log_first:
-            raise StorageFailed("the log cannot be read although its files were put in their places")
-        if rest.found.files and not rest.refusals and not agreed(rest):
-            raise PartlyDone(
-                f"the log is back; {plural(rest.found.files, 'file')} that it names were not put back: not agreed",
-                code="consent.denied",
-                facts={"so far": f"{plural(told.files, 'file')} put back"},
-                hint=command("undelete", version=plan.request.version, sources=list(plan.request.sources)),
-            )
-        rest = execute_undelete(table, rest, told)
-        snapshot = read_snapshot(table, version=rest.version)
-        keeps_times = has_in_commit_timestamps(snapshot.protocol, snapshot.metadata)
-        return replace(
-            rest,
-            version_before=plan.version_before,
-            had_log=plan.had_log,
-            is_new=plan.is_new,
-            notes=tuple(dict.fromkeys((*plan.notes, *rest.notes))),
-            items=_joined(plan, rest),
-            changed_times=() if keeps_times else plan.changed_times,
-        )
-    _require_there(table, plan)
-    return plan
-
-
-def refused(plan: UndeletePlan) -> Refused:
-    """Return the first reason against a plan."""
-    first = plan.refusals[0]
-    return Refused.by(plan.refusals, first.facts, first.hint or command("log cat", plan.version or 0))
-
-
-def require_complete(plan: UndeletePlan, *, is_shown: bool = False) -> None:
-    """Raise PartlyDone where files that the version needs are in no source, with their names unless it `is_shown`."""
-    missing = plan.missing
-    if not missing.files:
-        return
-    names = plan.items.filter(_is_missing(plan.items))["path"].slice(0, _NAMED).to_pylist()
-    more = f", and {missing.files - len(names):,} more" if missing.files > len(names) else ""
-    newest, verb = plan.newest_readable, "is" if missing.files == 1 else "are"
-    facts = {
-        "missing": f"{', '.join(names)}{more}",
-        f"newest version {'before it ' if plan.is_of_the_past else ''}that can be read": "none"
-        if newest is None
-        else str(newest),
-    }
-    raise PartlyDone(
-        f"{plural(missing.files, 'file')} of version {plan.version} {verb} in no source",
-        code="undelete.still-missing",
-        facts={} if is_shown else facts,
-        hint=None if newest is None else command("restore", version=newest, dry_run=True),
-    )
-
-
-def _is_missing(items: ArrowTable) -> ArrowTable:
-    from deltacli.arrow import compute as pc
-
-    return pc.equal(items["state"], MISSING)
-
-
 def _put_log(table: TableHandle, plan: UndeletePlan, journal: Journal) -> None:
     log = plan.log
     if log is None or not log.items:
@@ -169,9 +145,9 @@ def _put_log(table: TableHandle, plan: UndeletePlan, journal: Journal) -> None:
     total = sum(item.file.size_bytes for item in log.items)
     with weighed(table.progress, "putting the log in place", unit="files", total=len(log.items), weight=total) as step:
         for item in log.items:
-            _put_log_file(table, plan, item)
-            journal.files += 1
-            journal.size_bytes += item.file.size_bytes
+            with in_flight(item.path):
+                _put_log_file(table, plan, item)
+            journal.note(item.path, item.file.size_bytes)
             step.advance(weight=item.file.size_bytes)
 
 

@@ -1,31 +1,37 @@
-"""What an undelete would do, as data: files that a version and its log need and that are gone, and their sources."""
+"""What an undelete would do, as data: files that a version and its log need and that are gone, and their sources; and
+what is said of files of a log that nothing proves to be of the table.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.changing.plan import Amount
-from deltacli.errors import Refusal
-from deltacli.operations.recover.log_files import LogPlan
+from deltacli.errors import PartlyDone, Refusal, Refused
+from deltacli.hints import command, parameter
+from deltacli.operations.recover.log_files import LogItem, LogPlan
 from deltacli.operations.recover.object_versions import Overwritten
 from deltacli.operations.recover.request import UndeleteRequest
 from deltacli.operations.recover.sources import FoundFiles, Journal, Source
 from deltacli.operations.table.needed import whole
 from deltacli.short_repr import short_repr
-from deltacli.storage.base import Place
 from deltacli.typing import ArrowArray, ArrowTable, Json
-from deltacli.units import ranges_of
+from deltacli.units import format_ranges, named_ranges, plural, ranges_of
 
 if TYPE_CHECKING:
+    from deltacli.changing.basis import Basis
     from deltacli.changing.proofs import Proof
+    from deltacli.operations.recover.proving import LeftOut, Proofs
 
 PLANNED, RESTORED, MISSING = "planned", "restored", "missing"
 """States of a file: found and to be put in its place, put there, and in no source."""
 UNPROVEN = "recover.unproven"
 """The code of refusals for lack of a proof."""
+STILL_MISSING = "undelete.still-missing"
+_NAMED = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +57,8 @@ class UndeletePlan:
     """
 
     table: str
+    basis: Basis
+    """The newest version that the table has; -1 without a log."""
     request: UndeleteRequest
     version: int | None
     version_before: int | None
@@ -69,8 +77,6 @@ class UndeletePlan:
     notes: tuple[str, ...] = ()
     log_tags: Mapping[str, str] = field(default_factory=dict)
     """Tags of the files of the log that are replaced, because they are cut off."""
-    place: Place | None = None
-    """The directory of the table, where the store has directories and it exists."""
     proofs: Mapping[str, Proof] = field(default_factory=dict)
     """Path -> what proves that a file of the log is the table's own."""
     is_log_first: bool = False
@@ -93,6 +99,26 @@ class UndeletePlan:
     def is_of_the_past(self) -> bool:
         """Whether the version is older than the newest that the table has now."""
         return self.version is not None and self.version_before is not None and self.version < self.version_before
+
+    @property
+    def is_noop(self) -> bool:
+        """Return True where no source has a file that is missing."""
+        return not self.found.files
+
+    def objection(self) -> Refused | None:
+        """Return the error for its refusals, None without one."""
+        if not self.refusals:
+            return None
+        first = self.refusals[0]
+        return Refused.by(self.refusals, first.facts, first.hint or command("log cat", self.version or 0))
+
+    def effects(self) -> Iterator[str]:
+        """Yield the files that come back, with their bytes and their sources."""
+        rows = self.items.filter(pc.equal(self.items["state"], PLANNED))
+        for path, size, source in zip(
+            *(rows[name].to_pylist() for name in ("path", "sizeBytes", "source")), strict=True
+        ):
+            yield f"put {path} back, {size} bytes from {source}"
 
     @property
     def replaced(self) -> ArrowTable:
@@ -124,11 +150,13 @@ class UndeletePlan:
         fields = ("path", "kind", "sizeBytes", "problem", "reason")
         return [{name: row[name] for name in fields} for row in rows.select(list(fields)).to_pylist()]
 
-    def items_as(self, state: str) -> ArrowTable:
-        """Return the items, those that were found in another state."""
+    def items_as(self, state: str, paths: Sequence[str] | None = None) -> ArrowTable:
+        """Return the items, those that were found, or of these the ones with some paths, in another state."""
         import pyarrow as pa
 
         is_planned = pc.equal(whole(self.items["state"]), PLANNED)
+        if paths is not None:
+            is_planned = pc.and_(is_planned, pc.is_in(whole(self.items["path"]), value_set=_texts(paths)))
         states = pc.if_else(is_planned, pa.scalar(state), whole(self.items["state"]))
         return self.items.set_column(self.items.schema.get_field_index("state"), "state", pa.chunked_array([states]))
 
@@ -147,8 +175,109 @@ class UndeleteResult(NamedTuple):
     plan: UndeletePlan
     restored: Journal | None
 
+    def so_far(self) -> str:
+        """Return how many files were put back."""
+        return f"{plural(0 if self.restored is None else self.restored.files, 'file')} put back"
+
+    def require_complete(self) -> None:
+        """Raise PartlyDone where files that the version needs are in no source."""
+        plan = self.plan
+        missing, newest = plan.missing, plan.newest_readable
+        if not missing.files:
+            return
+        names = [str(one["path"]) for one in plan.still_missing()]
+        more = f", and {missing.files - _NAMED:,} more" if missing.files > _NAMED else ""
+        raise PartlyDone(
+            f"{plural(missing.files, 'file')} of version {plan.version} {'is' if missing.files == 1 else 'are'} in no "
+            "source",
+            code=STILL_MISSING,
+            facts={
+                "missing": f"{', '.join(names[:_NAMED])}{more}",
+                f"newest version {'before it ' if plan.is_of_the_past else ''}that can be read": "none"
+                if newest is None
+                else str(newest),
+            },
+            hint=None if newest is None else command("restore", version=newest, dry_run=True),
+        )
+
 
 def _texts(values: Sequence[str]) -> ArrowArray:
     import pyarrow as pa
 
     return pa.array(values, pa.string())
+
+
+def with_proofs(plan: UndeletePlan, proofs: Proofs, *, is_tip_judged: bool) -> UndeletePlan:
+    """Return a plan with what proves each file of the log, refused where one has no proof."""
+    log = plan.log
+    assert log is not None
+    found = {item.path: proofs.proof_of(plan.log_sources[item.source], item.file) for item in log.items}
+    unproven = [item for item in log.items if found[item.path] is None]
+    refusals = [
+        _unproven(source, proofs, items)
+        for number, source in enumerate(plan.log_sources)
+        if (items := [item for item in unproven if item.source == number])
+    ]
+    if is_tip_judged and not refusals:
+        refusals += [_lost_above(one) for one in proofs.left_out if one.loss is not None]
+    notes = [one.note for one in proofs.left_out if one.loss is None or not is_tip_judged]
+    ways = [f"; to bring back: {_accepting(one.versions)}" for one in proofs.left_out]
+    return replace(
+        plan,
+        proofs={path: proof for path, proof in found.items() if proof is not None},
+        refusals=(*plan.refusals, *refusals),
+        notes=(*plan.notes, *(f"{note}{way}" for note, way in zip(notes, ways, strict=False))),
+    )
+
+
+class _Versions(tuple[int, ...]):
+    """Versions that are written as ranges on a command line."""
+
+    def __str__(self) -> str:
+        return format_ranges(self).replace(" ", "")
+
+
+def _accepting(versions: Iterable[int]) -> str:
+    return parameter("undelete.accept_commits", _Versions(versions))
+
+
+def _why(word: str, versions: Sequence[int], source: str) -> str:
+    verb, adds = ("is", "it adds") if len(versions) == 1 else ("are", "they add")
+    return (
+        f"{named_ranges(word, versions)} of {source} {verb} not proven to be of this table: no later commit is in "
+        f"both, and the files that {adds} are not in the table"
+    )
+
+
+def _unproven(source: Source, proofs: Proofs, items: Sequence[LogItem]) -> Refusal:
+    """Return the refusal of files of a source that may be of another history."""
+    versions = sorted({item.file.path.newest for item in items})
+    reach = proofs.reach_of(source).version
+    compared = (
+        f"{source.name} is proven to be of this table up to version {reach}"
+        if reach >= 0
+        else f"no commit of {source.name} is proven to be of this table"
+    )
+    return Refusal(
+        UNPROVEN,
+        _why("version", versions, source.name),
+        f"add {_accepting(versions)}",
+        facts={
+            "compared": compared,
+            "why": "a copy may have gone its own way, and its commits would lose rows of the table and bring others",
+            "to accept": _accepting(versions),
+        },
+    )
+
+
+def _lost_above(left: LeftOut) -> Refusal:
+    """Return the refusal of commits above the newest version, where the table may have lost some."""
+    return Refusal(
+        UNPROVEN,
+        f"{_why('commit', left.versions, left.source)}, which may have lost others: {left.loss}",
+        f"add {_accepting(left.versions)}",
+        facts={
+            "to accept": _accepting(left.versions),
+            "to do without": parameter("undelete.version", min(left.versions) - 1),
+        },
+    )

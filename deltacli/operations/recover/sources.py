@@ -5,7 +5,7 @@ put in its place: data files first, then vectors, so that no commit is seen with
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from threading import Lock
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -203,10 +203,17 @@ def _with(
 
 @dataclass(slots=True)
 class Journal:
-    """What was put in place, for the message of an interrupted run."""
+    """What was put in place."""
 
     files: int = 0
     size_bytes: int = 0
+    paths: list[str] = field(default_factory=list, repr=False)
+
+    def note(self, path: str, size_bytes: int) -> None:
+        """Add a file that is in its place."""
+        self.files += 1
+        self.size_bytes += size_bytes
+        self.paths.append(path)
 
 
 class _Piece(NamedTuple):
@@ -232,6 +239,7 @@ def put_found(
 
     Raises StorageFailed, also where another file is in the place of one.
     """
+    from deltacli.changing.derived import in_flight
     from deltacli.changing.proofs import AsLogged, ProvenFile
 
     told, counting = journal or Journal(), Lock()
@@ -240,10 +248,10 @@ def put_found(
     def put(piece: _Piece) -> _Piece:
         replace = piece.damaged is not None and tag_of(storage, piece.path) == piece.damaged
         file = ProvenFile(piece.path, piece.size_bytes, AsLogged(piece.size_bytes))
-        put_file(piece.source, file, storage, replace=replace)
+        with in_flight(piece.path):
+            put_file(piece.source, file, storage, replace=replace)
         with counting:
-            told.files += 1
-            told.size_bytes += piece.size_bytes
+            told.note(piece.path, piece.size_bytes)
         return piece
 
     total = sum(piece.size_bytes for piece in pieces)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
@@ -15,10 +16,9 @@ from deltacli.changing.plan import Amount
 from deltacli.delta.log.segment import choose_segment
 from deltacli.delta.log.state import has_in_commit_timestamps
 from deltacli.errors import NotATable, Refusal, Unreadable, VersionAbsent
-from deltacli.operations.log.log_copy import StoredFile, find_table_id, list_whole_log, log_location
-from deltacli.operations.recover.later_files import notes_on_later_files
+from deltacli.operations.log.log_copy import StoredFile, find_table_id, list_whole_log, log_location, versioned
 from deltacli.operations.recover.log_files import LogItem, LogPlan, plan_log, require_one_history
-from deltacli.operations.recover.newest_complete import newest_complete
+from deltacli.operations.recover.newest_complete import newest_complete, notes_on_later_files
 from deltacli.operations.recover.object_versions import Overwritten
 from deltacli.operations.recover.open_sources import (
     OpenedSource,
@@ -28,14 +28,13 @@ from deltacli.operations.recover.open_sources import (
     other_table,
     require_usable,
 )
-from deltacli.operations.recover.plan import MISSING, PLANNED, UNPROVEN, DataPlan, UndeletePlan
+from deltacli.operations.recover.plan import MISSING, PLANNED, UNPROVEN, DataPlan, UndeletePlan, with_proofs
 from deltacli.operations.recover.sources import CopySource, FoundFiles, Source, find_in, tag_of, tags_of
 from deltacli.operations.recover.verify import Problem
 from deltacli.operations.table.find_log import missing_log, refuse_paimon
 from deltacli.operations.table.needed import FileKind, NeededFiles, live_files, look_for, whole
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.storage import PathKind
-from deltacli.storage.base import StoreWithPlace
 from deltacli.storage.versions import NO_VERSIONS
 from deltacli.typing import ArrowArray, ArrowTable
 from deltacli.units import plural
@@ -61,7 +60,7 @@ def plan_undelete(table: TableHandle, request: UndeleteRequest, *, is_tip_judged
     StorageFailed raise.
     """
     table.require_writable(dry_run=True)
-    table = table.held()
+    table, looked_at = table.held(), monotonic()
     present = list_whole_log(table.storage, progress=table.progress)
     if present is None:
         refuse_paimon(table.storage)
@@ -87,11 +86,9 @@ def plan_undelete(table: TableHandle, request: UndeleteRequest, *, is_tip_judged
         if copies := [one.name for one in opened if one.copy is not None and not one.has_log]:
             fault.facts["sources without a log of the table"] = ", ".join(copies)
         raise fault from None
-    plan = replace(_begin(table, request, log, sources, overwritten, present), is_new=is_new)
+    plan = replace(_begin(table, request, log, sources, overwritten, present, looked_at), is_new=is_new)
     plan = _with_cut(table, plan, cut)
     if proofs is not None:
-        from deltacli.operations.recover.unproven import with_proofs
-
         plan = with_proofs(plan, proofs, is_tip_judged=is_tip_judged and request.version is None)
     if len(without) == len(opened):
         refusals = [Refusal(one.code, one.message, one.hint, facts=one.facts) for one in without]
@@ -290,8 +287,13 @@ def _begin(
     sources: Sequence[Source],
     overwritten: tuple[Overwritten, ...],
     present: Mapping[str, StoredFile] | None,
+    looked_at: float,
 ) -> UndeletePlan:
     """Return the plan for the log alone."""
+    from deltacli.changing.basis import Basis, past_of
+
+    newest = log.version_before
+    past = past_of(versioned((present or {}).values()), newest)
     barred = {one.path for one in overwritten}
     rows = [_log_row(item, sources) for item in log.items]
     rows += [_lost_row(name, log.unsound, log_location(name) in barred) for name in log.missing]
@@ -299,9 +301,10 @@ def _begin(
     sizes = [*((present or {}).values()), *(item.file for item in log.items)]
     return UndeletePlan(
         table=table.uri,
+        basis=Basis(table, newest, table.clock(), past, looked_at=looked_at),
         request=request,
         version=log.version,
-        version_before=log.version_before if log.version_before >= 0 else None,
+        version_before=newest if newest >= 0 else None,
         had_log=present is not None,
         needed=Amount(len(names) + len(log.missing), sum(file.size_bytes for file in sizes)),
         items=_table(rows),
@@ -310,7 +313,6 @@ def _begin(
         is_log_first=any(not sources[item.source].is_readable for item in log.items),
         data=None,
         overwritten=overwritten,
-        place=table.storage.place if isinstance(table.storage, StoreWithPlace) else None,
     )
 
 
@@ -385,7 +387,7 @@ def _with_data(
     """Add the data files and vectors of the version."""
     needed = live_files(snapshot, (table.storage.uri, *table.storage.aliases))
     if request.prefix is not None:
-        is_below = pc.starts_with(whole(needed.files["path"]), f"{request.prefix}/")
+        is_below = pc.starts_with(whole(needed.files["path"]), f"{request.prefix}/".encode("utf-8", "surrogateescape"))
         if not pc.any(is_below).as_py():
             note = f"version {plan.version} needs no data file below {request.prefix}/"
             plan = replace(plan, notes=(*plan.notes, note))

@@ -1,13 +1,23 @@
-"""Putting a backup back: a plan that asks whether the log can do without what is in the places of its files, and what
-keeps that.
+"""The backup of a repair: every file that it replaces or moves, byte for byte, with a manifest; and putting it back, by
+a plan that asks whether the log can do without what is in the places of its files.
+
+Its directory is hidden from readers and vacuums: `_deltacli_backup/<run>` in the table, or `<table id>/<run>` in a
+quarantine. A file is in the manifest before it is touched. Commits are not in it: they are undone by a restore.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+import json
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from uuid import uuid4
 
+from deltacli.changing.acts import Act
+from deltacli.changing.basis import Basis
+from deltacli.changing.derived import in_flight
 from deltacli.changing.proofs import Noted, Proof
 from deltacli.delta.log.log_path import HINT_NAME, LOG_DIRECTORY
 from deltacli.delta.log.segment import CheckpointInstance, LogListing
@@ -15,9 +25,8 @@ from deltacli.delta.vacuum.keys import PathKeys
 from deltacli.errors import (
     CommitCorrupt,
     DeltacliError,
+    FileMissing,
     NotATable,
-    OutcomeUnknown,
-    PartlyDone,
     Refused,
     StorageFailed,
     Unreadable,
@@ -28,32 +37,200 @@ from deltacli.operations.log.log_copy import StoredFile, list_whole_log, log_loc
 from deltacli.operations.recover.copies import copy_file
 from deltacli.operations.recover.log_files import fault_of_log_file
 from deltacli.operations.recover.object_versions import FileMap, MappedFile
-from deltacli.operations.repair.kept_files import (
-    Kept,
-    Manifest,
-    digest_at,
-    digest_of_file,
-    open_backup,
-    read_manifest,
-)
 from deltacli.operations.table.file_history import live_keys
 from deltacli.operations.table.find_log import Log, list_log
 from deltacli.operations.table.rebuild import rebuild
-from deltacli.storage import Created, ReadStorage
+from deltacli.operations.vacuum.quarantine.fill import open_quarantine
+from deltacli.storage import Created, ReadStorage, Storage, is_address_of
 from deltacli.storage.base import require_writable
-from deltacli.units import format_ranges, named_ranges, plural
+from deltacli.units import format_ranges, format_timestamp, named_ranges, plural
 
 if TYPE_CHECKING:
+    from deltacli.changing.gate import Gate
     from deltacli.operations.table.handle import TableHandle
+    from deltacli.operations.table.version import Snapshot
+    from deltacli.typing import Json
+
+BACKUP_DIRECTORY = "_deltacli_backup"
+MANIFEST = "manifest.json"
+KIND = "deltacli.repair-backup"
+_BLOCK = 8 << 20
+
+
+class Kept(NamedTuple):
+    """A file in a backup: its path in the table and in the backup, and what it was."""
+
+    path: str
+    kept: str
+    size_bytes: int
+    sha256: str
+    modified_ms: int
+
+    def as_json(self) -> dict[str, Json]:
+        return {
+            "path": self.path,
+            "kept": self.kept,
+            "sizeBytes": self.size_bytes,
+            "sha256": self.sha256,
+            "modificationTimeMs": self.modified_ms,
+        }
+
+
+@dataclass(eq=False)
+class Backup:
+    """The backup of one run; nothing is written before the first file is kept."""
+
+    table: TableHandle
+    version: int | None
+    store: Storage
+    directory: str
+    kept: list[Kept] = field(default_factory=list)
+    committed: list[int] = field(default_factory=list)
+    log_files: list[str] | None = None
+    _copies: list[str] = field(default_factory=list)
+
+    @property
+    def uri(self) -> str:
+        """The directory of the backup."""
+        return f"{self.store.uri}/{self.directory}"
+
+    def keep(self, paths: Iterable[str]) -> None:
+        """Copy files of the table, before they are replaced or moved; one that is missing is left out.
+
+        Raises StorageFailed where a copy differs.
+        """
+        names = {one.path for one in self.kept}
+        fresh = [one for path in dict.fromkeys(paths) if path not in names and (one := self._copy(path)) is not None]
+        if fresh:
+            self.kept += fresh
+            self._write_manifest()
+
+    def discard(self) -> None:
+        """Delete what was kept, as far as that is possible: nothing was replaced."""
+        with suppress(DeltacliError):
+            deque(self.store.delete_many([*self._copies, self.below(MANIFEST)] if self._copies else ()), maxlen=0)
+            names = [path.split("/") for path in self._copies]
+            parents = {"/".join(parts[:count]) for parts in names for count in range(1, len(parts))}
+            for directory in sorted(parents, reverse=True):
+                self.store.remove_directory(directory)
+        self.kept.clear()
+
+    def note_versions(self, versions: Iterable[int]) -> None:
+        """Record versions that this run committed or brought back: they do not prevent that files are put back."""
+        self.committed += versions
+        if self.kept:
+            self._write_manifest()
+
+    def note_end(self) -> None:
+        """Record the files that the log has now: where one is gone later, what was replaced may not be put back."""
+        if self.kept:
+            self.log_files = sorted(list_whole_log(self.table.storage) or {})
+            self._write_manifest()
+
+    def below(self, name: str) -> str:
+        """Return the path of a further file of the backup."""
+        return f"{self.directory}/{name}"
+
+    def _copy(self, path: str) -> Kept | None:
+        origin = self.table.storage
+        if (seen := digest_at(origin, path)) is None:
+            return None
+        stat = origin.stat(path)
+        name = f"files/{path.replace(LOG_DIRECTORY, 'log', 1) if path.startswith(LOG_DIRECTORY) else path}"
+        target = self.below(name)
+        self._copies.append(target)
+        outcome = copy_file(origin, path, stat.size_bytes, self.store, target=target)
+        if not isinstance(outcome, Created) or digest_at(self.store, target) != seen:
+            raise StorageFailed(f"{path} could not be kept in {self.uri}", code="repair.backup-differs")
+        return Kept(path, name, stat.size_bytes, seen, stat.modified_ms)
+
+    def _write_manifest(self) -> None:
+        now_ms = self.table.clock()
+        manifest: dict[str, Json] = {
+            "kind": KIND,
+            "table": self.table.uri,
+            "version": self.version,
+            "committedVersions": list(self.committed),
+            "timestampMs": now_ms,
+            "timestamp": format_timestamp(now_ms),
+            "files": [one.as_json() for one in self.kept],
+        }
+        if self.log_files is not None:
+            manifest["logFiles"] = list(self.log_files)
+        self.store.put(self.below(MANIFEST), json.dumps(manifest, indent=2).encode() + b"\n")
+
+
+def open_backup(table: TableHandle, version: int | None, table_id: str | None, quarantine: str | None) -> Backup:
+    """Return the backup of a new run. Raises what `open_quarantine` raises."""
+    run = f"repair-{format_timestamp(table.clock())[:19].replace(':', '').replace('-', '')}Z-{uuid4().hex[:8]}"
+    if quarantine is None:
+        return Backup(table, version, table.writable(), f"{BACKUP_DIRECTORY}/{run}")
+    store = open_quarantine(table, quarantine, table_id or "unknown-table")
+    return Backup(table, version, store, f"{table_id or 'unknown-table'}/{run}")
+
+
+class Manifest(NamedTuple):
+    version: int | None
+    committed: Sequence[int]
+    files: Sequence[Kept]
+    log: frozenset[str]
+    """The names of the files of the log at the end of the repair; one that no log has, where that is not known."""
+
+
+def read_manifest(table: TableHandle, store: ReadStorage, uri: str) -> Manifest:
+    try:
+        found = json.loads(store.read(MANIFEST))
+        files = [
+            Kept(one["path"], one["kept"], one["sizeBytes"], one["sha256"], one["modificationTimeMs"])
+            for one in found["files"]
+        ]
+        version, committed, of_table, kind = (found[name] for name in ("version", "committedVersions", "table", "kind"))
+        log = frozenset(map(str, found.get("logFiles", [""])))
+    except FileMissing:
+        said = f"{uri} is not the backup of a repair: it has no {MANIFEST}"
+        raise Unreadable(said, code="repair.backup-missing") from None
+    except (ValueError, KeyError, TypeError) as fault:
+        raise Unreadable(f"{MANIFEST} of {uri} cannot be read", code="repair.backup-damaged") from fault
+    if kind != KIND or any(".." in one.path.split("/") or one.path.startswith("/") for one in files):
+        raise Unreadable(f"{MANIFEST} of {uri} is not that of a repair", code="repair.backup-damaged")
+    if not is_address_of(table.storage, str(of_table)):
+        raise Refused(
+            f"{uri} is the backup of another table",
+            code="repair.backup-of-another",
+            facts={"of": str(of_table), "this table": table.uri},
+        )
+    return Manifest(version, committed, files, log)
+
+
+def digest_at(storage: ReadStorage, path: str) -> str | None:
+    """Return the SHA-256 of a file, None where there is none."""
+    import hashlib
+
+    found = hashlib.sha256()
+    try:
+        with storage.open(path) as reader:
+            while block := reader.read(_BLOCK):
+                found.update(block)
+    except FileMissing:
+        return None
+    return found.hexdigest()
 
 
 class PutBack(NamedTuple):
     """What was put back of a backup. `kept` is where the files that it replaced are kept, None without any."""
 
-    files: int
-    size_bytes: int
-    unchanged: int
+    files: int = 0
+    size_bytes: int = 0
+    unchanged: int = 0
     kept: str | None = None
+
+    def so_far(self) -> str:
+        """Return it in words."""
+        kept = "" if self.kept is None else f"; what they replaced is kept in {self.kept}"
+        return f"{plural(self.files, 'file')} put back{kept}"
+
+    def require_complete(self) -> None:
+        """Do nothing: an error ends it."""
 
 
 class Put(NamedTuple):
@@ -66,18 +243,78 @@ class Put(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class UndoPlan:
-    """What would be put back of a backup: `puts` in their order, while `newest` is the version of the table."""
+    """What would be put back of a backup, in this order."""
 
-    table: TableHandle
+    basis: Basis
     source: ReadStorage
     puts: tuple[Put, ...]
     unchanged: int
-    newest: int
 
     @property
     def amount(self) -> PutBack:
         """Return the files that would be put back."""
         return PutBack(len(self.puts), sum(one.kept.size_bytes for one in self.puts), self.unchanged)
+
+    @property
+    def is_noop(self) -> bool:
+        """Return True where every file is in its place."""
+        return not self.puts
+
+    def objection(self) -> None:
+        """Return None: what objects to it is an error of the plan."""
+
+    def effects(self) -> Iterator[str]:
+        """Yield the files that are put back."""
+        yield from (f"put {one.kept.path} back" for one in self.puts)
+
+
+@dataclass(frozen=True)
+class Undo:
+    """Putting back, byte for byte, what a repair replaced or moved, from its backup."""
+
+    act: ClassVar[Act] = Act.PUT
+
+    backup: str
+
+    def plan(self, table: TableHandle, now: Snapshot | None = None) -> UndoPlan:  # noqa: ARG002  (needs no version)
+        """Plan it. Raises as `plan_undo`."""
+        return plan_undo(table, self.backup)
+
+    def outcome(self, plan: UndoPlan) -> PutBack:
+        """Return that nothing was put back yet."""
+        return PutBack(unchanged=plan.unchanged)
+
+    def execute(self, gate: Gate[UndoPlan, PutBack]) -> None:
+        """Keep what is in the places of the files in a backup of its own, plan again, and put them back. Planning and
+        running it again continues.
+
+        Raises what the plan raises, and Refused (`repair.plan-stale`) where others have changed one of the files.
+        """
+        plan, table = gate.plan, gate.table
+        agreed = {one.kept.path: one.replaced for one in plan.puts}
+        backup = open_backup(table, plan.basis.version if plan.basis.version >= 0 else None, None, None)
+        try:
+            backup.keep(agreed)
+            again = self.plan(table)
+            if [*again.effects()] != [*plan.effects()]:
+                gate.again(again)
+            puts = list(_still_right(again, agreed, {one.path: one.sha256 for one in backup.kept}))
+        except BaseException:
+            backup.discard()
+            raise
+        gate.outcome = gate.outcome._replace(kept=backup.uri if backup.kept else None)
+        for one in puts:
+            gate.has_begun = True  # whatever ends it, the file may be there
+            try:
+                with in_flight(one.kept.path):
+                    _put(again.source, one, gate.store)
+            except Refused:
+                if not gate.outcome.files:
+                    gate.has_begun = False
+                    backup.discard()
+                raise
+            so_far = gate.outcome
+            gate.outcome = so_far._replace(files=so_far.files + 1, size_bytes=so_far.size_bytes + one.kept.size_bytes)
 
 
 def plan_undo(table: TableHandle, uri: str) -> UndoPlan:
@@ -96,76 +333,43 @@ def plan_undo(table: TableHandle, uri: str) -> UndoPlan:
         _require_no_commit(newest, noted)
     waiting = [one for one in noted.files if digest_at(table.storage, one.path) != one.sha256]
     for one in waiting:
-        if digest_of_file(store, one.kept) != one.sha256:
-            raise Unreadable(f"{one.kept} of the backup is damaged", code="repair.backup-damaged", facts={"in": uri})
+        if digest_at(store, one.kept) != one.sha256:
+            raise Unreadable(
+                f"{one.kept} of the backup is damaged or missing", code="repair.backup-damaged", facts={"in": uri}
+            )
     _require_rebuilt(table, store, noted, [one for one in waiting if one in of_log])
     puts = [Put(one, Noted(one.sha256), digest_at(table.storage, one.path)) for one in sorted(waiting, key=_order)]
-    return UndoPlan(table, store, tuple(puts), len(noted.files) - len(waiting), newest)
+    return UndoPlan(Basis(table, newest, table.clock()), store, tuple(puts), len(noted.files) - len(waiting))
 
 
-def execute_undo(plan: UndoPlan, journal: Journal | None = None) -> PutBack:
-    """Keep what is in the places of the files of a plan in a backup of its own, then put them back, byte for byte.
-    Running it again continues.
-
-    Raises Refused where the table has changed since the plan; PartlyDone for what fails once a file was put.
+def _still_right(plan: UndoPlan, agreed: Mapping[str, str | None], kept: Mapping[str, str]) -> Iterator[Put]:
+    """Yield the files to put, except a hint that others have written since. Raises Refused where another one of the
+    files was changed, so that it is not what was kept.
     """
-    table, told = plan.table, journal or Journal()
-    if _newest(table) != plan.newest:
-        raise _changed("its newest version is another one")
-    backup = open_backup(table, plan.newest if plan.newest >= 0 else None, None, None)
-    backup.keep([one.kept.path for one in plan.puts])
-    if backup.kept:
-        told.kept = backup.uri
-    try:
-        for one in plan.puts:
-            _put(plan, one)
-            told.files += 1
-    except OutcomeUnknown:
-        raise
-    except DeltacliError as fault:
-        if not told.files:
-            raise
-        raise PartlyDone.after(fault, told.so_far) from fault
-    return plan.amount._replace(kept=told.kept)
+    for one in plan.puts:
+        path = one.kept.path
+        if {one.replaced} == {agreed.get(path), kept.get(path)}:
+            yield one
+        elif path != log_location(HINT_NAME):
+            raise _changed(path)
 
 
-@dataclass(slots=True)
-class Journal:
-    """What was put back so far, and where what it replaced is kept."""
-
-    files: int = 0
-    kept: str | None = None
-
-    @property
-    def so_far(self) -> str:
-        """Return it in words."""
-        kept = "" if self.kept is None else f"; what they replaced is kept in {self.kept}"
-        return f"{plural(self.files, 'file')} put back{kept}"
-
-
-def put_back(table: TableHandle, uri: str, *, dry_run: bool = False) -> PutBack:
-    """Put the files of a backup back in their places. Raises what `plan_undo` and `execute_undo` raise."""
-    plan = plan_undo(table, uri)
-    return plan.amount if dry_run or not plan.puts else execute_undo(plan)
-
-
-def _put(plan: UndoPlan, one: Put) -> None:
+def _put(source: ReadStorage, one: Put, storage: Storage) -> None:
     """Put a file in its place, where that is as it was when the plan was made."""
-    kept, storage = one.kept, plan.table.writable()
+    kept = one.kept
     seen = digest_at(storage, kept.path)
     if seen == kept.sha256:
         return
     if seen != one.replaced:
-        raise _changed(f"{kept.path} is another file")
-    replace = one.replaced is not None
-    done = copy_file(plan.source, kept.kept, kept.size_bytes, storage, target=kept.path, replace=replace)
+        raise _changed(kept.path)
+    done = copy_file(source, kept.kept, kept.size_bytes, storage, target=kept.path, replace=one.replaced is not None)
     if not isinstance(done, Created) and digest_at(storage, kept.path) != kept.sha256:
         raise StorageFailed(f"{kept.path} could not be put back")
 
 
-def _changed(what: str) -> Refused:
+def _changed(path: str) -> Refused:
     return Refused(
-        f"the table has changed since the plan was made: {what}",
+        f"nothing was changed: {path} is another file than when the plan was made",
         code="repair.plan-stale",
         hint=command("repair", dry_run=True),
     )

@@ -14,7 +14,7 @@ from deltacli.delta.rules.checkpoints.checkpoints import WITHOUT_COMMIT
 from deltacli.delta.rules.framework.repairs import StepKind
 from deltacli.delta.rules.log.compactions import BEYOND_LOG
 from deltacli.errors import FileMissing, NotATable, Unreadable
-from deltacli.operations.recover.execute import execute_undelete, refused
+from deltacli.operations.recover.execute import bring_back
 from deltacli.operations.recover.plan import PLANNED, UNPROVEN, UndeletePlan
 from deltacli.operations.recover.request import UndeleteRequest
 from deltacli.operations.recover.sources import tag_of
@@ -95,7 +95,7 @@ class BringLog:
         run.backup.keep(replaced)
         tags = {path: tag for path in self.hidden if (tag := tag_of(storage, path)) is not None}
         plan = replace(self.plan, log_tags={**self.plan.log_tags, **tags})
-        execute_undelete(run.table, plan)
+        bring_back(run.table, plan, run.put)
         run.backup.note_versions(self._commits())
 
     def _commits(self) -> list[int]:
@@ -130,8 +130,8 @@ def plan_log_files(
     unproven = next((one for one in plan.refusals if one.code == UNPROVEN), None)
     if unproven is not None and len(plan.refusals) == 1:
         return Planned(unrepaired=[left(one, unproven.message) for one in findings], refusals=[unproven])
-    if plan.refusals:
-        raise refused(plan)
+    if (refusal := plan.objection()) is not None:
+        raise refusal
     found = {
         path: (kind, source, size)
         for path, kind, source, size, state in zip(

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
-from deltacli.changing.commit import Committed, commit
 from deltacli.delta.log.body_lines import encoded_files
 from deltacli.delta.log.commit_content import CommitRequest, FilesAt, Slot
 from deltacli.delta.log.file_actions import action_schemas
@@ -87,8 +86,7 @@ class AddAgain:
         return f"commit {self.what} of {self.paths[0]}{more}"
 
     def run(self, run: Run) -> int | None:
-        done = commit(run.table, lambda now: self._request(run, now), commit_metadata=run.request.commit_metadata)
-        return done.version if isinstance(done, Committed) else None
+        return run.commit(lambda now: self._request(run, now))
 
     def _request(self, run: Run, now: Snapshot) -> CommitRequest | None:
         """Return the commit; None where none of the files is live as it was any more."""

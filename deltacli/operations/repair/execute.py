@@ -5,32 +5,29 @@ A run ends with the plan that is made afterwards: nothing it acted on is found a
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
+from deltacli.changing.acts import Act
+from deltacli.changing.derived import require_unchanged
 from deltacli.changing.plan import Amount
-from deltacli.errors import (
-    ConflictLost,
-    DeltacliError,
-    OutcomeUnknown,
-    PartlyDone,
-    Refusal,
-    Refused,
-    StorageFailed,
-    Unreadable,
-)
+from deltacli.errors import ConflictLost, DeltacliError, OutcomeUnknown, PartlyDone, Refused
 from deltacli.hints import command
-from deltacli.operations.repair.kept_files import Backup, open_backup
+from deltacli.operations.recover.sources import Journal
+from deltacli.operations.repair.backup import Backup, open_backup
 from deltacli.operations.repair.plan import NotNeededError, RepairPlan, Run, Step, StepState
 from deltacli.operations.repair.planning import plan_repair
 from deltacli.short_repr import short_repr
 from deltacli.units import plural
 
 if TYPE_CHECKING:
+    from deltacli.changing.gate import Gate
+    from deltacli.operations.repair.request import RepairRequest
+    from deltacli.operations.repair.saved import SavedPlan
+    from deltacli.operations.table.handle import TableHandle
+    from deltacli.operations.table.version import Snapshot
     from deltacli.typing import Json
 
-NOTHING = "nothing was changed: "
 _MOST_PASSES = 6
 """A log that is brought back shows damages of data files, and their repair those of checkpoints."""
 
@@ -44,6 +41,8 @@ class RepairOutcome:
     steps: list[Step] = field(default_factory=list)
     versions: list[int] = field(default_factory=list)
     backup: Backup | None = None
+    put: Journal = field(default_factory=Journal)
+    """The files that came from sources."""
 
     @property
     def committed_version(self) -> int | None:
@@ -87,62 +86,93 @@ class RepairOutcome:
 
     @property
     def summary(self) -> str:
+        """Return in words what was done, if anything."""
+        return self.so_far() if self.done or self.put.files else "nothing was changed"
+
+    def so_far(self) -> str:
         """Return in words what was done."""
-        if not self.done:
-            return "nothing was changed"
+        put = f", {plural(self.put.files, 'file')} put back" if self.put.files else ""
         kept = "" if self.backup_uri is None else f"; replaced files are kept in {self.backup_uri}"
-        return f"{plural(len(self.done), 'step')} done{kept}"
+        return f"{plural(len(self.done), 'step')} done{put}{kept}"
+
+    def require_complete(self) -> None:
+        """Raise PartlyDone where steps failed or were refused."""
+        plan = self.plan
+        left = [*self.failed, *(step for step in plan.steps if step.state is not StepState.DONE)]
+        if not left and not plan.refusals:
+            return
+        raise PartlyDone(
+            f"{plural(len(left), 'step')} could not be made: {left[0].reason or left[0].what}"
+            if left
+            else f"what is left could not be planned: {plan.refusals[0].message}",
+            code=plan.refusals[0].code if plan.refusals else "repair.step-failed",
+            facts={
+                **({"first": left[0].what} if left else {}),
+                "so far": self.so_far(),
+                **(dict(plan.refusals[0].facts) if plan.refusals else {}),
+            },
+            hint=command("validate", level=plan.request.level),
+        )
 
 
-def execute_repair(
-    plan: RepairPlan,
-    outcome: RepairOutcome | None = None,
-    *,
-    agreed: Callable[[RepairPlan], bool] = lambda _: True,
-) -> RepairOutcome:
-    """Execute a plan and those that follow from it, and return what was done and what remains.
+@dataclass(frozen=True)
+class Repair:
+    """A repair of what a validation finds; with `saved`, as far as that plan covers it."""
 
-    `agreed` is asked before each further plan. Running it again continues an interrupted run.
+    act: ClassVar[Act] = Act.PUT
 
-    Raises Refused where every step is refused (with nothing changed), what the changes raise where nothing was done
-    before, and OutcomeUnknown.
-    """
-    outcome = outcome or RepairOutcome(plan)
-    table, request = plan.table, plan.request
-    outcome.backup = outcome.backup or open_backup(table, plan.version, plan.table_id, request.quarantine)
-    run = Run(table, request, outcome.backup, outcome.versions)
-    tried: set[str] = set()
-    for _ in range(_MOST_PASSES):
-        fresh = {plan.work[step.work].name for step in plan.planned} - tried
-        if not fresh:
-            break
-        tried |= fresh
-        is_whole = _execute(plan, run, outcome, fresh)
-        plan = outcome.plan = _planned_again(plan, outcome)
-        if not is_whole or not plan.planned or not agreed(plan):
-            break
-    _mark_found_again(outcome)
-    _mark_left(outcome)
-    outcome.backup.note_end()
-    return outcome
+    request: RepairRequest
+    saved: SavedPlan | None = None
 
+    def plan(self, table: TableHandle, now: Snapshot | None = None) -> RepairPlan:  # noqa: ARG002  (validates anew)
+        """Plan it. Raises as `plan_repair`, and Refused where the saved plan does not cover it."""
+        plan = plan_repair(table, self.request)
+        if self.saved is not None:
+            self.saved.require_covers(plan)
+        return plan
 
-def _planned_again(plan: RepairPlan, outcome: RepairOutcome) -> RepairPlan:
-    """Return the plan for what is left. Where none can be made although something was done, it has the reason."""
-    try:
-        return plan_repair(plan.table, plan.request)
-    except (Refused, Unreadable, StorageFailed) as fault:
-        if not outcome.done:
+    def outcome(self, plan: RepairPlan) -> RepairOutcome:
+        """Return that nothing was done yet."""
+        return RepairOutcome(plan)
+
+    def execute(self, gate: Gate[RepairPlan, RepairOutcome]) -> None:
+        """Make the changes of the plan, then those of the plans that follow and that somebody agrees to. Planning and
+        running it again continues.
+
+        Raises what the only change raises, what planning again raises, and OutcomeUnknown.
+        """
+        plan, outcome = gate.plan, gate.outcome
+        backup = open_backup(gate.table, plan.version, plan.table_id, self.request.quarantine)
+        outcome.backup = backup
+        run = Run(gate, self.request, backup, outcome.put)
+        tried: set[str] = set()
+        try:
+            for _ in range(_MOST_PASSES):
+                fresh = {plan.work[step.work].name for step in plan.planned} - tried
+                if not fresh:
+                    break
+                tried |= fresh
+                require_unchanged(plan.basis)
+                is_whole = _execute(plan, run, outcome, fresh)
+                outcome.plan = replace(plan, steps=(), unrepaired=(), refusals=(), is_partial=False)
+                plan = outcome.plan = plan_repair(gate.table, self.request)
+                if not is_whole or not plan.planned or not self._may_follow(gate, plan):
+                    break
+        except Refused:
+            if not gate.has_begun:
+                backup.discard()
             raise
-        message = fault.message.removeprefix(NOTHING)
-        facts = {key: str(value) for key, value in fault.facts.items()}
-        refusal = Refusal(str(fault.code), message, fault.hint, facts=facts)
-        return replace(plan, steps=(), unrepaired=(), refusals=(refusal,), is_partial=False)
+        _mark_found_again(outcome)
+        _mark_left(outcome)
+        backup.note_end()
+
+    def _may_follow(self, gate: Gate[RepairPlan, RepairOutcome], plan: RepairPlan) -> bool:
+        return gate.follow(plan) if self.saved is None else self.saved.is_partial
 
 
 def _execute(plan: RepairPlan, run: Run, outcome: RepairOutcome, names: set[str]) -> bool:
     """Make the planned changes of these names, in their order; return False after one that failed."""
-    begin = len(outcome.steps)
+    gate, begin = run.gate, len(outcome.steps)
     mine = [step for step in plan.planned if plan.work[step.work].name in names]
     outcome.steps += mine
     by_work: dict[int, list[int]] = {}
@@ -153,6 +183,7 @@ def _execute(plan: RepairPlan, run: Run, outcome: RepairOutcome, names: set[str]
         state, reason, version = StepState.DONE, None, None
         try:
             version = plan.work[number].run(run)
+            gate.has_begun = True
         except NotNeededError as why:
             state, reason = StepState.SKIPPED, str(why)
         except OutcomeUnknown:
@@ -162,8 +193,13 @@ def _execute(plan: RepairPlan, run: Run, outcome: RepairOutcome, names: set[str]
             state, reason = StepState.FAILED, fault.message
             if isinstance(fault, ConflictLost | Refused) and not outcome.done and len(by_work) == 1:
                 raise
+        except BaseException:  # nobody knows whether a file was put
+            gate.has_begun = True
+            raise
+        finally:
+            gate.has_begun = gate.has_begun or run.put.files > 0
         if version is not None:
-            run.versions.append(version)
+            outcome.versions.append(version)
             run.backup.note_versions([version])
         for position in positions:
             step = outcome.steps[position]
@@ -194,26 +230,3 @@ def _mark_left(outcome: RepairOutcome) -> None:
         for step in outcome.plan.steps
     )
     outcome.plan = replace(outcome.plan, steps=tuple(steps))
-
-
-def require_complete(outcome: RepairOutcome) -> None:
-    """Raise PartlyDone where steps failed or were refused."""
-    plan = outcome.plan
-    left = [*outcome.failed, *(step for step in plan.steps if step.state is not StepState.DONE)]
-    if not left and not plan.refusals:
-        return
-    said = (
-        f"what is left could not be planned: {plan.refusals[0].message}"
-        if not left
-        else (f"{plural(len(left), 'step')} could not be made: {left[0].reason or left[0].what}")
-    )
-    raise PartlyDone(
-        said,
-        code=plan.refusals[0].code if plan.refusals else "repair.step-failed",
-        facts={
-            **({"first": left[0].what} if left else {}),
-            "so far": outcome.summary,
-            **(dict(plan.refusals[0].facts) if plan.refusals else {}),
-        },
-        hint=command("validate", level=plan.request.level),
-    )

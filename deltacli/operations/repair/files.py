@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow.parquet import ParquetReader
-from deltacli.changing.commit import Committed, commit
 from deltacli.changing.plan import Amount
 from deltacli.delta.log.body_lines import encoded_files
 from deltacli.delta.log.commit_content import CommitRequest, FilesAt, Slot
@@ -87,7 +86,7 @@ class BringFiles:
 
     def run(self, run: Run) -> None:
         run.backup.keep(self.brought.damaged)
-        self.brought.put(run.table)
+        self.brought.put(run.table, run.put)
 
 
 _BACK = "the file is there again, or the newest version does not have it any more"
@@ -113,10 +112,10 @@ class RemoveFiles:
     def run(self, run: Run) -> int | None:
         if run.request.quarantine is not None and self.unreadable:
             salvage(run, self.unreadable)
-        done = commit(run.table, lambda now: self._request(run, now), commit_metadata=run.request.commit_metadata)
-        if not isinstance(done, Committed):
+        version = run.commit(lambda now: self._request(run, now))
+        if version is None:
             raise NotNeededError(_BACK)
-        return done.version
+        return version
 
     def _request(self, run: Run, now: Snapshot) -> CommitRequest | None:
         """Return the commit; None where none of the files is live and lost any more."""

@@ -88,7 +88,7 @@ class MoveAside:
             rest = sound_listing(list_whole_log(run.table.storage) or {}, self.seen)
             if all(one.version != self.instead for one in rest.checkpoints):
                 raise NotNeededError(f"the other checkpoint of version {self.instead} is gone, so this one is kept")
-        run.backup.move(self.paths)
+        run.move(self.paths)
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,8 @@ class WriteCheckpoint:
         snapshot = rebuild(run.table, Log(listing), self.version)
         plan = plan_of(snapshot, listing, CheckpointRequest(version=self.version, force=True), was_parsed=False)
         written = {file.path for file in write_checkpoint(plan).files}
-        run.backup.move([name for name in names if name not in written])
+        run.gate.has_begun = True
+        run.move([name for name in names if name not in written])
 
 
 @dataclass(frozen=True)
@@ -140,10 +141,10 @@ class WriteChecksum:
         try:
             data = proven_checksum(run.table, self.version)
         except (Refused, Unreadable, CommitCorrupt):
-            run.backup.move([path])
+            run.move([path])
             return
         run.backup.keep([path])
-        run.table.writable().put(path, data)
+        run.gate.store.put(path, data)
 
 
 @dataclass(frozen=True)
@@ -155,7 +156,7 @@ class WriteHint:
 
     def run(self, run: Run) -> None:
         table = run.table
-        run.backup.move([log_location(HINT_NAME)])  # readers do without it
+        run.move([log_location(HINT_NAME)])  # readers do without it
         listing = versioned((list_whole_log(table.storage) or {}).values())
         newest = max((one.version for one in listing.checkpoints), default=None)
         if newest is None:

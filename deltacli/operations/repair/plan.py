@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from deltacli.changing.plan import Amount
 from deltacli.delta.log.log_path import Place
 from deltacli.delta.rules.framework.base import Finding, Severity
 from deltacli.delta.rules.framework.repairs import StepKind
-from deltacli.errors import Refusal
+from deltacli.errors import Refusal, Refused, StorageFailed
 from deltacli.short_repr import short_repr
+from deltacli.storage import Failed
 from deltacli.typing import Json
 
 if TYPE_CHECKING:
-    from deltacli.operations.repair.kept_files import Backup
+    from deltacli.changing.basis import Basis
+    from deltacli.changing.gate import Gate
+    from deltacli.delta.log.commit_content import CommitRequest
+    from deltacli.operations.recover.sources import Journal
+    from deltacli.operations.repair.backup import Backup
     from deltacli.operations.repair.request import RepairRequest
     from deltacli.operations.table.handle import TableHandle
+    from deltacli.operations.table.version import Snapshot
 
 NO_SOURCE = "no source was named"
 UNDETERMINED = "the rest of the log does not determine"
@@ -60,14 +66,33 @@ class Work(Protocol):
 
 @dataclass(eq=False)
 class Run:
-    """The execution of plans: the table, the backup, and the versions that were committed."""
+    """The execution of plans: their gate, the backup, and the files that were put in their places."""
 
-    table: TableHandle
+    gate: Gate[RepairPlan, Any]  # Any: the outcome
     request: RepairRequest
     backup: Backup
-    versions: list[int] = field(default_factory=list)
+    put: Journal
     unneeded: dict[str, str] = field(default_factory=dict)
     """Key of a place -> why a change that was made left it out."""
+
+    @property
+    def table(self) -> TableHandle:
+        return self.gate.table
+
+    def commit(self, make: Callable[[Snapshot], CommitRequest | None]) -> int | None:
+        """Commit what is made for the newest version, and return the version; None where nothing is left to do."""
+        from deltacli.changing.commit import Committed
+
+        done = self.gate.commit_one(make, commit_metadata=self.request.commit_metadata)
+        return done.version if isinstance(done, Committed) else None
+
+    def move(self, paths: Sequence[str]) -> None:
+        """Keep files, then delete them from the table. Raises StorageFailed."""
+        self.backup.keep(paths)
+        for path, outcome in self.gate.store.delete_many(paths):
+            if isinstance(outcome, Failed):
+                raise StorageFailed(f"{path} could not be moved to the backup: {outcome.reason}")
+            self.gate.has_begun = True
 
 
 class Step(NamedTuple):
@@ -127,7 +152,7 @@ class RepairPlan:
     the steps that are `refused`.
     """
 
-    table: TableHandle
+    basis: Basis
     request: RepairRequest
     version: int | None
     table_id: str | None
@@ -139,6 +164,24 @@ class RepairPlan:
     is_partial: bool = False
     backup: str | None = None
     """Where replaced files are kept; None where nothing is replaced."""
+
+    @property
+    def table(self) -> TableHandle:
+        """The table, bound to the directory where it was planned."""
+        return self.basis.table
+
+    @property
+    def is_noop(self) -> bool:
+        """Return True where no step would be made."""
+        return not self.planned
+
+    def objection(self) -> Refused | None:
+        """Return the error for its refusals, which does not stop the steps that none of them is about."""
+        return Refused.by(self.refusals) if self.refusals and (self.is_noop or self.request.dry_run) else None
+
+    def effects(self) -> Iterator[str]:
+        """Yield what the planned steps do."""
+        yield from (f"{step.action}: {step.what}" for step in self.planned)
 
     @property
     def planned(self) -> tuple[Step, ...]:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from deltacli.changing.basis import Basis, basis_of
 from deltacli.delta.log.log_path import LOG_DIRECTORY, Place
 from deltacli.delta.protocol.protocol_action import require_committable
 from deltacli.delta.rules.framework.base import Severity
@@ -126,11 +127,12 @@ def _planned(
             plan_hint(by_family[Family.HINT], files, obstacle),
         ]
     found = joined(parts)
+    basis = Basis(table, -1, table.clock()) if now is None else replace(basis_of(now), snapshot=None)
     without_steps = (left(one, row_of(one.rule.id).reason) for one in others if choice.names(one.rule.id))
     unrepaired = [*found.unrepaired, *without_steps]
     unrepaired += _waiting(by_family, found, unrepaired, is_readable=now is not None)
     plan = RepairPlan(
-        table,
+        basis,
         request,
         None if validation is None else validation.version,
         now.metadata.id if now is not None else find_table_id(table.writable(), table.engine) if files else None,

@@ -86,7 +86,7 @@ class RebuildCommit:
         return f"write commit {self.version} from {self.source}"
 
     def run(self, run: Run) -> None:
-        path, storage = log_location(commit_name(self.version)), run.table.writable()
+        path, storage = log_location(commit_name(self.version)), run.gate.store
         try:
             found = storage.read(path)
         except FileMissing:

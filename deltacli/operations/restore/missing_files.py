@@ -6,10 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import reduce
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.cached import cached_property
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.file_actions import action_schemas, whole_actions_leniently
 from deltacli.delta.log.replay import file_key
@@ -21,7 +22,7 @@ from deltacli.errors import StorageFailed
 from deltacli.operations.log.log_copy import list_whole_log
 from deltacli.operations.recover.newest_complete import complete_versions
 from deltacli.operations.recover.open_sources import data_sources, open_sources, require_usable
-from deltacli.operations.recover.sources import FoundFiles, Source, find_in, put_found, tags_of
+from deltacli.operations.recover.sources import FoundFiles, Journal, Source, find_in, put_found, tags_of
 from deltacli.operations.recover.verify import verify
 from deltacli.operations.restore.difference import compare
 from deltacli.operations.restore.verify import VERIFIED, Checked, ProblemFile, check_sizes
@@ -62,13 +63,14 @@ class Brought:
         """The sources that have one, as the caller named them."""
         return sorted({self.sources[number].name for number in pc.unique(self.found.sources.drop_null()).to_pylist()})
 
-    def put(self, table: TableHandle) -> None:
+    def put(self, table: TableHandle, journal: Journal | None = None) -> None:
         """Put the files in their places, and look at them again. A file that is there as it should be stays, so
         running it again continues an interrupted run. Raises StorageFailed.
         """
         put_found(
-            self.found, self.sources, table.writable(), table.engine, progress=table.progress, damaged=self.damaged
-        )
+            self.found, self.sources, table.writable(), table.engine,
+            progress=table.progress, journal=journal, damaged=self.damaged,
+        )  # fmt: skip
         needed = self.found.needed.where(self.found.is_found)
         found, sizes = look_for(table.storage, needed, table.engine, table.progress)
         problems = verify(found, sizes, table.stores, table.engine, table.progress).problems

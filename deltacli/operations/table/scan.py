@@ -9,20 +9,22 @@ import os
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property, partial
+from functools import partial
 from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow.rows import first_rows
+from deltacli.cached import cached_property
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.partitions.values import partition_columns
 from deltacli.delta.schema.column_path import nearest_place
 from deltacli.delta.schema.file_columns import FileColumns
 from deltacli.delta.schema.names import NameIndex
-from deltacli.delta.schema.to_arrow import arrow_schema
+from deltacli.delta.schema.to_arrow import arrow_schema, unread_type
 from deltacli.delta.schema.type_changes import require_readable_rows
 from deltacli.delta.schema.types import StructField, StructType
+from deltacli.delta.schema.unread_columns import Judge, UnreadColumn, read_columns, unread_columns, unsupported
 from deltacli.delta.stats.record_counts import num_records_column
 from deltacli.engine.base import Engine
 from deltacli.errors import UsageError
@@ -52,29 +54,43 @@ _LARGE_FILE_BYTES = 16 << 20
 
 
 class Selection(NamedTuple):
-    """The selection to read under one schema. `needed` are the returned columns and those used in `where`."""
+    """The selection to read under one schema. `needed` are the returned columns and those used in `where`, `left_out`
+    those that nobody asked for by name and that are not read because of their types.
+    """
 
     columns: tuple[StructField, ...]
     needed: tuple[StructField, ...]
     predicate: Predicate | None
+    left_out: tuple[UnreadColumn, ...] = ()
 
     @classmethod
-    def make(cls, schema: StructType, columns: Sequence[str] | None, where: str | None) -> Selection:
-        """Look up the columns and parse the condition. Raises UsageError (`usage.column`, `usage.where`)."""
+    def make(
+        cls, schema: StructType, columns: Sequence[str] | None, where: str | None, *, judge: Judge = unread_type
+    ) -> Selection:
+        """Look up the columns and parse the condition. `judge` says of types whether their values are read.
+
+        Raises UsageError (`usage.column`, `usage.where`), and Refused (`type.unsupported`) for a column that is named
+        and cannot be read, or if none can.
+        """
         chosen = schema.fields if columns is None else _find_columns(schema, columns)
+        left_out = unread_columns(chosen, judge)
+        if left_out:
+            chosen = read_columns(chosen, judge)
+            if columns is not None or not chosen:
+                raise unsupported(left_out, read_columns(schema.fields, judge))
         if not chosen and columns is not None:
             raise UsageError("the list of columns is empty", code="usage.column", facts={"columns": _names(schema)})
         if repeated := _first_repeated(column.name for column in chosen):
             raise UsageError(f"column {repeated} is named twice", code="usage.column")
         if where is None:
-            return cls(chosen, chosen, None)
+            return cls(chosen, chosen, None, left_out)
         from deltacli.delta.predicate import parse_predicate
 
-        predicate = parse_predicate(where, schema)
+        predicate = parse_predicate(where, schema, judge)
         looked_at = {path[0] for path in predicate.columns}
         given_out = {field.name for field in chosen}
         others = [field for field in schema.fields if field.name in looked_at and field.name not in given_out]
-        return cls(chosen, (*chosen, *others), predicate)
+        return cls(chosen, (*chosen, *others), predicate, left_out)
 
     def rows_wanted(self, config: TableConfiguration) -> ReadSpec:
         """The same for the files of one table configuration."""
@@ -127,9 +143,19 @@ class ArrowRows(ABC):
         return self._selection.columns
 
     @property
+    def left_out(self) -> tuple[UnreadColumn, ...]:
+        """The columns of the table that are not read because of their types."""
+        return self._selection.left_out
+
+    @property
     def wanted(self) -> ReadSpec:
         """What is read from every file."""
         return self._wanted
+
+    def require_all_columns(self) -> None:
+        """Raise Refused (`type.unsupported`) where columns are left out: a copy that lacks some has to be asked for."""
+        if self.left_out:
+            raise unsupported(self.left_out, self.columns)
 
     def to_reader(self) -> pyarrow.RecordBatchReader:
         """Return the rows as a streaming reader, which engines that accept Arrow can use directly."""
@@ -148,8 +174,8 @@ class Scan(ArrowRows):
     """The rows of a version as Arrow batches, and their files.
 
     Each iteration reads again, a few files at a time and a few batches ahead. The order of files is unspecified but
-    always the same. Raises DataUnreadable, naming file, row group and column, and immediately Unreadable
-    (`typewidening.*`) where no reader may read the version.
+    always the same. Columns of types that are not read are left out (`left_out`). Raises DataUnreadable, naming file,
+    row group and column, and immediately Unreadable (`typewidening.*`) where no reader may read the version.
     """
 
     def __init__(self, snapshot: ScannedVersion, request: ScanRequest) -> None:
@@ -184,10 +210,12 @@ class Scan(ArrowRows):
         """Write the rows as Parquet files to a directory: a path, or a URI of a store that can create atomically.
 
         The directory must be new or empty and outside of all tables, else UsageError is raised. `_SUCCESS` in it marks
-        a complete result; after an error, nothing is left. Raises DataUnreadable, StorageFailed, NoAtomicCreate.
+        a complete result; after an error, nothing is left. Raises DataUnreadable, StorageFailed, NoAtomicCreate, and
+        Refused (`type.unsupported`) where a column is left out that the request does not.
         """
         from deltacli.operations.table.output import write_rows
 
+        self.require_all_columns()
         return write_rows(self._snapshot.table, directory, self._wanted, self.data_files(), self._limit)
 
     def count(self) -> int:

@@ -32,6 +32,7 @@ from deltacli.delta.rules.framework.data_file_views import (
     VectorsView,
 )
 from deltacli.delta.rules.framework.views import LocatedAction
+from deltacli.delta.schema.unread_columns import unread_columns
 from deltacli.engine.base import Engine
 from deltacli.errors import PathExternal, Unreadable
 from deltacli.memory_limit import stop_if_exhausted
@@ -119,10 +120,14 @@ class FileInspector:
     def _row_questions(self) -> RowChecks | None:
         """The checks of rows; None, with a note, where the schema prevents reading them."""
         try:
-            return self._of_table.readable
+            questions = self._of_table.readable
         except Unreadable as fault:
             self.not_checked.append(f"the rows of all files, which cannot be read: {fault.message}")
             return None
+        schema = self.table.config.schema
+        for column in unread_columns(schema.fields if schema else ()):
+            self.not_checked.append(f"the values of column {column.name}, whose type {column.type} is not read")
+        return questions
 
     def run(self, live: Iterable[LiveAdds], total: int, size_bytes: int) -> None:
         """Check the live files; `total` is their number and bytes."""

@@ -6,10 +6,10 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from deltacli.api.table import Table
+from deltacli.cached import cached_property
 from deltacli.clock import Clock, system_clock
 from deltacli.errors import UsageError
 from deltacli.operations.table.api_arguments import moment_ms
@@ -96,10 +96,11 @@ class TableMetadata:
 
     @cached_property
     def arrow_schema(self) -> pyarrow.Schema:
-        """The schema of the rows."""
+        """The schema of the rows, without the columns of types that are not read."""
         from deltacli.delta.schema.to_arrow import arrow_schema
+        from deltacli.delta.schema.unread_columns import read_columns
 
-        return arrow_schema(self.schema.fields)
+        return arrow_schema(read_columns(self.schema.fields))
 
 
 @dataclass(frozen=True)

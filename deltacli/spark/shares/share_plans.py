@@ -11,12 +11,14 @@ from __future__ import annotations
 import pickle
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any, NamedTuple, NoReturn
 
+from deltacli.cached import cached_property
 from deltacli.clock import Clock
 from deltacli.delta.schema.types import StructField
+from deltacli.delta.schema.unread_columns import read_columns
 from deltacli.delta.vectors import vector_file
 from deltacli.engine.spark.worker import Job
 from deltacli.errors import FileMissing
@@ -49,7 +51,7 @@ from deltacli.spark.shares.share_options import (
 from deltacli.spark.source_options import StreamOptions
 from deltacli.spark.source_plans import StreamPlan as TableStreamPlan
 from deltacli.spark.source_plans import require_schema, searchable_faults
-from deltacli.spark.spark_types import spark_schema
+from deltacli.spark.spark_types import columns_for_spark, spark_schema, unread_in_spark
 from deltacli.spark.table_log import TableLog
 from deltacli.storage import NOTHING, Allowed, Storage, path_external
 from deltacli.typing import SparkSchema
@@ -91,7 +93,7 @@ def read_shared(share: ShareStorage, options: ShareBatchOptions) -> SharedRows:
     else:
         snapshot = find_snapshot(table, version=options.version, timestamp_ms=options.timestamp_ms)
     snapshot.scan()  # refuses what no reader may read
-    columns = None if options.columns is None else list(options.columns)
+    columns = columns_for_spark(snapshot.schema, None if options.columns is None else list(options.columns))
     selection = Selection.make(snapshot.schema, columns, options.where)
     live = find_live_files(snapshot, selection)
     return SharedRows(
@@ -113,6 +115,9 @@ def _changes(table: TableHandle, options: ShareBatchOptions) -> SharedRows:
         to_timestamp_ms=options.last_ms,
     )
     found = read_changes(table, request)
+    kept = columns_for_spark(found.snapshot.schema, options.columns)
+    if kept is not options.columns:
+        found = read_changes(table, replace(request, columns=kept))
     urls = FreshUrls(_share_of(found.snapshot.table))
     return SharedRows(_share_of(table), found.columns, found.wanted, found.changed_files(), urls)
 
@@ -132,7 +137,7 @@ def source_schema(options: Mapping[str, str], spark: str) -> SparkSchema:
             version, at_ms = found.last, found.last_ms
         snapshot = find_snapshot(TableHandle(share.without_files(version=version, at_ms=at_ms), name=found.path))
         of_changes = CHANGE_COLUMNS if found.read_change_feed else ()
-        return spark_schema((*snapshot.schema.fields, *of_changes), described=True)
+        return spark_schema((*read_columns(snapshot.schema.fields, unread_in_spark), *of_changes), described=True)
 
 
 def batch_partitions(options: Mapping[str, str], schema: SparkSchema) -> list[bytes]:

@@ -16,8 +16,10 @@ from deltacli.delta.footers.schema import FileSchema, leaves_of
 from deltacli.delta.log.log_path import Place
 from deltacli.delta.rules.framework.data_file_views import FileSchemaView
 from deltacli.delta.schema.hybrid_calendar import hybrid_leaf, is_old
+from deltacli.delta.schema.kinds import NANOSECONDS
 from deltacli.delta.schema.shredded_variants import TYPED
-from deltacli.delta.schema.types import PrimitiveType, StructField, holds
+from deltacli.delta.schema.to_arrow import unread_type
+from deltacli.delta.schema.types import PrimitiveType, StructField, holds, types_within
 from deltacli.errors import DataUnreadable
 from deltacli.units import format_size
 from deltacli.work.rows.data_files import OpenDataFile
@@ -35,6 +37,7 @@ SPEC = "rewrite"
 
 NOT_EXACT = "optimize.value-not-exact"
 TOO_LARGE = "optimize.row-group-too-large"
+UNREAD = "optimize.type-unsupported"
 
 _ROWS_AT_ONCE = 1 << 16
 
@@ -94,12 +97,22 @@ def broken_rule(config: TableConfiguration, opened: OpenDataFile) -> Finding | N
 
 def _suspects_of(spec: RewriteSpec, opened: OpenDataFile, metadata: Mapping[bytes, bytes] | None) -> Iterator[_Suspect]:
     """Yield the leaves of a file whose values have to be looked at. Raises DataUnreadable."""
+    _require_read_types(spec, opened)
     wanted = spec.reading.columns[: spec.reading.of_table]
     found = spec.reading.file_columns.find(opened.schema, wanted)
     schema = opened.parquet.metadata.schema
     for column, place in zip(wanted, found, strict=True):
         for leaf in place.leaves if place is not None else ():
             yield from _suspects(column, leaf, schema.column(leaf), metadata)
+
+
+def _require_read_types(spec: RewriteSpec, opened: OpenDataFile) -> None:
+    """Raise DataUnreadable for a file that has a column of a type that is not read, which a new one would lack."""
+    fields = spec.config.schema.fields if spec.config.schema else ()
+    for column in fields:
+        unread = unread_type(column.data_type)
+        if unread is not None and spec.reading.file_columns.leaf(opened.schema, [column]) is not None:
+            raise DataUnreadable(f"column {column.name} has type {unread}, whose values cannot be kept", code=UNREAD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +135,10 @@ def _suspects(column: StructField, leaf: int, stored: Any, marks: Mapping[bytes,
     if holds(column.data_type, PrimitiveType("variant")) and f".{TYPED}" in stored.path:
         raise DataUnreadable(f"column {column.name} has shredded variants, whose bytes cannot be kept", code=NOT_EXACT)
     kind = stored.logical_type.type
-    if kind == "TIMESTAMP" and "nano" in stored.logical_type.to_json().lower():
+    names = {one.name for one in types_within(column.data_type) if isinstance(one, PrimitiveType)}
+    # Beside a timestamp of microseconds in one column, it is not known here which of them a leaf is.
+    is_cut = not names & NANOSECONDS.keys() or bool(names & {"timestamp", "timestamp_ntz"})
+    if is_cut and kind == "TIMESTAMP" and "nano" in stored.logical_type.to_json().lower():
         yield _Suspect(column.name, leaf, is_hybrid=False)
     if hybrid_leaf(stored, marks) is not None:
         yield _Suspect(column.name, leaf, is_hybrid=True)

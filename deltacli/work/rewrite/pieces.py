@@ -14,6 +14,7 @@ from deltacli.delta.schema.file_columns import FileColumns
 from deltacli.delta.schema.names import PHYSICAL_NAME, recorded_name
 from deltacli.delta.schema.to_arrow import arrow_schema, file_schema, iceberg_compat, stored_columns
 from deltacli.delta.schema.types import PrimitiveType, StructField
+from deltacli.delta.schema.unread_columns import read_columns
 from deltacli.delta.stats.schema import ColumnPath
 from deltacli.errors import Unreadable
 from deltacli.work.parquet_encoding import Encoding
@@ -76,6 +77,9 @@ class Ordering(Protocol):
 
     def arrange(self, rows: Iterator[pyarrow.RecordBatch], schema: pyarrow.Schema) -> Iterator[pyarrow.RecordBatch]:
         """Yield the rows in this order. They have the columns of new files, by physical name (`schema`)."""
+
+    def in_little_memory(self) -> Ordering:
+        """Return the same order, for which less memory is used."""
 
     def require_space(self, size_bytes: int) -> None:
         """Raise NoSpace where there is no room for temporary files of the rows of data files of so many bytes."""
@@ -171,8 +175,8 @@ class RewriteSpec:
         """Describe a rewrite of files of a table. `written_by`: the configuration by which sources have other names of
         the same columns.
 
-        Raises Unreadable (`schema.not-writable`, `schema.unknown-type`) where files of the schema cannot be written,
-        and Refused for an invalid property of their encoding.
+        Raises Unreadable (`schema.not-writable`) if files of the schema cannot be written, and Refused for an invalid
+        property of their encoding.
         """
         columns = stored_columns(config)
         rows = _row_columns(config)
@@ -199,8 +203,10 @@ class RewriteSpec:
 
 
 def whole_rows(config: TableConfiguration) -> ReadSpec:
-    """Return how all columns of a table are read; where rows keep their ids, with these and the number of each row."""
-    return _reading(config, config.schema.fields if config.schema else (), _row_columns(config))
+    """Return how all columns of a table are read, but those of types that are not read; where rows keep their ids, with
+    these and the number of each row.
+    """
+    return _reading(config, read_columns(config.schema.fields if config.schema else ()), _row_columns(config))
 
 
 def _row_columns(config: TableConfiguration) -> tuple[str, str] | None:

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.cached import cached_property
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.partitions.values import constants_of
 from deltacli.delta.rules.expressions.row_values import CONDITIONS, NOT_EVALUATED_MEMORY, NULLS
@@ -21,6 +21,7 @@ from deltacli.delta.rules.statistics.evidence import fields_at
 from deltacli.delta.schema.file_columns import FileColumns
 from deltacli.delta.schema.to_arrow import arrow_schema
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, StructField, StructType
+from deltacli.delta.schema.unread_columns import with_read_columns
 from deltacli.delta.stats.column_facts import Claimed, StatisticsOfRows
 from deltacli.delta.stats.schema import BOUNDS, PER_COLUMN, ColumnPath, StatKind, StatSchema
 from deltacli.delta.stats.values import dig, read_json
@@ -156,10 +157,11 @@ class RowChecks:
         return self.more.wanted
 
     @classmethod
-    def make(cls, config: TableConfiguration, *, demands_only: bool = False) -> RowChecks:
+    def make(cls, config: TableConfiguration, *, demands_only: bool = False, zone: str | None = None) -> RowChecks:
         """Select the questions for tables of a configuration. With `demands_only` they are those about nulls and
-        conditions, of files without the column, too. Raises what its schema raises where Arrow has no type.
+        conditions, of files without the column, too. Columns of types that are not read are left out.
         """
+        conditions, config = StoredConditions(config, zone), with_read_columns(config)
         fields = config.schema.fields if config.schema else ()
         columns = tuple(without_demands(column) for column in fields)
         schema = arrow_schema(columns)
@@ -170,7 +172,7 @@ class RowChecks:
             more = OptionalRowChecks.make(config, wanted)
             checks = cls(config, columns, more, {STATISTICS: _statistics_check(config), **more.questions})
         checks._ask_about_nulls(also_absent=demands_only)
-        checks._ask_about_conditions()
+        checks._ask_about_conditions(conditions)
         return checks
 
     def _ask_about_nulls(self, *, also_absent: bool) -> None:
@@ -187,8 +189,7 @@ class RowChecks:
 
         self.questions[NULLS] = begin
 
-    def _ask_about_conditions(self) -> None:
-        conditions = StoredConditions(self.config)
+    def _ask_about_conditions(self, conditions: StoredConditions) -> None:
         self.memory[NOT_EVALUATED_MEMORY] = conditions.not_evaluated
         if not conditions.is_empty:
             self.questions[CONDITIONS] = conditions.begin
@@ -204,11 +205,13 @@ class ChecksOfTable:
 
     config: TableConfiguration
     demands_only: bool = False
+    zone: str | None = None
+    """The time zone of conditions that depend on that of a session; None: UTC."""
 
     @cached_property
     def checks(self) -> RowChecks:
         """The checks. Raises what `RowChecks.make` raises."""
-        return RowChecks.make(self.config, demands_only=self.demands_only)
+        return RowChecks.make(self.config, demands_only=self.demands_only, zone=self.zone)
 
     @cached_property
     def readable(self) -> RowChecks:
@@ -226,8 +229,8 @@ class ChecksOfTable:
         except Unreadable:
             return False
 
-    def __reduce__(self) -> tuple[type[ChecksOfTable], tuple[TableConfiguration, bool]]:
-        return ChecksOfTable, (self.config, self.demands_only)
+    def __reduce__(self) -> tuple[type[ChecksOfTable], tuple[TableConfiguration, bool, str | None]]:
+        return ChecksOfTable, (self.config, self.demands_only, self.zone)
 
 
 def _may_be_there(columns: FileColumns, stored: ArrowSchema, fields: tuple[StructField, ...]) -> bool:

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from deltacli import open_table
+from deltacli.changing.change import carry_out
+from deltacli.changing.gate import Consent, for_plan
 from deltacli.errors import PartlyDone, Refused
-from deltacli.operations.recover.execute import execute_undelete
+from deltacli.operations.recover.execute import Undelete
 from deltacli.operations.recover.plan import UndeletePlan
 from deltacli.operations.recover.request import UndeleteRequest
 from deltacli.operations.recover.undelete import plan_undelete
@@ -144,14 +146,16 @@ def test_data_files_of_a_log_that_is_read_only_once_it_is_back_are_asked_about(t
     plan = plan_undelete(table, UndeleteRequest())
     assert (True, 4) == (plan.is_log_first, plan.found.files)
 
-    def agreed(rest: UndeletePlan) -> bool:
-        asked.append(rest.found.files)
-        return len(asked) > 1
+    def ask(found: UndeletePlan) -> Consent:
+        asked.append(found.found.files)
+        if len(asked) == 2:
+            raise Refused("no")
+        return for_plan(found)
 
     with pytest.raises(PartlyDone, match="the log is back; 3 files") as denied:
-        execute_undelete(table, plan, agreed=agreed)
-    again = plan_undelete(table, UndeleteRequest())
-    execute_undelete(table, again, agreed=agreed)
+        carry_out(Undelete(plan.request), table, plan=plan, ask=ask)
+    carry_out(Undelete(plan.request), table, ask=ask)
 
-    assert ("consent.denied", "4 files put back", [3]) == (denied.value.code, denied.value.facts["so far"], asked)
+    assert ("consent.denied", "4 files put back") == (denied.value.code, denied.value.facts["so far"])
+    assert [4, 3, 3] == asked
     assert 3 == sum(batch.num_rows for batch in open_at(storage).snapshot().scan())

@@ -9,7 +9,8 @@ from random import Random
 
 import pytest
 
-from deltacli.operations.recover.execute import execute_undelete
+from deltacli.changing.change import carry_out
+from deltacli.operations.recover.execute import Undelete
 from deltacli.operations.recover.request import UndeleteRequest
 from deltacli.operations.recover.undelete import plan_undelete
 from deltacli.storage import LocalStorage, Storage, open_storage
@@ -25,8 +26,7 @@ WRITES = ("put_if_absent", "put", "begin", "publish", "replace", "bring_back")
 
 
 def undelete(storage: Storage, *sources: str) -> None:
-    table, request = open_at(storage), UndeleteRequest(sources=sources)
-    execute_undelete(table, plan_undelete(table, request))
+    carry_out(Undelete(UndeleteRequest(sources=sources)), open_at(storage))
 
 
 def test_a_run_that_dies_before_a_call_is_ended_by_the_next(tmp_path: Path) -> None:
@@ -36,7 +36,7 @@ def test_a_run_that_dies_before_a_call_is_ended_by_the_next(tmp_path: Path) -> N
     (tmp_path / "counted").mkdir()
     undelete(counting, str(tmp_path / "copy"))
     calls = [verb for verb, _ in counting.calls]
-    assert len([verb for verb in calls if verb in WRITES]) == 7
+    assert len([verb for verb in calls if verb in WRITES]) == 11
 
     for at in range(1, len(calls) + 1):
         root = tmp_path / "t"
@@ -90,7 +90,7 @@ def test_a_run_on_object_versions_that_dies_is_ended_by_the_next(
         mortal.calls.clear()
         mortal.fail(at, Fault.KILLED_BEFORE)
         with suppress(Killed):
-            execute_undelete(table, plan)
+            carry_out(Undelete(plan.request), table, plan=plan)
         return mortal
 
     whole = accident(0)

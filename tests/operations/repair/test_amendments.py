@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from deltacli.delta.rules.framework.repairs import StepKind
-from deltacli.operations.repair.execute import execute_repair
 from deltacli.operations.repair.plan import StepState
 from deltacli.operations.repair.planning import plan_repair
 from deltacli.operations.validate.request import ValidateRequest
@@ -20,7 +19,7 @@ from tests.operations.recover.test_find_and_put import table_at
 from tests.support.damaged_tables import ADDED, ADDITION, LAST, TABLE_DAMAGES, DamagedTable
 from tests.support.faulty import Fault
 from tests.support.reading import open_at
-from tests.support.repairing import open_damaged, readable_rows, repair_and_check, request
+from tests.support.repairing import execute_repair, open_damaged, readable_rows, repair_and_check, request
 from tests.support.vacuuming import Killed, MortalStorage
 
 Action = dict[str, Any]  # Any: JSON values

@@ -7,15 +7,21 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from deltacli.api.table import open_table
+from deltacli.changing.change import carry_out
 from deltacli.errors import PartlyDone
-from deltacli.operations.repair.execute import execute_repair, require_complete
 from deltacli.operations.repair.plan import StepState
 from deltacli.operations.repair.planning import plan_repair
 from tests.rules.corruptions_compactions import compact, healthy
+from tests.support.actions import commit_info
 from tests.support.damaged_tables import ADDED, ADDITION, CHECKPOINT, HINT, LAST, DamagedTable, tear
-from tests.support.repairing import content_of, open_damaged, readable_rows, request
+from tests.support.optimizing import Ids, rows_of
+from tests.support.repairing import content_of, execute_repair, open_damaged, readable_rows, request
+from tests.support.small_vectors import inline
 
 Action = dict[str, Any]  # Any: JSON values
 
@@ -124,7 +130,7 @@ def test_a_source_with_other_commits_stops_what_depends_on_it(root: Path, copy: 
     }
     assert {"hint.bad-json"} == {step.rule for step in done.steps}
     with pytest.raises(PartlyDone, match="differs from the one in"):
-        require_complete(done)
+        done.require_complete()
 
 
 def test_nothing_is_written_from_a_commit_of_which_there_are_two(root: Path, copy: Path) -> None:
@@ -151,12 +157,10 @@ def test_what_was_done_is_not_denied_where_no_further_plan_can_be_made(
         raise Refused("nothing was changed: the copy has other files", code="recover.other-table")
 
     monkeypatch.setattr(execute, "plan_repair", refuse)
-    done = execute_repair(plan)
+    with pytest.raises(PartlyDone, match=r"^the copy has other files") as fault:
+        carry_out(execute.Repair(plan.request), plan.table, plan=plan)
 
-    assert ["hint.bad-json"] == [step.rule for step in done.steps if step.state is StepState.DONE]
-    with pytest.raises(PartlyDone, match="what is left could not be planned: the copy has other files") as fault:
-        require_complete(done)
-    assert "recover.other-table" == fault.value.code
+    assert ("recover.other-table", 4) == (fault.value.code, fault.value.cause_exit)
     assert "1 step done" in str(fault.value.facts["so far"])
 
 
@@ -205,3 +209,55 @@ def test_a_checkpoint_is_kept_where_a_commit_has_another_schema(root: Path) -> N
 
     assert "no checksum" in left(root, level="log")["checkpoint.metadata-differs"]
     assert before == (root / CHECKPOINT).read_bytes()
+
+
+@pytest.mark.parametrize(
+    "vector",
+    [
+        {"storageType": None, "pathOrInlineDv": None, "offset": None, "sizeInBytes": None, "cardinality": None},
+        {"storageType": "", "pathOrInlineDv": "", "offset": None, "sizeInBytes": 0, "cardinality": 0},
+    ],
+)
+def test_a_checkpoint_with_vectors_that_no_file_has_is_written_again(vector: Action, tmp_path: Path) -> None:
+    """As delta-rs 0.22 to 0.24 wrote them."""
+    root = Ids().append("a").append("b").builder.write(tmp_path / "t")
+    before = rows_of(open_table(str(root)))
+    edit_checkpoint(root, lambda _: vector)
+
+    done = open_table(str(root)).repair(allow_in_use=True)
+
+    assert ([], before) == (list(done.plan.errors), rows_of(open_table(str(root))))
+
+
+def test_a_checkpoint_that_gives_an_inline_vector_an_offset_is_written_again(tmp_path: Path) -> None:
+    """
+    Trino wrote it: a later delete removes the file by its identity in the commits, and its rows are read twice.
+    """
+    table = Ids()
+    first = table.line("a", rows=5, deleted=[0])
+    table.builder.commit(commit_info("WRITE"), first)
+    root = table.builder.write(tmp_path / "t")
+    edit_checkpoint(root, lambda vector: {**vector, "offset": 0})
+    again = {**first["add"], "deletionVector": inline([0, 1])}
+    remove = {"path": "a", "dataChange": True, "deletionTimestamp": 1, "deletionVector": first["add"]["deletionVector"]}
+    lines = [{"commitInfo": {"timestamp": 1, "operation": "DELETE"}}, {"remove": remove}, {"add": again}]
+    (root / f"_delta_log/{2:020d}.json").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    assert 7 == len(rows_of(open_table(str(root))))
+
+    done = open_table(str(root)).repair(allow_in_use=True)
+
+    assert ([], 3) == (list(done.plan.errors), len(rows_of(open_table(str(root)))))
+
+
+def edit_checkpoint(root: Path, change: Callable[[Action], Action]) -> None:
+    """Write a checkpoint, and change the vector of each add in it."""
+    open_table(str(root)).checkpoint()
+    (place,) = (root / "_delta_log").glob("*.checkpoint.parquet")
+    schema = pq.read_schema(place)
+    rows = pq.read_table(place).to_pylist()
+    for row in rows:
+        if row["add"]:
+            row["add"]["deletionVector"] = change(row["add"]["deletionVector"])
+    pq.write_table(pa.Table.from_pylist(rows, schema=schema), place)
+    for name in ("_last_checkpoint", *(path.name for path in (root / "_delta_log").glob("*.crc"))):
+        (root / "_delta_log" / name).unlink(missing_ok=True)

@@ -16,7 +16,7 @@ import pytest
 from deltacli.api.table import Table
 from deltacli.clock import fixed_clock
 from deltacli.errors import DeltacliError
-from deltacli.operations.repair.execute import RepairOutcome, execute_repair
+from deltacli.operations.repair.execute import RepairOutcome
 from deltacli.operations.repair.plan import StepState
 from deltacli.operations.repair.planning import plan_repair
 from deltacli.storage import Storage, open_storage
@@ -26,7 +26,7 @@ from tests.support.damaged_tables import ADDED, CHECKPOINT, HINT, LAST, DamagedT
 from tests.support.effort import InTurn
 from tests.support.faulty import Fault, FaultyStorage
 from tests.support.in_memory import MemoryStorage
-from tests.support.repairing import Rows, open_damaged, readable_rows, request
+from tests.support.repairing import Rows, execute_repair, open_damaged, readable_rows, request
 from tests.support.s3 import S3Server, breaks, loses_reply
 
 FIRST, GONE, COUNTED = 8, 9, 5

@@ -14,8 +14,6 @@ import pytest
 
 from deltacli import open_table
 from deltacli.errors import PartlyDone, Refused, Unreadable
-from deltacli.operations.repair.backup import put_back
-from deltacli.operations.repair.execute import execute_repair, require_complete
 from deltacli.operations.repair.plan import StepState
 from deltacli.operations.repair.planning import plan_repair
 from deltacli.operations.repair.saved import read_plan, save_plan
@@ -25,7 +23,7 @@ from tests.support.damaged_tables import ADDED, CHECKPOINT, HINT, LAST, DamagedT
 from tests.support.effort import InTurn
 from tests.support.faulty import Fault
 from tests.support.reading import open_at
-from tests.support.repairing import content_of, open_damaged, readable_rows, request
+from tests.support.repairing import content_of, execute_repair, open_damaged, put_back, readable_rows, request
 from tests.support.vacuuming import Killed, MortalStorage
 
 
@@ -65,7 +63,7 @@ def test_nothing_is_given_up_without_consent_and_the_rest_is_done(root: Path) ->
     assert [("data.file-missing", StepState.REFUSED)] == [(step.rule, step.state) for step in done.plan.steps]
     assert LAST == table.snapshot().version
     with pytest.raises(PartlyDone, match="1 file with 10 rows"):
-        require_complete(done)
+        done.require_complete()
 
 
 @pytest.mark.parametrize("loss", ["line", "size"])

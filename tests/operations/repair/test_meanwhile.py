@@ -9,14 +9,13 @@ import pytest
 from deltacli.api.table import Table
 from deltacli.errors import PartlyDone
 from deltacli.operations.repair import execute
-from deltacli.operations.repair.execute import execute_repair, require_complete
 from deltacli.operations.repair.plan import RepairPlan, StepState
 from deltacli.operations.repair.planning import plan_repair
 from deltacli.operations.repair.request import RepairRequest
 from deltacli.storage import LocalStorage
 from tests.operations.recover.test_proofs import grown
 from tests.support.reading import open_at
-from tests.support.repairing import request
+from tests.support.repairing import execute_repair, request
 
 
 def checkpoint_of(version: int) -> str:
@@ -48,7 +47,7 @@ def test_a_file_that_came_back_is_not_said_to_be_given_up(tmp_path: Path) -> Non
     states = {step.place.key: (step.state, step.committed_version) for step in done.steps}
     assert {first.name: (StepState.SKIPPED, None), second.name: (StepState.DONE, 6)} == states
     assert 1 == done.loss.files
-    require_complete(done)
+    done.require_complete()
 
 
 def test_nothing_is_said_to_be_removed_where_all_files_came_back(tmp_path: Path) -> None:
@@ -77,7 +76,7 @@ def test_a_checkpoint_that_a_writer_put_there_meanwhile_is_not_moved(tmp_path: P
     assert [StepState.SKIPPED] == [step.state for step in done.steps if step.place.version == 3]
     assert sound == (tmp_path / checkpoint_of(3)).read_bytes()
     assert done.backup_uri is None
-    require_complete(done)
+    done.require_complete()
 
 
 def test_what_came_up_meanwhile_is_told_apart_from_what_was_done(
@@ -101,4 +100,4 @@ def test_what_came_up_meanwhile_is_told_apart_from_what_was_done(
         5: ("skipped", "it was found while the repair ran; run the same command again"),
     } == found
     with pytest.raises(PartlyDone, match="it was found while the repair ran"):
-        require_complete(done)
+        done.require_complete()

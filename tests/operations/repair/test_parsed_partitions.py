@@ -11,12 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltacli.delta.rules.framework.base import Severity
-from deltacli.operations.repair.execute import execute_repair
 from deltacli.operations.repair.planning import plan_repair
 from deltacli.operations.validate.request import ValidateRequest
 from deltacli.operations.validate.validate import validate_table
 from tests.support.damaged_tables import CHECKPOINT, CHECKPOINT_VERSION, DamagedTable
-from tests.support.repairing import content_of, open_damaged, readable_rows, repair_and_check, request
+from tests.support.repairing import content_of, execute_repair, open_damaged, readable_rows, repair_and_check, request
 
 Add = dict[str, Any]  # Any: JSON values
 

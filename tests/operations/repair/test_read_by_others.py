@@ -8,14 +8,13 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from deltacli.operations.repair.execute import execute_repair
 from deltacli.operations.repair.planning import plan_repair
 from tests.operations.repair.test_amendments import MENDED
 from tests.operations.repair.test_damages import IN_COMMITS
 from tests.operations.repair.test_rebuilt_features import HEALTHY, written
 from tests.support.damaged_tables import DELETION, LAST, MIDDLE, TABLE_DAMAGES, DamagedTable
 from tests.support.peers import PeerRows, Task, ask_for_rows, has_peer, peer_python
-from tests.support.repairing import open_damaged, readable_rows, request
+from tests.support.repairing import execute_repair, open_damaged, readable_rows, request
 
 PYTHON = peer_python()
 ENGINES = {"deltalake": "rows_with_deltalake.py", "duckdb": "rows_with_duckdb.py"}

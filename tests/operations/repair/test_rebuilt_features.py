@@ -11,7 +11,6 @@ import pytest
 
 from deltacli.delta.rules.framework.base import Severity
 from deltacli.delta.rules.framework.repairs import StepKind
-from deltacli.operations.repair.execute import execute_repair
 from deltacli.operations.repair.planning import plan_repair
 from deltacli.operations.validate.request import ValidateRequest
 from deltacli.operations.validate.validate import validate_table
@@ -26,7 +25,7 @@ from tests.operations.repair.test_rebuilt_commits import (
 )
 from tests.rules.table_builder import NOW_MS
 from tests.support.damaged_tables import DELETION, LAST, MIDDLE, DamagedTable
-from tests.support.repairing import content_of, open_damaged, repair_and_check, request
+from tests.support.repairing import content_of, execute_repair, open_damaged, repair_and_check, request
 from tests.support.small_vectors import inline
 
 Action = dict[str, Any]  # Any: JSON values

@@ -9,16 +9,17 @@ from pathlib import Path
 import pytest
 
 from deltacli.api.table import Table
+from deltacli.changing.change import carry_out
+from deltacli.changing.gate import for_plan
 from deltacli.errors import PartlyDone, Refused
 from deltacli.operations.repair import backup
-from deltacli.operations.repair.backup import Journal, Put, UndoPlan, execute_undo, plan_undo, put_back
-from deltacli.operations.repair.execute import execute_repair
+from deltacli.operations.repair.backup import Put, PutBack, Undo, UndoPlan, plan_undo
 from deltacli.operations.repair.planning import plan_repair
 from deltacli.operations.repair.saved import read_plan, save_plan
-from deltacli.storage import LocalStorage
+from deltacli.storage import LocalStorage, ReadStorage, Storage
 from tests.operations.recover.test_proofs import Branch, commit, grown
 from tests.support.reading import open_at
-from tests.support.repairing import request
+from tests.support.repairing import execute_repair, put_back, request
 
 CHECKPOINT = f"_delta_log/{3:020d}.checkpoint.parquet"
 
@@ -35,6 +36,10 @@ def repaired(root: Path) -> tuple[Branch, str]:
     done = execute_repair(plan_repair(opened(table), request(level="log")))
     assert done.backup_uri is not None
     return table, done.backup_uri
+
+
+def execute(kept: str, plan: UndoPlan) -> PutBack:
+    return carry_out(Undo(kept), plan.basis.table, plan=plan, ask=for_plan)
 
 
 def expire(table: Branch) -> None:
@@ -88,32 +93,61 @@ def test_what_an_undo_replaces_is_kept_and_can_be_put_back(tmp_path: Path) -> No
     assert sound == (table.root / CHECKPOINT).read_bytes()
 
 
-def test_a_file_that_changed_since_the_plan_stays(tmp_path: Path) -> None:
+def test_a_file_that_changed_since_the_plan_stays_and_nothing_is_left_behind(tmp_path: Path) -> None:
     table, kept = repaired(tmp_path / "t")
     plan = plan_undo(opened(table), kept)
     (table.root / CHECKPOINT).write_bytes(b"another writer's")
+    before = sorted(table.root.rglob("*"))
 
     with pytest.raises(Refused) as error:
-        execute_undo(plan)
+        execute(kept, plan)
 
     assert "repair.plan-stale" == error.value.code
     assert (table.root / CHECKPOINT).read_bytes() == b"another writer's"
+    assert before == sorted(table.root.rglob("*"))
+
+
+def test_an_expiry_after_the_plan_is_seen_and_nothing_is_left_behind(tmp_path: Path) -> None:
+    table, kept = repaired(tmp_path / "t")
+    plan = plan_undo(opened(table), kept)
+    expire(table)
+    before, sound = sorted(table.root.rglob("*")), (table.root / CHECKPOINT).read_bytes()
+
+    with pytest.raises(Refused) as error:
+        execute(kept, plan)
+
+    assert "repair.undo-loses-versions" == error.value.code
+    assert sound == (table.root / CHECKPOINT).read_bytes()
+    assert before == sorted(table.root.rglob("*"))
+
+
+def test_a_hint_that_others_have_written_since_the_plan_stays(tmp_path: Path) -> None:
+    table, kept = repaired(tmp_path / "t")
+    hint = table.root / "_delta_log/_last_checkpoint"
+    hint.write_bytes(b"{}")
+    plan = plan_undo(opened(table), kept)
+    hint.write_bytes(b"{ }")
+
+    done = execute(kept, plan)
+
+    assert (2, 1, b"{ }") == (len(plan.puts), done.files, hint.read_bytes())
+    assert b"PAR1 damaged PAR1" == (table.root / CHECKPOINT).read_bytes()
 
 
 def test_an_error_after_the_first_file_says_what_was_put(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table, kept = repaired(tmp_path / "t")
     (table.root / "_delta_log/_last_checkpoint").write_bytes(b"{}")
-    plan, journal, put = plan_undo(opened(table), kept), Journal(), backup._put
+    plan, put = plan_undo(opened(table), kept), backup._put
     assert 2 == len(plan.puts)
 
-    def fails_late(plan: UndoPlan, one: Put) -> None:
-        if one == plan.puts[1]:
+    def fails_late(source: ReadStorage, one: Put, storage: Storage) -> None:
+        if one.kept.path == plan.puts[1].kept.path:
             (table.root / one.kept.path).write_bytes(b"{ }")
-        put(plan, one)
+        put(source, one, storage)
 
     monkeypatch.setattr(backup, "_put", fails_late)
     with pytest.raises(PartlyDone) as error:
-        execute_undo(plan, journal)
+        execute(kept, plan)
 
     assert ("repair.plan-stale", 4) == (error.value.code, error.value.cause_exit)
     assert error.value.facts["so far"].startswith("1 file put back; what they replaced is kept in")

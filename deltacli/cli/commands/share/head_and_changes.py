@@ -10,7 +10,7 @@ from deltacli.cli.formats import RowFormat
 from deltacli.cli.options.common_options import LastOption, TimestampOption, VersionOption
 from deltacli.cli.options.moments import parse_moment_of
 from deltacli.cli.options.request_options import Asked
-from deltacli.cli.options.rows import LimitOption, require_file, write_directory
+from deltacli.cli.options.rows import LimitOption, judge_left_out, require_file, write_directory
 from deltacli.cli.options.run import Run
 from deltacli.cli.options.shared_tables import SharedTableArgument, open_shared, require_address
 from deltacli.errors import UsageError
@@ -56,12 +56,13 @@ def head(
     store = open_shared(run, table).expecting(where=request.where, limit=limit, version=version, at_ms=at_ms)
     opened = run.table_of(store)
     scan = Scan(opened.snapshot(), request)
+    judge_left_out(run, scan)
     if run.directory is not None:
         write_directory(run, opened.uri, "rows", {"version": scan.version}, scan.write_parquet, 0)
         return
     types = [{"name": column.name, "type": type_json(column.data_type)} for column in scan.columns]
     about = {"version": scan.version, "columns": types}
-    run.write(RowsResult(Rows("deltacli.read", "row", opened.uri, about, scan.schema, scan), 0))
+    run.write(RowsResult(Rows("deltacli.read", "row", opened.uri, about, scan.schema, scan, scan.left_out), 0))
 
 
 def changes(

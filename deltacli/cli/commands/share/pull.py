@@ -13,6 +13,7 @@ from deltacli.cli.options.common_options import DryRunOption, TimestampOption, V
 from deltacli.cli.options.global_options import ColourChoice
 from deltacli.cli.options.moments import parse_moment_of
 from deltacli.cli.options.request_options import Asked
+from deltacli.cli.options.rows import require_all_columns
 from deltacli.cli.options.run import Run
 from deltacli.cli.options.shared_tables import SharedTableArgument, open_shared
 from deltacli.cli.terminal.interrupts import Interrupted
@@ -232,6 +233,7 @@ def _write_rows(run: Run, shared: ShareStorage, to: str, request: RowRequest, *,
         return replace(found, is_directory=directory is not None)
     opened = run.table_of(store)
     scan = Scan(opened.snapshot(), request)
+    require_all_columns(scan)
     if directory is not None:
         written = scan.write_parquet(directory)
         return WrittenRows(

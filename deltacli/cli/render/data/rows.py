@@ -23,6 +23,7 @@ from deltacli.work.outputs.parquet_stream import require_sound
 if TYPE_CHECKING:
     import pyarrow
 
+    from deltacli.delta.schema.unread_columns import UnreadColumn
     from deltacli.operations.table.output import WrittenDirectory
 
 NULL = "null"
@@ -53,6 +54,8 @@ class Rows:
     """What stands between the envelope and the items."""
     schema: pyarrow.Schema
     batches: Iterable[pyarrow.RecordBatch]
+    left_out: tuple[UnreadColumn, ...] = ()
+    """The columns of the table that are not read because of their types."""
     first: tuple[str, ...] = ()
     """The columns that stay longest on a narrow screen."""
     count: Callable[[], int | None] = lambda: None
@@ -93,13 +96,15 @@ class RowsResult(FramedResult):
 
     def document(self) -> Document:
         fields = envelope(self._rows.kind, self._rows.table, complete=True) | dict(self._rows.about)
+        if self._rows.left_out:
+            fields["omittedColumns"] = [column.as_json() for column in self._rows.left_out]
         return Document(fields, json_blocks(self._batches, opening="{", closing="},\n"), self._end)
 
     def lines(self, emit: Emit) -> bool:
         line = self._rows.line
         for block in json_blocks(self._batches, opening=f'{{"type":"{line}","{line}":{{', closing="}}\n"):
             emit(block)
-        return not self.written.was_cut
+        return self._is_complete
 
     def grid(self) -> Grid:
         return grid_of(self._rows.schema.names, self._batches, null=NULL)
@@ -121,7 +126,11 @@ class RowsResult(FramedResult):
         sink.write(encoded(f"\n{terminal.paint(footer, Style.QUIET)}\n"))
 
     def _end(self) -> dict[str, Json]:
-        return {"complete": not self.written.was_cut}
+        return {"complete": self._is_complete}
+
+    @property
+    def _is_complete(self) -> bool:
+        return not self.written.was_cut and not self._rows.left_out
 
 
 def json_blocks(batches: Iterable[pyarrow.RecordBatch], *, opening: str, closing: str) -> Iterator[EncodedItems]:

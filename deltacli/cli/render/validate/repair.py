@@ -69,12 +69,6 @@ def put_back_result(uri: str, backup: str, found: PutBack, *, dry_run: bool) -> 
     return Outcome("repair-undo", uri, content, lambda: said, [content], tuple(content))
 
 
-def backup_place(outcome: RepairOutcome, name: str) -> str | None:
-    """Return where replaced files were kept, below the table as the user wrote it; None where none was replaced."""
-    uri = outcome.backup_uri
-    return None if uri is None else below_table(uri, outcome.plan.table.uri, name)
-
-
 def below_table(uri: str, table: str, name: str) -> str:
     """Return a URI, below the table as the user wrote it where it is in the table."""
     below = uri.removeprefix(f"{table}/")
@@ -148,5 +142,6 @@ def _unrepaired(plan: RepairPlan) -> Iterator[str]:
 
 
 def _backup(outcome: RepairOutcome, name: str) -> Iterator[Section]:
-    if (place := backup_place(outcome, name)) is not None and outcome.backup is not None:
+    if outcome.backup_uri is not None and outcome.backup is not None:
+        place = below_table(outcome.backup_uri, outcome.plan.table.uri, name)
         yield Section("backup", [f"{plural(len(outcome.backup.kept), 'file')} in {place}"])

@@ -17,7 +17,6 @@ from deltacli.delta.rules.schema.schema_walk import (
     field_path,
     fields_of,
     fresh,
-    interval_name,
     is_char,
     is_type_name,
     is_void,
@@ -25,6 +24,7 @@ from deltacli.delta.rules.schema.schema_walk import (
     shown_path,
     walk_parts,
 )
+from deltacli.delta.schema.kinds import interval_name
 
 AREA = Area("schema", spec="Struct Field")
 

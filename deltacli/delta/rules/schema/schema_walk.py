@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from deltacli.delta.rules.framework.base import Finding
 from deltacli.delta.rules.framework.views import MetadataView, TableConfigurationView
-from deltacli.delta.schema.kinds import PLAIN_TYPES
+from deltacli.delta.schema.kinds import PLAIN_TYPES, interval_name
 from deltacli.delta.schema.type_changes import canonical_name
 from deltacli.delta.schema.types import MAX_DEPTH
 from deltacli.patterns import pattern
@@ -27,8 +27,6 @@ _OTHER = pattern(
     re.ASCII,
 )
 "Types of newer proposals and their engines. Other rules check which feature they need."
-_INTERVAL = pattern(r"interval (?P<first>[a-z]+)(?: to (?P<last>[a-z]+))?", re.ASCII)
-_INTERVAL_FAMILIES = (("year", "month"), ("day", "hour", "minute", "second"))
 
 
 class TypePart(NamedTuple):
@@ -156,19 +154,6 @@ def decimal_digits(name: str) -> tuple[int, int] | None:
     """Return precision and scale of a decimal type as written, valid or not."""
     match = _DECIMAL.fullmatch(name)
     return (int(match[1]), int(match[2])) if match else None
-
-
-def interval_name(name: str) -> str | None:
-    """Return the full name of an interval type: of `interval day`, `interval day to second`."""
-    match = _INTERVAL.fullmatch(name)
-    if match is None:
-        return None
-    first, last = match["first"], match["last"] or match["first"]
-    for family in _INTERVAL_FAMILIES:
-        if first in family and last in family:
-            in_order = match["last"] is None or family.index(first) < family.index(last)
-            return f"interval {family[0]} to {family[-1]}" if in_order else None
-    return None
 
 
 def same_name(name: str) -> str:

@@ -180,8 +180,10 @@ class ColumnNames:
     def _column(self, path: tuple[str, ...], position: int) -> Column:
         try:
             return self._finder.find(path, position)
-        except UsageError:
-            raise NotTranslated(f"{'.'.join(path)[:120]} is not a column or is ambiguous") from None
+        except UsageError as fault:
+            unread = fault.facts.get("type")
+            why = "is not a column or is ambiguous" if unread is None else f"has type {unread}, which is not read"
+            raise NotTranslated(f"{'.'.join(path)[:120]} {why}") from None
 
     def _name(self, asked: Asked) -> str:
         if asked not in self.asked:
