@@ -38,6 +38,7 @@ UNTRIED = {
     "no_log_at_all": "there is no table",
     "clustered_by_a_variant": "a variant column that files lack cannot be written yet",
     "default_of_a_variant": "the same",
+    "relative_and_absolute_spelling": "the absolute path is not that of a copy",
 }
 STATED_ANEW = ("stats.", "data.partition-column-differs", "data.size-mismatch", "data.t", "dv.", "hint.ahead-of-log")
 """What a rewritten file no longer has: it has its own size and statistics, the types of the table and no vector;
@@ -190,6 +191,9 @@ def judge(damage: Damage, name: str, root: Path, before: set[str]) -> str | None
         return None
     unnamed = {rule for rule in lost if rule not in document and not rule.startswith(STATED_ANEW)}
     after = rows_before(root, None)
+    was_unreadable = name == "repaired" and rows is None and not unnamed
+    if was_unreadable:
+        return None
     if rows is None or after is None or not (rows <= after if name == "appended" else rows == after):
         return f"{damage.rule} {damage.name}: {name} lost {sorted(lost)} and changed rows"
     if unnamed and name != "restored":  # it says that an earlier version is what is left
