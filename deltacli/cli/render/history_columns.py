@@ -8,9 +8,9 @@ import contextlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from deltacli.cached import cached_property
 from deltacli.cli.render.columns import Column, exact, unknown_column
 from deltacli.cli.terminal.term import Style
 from deltacli.hints import nearest_name
