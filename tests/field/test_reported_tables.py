@@ -151,7 +151,6 @@ def test_another_engine_reads_the_same_rows_or_none(peer: str, built: Built, tmp
 Fresh = Callable[[str], Table]
 
 
-@pytest.mark.xfail(reason="A8", strict=True)
 @pytest.mark.parametrize("name", ["08/id", "08/name"])
 def test_files_with_logical_names_in_a_mapped_table_are_an_error(name: str, fresh: Fresh) -> None:
     found = fresh(name).validate(level="data").findings
@@ -170,7 +169,6 @@ def test_rows_doubled_by_a_remove_without_its_vector_are_not_merged(fresh: Fresh
         fresh("03").optimize()
 
 
-@pytest.mark.xfail(reason="C2", strict=True)
 @pytest.mark.parametrize("name", ["05/dec", "05/dec38"])
 def test_partition_values_that_kernel_readers_refuse_are_reported(name: str, fresh: Fresh) -> None:
     assert any(rule.startswith("partition.") for rule in rules_of(fresh(name)))
@@ -190,7 +188,7 @@ def test_what_validate_announces_is_what_a_vacuum_deletes(fresh: Fresh) -> None:
 @pytest.mark.parametrize(
     "name, rows, without_commits",
     [
-        pytest.param("25", ["2", "3", "4"], 0, marks=pytest.mark.xfail(reason="B14", strict=True)),
+        ("25", ["2", "3", "4"], 0),
         ("52/empty", ["1", "9"], 0),
         ("52/nulls", ["1", "9"], 0),
         pytest.param("52/empty", ["1", "9"], 3, marks=pytest.mark.xfail(reason="B14", strict=True)),
@@ -218,7 +216,6 @@ def test_a_checkpoint_keeps_tombstones_of_young_commits_whatever_their_time(fres
     assert before == sum(batch.num_rows for batch in table.snapshot().tombstones())
 
 
-@pytest.mark.xfail(reason="B1", strict=True)
 def test_a_mark_of_row_ids_that_is_too_low_is_not_written_again(fresh: Fresh) -> None:
     table = fresh("46b")
 
@@ -226,7 +223,6 @@ def test_a_mark_of_row_ids_that_is_too_low_is_not_written_again(fresh: Fresh) ->
         table.optimize()
 
 
-@pytest.mark.xfail(reason="B8", strict=True)
 def test_a_manifest_that_a_commit_leaves_stale_is_reported(fresh: Fresh) -> None:
     table = fresh("49")
     table.set_properties({"delta.logRetentionDuration": "interval 9 days"})
