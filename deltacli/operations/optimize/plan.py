@@ -52,8 +52,8 @@ class OptimizePlan:
     order: RowOrder | None = None
     """The order that rows get; None if they keep that of their files."""
     damaged: tuple[RefusedFile, ...] = ()
-    """Files that could not be read when the plan was made, that may be in the table twice, or that have columns of types
-    that are not read. They are left alone.
+    """Files that could not be read when the plan was made, that may be in the table twice, or that have columns of
+    types that are not read. They are left alone.
     """
     refusals: tuple[Refusal, ...] = ()
     """Errors of the table that forbid to rewrite anything."""
