@@ -121,12 +121,16 @@ def quoted(word: str) -> str:
         is_plain = "'" in word and not re.search(r"""["$`\\!]""", word)
         return f'"{word}"' if is_plain else shlex.quote(word)
     escaped = word.replace("\\", "\\\\").replace("'", "\\'")
-    data = re.sub(
-        _UNPRINTABLE,
-        lambda match: "".join(f"\\x{byte:02x}" for byte in match[0].encode("utf-8", "surrogateescape")),
-        escaped,
-    )
-    return f"$'{data}'"
+    return f"$'{re.sub(_UNPRINTABLE, _bytes_of, escaped)}'"
+
+
+def _bytes_of(match: re.Match[str]) -> str:
+    """Return the escapes of the bytes of characters; half a surrogate pair is a byte, or text from Python."""
+    try:
+        data = match[0].encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        data = match[0].encode("utf-8", "surrogatepass")
+    return "".join(f"\\x{byte:02x}" for byte in data)
 
 
 def quoted_table(table: str) -> str:

@@ -364,7 +364,7 @@ def _change_line(document: Schema, kind: str, title: str) -> Schema:
     """Return the line for a document of a change. Without a change, the items have lines of their own."""
     required = next(one["required"] for one in document["oneOf"] if "changes" in one["required"])
     names = ("table", "version", *(name for name in document["properties"] if name in required))
-    properties = {name: document["properties"][name] for name in (*names, "replanned")}
+    properties = {name: document["properties"][name] for name in dict.fromkeys((*names, "cautions", "replanned"))}
     return _with_parts(_line(kind, title, properties, list(names), additionalProperties=False), document)
 
 
@@ -372,7 +372,7 @@ def _drop_line(document: Schema) -> Schema:
     """Return the line for a feature that is dropped."""
     required = next(one["required"] for one in document["oneOf"] if "dropped" in one["required"])
     names = ("table", "version", *required)
-    properties = {name: document["properties"][name] for name in (*names, "replanned")}
+    properties = {name: document["properties"][name] for name in dict.fromkeys((*names, "cautions", "replanned"))}
     title = "a feature that is dropped"
     return _with_parts(_line("feature-drop", title, properties, list(names), additionalProperties=False), document)
 

@@ -8,9 +8,11 @@ them differently, `pyarrow.parquet` is imported instead.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cache, cached_property
+from functools import cache
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any  # pyarrow has no types
+
+from deltacli.cached import cached_property
 
 if TYPE_CHECKING:
     import pyarrow

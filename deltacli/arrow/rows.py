@@ -39,5 +39,5 @@ def first_rows(batches: Iterator[pyarrow.RecordBatch], limit: int | None) -> Ite
         batch = next(batches, None)
         if batch is None:
             return
-        yield batch.slice(0, left)
+        yield batch.slice(0, min(left, batch.num_rows))
         left -= batch.num_rows

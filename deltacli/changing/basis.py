@@ -7,7 +7,7 @@ back and written anew, or a copy that went its own way, has another file of that
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from deltacli.clock import system_clock
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.table.version import Snapshot
     from deltacli.storage import ReadStorage
+    from deltacli.typing import Json
 
 OTHER_PAST, TOO_OLD, NEWER, CLOCK = "plan.other-past", "plan.too-old", "plan.newer", "plan.clock"
 FRESH_SECONDS = 5.0
@@ -45,11 +46,18 @@ class Basis:
     snapshot: Snapshot | None = None
     looked_at: float = 0.0
     """When the log was listed, by the monotonic clock of this process."""
+    cautions: list[str] = field(default_factory=list)
+    """What every change of this table has to say, once it is planned: see `views_of`."""
 
     @property
     def is_fresh(self) -> bool:
         """Return True if the log was read a few seconds ago."""
         return 0 <= time.monotonic() - self.looked_at <= FRESH_SECONDS
+
+    @property
+    def cautions_json(self) -> dict[str, Json]:
+        """Return the cautions as a field of documents that have no other texts; nothing without any."""
+        return {"cautions": list(self.cautions)} if self.cautions else {}
 
 
 def basis_of(snapshot: Snapshot) -> Basis:

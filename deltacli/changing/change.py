@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar
 
+from deltacli.changing.acts import Act
 from deltacli.changing.gate import Consent, Gate, Plan, standing
 from deltacli.errors import DeltacliError, OutcomeUnknown, PartlyDone, Refused
 from deltacli.storage.base import StoreWithPlace
 
 if TYPE_CHECKING:
-    from deltacli.changing.acts import Act
     from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.table.version import Snapshot
     from deltacli.storage import ReadStorage
@@ -46,13 +46,23 @@ class Change(Protocol[P, O]):
         """Carry out `gate.plan`, and note in `gate.outcome` what was done. Writes through the gate only."""
 
 
+_COMMITS = Act.COMMIT | Act.ADD | Act.NAME | Act.DELETE
+
 Began = Callable[[Plan, object], None]
 """Called with the plan and the outcome before the first act, so that an interruption can tell what was done."""
 
 
 def plan_change(change: Change[P, O], table: TableHandle) -> P:
-    """Plan a change of the newest version in the directory that the table is in now."""
-    return change.plan(table.held())
+    """Plan a change of the newest version in the directory that the table is in now. The basis gets the cautions about
+    what other engines keep beside the log, where the change commits.
+    """
+    plan = change.plan(table.held())
+    snapshot = plan.basis.snapshot
+    if snapshot is not None and not plan.is_noop and change.act & _COMMITS:
+        from deltacli.changing.views import views_of
+
+        plan.basis.cautions.extend(views_of(snapshot))
+    return plan
 
 
 def carry_out(

@@ -127,6 +127,7 @@ class Gate(Generic[P, O]):
             raise refusal
         if isinstance(self._consent, ForPlan) and not plan.is_noop and plan_id(plan) != self._consent.plan_id:
             raise _not_agreed(self.plan, plan)
+        plan.basis.cautions[:] = self.plan.basis.cautions
         self.plan = plan
         return plan
 

@@ -6,10 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import orjson
 
-from deltacli.errors import UsageError
-
-NOT_UNICODE = "text.not-unicode"
-_LONGEST = 120
+from deltacli.units import not_text
 
 
 def require_text(new: Mapping[str, object], before: object) -> None:
@@ -26,11 +23,7 @@ def require_text(new: Mapping[str, object], before: object) -> None:
             return  # nested too deeply to be written at all, which the encoder refuses
         for place, text in texts:
             if not known.issuperset(_halves(text)):
-                raise UsageError(
-                    f"{place} is not text: it holds half a character",
-                    code=NOT_UNICODE,
-                    facts={"found": ascii(text)[:_LONGEST], "expected": "a text in UTF-8"},
-                ) from None
+                raise not_text(text, f"{place} is not text: it holds half a character") from None
 
 
 def _halves(text: str) -> Iterator[str]:

@@ -46,6 +46,7 @@ from deltacli.errors import (
 from deltacli.hints import ShellSpelling, spelled
 from deltacli.memory_limit import choose_allocator, exhausted_by, is_exhaustion, require_room
 from deltacli.typing import Click
+from deltacli.units import require_number, require_word
 
 _READER_GONE = 128 + 13  # SIGPIPE, which some systems do not name
 _NEEDS_LITTLE = frozenset(
@@ -74,9 +75,16 @@ Examples:
 
 class _Command(TyperCommand):
     def parse_args(self, ctx: Click, args: list[str]) -> list[str]:
-        if not ctx.resilient_parsing:
-            _require_values(self.params, args)
-        return super().parse_args(ctx, args)
+        if ctx.resilient_parsing:
+            return super().parse_args(ctx, args)
+        for word in args:
+            require_word(word)
+        _require_values(self.params, args)
+        left = super().parse_args(ctx, args)
+        for option in self.params:
+            if type(value := ctx.params.get(option.name)) is int:
+                require_number(value, option.opts[-1])
+        return left
 
     def get_help(self, ctx: Click) -> str:
         from deltacli.cli.help_page import command_page, fold

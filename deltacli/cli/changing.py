@@ -71,7 +71,7 @@ def run_change(run: Run, table: TableHandle, change: Change[P, O], wording: Word
     """
     try:
         plan = plan_change(change, table)
-        for note in wording.notes(plan):
+        for note in (*plan.basis.cautions, *wording.notes(plan)):
             run.note(f"note: {note}")
         refusal = plan.objection()
         if mode.only_plans or plan.is_noop or refusal is not None:

@@ -36,6 +36,7 @@ from deltacli.errors import (
     VersionAbsent,
 )
 from deltacli.hints import TABLE, CommandLine, is_command, is_shared, is_whole, nearest_directory, nearest_name
+from deltacli.units import without_middle
 
 
 def _instead_of(arguments: Sequence[str], table: str | None) -> Mapping[str, str]:
@@ -52,6 +53,8 @@ def report_error(error: DeltacliError, arguments: Sequence[str], table: str | No
 
     `table` is the table as the user wrote it.
     """
+    error.message = without_middle(error.message)
+    error.facts = {name: without_middle(value) for name, value in error.facts.items()}
     table = _subject(error, arguments, table)
     if error.code == "usage.config":
         hint = error.hint or _of_code(error, arguments, table)
@@ -76,11 +79,7 @@ def report_error(error: DeltacliError, arguments: Sequence[str], table: str | No
     if wants_json(arguments):
         named, cause = error.table or table, error.cause_exit if isinstance(error, PartlyDone) else None
         say_document(
-            *(error.code, error.exit_code, error.message),
-            table=named,
-            details=error.facts,
-            hint=hint,
-            cause_exit=cause,
+            *(error.code, error.exit_code, error.message), table=named, details=error.facts, hint=hint, cause_exit=cause
         )
     else:
         message = error.message.removeprefix("nothing was changed: ") if "--dry-run" in arguments else error.message

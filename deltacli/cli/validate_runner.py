@@ -8,11 +8,12 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING
 
 import typer
 
+from deltacli.cached import cached_property
 from deltacli.cli.finding_filter import (
     BASELINE,
     BRIEF,

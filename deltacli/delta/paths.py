@@ -1,7 +1,7 @@
 """Paths of data files: decoding, the canonical spelling that replay compares, and the files below the table that a log
 names.
 
-Spec: Add File and Remove File (RFC 2396); Data Files (hidden names).
+Spec: Add File and Remove File (RFC 2396).
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 _ABSOLUTE = r"^(/|[A-Za-z][A-Za-z0-9+.-]*:/)"
 _NOT_IN_TABLE = r"^(\.\.(/|$)|_delta_log(/|$)|$)"
-_HIDDEN = pattern(r"(?:^|/)[._](?:[^/=]*/|[^/]*\Z)")
 
 
 def are_absolute(paths: pyarrow.Array) -> pyarrow.Array:
@@ -79,13 +78,6 @@ def locate_all(paths: Iterable[object], uri: str) -> list[str | None]:
 def text_of(key: bytes) -> str:
     """Return a key as the name of a file in a listing."""
     return key.decode("utf-8", "surrogateescape")
-
-
-def is_hidden(path: str) -> bool:
-    """Return True if a directory or file name starts with `_` or `.` (except directories `key=value`), which vacuum
-    ignores. Spec: Data Files.
-    """
-    return ("/_" in path or "/." in path or path.startswith(("_", "."))) and _HIDDEN.search(path) is not None
 
 
 def _roots(uri: str) -> tuple[bytes, ...]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import orjson
 
+from deltacli.cached import cached_property
 from deltacli.documents import dumps
 from deltacli.errors import EXIT_FINDINGS, EXIT_OK, PartlyDone
 from deltacli.fleet.alerts import (

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+
+from deltacli.cached import cached_property
 
 
 @dataclass(frozen=True)

@@ -59,8 +59,16 @@ def _unit_literal(data_type: DataType, number: int, scale: int = 0) -> SparkColu
     return fn.lit(number).cast(spark_type(data_type))
 
 
+def has_literal(data_type: DataType, scalar: ArrowScalar) -> bool:
+    """Return whether `scalar_literal` can write a scalar."""
+    import pyarrow as pa
+
+    is_ntz = data_type == PrimitiveType("timestamp_ntz")
+    return not (is_ntz and scalar.is_valid and abs(scalar.cast(pa.int64()).as_py()) > _MOST_NTZ)
+
+
 def scalar_literal(data_type: DataType, scalar: ArrowScalar) -> SparkColumn:
-    """Return an Arrow scalar of a column of the table as a literal. Raises NotNative as `_unit_literal` does."""
+    """Return an Arrow scalar of a column of the table as a literal; it must have one (`has_literal`)."""
     import pyarrow as pa
     from pyspark.sql import functions as fn
 

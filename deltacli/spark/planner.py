@@ -19,7 +19,7 @@ from deltacli.errors import UsageError
 from deltacli.operations.table.api_arguments import named, named_call, named_items
 from deltacli.operations.table.scan import Selection
 from deltacli.operations.table.version import Snapshot
-from deltacli.spark.conditions import spark_condition
+from deltacli.spark.conditions import has_literal, spark_condition
 from deltacli.spark.live_files import Locations, SparkFile, find_live_files, odd_name, repeated_places
 from deltacli.spark.parquet_scan import MOST_DELETED_ROWS, PATH, ROW, deleted_count
 from deltacli.spark.parquet_schema import FileShapes, NotNative, Shape, assumed_shape
@@ -172,6 +172,13 @@ class _Planner:
         own, native, deleted = [], [], 0
         for file in files:
             why = odd_name(file)
+            odd = [
+                column.name
+                for column in self._partitions
+                if not has_literal(column.data_type, file.file.constants[column.name])
+            ]
+            if why is None and odd:
+                why = f"Spark has no literal for the value of {odd[0]}"
             if why is None and id(file) in repeated:
                 why = "the log has it twice"
             if why is None and file.file.vector is not None:

@@ -55,19 +55,27 @@ def hazard_of(session: SparkSession) -> str | None:
 
 
 _LISTING_TASKS = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
-_listing = Lock()
+_counting = Lock()
+_listings: dict[Any, tuple[int, str | None]] = {}  # Any: a session, or that of the JVM
+"""The sessions that list paths, with how many threads do, and the setting from before."""
 
 
 @contextmanager
 def few_listing_tasks(session: SparkSession) -> Iterator[None]:
     """Let Spark list paths in 64 tasks instead of one for each path, which takes 10 times longer."""
-    with _listing:
-        before = session.conf.get(_LISTING_TASKS, None)
+    key = getattr(session, "_jsparkSession", session)
+    with _counting:
+        others, before = _listings.get(key) or (0, session.conf.get(_LISTING_TASKS, None))
+        _listings[key] = others + 1, before
         session.conf.set(_LISTING_TASKS, "64")
-        try:
-            yield
-        finally:
-            if before is None:
+    try:
+        yield
+    finally:
+        with _counting:
+            threads, before = _listings.pop(key)
+            if threads > 1:
+                _listings[key] = threads - 1, before
+            elif before is None:
                 session.conf.unset(_LISTING_TASKS)
             else:
                 session.conf.set(_LISTING_TASKS, before)

@@ -72,14 +72,37 @@ def write_rows(batches: Iterable[pyarrow.RecordBatch], context: TaskContext) -> 
     """Write the rows of a task, check them, and return their files. After an error none of these is left."""
     spec: AppendSpec = context.shared(_SPEC)
     rows = AppendRows(spec, context)
-    files = rows.run(iter(batches))
+    zones = SessionZone(batches)
+    files = rows.run(iter(zones))
     try:
         table = TableHandle(context.storage, open_other=context.stores.open_other, allowed=context.stores.allowed)
-        require_demands(table, spec, files)
+        require_demands(table, spec, files, zones.found)
     except BaseException:
         rows.undo()
         raise
     return files
+
+
+class SessionZone:
+    """Passes batches on. `found` is the time zone of the session, as their columns of timestamps have it; None without
+    such a column, where no condition of the table depends on it.
+    """
+
+    def __init__(self, batches: Iterable[pyarrow.RecordBatch]) -> None:
+        self._batches = batches
+        self.found: str | None = None
+
+    def __iter__(self) -> Iterator[pyarrow.RecordBatch]:
+        for batch in self._batches:
+            self.found = self.found or next(filter(None, map(_zone_of, batch.schema.types)), None)
+            yield batch
+
+
+def _zone_of(kind: Any) -> str | None:  # Any: a type of Arrow
+    """Return the time zone of the first timestamps in a type."""
+    zone = getattr(kind, "tz", None)
+    nested = (kind.field(place).type for place in range(kind.num_fields))
+    return str(zone) if zone else next(filter(None, map(_zone_of, nested)), None)
 
 
 def write_partition(pickled: bytes, batches: Iterator[RecordBatch]) -> bytes:

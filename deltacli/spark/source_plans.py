@@ -8,9 +8,10 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, TypeVar
 
+from deltacli.cached import cached_property
 from deltacli.delta.log.segment import LogFile
 from deltacli.delta.schema.types import StructField
 from deltacli.engine.spark.engine import sendable_location

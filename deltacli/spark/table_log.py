@@ -279,10 +279,12 @@ class TableLog:
 
     def _cleaned(self, version: int) -> VersionAbsent:
         """Return the error for a commit that is gone: what the stream has not delivered of it is lost."""
-        later = sorted(other for other in self._commits if other > version)
+        listing = list_log(self._table.storage)
+        readable, last_run = set(listing.reconstructable), (listing.commit_runs or [(0, -1)])[-1]
+        later = [one for one in range(last_run[0], last_run[1] + 1) if one > version and {one, one - 1} & readable]
         return VersionAbsent(
             f"the commit of version {version} is no longer in the log, so its rows cannot be delivered",
-            facts={"commits": format_ranges(self._commits)},
+            facts={"commits": format_ranges(listing.commits)},
             hint="begin anew: another checkpointLocation"
             + (f', with .option("startingVersion", "{later[0]}") or without it' if later else ""),
         )

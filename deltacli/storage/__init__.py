@@ -24,6 +24,7 @@ from deltacli.storage.base import (
 from deltacli.storage.bounds import NOTHING, Allowed, path_external
 from deltacli.storage.local import LocalStorage, has_link, is_taken, leads_outside, link_targets, require_inside
 from deltacli.storage.outcomes import Created, Creation, Deleted, Deletion, Existed, Failed, Missing, Unknown
+from deltacli.units import require_path
 
 if TYPE_CHECKING:
     from deltacli.storage.retry import Retry
@@ -84,6 +85,7 @@ def open_storage(
     """
     if not uri:
         raise UsageError("the table is an empty string", code="usage.table")
+    require_path(uri, "the path")
     if local := re.match(_FILE_URI, uri):
         if (local["host"] or "localhost").lower() != "localhost":
             raise UsageError(f"{uri} names another host", code="usage.scheme", hint="mount it, then pass the path")

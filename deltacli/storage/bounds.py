@@ -6,6 +6,7 @@ Spec: Add File and Remove File.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from collections.abc import Iterable
@@ -14,6 +15,7 @@ from urllib.parse import unquote
 
 from deltacli.errors import PathExternal, UsageError
 from deltacli.hints import parameter
+from deltacli.units import require_path
 
 _MOST_KNOWN = 1 << 16
 """Number of directories whose resolved path is cached."""
@@ -24,6 +26,8 @@ _WHY = "only files of the table itself are opened; if you trust the table, allow
 
 _MOST_ESCAPES = 4
 """Maximum number of decodings of a path to find hidden `..`."""
+_LONGEST_PATH = 32_767
+"""Of Windows; of others it is 4,096."""
 
 
 class Allowed(NamedTuple):
@@ -41,6 +45,7 @@ class Allowed(NamedTuple):
         """
         directories, uris = list[str](), list[str]()
         for prefix in prefixes:
+            require_path(prefix, parameter("open_table.allow_external"))
             scheme, separator, rest = prefix.partition("://")
             if not separator and prefix:
                 directories.append(os.path.realpath(prefix))
@@ -66,6 +71,12 @@ class Allowed(NamedTuple):
 
 
 NOTHING = Allowed()
+
+
+def require_openable(path: str) -> None:
+    """Raise OSError for a path that is longer than any system opens, before each directory of it is looked at."""
+    if len(path) > _LONGEST_PATH:
+        raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
 
 
 def is_below(path: str, prefix: str) -> bool:
@@ -95,6 +106,7 @@ class LocalBounds:
 
     def directory_of(self, path: str) -> str:
         """Return the resolved path of the directory that contains `path`, which is relative to the root."""
+        require_openable(path)
         directory = path.rpartition("/")[0]
         known = self._real.get(directory)
         return known if known is not None else self._place(directory, path)

@@ -12,12 +12,12 @@ import re
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
-from functools import cached_property
 from threading import Lock
 from typing import Any, NoReturn, TypeVar
 from urllib.parse import urlsplit
 
 from deltacli.arrow.startup import allow_optional_packages
+from deltacli.cached import cached_property
 from deltacli.errors import FileMissing, UsageError
 from deltacli.storage.base import (
     PARALLEL_READS,

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from deltacli.storage.base import WalkEntry
+from deltacli.storage.bounds import require_openable
 
 _PIECE = 1 << 16
 """Number of names returned at a time for a large directory."""
@@ -113,7 +114,8 @@ def _stat_one(root: str, path: str) -> tuple[int, int]:
 
 
 def leads_elsewhere(root: str, path: str) -> bool:
-    """Return True if a part of the path is a link or `..`, so that it may be outside the root."""
+    """Return True if a part of the path is a link or `..`, so that it may be outside the root. Raises OSError."""
+    require_openable(path)
     parts = path.split("/") if path else []
     return ".." in parts or any(
         os.path.islink(f"{root}/{'/'.join(parts[:count])}") for count in range(1, len(parts) + 1)

@@ -58,7 +58,7 @@ def replace_words(words: Mapping[str, str], secrets: Iterable[str]) -> None:
     """Replace these words of a command line in all later texts, and no others, and mask these secrets."""
     _typed.clear()
     for word, shown in words.items():
-        _typed.update({word: shown, quote(word): quote(shown)})
+        _typed.update({word: shown, quote(word, errors="replace"): quote(shown, errors="replace")})
     _remembered.update(secrets)
 
 
@@ -122,7 +122,13 @@ def _all_forms(secrets: frozenset[str]) -> tuple[str, ...]:
 def _forms(secret: str) -> Iterator[str]:
     """Yield a secret in the forms of messages: stripped, by lines, and escaped."""
     for form in {secret, secret.strip(), *secret.split()}:
-        for written in {form, quote(form, safe=""), quote(form), json.dumps(form)[1:-1], repr(form)[1:-1]}:
+        for written in {
+            form,
+            quote(form, safe="", errors="replace"),
+            quote(form, errors="replace"),
+            json.dumps(form)[1:-1],
+            repr(form)[1:-1],
+        }:
             if len(written) >= _SHORTEST_SECRET:
                 yield written
 

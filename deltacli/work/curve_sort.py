@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from random import Random
 from typing import TYPE_CHECKING
@@ -26,6 +26,8 @@ _HELD_BYTES = 64 << 20
 """Rows up to this size are sorted at once. They exist twice for a moment."""
 _MOST_SORTED_BYTES = 160 << 20
 """A larger bucket has mostly equal keys, and is left in its order."""
+_LITTLE = 8
+"""The part of these sizes where little memory is used."""
 _MOST_BUCKETS = 1024
 _SEGMENT_BYTES = 1 << 30
 """Size of a temporary file of the rows in their first order; each is removed once its rows are in buckets."""
@@ -46,6 +48,7 @@ class CurveOrder:
     is_hilbert: bool = False
     temp_dir: str | None = None
     held_bytes: int = _HELD_BYTES
+    most_sorted_bytes: int = _MOST_SORTED_BYTES
 
     def arrange(self, rows: Iterator[pyarrow.RecordBatch], schema: pyarrow.Schema) -> Generator[pyarrow.RecordBatch]:
         """Yield the rows in this order. Raises StorageFailed where temporary files cannot be written."""
@@ -61,6 +64,10 @@ class CurveOrder:
             sample.take(batch)
         if held:
             yield from _cut(_sorted(held, self._keys(sample), schema))
+
+    def in_little_memory(self) -> CurveOrder:
+        """Return the same order, for which an eighth of the memory is used."""
+        return replace(self, held_bytes=self.held_bytes // _LITTLE, most_sorted_bytes=self.most_sorted_bytes // _LITTLE)
 
     def require_space(self, size_bytes: int) -> None:
         """Raise NoSpace where there is no room for temporary files of the rows of data files of so many bytes."""
@@ -87,7 +94,7 @@ class CurveOrder:
             buckets = _Buckets(files, self.temp_dir, schema, keys, bounds)
             with closing(segments.batches()) as batches:
                 buckets.fill(batches, self.held_bytes)
-            yield from buckets.batches()
+            yield from buckets.batches(self.most_sorted_bytes)
 
 
 class _Sample:
@@ -200,10 +207,10 @@ class _Buckets:
             self._write(_sorted(held, self._keys, self._schema, with_keys=True))
         self._file.finish()
 
-    def batches(self) -> Iterator[pyarrow.RecordBatch]:
+    def batches(self, most_sorted_bytes: int) -> Iterator[pyarrow.RecordBatch]:
         """Yield the rows in their order."""
         for numbers, size in zip(self._numbers, self._sizes, strict=True):
-            if size > _MOST_SORTED_BYTES:
+            if size > most_sorted_bytes:
                 for number in numbers:
                     yield from _cut(_without_keys(self._file.read(number), self._schema))
             elif numbers:

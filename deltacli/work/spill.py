@@ -56,7 +56,7 @@ class SpillFile:
         try:
             self._draft = LockedDraft(self._directory, _PREFIX, mode=0o600)
             sweep(self._directory, _PREFIX, self._draft.changed_ns)
-            self._file = pa.OSFile(self._draft.place, "wb")
+            self._file = pa.OSFile(os.fsencode(self._draft.place), "wb")
             codec = "lz4" if pa.Codec.is_available("lz4") else None
             options = pa.ipc.IpcWriteOptions(compression=codec)
             self._writer = pa.ipc.new_file(self._file, self._schema, options=options)
@@ -103,7 +103,7 @@ class SpillFile:
             self._writer.close()
             self._file.close()
             self._writer = None
-            self._file = pa.OSFile(self._place, "rb")
+            self._file = pa.OSFile(os.fsencode(self._place), "rb")
             self._reader = pa.ipc.open_file(self._file)
         except OSError as fault:
             raise self._fault(fault, "written") from fault

@@ -10,11 +10,11 @@ import os
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from threading import Lock
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
+from deltacli.cached import cached_property
 from deltacli.storage import NOTHING, Allowed, Storage, open_storage
 
 if TYPE_CHECKING:

@@ -193,8 +193,8 @@ def test_a_configuration_file_sets_defaults_and_options_override_it(sample: Path
     [
         ("version,job", 0, "version,job\n1,\n0,nightly\n"),
         ("job,commitInfo", 0, 'job,commitInfo\n,\nnightly,"{""problem"":""none""}"\n'),
-        ("version,absent", 0, "version,absent\n1,\n0,\n"),
-        ("version,team", 0, "version,team\n1,\n0,\n"),
+        ("version,absent", 2, ""),
+        ("version,jbo", 2, ""),
         ("version,clusterId", 0, "version,clusterId\n1,\n0,1018-x\n"),
         ("verison", 2, ""),
     ],
@@ -209,3 +209,4 @@ def test_history_has_a_column_for_every_key_of_commit_info(
 
     assert (exit_code, expected) == (done.code, done.out)
     assert ("no commit shown has the key absent" in done.err) is ("absent" in columns)
+    assert ("did you mean job?" in done.err) is ("jbo" in columns)

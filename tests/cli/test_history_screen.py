@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from deltacli.cli.app import run
+from deltacli.operations.read.history import HistoryItem
 from tests.cli.pty_session import Session
 from tests.cli.screen import as_pasted, screen_of
 from tests.cli.support import make_sample
@@ -75,3 +78,17 @@ def test_columns_of_properties_without_room_have_a_command(trips: Path) -> None:
 
     command = f"deltacli properties {trips} --no-pager --color never --format csv"
     assert f"no room for default, meaning; to show them: {command}" in " ".join(as_pasted(seen).split())
+
+
+def test_the_document_of_a_commit_is_made_once_for_all_columns(trips: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+    as_json = HistoryItem.as_json
+
+    def counted(item: HistoryItem) -> dict[str, Any]:  # Any: JSON
+        made.append(item.version)
+        return as_json(item)
+
+    monkeypatch.setattr(HistoryItem, "as_json", counted)
+    code = run(["history", str(trips), "--format", "csv"])
+
+    assert (0, 15, 15) == (code, len(made), len({*made}))

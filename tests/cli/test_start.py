@@ -24,15 +24,15 @@ class Start(NamedTuple):
 
 
 MOST = {
-    "history": Start(modules=75, patterns=5, dataclasses=11, tuples=29),
-    "snapshot": Start(modules=110, patterns=5, dataclasses=16, tuples=55),
+    "history": Start(modules=76, patterns=5, dataclasses=11, tuples=29),
+    "snapshot": Start(modules=111, patterns=5, dataclasses=16, tuples=55),
     "validate": Start(modules=197, patterns=24, dataclasses=39, tuples=104),
-    "vacuum --dry-run": Start(modules=155, patterns=9, dataclasses=27, tuples=90),
+    "vacuum --dry-run": Start(modules=158, patterns=9, dataclasses=27, tuples=90),
     "explain": Start(modules=151, patterns=6, dataclasses=38, tuples=98),
     "optimize --dry-run --min-size 10": Start(modules=205, patterns=16, dataclasses=80, tuples=123),
-    "repair --dry-run --level log": Start(modules=317, patterns=21, dataclasses=131, tuples=214),
+    "repair --dry-run --level log": Start(modules=318, patterns=21, dataclasses=131, tuples=214),
     "reach": Start(modules=181, patterns=12, dataclasses=56, tuples=118),
-    "undelete --dry-run --from .": Start(modules=177, patterns=9, dataclasses=66, tuples=142),
+    "undelete --dry-run --from .": Start(modules=178, patterns=9, dataclasses=66, tuples=142),
 }
 """Command -> what it may need: a little more than it does. Lower a number with the code; think before raising one."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+import re
 import shutil
 from collections import Counter
 from collections.abc import Mapping
@@ -10,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import functions as fn
 
 from deltacli import open_table
 from deltacli.spark import read_table, register
@@ -117,6 +120,29 @@ def test_what_cannot_be_appended_is_one_error_and_leaves_nothing(
 
     assert 0 == open_table(place).snapshot().version
     assert [] == list(place.rglob("*.parquet"))
+
+
+def test_a_generated_column_is_judged_in_the_zone_of_the_session_as_its_hint_says(
+    session: Any, tmp_path: Path, setting: Any
+) -> None:
+    setting("spark.sql.session.timeZone", "Australia/Melbourne")
+    place = tmp_path / "tbl"
+    generated = {"metadata": {"delta.generationExpression": "CAST(t AS DATE)"}}
+    schema = schema_string(("t", "timestamp"), ("d", "date"), d=generated)
+    make_table(place, schema, "d", features=("generatedColumns",))
+    frame = session.sql("select timestamp'2026-03-05 07:06:07' as t")
+    with pytest.raises(Exception, match=r"append\.missing-column") as missing:
+        _write(frame, place)
+    hint = re.search(r"frame\.withColumn\([^\n]*\)", str(missing.value))
+    assert hint is not None
+    hinted = eval(hint[0], {"frame": frame, "expr": fn.expr})
+
+    if importlib.util.find_spec("duckdb") is None:  # which evaluates expressions
+        with pytest.raises(Exception, match=r"append\.constraint-unjudged.*time zone: Australia/Melbourne"):
+            _write(hinted, place)
+        return
+    _write(hinted, place)
+    assert [("2026-03-05",)] == [tuple(row) for row in read_table(session, place).selectExpr("string(d)").collect()]
 
 
 def test_a_batch_with_a_transaction_is_appended_once(session: Any, tmp_path: Path) -> None:

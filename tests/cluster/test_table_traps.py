@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from deltacli import open_table
-from deltacli.errors import DataUnreadable, ProtocolUnsupported, Refused, UsageError
+from deltacli.errors import DataUnreadable, DeltacliError, ProtocolUnsupported, Refused, UsageError
 from deltacli.spark import parquet_scan, plan_table, read_table
 from deltacli.spark.parquet_scan import file_keys
 from deltacli.spark.partition_values import Values
@@ -35,6 +36,57 @@ _ODD_NAMES = (
     "`t`'.parquet",
 )
 """Names on disk that a spelling, a glob or a quotation could change."""
+
+
+EXTREMES: Mapping[str, tuple[str, ...]] = {
+    "byte": ("-128", "127"),
+    "long": (str(-(1 << 63)), str((1 << 63) - 1)),
+    "float": ("NaN", "-Infinity", "3.4028235E38", "-0.0"),
+    "double": ("NaN", "Infinity", "1.7976931348623157E308", "4.9E-324"),
+    "decimal(38,0)": ("9" * 38, "-" + "9" * 38),
+    "decimal(38,38)": ("0." + "9" * 38, "-0." + "9" * 38),
+    "date": ("0001-01-01", "9999-12-31", "-0001-01-01", "+12026-01-01"),
+    "timestamp": ("0001-01-01 00:00:00", "9999-12-31 23:59:59.999999", "+12026-01-01 00:00:00"),
+    "timestamp_ntz": ("0001-01-01 00:00:00", "9999-12-31 23:59:59.999999", "+12026-01-01 00:00:00"),
+    "string": ("\U0010ffff", "\x7f", "a" * 300, "%", "'"),
+    "boolean": ("true", "false"),
+}
+"""Type -> partition values at the ends of its range, as the log has them."""
+
+
+@pytest.mark.parametrize("kind", EXTREMES)
+def test_no_internal_exception_leaves_the_package_for_extreme_values(kind: str, session: Any, tmp_path: Path) -> None:
+    """
+    Each value that our own scan reads is read; others are errors of deltacli.
+    """
+    place, counted = tmp_path / "t", Counter[str]()
+    builder = TableBuilder().commit(
+        protocol(3, 7, reader_features=["timestampNtz"], writer_features=["timestampNtz"]),
+        metadata(partition_columns=["p"], schema_string=schema_string(field("id", "long"), field("p", kind))),
+    )
+    data = parquet_bytes(pa.table({"id": pa.array([1, 2])}))
+    for number, value in enumerate(EXTREMES[kind]):
+        builder.file(f"{number}.parquet", data)
+        builder.commit(add(f"{number}.parquet", size=len(data), partition_values={"p": value}))
+    builder.write(place)
+
+    for version, value in enumerate(EXTREMES[kind], 1):
+        for where in (None, "p IS NOT NULL", "id > 0 AND p = p"):
+            try:
+                expected: Any = open_table(place).snapshot(version=version).scan(where=where).to_arrow().num_rows
+            except DeltacliError as fault:
+                expected = fault.code
+            try:
+                frame = read_table(session, place, version=version, where=where)
+                found: Any = len(frame.selectExpr("id", "string(p)").collect())
+            except DeltacliError as fault:
+                found = fault.code
+            except Exception as fault:
+                counted[type(fault).__name__] += 1
+                raise
+            assert expected == found, (value, where)
+
+    assert {} == counted
 
 
 def own_rows(uri: Path, **options: Any) -> Rows:  # Any: as `scan` takes them

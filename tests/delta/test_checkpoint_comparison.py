@@ -56,6 +56,16 @@ def test_files_are_missing_extra_or_different_by_path_and_vector() -> None:
     assert CheckpointComparison(["c", "d"], ["c"], [Difference("b", "size", 2, 1)]) == compared(found, expected)
 
 
+def test_an_offset_that_an_inline_vector_does_not_need_is_a_field_that_differs() -> None:
+    vector = {"storageType": "i", "pathOrInlineDv": "@0", "sizeInBytes": 40, "cardinality": 1}
+
+    assert ["deletionVector"] == fields_that_differ(
+        {"deletionVector": vector | {"offset": 0}}, {"deletionVector": vector}
+    )
+    one, other = ([add_of(deletionVector=VECTOR | {"cardinality": 1, "offset": offset})] for offset in (4, 5))
+    assert (["a"], ["a"]) == compared(one, other)[:2]
+
+
 @pytest.mark.parametrize(
     ("one", "other"),
     [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from deltacli.delta.partitions import values
+from deltacli.delta.partitions.text import kernel_refuses
 from deltacli.delta.partitions.values import lacking_values
 
 
@@ -22,3 +23,35 @@ def test_no_index_of_names_is_built_for_a_remove_with_all_values(monkeypatch: py
     monkeypatch.setattr(values, "NameIndex", None)
 
     assert () == lacking_values({"partitionValues": {"day": "1", "hour": "2"}}, ["day", "hour"])
+
+
+@pytest.mark.parametrize(
+    ("type_name", "refused", "read"),
+    [
+        ("decimal(10,2)", ["1.5", "15E-1", "1E+2", "1.50 "], ["1.50", "01.50", "+1.50", "150E-2"]),
+        ("decimal(38,0)", ["1E+2"], ["100"]),
+        (
+            "timestamp",
+            ["2026-01-01 10:00", "2026-01-01", "2026-01-01T10:00:00", "2026-01-01T10:00Z"],
+            [
+                "2026-01-01 10:00:00",
+                "2026-01-01T10:00:00Z",
+                "2026-01-01 10:00:00.1234567",
+                "2026-01-01T10:00:00+0100",
+                "2026-1-1 1:00:00",
+                "2026-01-01 10:00:00 UTC",
+            ],
+        ),
+        ("timestamp_ntz", ["2026-01-01 10:00", "2026-01-01T10:00:00", "2026-01-01"], ["2026-01-01 10:00:00"]),
+        ("integer", ["7 "], ["+7", "007"]),
+        ("double", ["1.5f"], ["1e5", "inf", "Infinity", "NaN", ".5", "5."]),
+        ("boolean", [" true"], ["TRUE"]),
+        ("date", ["2026-01-01 "], ["2026-1-1"]),
+        ("string", [], [" x", "1.5f"]),
+    ],
+)
+def test_spellings_that_deltalake_refuses(type_name: str, refused: list[str], read: list[str]) -> None:
+    """
+    As deltalake 1.x, whose reader is the kernel, opened tables with them.
+    """
+    assert refused == [text for text in (*refused, *read) if kernel_refuses(type_name, text)]

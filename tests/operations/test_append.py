@@ -197,6 +197,47 @@ def test_rows_that_the_table_cannot_have_are_refused_by_name(
     assert code.startswith("append.constraint") or not list((tmp_path / "tbl").rglob("*.parquet"))
 
 
+MELBOURNE = "Australia/Melbourne"
+EVENING = datetime(2026, 3, 4, 20, 6, 7, tzinfo=UTC)
+"""The fifth of March in Melbourne."""
+ZONED: Mapping[str, tuple[str, Mapping[str, str]]] = {
+    "date": ("CAST(t AS DATE)", {}),
+    "hour": ("t IS NOT NULL", {"delta.constraints.early": "hour(t) = 7"}),
+    "literal": ("t IS NOT NULL", {"delta.constraints.late": "t > TIMESTAMP '2026-03-05 07:00:00'"}),
+    "text": ("t IS NOT NULL", {"delta.constraints.text": "date_format(t, 'yyyy-MM-dd HH:mm') = '2026-03-05 07:06'"}),
+}
+
+
+@pytest.mark.parametrize("name", ZONED)
+def test_what_depends_on_a_time_zone_is_judged_in_that_of_the_session(name: str, tmp_path: Path) -> None:
+    expression, constraints = ZONED[name]
+    kind = "date" if name == "date" else "boolean"
+    schema = _schema(("t", "timestamp"), ("g", kind), g={"metadata": {"delta.generationExpression": expression}})
+    features = ("generatedColumns", "checkConstraints")
+    table = _table(tmp_path / "tbl", schema, features=features, configuration=constraints)
+    given = pa.array([date(2026, 3, 5)] if name == "date" else [True])
+
+    def rows(zone: str) -> pa.Table:
+        return pa.table({"t": pa.array([EVENING], pa.timestamp("us", zone)), "g": given})
+
+    append(table, rows(MELBOURNE), rows("GMT+11:00"))
+    with pytest.raises(Refused, match="rows break") as refused:
+        append(table, rows("UTC"))
+
+    assert "UTC" == refused.value.facts["time zone"]
+    assert 2 == table.snapshot().scan().to_arrow().num_rows
+
+
+def test_times_as_numbers_are_not_judged_beside_what_depends_on_a_time_zone(tmp_path: Path) -> None:
+    check = {"delta.constraints.odd": "CAST(t AS BIGINT) > 0 AND hour(t) = 7"}
+    table = _table(tmp_path / "tbl", _schema(("t", "timestamp")), features=("checkConstraints",), configuration=check)
+
+    with pytest.raises(Refused, match="it cannot be judged") as refused:
+        append(table, pa.table({"t": pa.array([EVENING], pa.timestamp("us", MELBOURNE))}))
+
+    assert "append.constraint-unjudged" == refused.value.code
+
+
 def test_literal_defaults_and_constraints_are_kept(tmp_path: Path) -> None:
     defaults = {"b": {"metadata": {"CURRENT_DEFAULT": "-7"}}, "c": {"metadata": {"CURRENT_DEFAULT": "'it''s'"}}}
     schema = _schema(("a", "long"), ("b", "integer"), ("c", "string"), **defaults)

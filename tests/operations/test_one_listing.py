@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from deltacli.api.table import Table
+from deltacli.delta.manifests import MANIFESTS
 from deltacli.storage import Storage, open_storage
 from tests.support.actions import add, remove
 from tests.support.builder import TableBuilder
@@ -54,6 +55,7 @@ def test_each_directory_is_listed_once(look: Look, expected: object, builder: Ta
 
         found = (path.rstrip("/") for verb, path in recording.paths if verb == "walk" or _is_of_table(verb, path))
         listings = Counter(found)
+        assert 2 >= listings.pop(MANIFESTS)  # each plan of a vacuum asks for it
         if storage is stores[1]:
             del listings["_b"]  # a vacuum looks for links there, where the log names files in it
         assert 1 == listings[""] == max(listings.values()), listings

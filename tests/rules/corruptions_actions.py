@@ -284,6 +284,22 @@ def removed_before_the_file_was_made() -> TableBuilder:
     return table
 
 
+# The writer gives both in seconds, so the file outlives its tombstone.
+@damage("action.deletion-timestamp-odd", also=("action.bad-modification-time", "data.expired-tombstone-present"))
+def removed_in_seconds_as_it_was_added() -> TableBuilder:
+    table = TableBuilder()
+    for version, kind, name in ((1, "add", "modificationTime"), (2, "remove", "deletionTimestamp")):
+        table.action(version, kind)[name] = table.time_of(version) // 1000
+    return table
+
+
+@damage("action.deletion-timestamp-odd", also=("action.bad-modification-time", "data.expired-tombstone-present"))
+def removed_at_zero_as_it_was_added() -> TableBuilder:
+    table = TableBuilder()
+    table.action(1, "add")["modificationTime"] = table.action(2, "remove")["deletionTimestamp"] = 0
+    return table
+
+
 @damage("action.extended-metadata-lie")
 def extended_metadata_without_size() -> TableBuilder:
     table = TableBuilder()

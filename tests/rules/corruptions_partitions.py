@@ -27,6 +27,26 @@ def table_by(name: str, data_type: str, value: str | None, *, nullable: bool = T
     return table
 
 
+@damage("partition.kernel-unreadable")
+def decimal_without_its_scale() -> TableBuilder:
+    return table_by("amount", "decimal(10,2)", "1.5")
+
+
+@damage("partition.kernel-unreadable")
+def decimal_with_an_exponent() -> TableBuilder:
+    return table_by("amount", "decimal(38,0)", "1E+2")
+
+
+@damage("partition.kernel-unreadable")
+def time_without_seconds() -> TableBuilder:
+    return table_by("at", "timestamp", "2026-01-01 10:00")
+
+
+@damage("partition.kernel-unreadable")
+def number_with_a_blank() -> TableBuilder:
+    return table_by("year", "integer", "7 ")
+
+
 @damage("partition.key-missing")
 def add_without_its_partition_value() -> TableBuilder:
     table = TableBuilder()

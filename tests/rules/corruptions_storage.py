@@ -54,6 +54,24 @@ def live_file_is_newer_than_its_commit() -> TableBuilder:
     return table
 
 
+def manifest(table: TableBuilder, *paths: str, root: str = "s3://lake/t") -> TableBuilder:
+    lines = "".join(f"{root}/{path}\n" for path in paths)
+    table.put("_symlink_format_manifest/p=a/manifest", lines.encode(), modified_ms=NOW_MS)
+    return table
+
+
+@damage("data.manifest-stale")
+def manifest_names_a_removed_file() -> TableBuilder:
+    table = TableBuilder()
+    return manifest(table, *(table.path_of(*file) for file in (("a", 1), ("b", 2), ("a", 3), ("b", 4))))
+
+
+@damage("data.manifest-stale")
+def manifest_lacks_a_live_file() -> TableBuilder:
+    table = TableBuilder()
+    return manifest(table, *(table.path_of(*file) for file in (("b", 2), ("a", 3))))
+
+
 @damage("data.orphan")
 def unknown_file_of_last_week() -> TableBuilder:
     table = TableBuilder()

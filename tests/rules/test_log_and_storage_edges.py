@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.delta.paths import is_hidden, locate_all
+from deltacli.delta.paths import locate_all
 from deltacli.delta.rules.framework.base import Severity
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.validate.validate import Validation
@@ -181,6 +181,26 @@ def tombstone_past_its_end() -> TableBuilder:
     return table
 
 
+@silent("log.mtime-future")
+def hidden_directories_like_partitions_of_the_future() -> TableBuilder:
+    table = TableBuilder()
+    for path in ("_backup=2024/x.parquet", ".staging=1/x.parquet", "p=a/_tmp=1/x.parquet"):
+        table.put(path, b"x", modified_ms=NOW_MS + DAY_MS)
+    return table
+
+
+@silent("data.orphan")
+@silent("data.orphan-young")
+@silent("dv.orphan")
+def files_that_a_vacuum_keeps() -> TableBuilder:
+    table = TableBuilder()
+    vector = "deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin"
+    for path in ("_backup=2024/x.parquet", ".staging=1/x.parquet", f"_tmp/{vector}", f"inner/{vector}"):
+        table.put(path, b"x", modified_ms=NOW_MS - 30 * DAY_MS)
+    table.put("inner/_delta_log/00000000000000000000.json", b"x")
+    return table
+
+
 @silent("data.orphan-young")
 def names_that_no_vacuum_looks_at() -> TableBuilder:
     table = TableBuilder()
@@ -284,6 +304,15 @@ def property_comes_with_the_removal() -> TableBuilder:
     table = TableBuilder()
     metadata = table.change_metadata()
     metadata["metaData"]["configuration"]["delta.appendOnly"] = "true"
+    table.commits[2].insert(1, metadata)
+    return table
+
+
+@loud("appendonly.violated")
+def property_goes_with_the_removal() -> TableBuilder:
+    table = TableBuilder(properties={"delta.appendOnly": "true"})
+    metadata = table.change_metadata()
+    del metadata["metaData"]["configuration"]["delta.appendOnly"]
     table.commits[2].insert(1, metadata)
     return table
 
@@ -407,19 +436,3 @@ def test_absolute_paths_inside_the_table_are_its_own_files(tmp_path: Path) -> No
 )
 def test_paths_are_located_relative_to_the_table(path: object, expected: str | None) -> None:
     assert [expected] == locate_all([path], "file:///lake/t")
-
-
-@pytest.mark.parametrize(
-    ("path", "expected"),
-    [
-        ("_a/x", True),
-        ("a/.b/c", True),
-        ("a/_b", True),
-        ("_p=1", True),
-        ("_p=1/x", False),
-        ("a/_p=1/x", False),
-        ("a_b/x", False),
-    ],
-)
-def test_hidden_names_are_those_no_vacuum_looks_at(path: str, expected: bool) -> None:
-    assert expected is is_hidden(path)

@@ -110,7 +110,7 @@ def test_azure_s_metadata_server_that_is_silent_is_asked_once_for_a_second(
     assert {
         "options": "account_key unset, sas_token unset, tenant_id unset, client_id unset, client_secret unset",
         "environment": "AZURE_STORAGE_ACCOUNT_KEY unset, AZURE_STORAGE_SAS_TOKEN unset, "
-        "AZURE_STORAGE_CONNECTION_STRING unset",
+        "AZURE_STORAGE_CONNECTION_STRING unset, AZURE_STORAGE_TOKEN unset",
         "application": "AZURE_TENANT_ID unset, AZURE_CLIENT_ID set, AZURE_CLIENT_SECRET unset",
         "workload identity": "AZURE_FEDERATED_TOKEN_FILE unset",
         "managed identity": "no answer",

@@ -54,6 +54,7 @@ EFFECTS: Mapping[str, tuple[str, Callable[[], object]]] = {
     "AZURE_STORAGE_ACCOUNT_NAME": ("other", lambda: _azure_by_name().account),
     "AZURE_STORAGE_ACCOUNT_KEY": ("a2V5", lambda: _azure().account_key),
     "AZURE_STORAGE_SAS_TOKEN": ("sig=x", lambda: _azure().sas_token),
+    "AZURE_STORAGE_TOKEN": ("issued", lambda: _azure().token),
     "AZURE_STORAGE_TENANT_ID": ("tenant", lambda: _azure().client[0]),
     "AZURE_STORAGE_CLIENT_ID": ("client", lambda: _azure().client[1]),
     "AZURE_STORAGE_CLIENT_SECRET": ("hush", lambda: _azure().client[2]),

@@ -148,6 +148,21 @@ def test_a_commit_that_is_gone_is_named() -> None:
     assert '.option("startingVersion", "2")' in str(caught.value.hint)
 
 
+def test_the_hint_names_a_version_that_a_stream_can_begin_at() -> None:
+    """
+    Commit 4 is left over below the checkpoint of version 5, as by a clean-up that was interrupted.
+    """
+    builder = table_of(*([add(str(version))] for version in range(7))).checkpoint(5)
+    for version in range(4):
+        del builder.files[commit_path(version)]
+
+    with pytest.raises(VersionAbsent) as caught:
+        paths_of(log_of(builder, starting_version=2))
+
+    assert '.option("startingVersion", "5")' in str(caught.value.hint)
+    assert ["5", "6"] == paths_of(log_of(builder, starting_version=5))
+
+
 def test_a_commit_that_goes_while_the_stream_runs_is_named() -> None:
     storage = table_of([add("a")], [add("b")]).in_memory()
     log = TableLog(open_at(storage), StreamOptions("tbl"))

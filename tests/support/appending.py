@@ -10,6 +10,7 @@ from deltacli.changing.commit import Committed, NothingToDo
 from deltacli.operations.change.append import AppendBasis, Transaction, commit_append, plan_append, require_demands
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot
+from deltacli.spark.sink import SessionZone
 from deltacli.work.rewrite.append import AppendedFile, AppendRows, AppendSpec
 from deltacli.work.task import TaskContext
 
@@ -31,6 +32,7 @@ def append(table: TableHandle, *tasks: pa.Table, transaction: Transaction | None
 def written(table: TableHandle, spec: AppendSpec, rows: Iterable[pa.RecordBatch]) -> Sequence[AppendedFile]:
     """Write the files of one task."""
     task = AppendRows(spec, TaskContext(table.stores))
-    files = task.run(iter(rows))
-    require_demands(table, spec, files)
+    batches = SessionZone(rows)
+    files = task.run(iter(batches))
+    require_demands(table, spec, files, batches.found)
     return files

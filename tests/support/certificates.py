@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 
 def certify(place: Path) -> Path:
-    """Write a certificate for 127.0.0.1, `server.pem`, and its key, `server.key`; return the one of who signed it."""
+    """Write a certificate for 127.0.0.1 and share.test, `server.pem`, with `server.key`; return that of its signer."""
 
     def certificate(name: str, key: ec.EllipticCurvePrivateKey, signer: ec.EllipticCurvePrivateKey) -> bytes:
         is_root = key is signer
@@ -26,7 +26,7 @@ def certify(place: Path) -> Path:
         )
         made = made.add_extension(x509.BasicConstraints(is_root, None), critical=True)
         if not is_root:
-            names = x509.SubjectAlternativeName([x509.IPAddress(IPv4Address("127.0.0.1"))])
+            names = x509.SubjectAlternativeName([x509.IPAddress(IPv4Address("127.0.0.1")), x509.DNSName("share.test")])
             made = made.add_extension(names, critical=False)
         return made.sign(signer, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
 

@@ -43,7 +43,8 @@ class Material(NamedTuple):
 CORPUS = Material("corpus of Delta tables", "corpus", "DELTACLI_CORPUS")
 PAIMON_CORPUS = Material("corpus of Paimon tables", "corpus-paimon", "DELTACLI_PAIMON_CORPUS")
 REFERENCE = Material("reference of the protocol", "reference", "DELTACLI_REFERENCE")
-MATERIALS = (CORPUS, PAIMON_CORPUS, REFERENCE)
+FIELD = Material("builders of reported tables", "field", "DELTACLI_FIELD")
+MATERIALS = (CORPUS, PAIMON_CORPUS, REFERENCE, FIELD)
 
 
 class Skips:

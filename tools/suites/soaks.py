@@ -44,6 +44,7 @@ SOAKS = {
         ),
         "soak or not soak",
     ),
+    "inputs": Soak(("tests/hostile/test_inputs*.py",), "soak or not soak"),
     "load": Soak(("tests/hostile", "tests/operations/test_load.py"), "soak"),
     "clouds": Soak(
         (

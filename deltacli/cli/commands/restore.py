@@ -79,6 +79,7 @@ def restore(run: Run, table: TableArgument, *, asked: Asked[RestoreRequest], how
         planned=lambda plan, is_plan: restore_result(plan, None, is_plan=is_plan),
         done=lambda outcome: restore_result(outcome.plan, outcome, is_plan=False),
         following=following,
+        overrides={"restore.append-only": "--allow-removals"},
     )
     opened = run.open_table(table, writes=not mode.only_plans)
     run_change(run, opened, Restore(request), wording, mode)

@@ -53,7 +53,7 @@ def read_configuration(path: str | None) -> dict[str, Toml]:
             code="usage.config",
             hint=_without_file(path),
         ) from fault
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as fault:
+    except ValueError as fault:  # of tomllib, also for a number of thousands of digits
         raise UsageError(f"the configuration {path} is not TOML: {fault}", code="usage.config") from fault
     if unknown := sorted(set(settings) - _KEYS):
         raise UsageError(

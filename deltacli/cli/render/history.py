@@ -24,23 +24,23 @@ from deltacli.cli.terminal.shell import again_with, again_with_flags, again_with
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.documents import envelope
 from deltacli.errors import UsageError
+from deltacli.hints import nearest_name
 from deltacli.units import DAY_MS, format_count, format_moment, format_spans
 
 if TYPE_CHECKING:
     from rich.text import Text
 
     from deltacli.cli.render.terminal.console import Canvas
-    from deltacli.operations.read.history import History, HistoryItem
+from deltacli.operations.read.history import History, HistoryItem
 
 
 @dataclass
 class HistoryResult(Result):
-    """Commits of a table; `is_chosen`: the user named the columns, some of which may be `absent` from every commit."""
+    """Commits of a table; `is_chosen`: the user named the columns."""
 
     found: History
     columns: Sequence[Column[HistoryLine]]
     is_chosen: bool
-    absent: Sequence[str] = ()
     lists: bool = True
     no_room: str = ""
     """What the screen had no room for, once it is drawn."""
@@ -79,8 +79,6 @@ class HistoryResult(Result):
         found, name = self.found, quoted_table(table)
         if self.no_room:
             yield self.no_room
-        for absent in self.absent:
-            yield f"note: no commit shown has the key {absent} in its commitInfo"
         if found.asked and found.oldest and min(found.asked) < found.oldest:
             yield f"note: the log begins at version {found.oldest}; older commits are no longer there"
         if found.missing:
@@ -117,13 +115,17 @@ def shown_commits(read: Callable[[], History], columns: str | None, now_ms: int,
             code="usage.column",
             hint=again_with_flags(invocation.arguments, ["--counts"]),
         )
-    if columns and len(absent) == len(chosen):
+    if absent:
+        known = [column.name for column in available]
+        keys = {key for item in found.items for key in item.commit_info or ()}
+        near = nearest_name(absent[0], [*known, *sorted(keys)], ignores_case=True)
         raise UsageError(
-            f"no commit shown has the {'key' if len(absent) == 1 else 'keys'} {', '.join(absent)} in its commitInfo",
+            f"no commit shown has the {'key' if len(absent) == 1 else 'keys'} {', '.join(absent)} in its commitInfo"
+            + (f"; did you mean {near}?" if near else ""),
             code="usage.column",
-            facts={"columns": ", ".join(column.name for column in available)},
+            facts={"columns": ", ".join(known)},
         )
-    return HistoryResult(found, chosen if columns else available, bool(columns), absent)
+    return HistoryResult(found, chosen if columns else available, bool(columns))
 
 
 def _lines(found: History) -> Iterator[HistoryLine]:

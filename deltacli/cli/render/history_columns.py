@@ -7,8 +7,10 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from deltacli.cached import cached_property
 from deltacli.cli.render.columns import Column, exact, unknown_column
 from deltacli.cli.terminal.term import Style
 from deltacli.hints import nearest_name
@@ -29,11 +31,17 @@ _PROVENANCE: Mapping[str, Mapping[str, Any]] = {  # Any: fields of Column
 }
 
 
-class HistoryLine(NamedTuple):
+@dataclass(frozen=True)
+class HistoryLine:
     """A row of the table: a commit, or a gap between two."""
 
     item: HistoryItem | None
     gap: str | None = None
+
+    @cached_property
+    def fields(self) -> JsonObject:
+        """The fields of the commit, made once for all columns."""
+        return {} if self.item is None else self.item.as_json()
 
     @property
     def time(self) -> CommitTime | None:
@@ -46,7 +54,7 @@ def history_columns(now_ms: int, *, counts: bool) -> list[Column[HistoryLine]]:
     from deltacli.operations.read.history import PROVENANCE_FIELDS
 
     def column(name: str, **looks: Any) -> Column[HistoryLine]:  # Any: fields of Column
-        return Column(name, lambda line: _field(name, line.item) if line.item else None, **looks)
+        return Column(name, lambda line: line.fields.get(name), **looks)
 
     hidden = {"on_screen": False}
     found = [
@@ -118,10 +126,6 @@ def _key_column(name: str) -> Column[HistoryLine]:
 def key_of_commit_info(name: str, item: HistoryItem) -> object:
     """Return the value of a key of commitInfo, also of one with the name of a field that is not a column here."""
     return (item.commit_info or {}).get(name)
-
-
-def _field(name: str, item: HistoryItem) -> object:
-    return item.as_json().get(name)
 
 
 def _operation(line: HistoryLine) -> str:
@@ -222,7 +226,7 @@ def _action_counts(line: HistoryLine) -> str:
 
 def _number(name: str, write: Callable[[int], str]) -> Callable[[HistoryLine], str]:
     def text(line: HistoryLine) -> str:
-        value = _field(name, line.item) if line.item else None
+        value = line.fields.get(name)
         return write(value) if isinstance(value, int) else ""
 
     return text

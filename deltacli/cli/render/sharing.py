@@ -204,6 +204,8 @@ def listing_result(profile: str, entries: Sequence[ListedEntry]) -> Listing[Json
     """Return what a profile gives access to. A share without schemas, and a schema without tables, has an entry."""
     items = [_as_json(entry) for entry in entries]
     columns = [*item_columns(("share", "schema", "table")), Column("id", lambda one: one.get("id"), on_screen=False)]
+    if any(entry.access_modes for entry in entries):
+        columns.append(Column("accessModes", lambda one: " ".join(one.get("accessModes", ())) or None))
     return Listing(
         share_fields("share-ls", profile=profile),
         "share-entry",
@@ -215,12 +217,13 @@ def listing_result(profile: str, entries: Sequence[ListedEntry]) -> Listing[Json
 
 
 def _as_json(entry: ListedEntry) -> dict[str, Json]:
-    found = {
+    found: dict[str, Json] = {
         "share": entry.share,
         "schema": entry.schema,
         "table": entry.table,
         "id": entry.id,
         "shareId": entry.share_id,
+        "accessModes": list(entry.access_modes) or None,
     }
     return {name: value for name, value in found.items() if value is not None}
 
@@ -238,7 +241,9 @@ def _draw(profile: str, entries: Sequence[ListedEntry], canvas: Canvas) -> None:
                 break
             if (*path, name) not in branches:
                 style = Style.TYPE if len(path) == 2 else Style.HEADING
-                branches[(*path, name)] = branches[path].add(canvas.text(name, style))
+                is_directory = len(path) == 2 and not entry.is_readable
+                shown = f"{name} (shared by directory only)" if is_directory else name
+                branches[(*path, name)] = branches[path].add(canvas.text(shown, style))
             path = (*path, name)
     canvas.draw(root)
 

@@ -64,10 +64,21 @@ def keys_of(rows: pyarrow.RecordBatch) -> ArrowArray:
 
 
 def comparable(rows: pyarrow.RecordBatch) -> pyarrow.Table:
-    """Return adds (`action_schemas().add`) as comparable columns: numbers unchanged, everything else as JSON text."""
+    """Return adds (`action_schemas().add`) as comparable columns: numbers unchanged, everything else as JSON text.
+
+    Inline vectors that differ only in an offset, which they do not need, belong to the same add: their field differs.
+    """
     import pyarrow as pa
 
-    columns: dict[str, Any] = {"key": keys_of(rows), "path": rows.column("path")}
+    keys = keys_of(rows)
+    vectors = rows.column("deletionVector")
+    if vectors.null_count < rows.num_rows:
+        is_inline = pc.fill_null(pc.equal(pc.struct_field(vectors, ["storageType"]), "i"), False)
+        texts = pc.cast(pc.struct_field(vectors, ["pathOrInlineDv"]), pa.binary())
+        ids = pc.binary_join_element_wise(b"i", texts, b"")
+        inline = pc.binary_join_element_wise(canonical_column(rows.column("path")), ids, _BETWEEN)
+        keys = pc.if_else(is_inline, inline, keys)
+    columns: dict[str, Any] = {"key": keys, "path": rows.column("path")}
     columns |= {name: rows.column(name) for name in _NUMBERS}
     for name in _TEXTS:
         column = rows.column(name)

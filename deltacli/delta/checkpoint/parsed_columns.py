@@ -5,10 +5,10 @@ Spec: Checkpoint Schema; Per-file Statistics; Partition Value Serialization.
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
+from deltacli.cached import cached_property
 from deltacli.delta.encoding.value_text import (
     interval_microseconds,
     months_of,

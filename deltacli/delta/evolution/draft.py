@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, NoReturn
 
+from deltacli.cached import cached_property
 from deltacli.delta.evolution.requests import Change
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.state import TableConfiguration, read_metadata, read_protocol

@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
-from functools import cached_property
 from typing import NamedTuple
 
+from deltacli.cached import cached_property
 from deltacli.delta.log.log_path import LogFileKind, LogPath, commit_name, parse_log_path
 from deltacli.errors import LogIncomplete, NotATable, VersionAbsent
 from deltacli.hints import command

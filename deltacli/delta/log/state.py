@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from deltacli.cached import cached_property
 from deltacli.delta.log.action_fields import missing, shown, wrong_type
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.protocol.property_values import InCommitKeys, in_commit_keys, is_true

@@ -29,6 +29,7 @@ class Spelling(StrEnum):
     NOT_CANONICAL = "not canonical"
     NO_ZONE = "no zone"
     DATE_ONLY = "date only"
+    REFUSED_BY_KERNEL = "refused by kernels"
     UNPARSABLE = "unparsable"
 
 
@@ -39,6 +40,8 @@ _FLOAT = pattern(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?[fFdD]?")
 _PLAIN_FLOAT = pattern(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _PLAIN_DATE = pattern(r"[0-9]{4}-[0-9]{2}-[0-9]{2}|[+-][0-9]{5,6}-[0-9]{2}-[0-9]{2}")
 _PLAIN_NTZ = pattern(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?")
+_WITHOUT_ZONE = pattern(r"[^T]* [0-9]+:[0-9]+:[0-9]+(\.[0-9]+)?")
+_WITH_ZONE = pattern(r"[^T]*[T ][0-9]+:[0-9]+:[0-9]+(\.[0-9]+)?(Z| UTC|[+-][0-9]{2}:?[0-9]{2})")
 _SPELLED_FLOATS = {"NaN", "Infinity", "-Infinity"}
 _OTHER_FLOATS = {"nan", "inf", "+inf", "-inf", "infinity", "+infinity", "-infinity"}
 
@@ -53,7 +56,7 @@ _SURE: Mapping[str, tuple[tuple[str, Spelling], ...]] = {
     **dict.fromkeys(("float", "double"), (("^-?(0|[1-9][0-9]*)([.][0-9]+)?$", Spelling.PLAIN),)),
     "boolean": (("^(true|false)$", Spelling.PLAIN),),
     "date": ((f"^{_DAY}$", Spelling.PLAIN),),
-    "timestamp": ((f"^{_DAY}[T ]{_CLOCK}Z$", Spelling.PLAIN), (f"^{_DAY}[T ]{_CLOCK}$", Spelling.NO_ZONE)),
+    "timestamp": ((f"^{_DAY}[T ]{_CLOCK}Z$", Spelling.PLAIN), (f"^{_DAY} {_CLOCK}$", Spelling.NO_ZONE)),
     "timestamp_ntz": ((f"^{_DAY} {_CLOCK}$", Spelling.PLAIN), (f"^{_DAY}$", Spelling.DATE_ONLY)),
 }
 
@@ -86,6 +89,24 @@ def spelling_of(type_name: str, text: str) -> Spelling:
     if spelling is Spelling.PLAIN and bare != text and type_name in _JUDGES:
         return Spelling.NOT_CANONICAL
     return spelling
+
+
+def kernel_refuses(type_name: str, text: str) -> bool:
+    """Return True for a valid value that readers built on a Delta kernel (deltalake, DuckDB) do not parse: a decimal
+    with another number of digits than its scale, a time without seconds, `T` in a time without a zone, blanks around a
+    value, a suffix of a float. Measured with deltalake.
+    """
+    parts = decimal_parts(type_name)
+    if parts is None and type_name not in _JUDGES:
+        return False
+    if text != text.strip():
+        return True
+    if parts is not None:
+        number = exact_decimal(text)
+        return number is not None and number.as_tuple().exponent != -parts[1]
+    if type_name in ("timestamp", "timestamp_ntz"):
+        return not (_WITHOUT_ZONE.fullmatch(text) or (type_name == "timestamp" and _WITH_ZONE.fullmatch(text)))
+    return type_name in ("float", "double") and text[-1:] in tuple("fFdD") and text.lower() not in _OTHER_FLOATS
 
 
 def _spelling(type_name: str, text: str) -> Spelling:

@@ -137,6 +137,7 @@ IN_COMMIT_KEYS: Mapping[str, InCommitKeys] = {
 }
 "Feature -> its own properties. Writers of the preview (Delta 3.2) ignore those of the final feature, and vice versa."
 
+APPEND_ONLY = "delta.appendOnly"
 CHANGE_FEED = "delta.enableChangeDataFeed"
 TYPE_WIDENING_ENABLED = "delta.enableTypeWidening"
 LOG_CLEANUP = "delta.enableExpiredLogCleanup"

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
+from deltacli.cached import cached_property
 from deltacli.delta.encoding.value_text import parse_moment
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.partitions.text import Spelling, spelling_of

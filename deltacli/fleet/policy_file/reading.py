@@ -225,7 +225,7 @@ class _Reader:
         except UnicodeDecodeError as fault:
             self._problems.append(Problem(data.count(b"\n", 0, fault.start) + 1, "", "the file is not UTF-8"))
             return None
-        except tomllib.TOMLDecodeError as fault:
+        except ValueError as fault:  # of tomllib, also for a number of thousands of digits
             position = _POSITION.search(str(fault))
             line = int(position[1]) if position else text.count("\n") + 1
             message = _POSITION.sub("", str(fault)).removesuffix(" (at end of document)")
@@ -400,7 +400,7 @@ class _Reader:
         where names are expected.
         """
         for policy in {group.policy.name: group.policy for group in groups}.values():
-            self._warn_about_retention(policy, content["policies"])
+            self._warn_about_retention(policy, content.get("policies", {}))
         for group in groups:
             at: KeyPath = ("groups", group.name, "policy")
             if group.policy.name and not group.policy.steps and group.policy.alerts is None:

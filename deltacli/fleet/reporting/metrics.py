@@ -4,6 +4,7 @@ node_exporter reads, and over HTTP for a Prometheus on the same machine (`--serv
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -124,7 +125,7 @@ Answer = tuple[HTTPStatus, str, bytes]
 def parse_address(text: str) -> tuple[str, int]:
     """Return host and port of `PORT`, `HOST:PORT` or `[IPV6]:PORT`; without a host, 127.0.0.1. Raises UsageError."""
     host, _, port = text.rpartition(":")
-    if (host.startswith("[") != host.endswith("]")) or not port.isascii() or not port.isdigit() or int(port) > 65_535:
+    if (host.startswith("[") != host.endswith("]")) or not re.fullmatch(r"[0-9]{1,5}", port) or int(port) > 65_535:
         raise UsageError(f"{_option(text)} is not an address (expected: PORT, HOST:PORT or [IPV6]:PORT)")
     return host.strip("[]") or "127.0.0.1", int(port)
 

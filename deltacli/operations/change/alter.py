@@ -16,6 +16,7 @@ from deltacli.changing.basis import Basis, basis_of
 from deltacli.changing.commit import Committed, require_possible
 from deltacli.changing.preflight import broken_rules
 from deltacli.changing.texts import require_text
+from deltacli.changing.views import STALE_VIEW
 from deltacli.delta.clustering.clustering_columns import DOMAIN, clustering_action, read_clustering_columns
 from deltacli.delta.evolution.draft import Draft, Effect, Settings
 from deltacli.delta.evolution.evolve import UPGRADE_NEEDED, Evolution, evolve, logical_names
@@ -154,7 +155,10 @@ class AlterationOutcome:
             "requested": [change_json(change) for change in self.request.in_order],
             "changes": [_effect_json(effect) for effect in evolution.due],
             "refusals": [one.as_json("wayOut") for one in evolution.refusals],
-            "warnings": [{"code": caution.code, "message": caution.message} for caution in evolution.cautions],
+            "warnings": [
+                *({"code": caution.code, "message": caution.message} for caution in evolution.cautions),
+                *({"code": STALE_VIEW, "message": message} for message in self.basis.cautions),
+            ],
             "protocolBefore": evolution.before.protocol,
             "protocolAfter": evolution.after.protocol,
             "clients": [client.as_json() for client in self.clients],

@@ -249,22 +249,28 @@ def _fits(found: Any, wanted: Any) -> bool:
 # -- the rows of files ------------------------------------------------------------------------------------------------
 
 
-def require_demands(table: TableHandle, spec: AppendSpec, files: Sequence[AppendedFile]) -> None:
+def require_demands(
+    table: TableHandle, spec: AppendSpec, files: Sequence[AppendedFile], zone: str | None = None
+) -> None:
     """Raise Refused where rows of new files break NOT NULL, a constraint, an invariant or a generated column, or where
-    that cannot be judged. Statistics come first; rows are read only where these leave it open.
+    that cannot be judged. Statistics come first; rows are read only where these leave it open. `zone` is the time zone
+    of the session; None: UTC.
     """
     demands = list(demands_of(spec.config))
     if not demands or not files:
         return
-    check = DemandCheck(table, spec.config, demands)
+    check = DemandCheck(table, spec.config, demands, zone)
     check.take(adds_of(spec.config, files))
     for demand, found in check.found.items():
         if found.files or found.unjudged:
             broken = bool(found.files)
+            facts = {"first": found.first} if found.first else {}
+            if zone is not None and not isinstance(demand.owner, str):
+                facts["time zone"] = zone
             raise Refused(
                 f"rows break {demand}" if broken else f"it cannot be judged whether rows keep {demand}: {found.reason}",
                 code="append.constraint" if broken else "append.constraint-unjudged",
-                facts={"first": found.first} if found.first else {},
+                facts=facts,
             )
 
 

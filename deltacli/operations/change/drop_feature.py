@@ -133,6 +133,7 @@ class FeatureDrop:
             "protocolBefore": dict(self.protocol_before),
             "protocolAfter": dict(self.protocol_after),
             "clients": [client.as_json() for client in self.clients],
+            **self.basis.cautions_json,
             "committedVersions": list(self.versions),
             "committedVersion": self.versions[-1] if self.is_made else None,
             "dryRun": not (self.is_made or self.versions),

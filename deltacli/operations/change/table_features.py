@@ -92,6 +92,7 @@ class FeaturesOutcome:
             "readers": self.plan.readers,
             "writers": self.plan.writers,
             "clients": [client.as_json() for client in self.clients],
+            **self.basis.cautions_json,
             "protocolBefore": self.plan.protocol_before,
             "protocolAfter": self.plan.protocol_after or self.plan.protocol_before,
             "committedVersion": self.committed_version,

@@ -116,7 +116,7 @@ class PropertiesOutcome:
         return {
             "version": self.version,
             "changes": changes,
-            "cautions": list(self.plan.cautions),
+            "cautions": [*self.plan.cautions, *self.basis.cautions],
             "protocolBefore": dict(self.protocol),
             "protocolAfter": dict(self.protocol),
             "committedVersion": self.committed_version,

@@ -13,6 +13,7 @@ from deltacli.arrow import compute as pc
 from deltacli.changing.acts import Act
 from deltacli.changing.basis import Basis, basis_of
 from deltacli.changing.commit import Committed, require_possible
+from deltacli.changing.views import STALE_VIEW
 from deltacli.delta.log.commit_content import CommitRequest, EveryFile
 from deltacli.delta.log.commit_metadata import NO_METADATA, require_free
 from deltacli.delta.log.counts import FileCounts
@@ -136,7 +137,10 @@ class WideningOutcome:
             "readVersion": self.read_version,
             "changes": [change.as_json() for change in plan.changes],
             "refusals": [one.as_json("wayOut") for one in (*plan.refusals, *self.refused_files)],
-            "warnings": [{"code": caution.code, "message": caution.message} for caution in plan.warnings],
+            "warnings": [
+                *({"code": caution.code, "message": caution.message} for caution in plan.warnings),
+                *({"code": STALE_VIEW, "message": message} for message in self.basis.cautions),
+            ],
             "protocolBefore": plan.protocol_before,
             "protocolAfter": plan.protocol_after or plan.protocol_before,
             "enablesProperty": plan.enables_property,

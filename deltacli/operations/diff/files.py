@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.cached import cached_property
 from deltacli.changing.plan import Amount
 from deltacli.delta.log.file_actions import FileBatch
 from deltacli.errors import Unreadable

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.cached import cached_property
 from deltacli.operations.diff.files import FileDiff, compare_files
 from deltacli.operations.table.api_arguments import errors_about
 from deltacli.operations.table.keyed_files import Spelling

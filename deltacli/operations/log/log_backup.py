@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from deltacli.changing.acts import Act
 from deltacli.changing.basis import Basis
 from deltacli.changing.plan import Amount
+from deltacli.delta.checkpoint.last_checkpoint_content import MAX_HINT_BYTES
 from deltacli.delta.log.log_path import HINT_NAME, LOG_DIRECTORY, LogFileKind
 from deltacli.engine.base import Engine
 from deltacli.errors import ConflictLost, FileMissing, NotATable, Refused, StorageFailed, UsageError
@@ -36,7 +37,7 @@ from deltacli.operations.log.log_copy import (
     read_list,
     versioned,
 )
-from deltacli.operations.table.find_log import list_log
+from deltacli.operations.table.find_log import list_log, read_hint_file
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.version import Snapshot
 from deltacli.progress import Progress, reported, weighed
@@ -284,8 +285,10 @@ def _result(plan: BackupPlan, copied: tuple[BackedUp, ...], dry_run: bool) -> Ba
 
 
 def _read_hint(storage: ReadStorage) -> bytes | None:
+    """Return the bytes of the hint; None where there is none, or a file that is too large to be one."""
     try:
-        return storage.read(log_location(HINT_NAME))
+        data = read_hint_file(storage)
+        return data if len(data) <= MAX_HINT_BYTES else None
     except FileMissing:
         return None
 

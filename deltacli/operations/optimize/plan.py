@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
+from deltacli.cached import cached_property
 from deltacli.changing.basis import Basis
 from deltacli.delta.clustering.clustering_columns import clustering_paths
 from deltacli.errors import Refusal, Refused
@@ -52,8 +52,8 @@ class OptimizePlan:
     order: RowOrder | None = None
     """The order that rows get; None if they keep that of their files."""
     damaged: tuple[RefusedFile, ...] = ()
-    """Files that could not be read when the plan was made, that may be in the table twice, or that have columns of
-    types that are not read. They are left alone.
+    """Files that are left alone: they could not be read when the plan was made, may be in the table twice, or have
+    columns of types that are not read.
     """
     refusals: tuple[Refusal, ...] = ()
     """Errors of the table that forbid to rewrite anything."""
@@ -70,7 +70,7 @@ class OptimizePlan:
 
     @property
     def unreadable(self) -> Sequence[RefusedFile]:
-        """Return the files that need a repair first."""
+        """Return the files that could not be read."""
         return [one for one in self.damaged if not one.code.startswith("optimize.")]
 
     def objection(self) -> Refused | None:
@@ -162,6 +162,7 @@ class OptimizePlan:
             "verified": None,
             "estimate": self.estimate,
             "refusals": [one.as_json("wayOut") for one in self.refusals],
+            **self.basis.cautions_json,
             "dryRun": True,
         }
 

@@ -12,6 +12,7 @@ from deltacli.changing.acts import Act
 from deltacli.changing.basis import OTHER_PAST, Basis
 from deltacli.changing.commit import Pause
 from deltacli.changing.texts import require_text
+from deltacli.changing.views import STALE_VIEW, views_of_paimon
 from deltacli.delta.rules.framework.base import Finding, Severity
 from deltacli.errors import Refused
 from deltacli.hints import command
@@ -116,6 +117,7 @@ class AlterOutcome:
         for change in self.changes if self.has_snapshots else ():
             if (meaning := meaning_for_old_rows(change)) is not None:
                 found.append(("old-rows", f"{sentence(change)}: {meaning}"))
+        found += [(STALE_VIEW, message) for message in views_of_paimon(self.before.options)]
         return (*found, ("schema-copy", catalog_warning(self.before.options)))
 
     def _branch_faults(self, after: Schema) -> Iterator[BranchFault]:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
+from deltacli.cached import cached_property
 from deltacli.changing.plan import Amount
 from deltacli.delta.log.segment import file_times
 from deltacli.delta.protocol.property_values import (

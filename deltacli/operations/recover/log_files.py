@@ -196,9 +196,11 @@ class _Found:
     def plan(self, version: int | None, unsound: Mapping[str, str]) -> LogPlan:
         self.listing.require_versions()
         target = self._newest() if version is None else version
-        missing = self._missing(target)
-        if not missing or target > self.listing.newest_version:
+        if target > self.listing.newest_version:
             choose_segment(self.listing, target)  # raises for a version that never was
+        missing = self._missing(target)
+        if not missing:
+            choose_segment(self.listing, target)
         names = [] if missing else self._wanted(target)
         items = sorted((self.offered[name] for name in names), key=_order)
         return LogPlan(

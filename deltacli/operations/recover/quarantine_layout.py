@@ -173,7 +173,8 @@ def write_checksums(storage: Storage, directory: str, parts: Sequence[ArrowTable
     rows = pa.concat_tables([rows, pa.Table.from_batches(earlier, _schema())])
     path = checksums_of(directory)
     with storage.draft(path) as draft:
-        pq.write_table(rows, draft.place, _ROWS_AT_ONCE, compression="zstd", write_page_checksum=True)
+        with open(draft.place, "wb") as sink:  # pyarrow takes no path with a byte that is not UTF-8
+            pq.write_table(rows, sink, _ROWS_AT_ONCE, compression="zstd", write_page_checksum=True)
         draft.publish(replace=True)
 
 

@@ -9,6 +9,7 @@ from deltacli.errors import UsageError
 from deltacli.hints import parameter
 from deltacli.operations.table.api_arguments import optional_version, version_number
 from deltacli.request_fields import Kind, Option, option, shared
+from deltacli.units import require_path
 
 ACCEPT_COMMITS = Option(
     "Versions of a copy to bring back although nothing proves that they are of this table. Repeatable.",
@@ -56,6 +57,7 @@ class UndeleteRequest:
         object.__setattr__(self, "accept_commits", accepted_versions(self.accept_commits))
         optional_version(self.version, parameter("undelete.version"))
         if self.prefix is not None:
+            require_path(self.prefix, parameter("undelete.prefix"))
             parts = [part for part in self.prefix.split("/") if part not in ("", ".")]
             if self.prefix.startswith("/") or "://" in self.prefix or ".." in parts or not parts:
                 raise UsageError(

@@ -387,7 +387,7 @@ def _with_data(
     """Add the data files and vectors of the version."""
     needed = live_files(snapshot, (table.storage.uri, *table.storage.aliases))
     if request.prefix is not None:
-        is_below = pc.starts_with(whole(needed.files["path"]), f"{request.prefix}/")
+        is_below = pc.starts_with(whole(needed.files["path"]), f"{request.prefix}/".encode("utf-8", "surrogateescape"))
         if not pc.any(is_below).as_py():
             note = f"version {plan.version} needs no data file below {request.prefix}/"
             plan = replace(plan, notes=(*plan.notes, note))

@@ -133,16 +133,14 @@ class Backup:
 
     def _copy(self, path: str) -> Kept | None:
         origin = self.table.storage
-        try:
-            stat = origin.stat(path)
-            seen = digest_of_file(origin, path)
-        except FileMissing:
+        if (seen := digest_at(origin, path)) is None:
             return None
+        stat = origin.stat(path)
         name = f"files/{path.replace(LOG_DIRECTORY, 'log', 1) if path.startswith(LOG_DIRECTORY) else path}"
         target = self.below(name)
         self._copies.append(target)
         outcome = copy_file(origin, path, stat.size_bytes, self.store, target=target)
-        if not isinstance(outcome, Created) or digest_of_file(self.store, target) != seen:
+        if not isinstance(outcome, Created) or digest_at(self.store, target) != seen:
             raise StorageFailed(f"{path} could not be kept in {self.uri}", code="repair.backup-differs")
         return Kept(path, name, stat.size_bytes, seen, stat.modified_ms)
 
@@ -206,19 +204,15 @@ def read_manifest(table: TableHandle, store: ReadStorage, uri: str) -> Manifest:
 
 def digest_at(storage: ReadStorage, path: str) -> str | None:
     """Return the SHA-256 of a file, None where there is none."""
-    try:
-        return digest_of_file(storage, path)
-    except FileMissing:
-        return None
-
-
-def digest_of_file(storage: ReadStorage, path: str) -> str:
     import hashlib
 
     found = hashlib.sha256()
-    with storage.open(path) as reader:
-        while block := reader.read(_BLOCK):
-            found.update(block)
+    try:
+        with storage.open(path) as reader:
+            while block := reader.read(_BLOCK):
+                found.update(block)
+    except FileMissing:
+        return None
     return found.hexdigest()
 
 
@@ -339,8 +333,10 @@ def plan_undo(table: TableHandle, uri: str) -> UndoPlan:
         _require_no_commit(newest, noted)
     waiting = [one for one in noted.files if digest_at(table.storage, one.path) != one.sha256]
     for one in waiting:
-        if digest_of_file(store, one.kept) != one.sha256:
-            raise Unreadable(f"{one.kept} of the backup is damaged", code="repair.backup-damaged", facts={"in": uri})
+        if digest_at(store, one.kept) != one.sha256:
+            raise Unreadable(
+                f"{one.kept} of the backup is damaged or missing", code="repair.backup-damaged", facts={"in": uri}
+            )
     _require_rebuilt(table, store, noted, [one for one in waiting if one in of_log])
     puts = [Put(one, Noted(one.sha256), digest_at(table.storage, one.path)) for one in sorted(waiting, key=_order)]
     return UndoPlan(Basis(table, newest, table.clock()), store, tuple(puts), len(noted.files) - len(waiting))

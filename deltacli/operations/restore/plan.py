@@ -20,7 +20,7 @@ from deltacli.delta.evolution.draft import Draft
 from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.commit_metadata import require_free
 from deltacli.delta.log.state import plain_action, plain_metadata, read_metadata, read_protocol
-from deltacli.delta.protocol.property_values import CHANGE_FEED, is_true
+from deltacli.delta.protocol.property_values import APPEND_ONLY, CHANGE_FEED, is_true
 from deltacli.delta.protocol.protocol_action import require_committable
 from deltacli.delta.rules.framework.repairs import may_keep
 from deltacli.documents import dumps
@@ -187,14 +187,14 @@ class RestorePlan:
             "newestRestorableVersion": self.restorable,
             "schemaChanges": [] if schema is None else [schema.change_json(change) for change in schema.changes],
             "clients": [client.as_json() for client in self.clients],
-            "notes": list(self.notes),
+            "notes": [*self.notes, *self.basis.cautions],
             "refusals": [one._replace(hint=self.filled(one)).as_json("wayOut", "files") for one in self.refusals],
             "dryRun": dry_run,
         }
 
     def filled(self, refusal: Refusal) -> str:
         """Return the way out of a refusal with the table in its place."""
-        return spelling().fill(refusal.hint or "", self.table.uri)
+        return spelling().fill(refusal.hint or refusal.override or "", self.table.uri)
 
 
 def plan_restore(table: TableHandle, request: RestoreRequest, now: Snapshot | None = None) -> RestorePlan:
@@ -242,6 +242,7 @@ class _Planning:
             refusals += row_ids.refusal_of_files_that_stay(*states, found.unchanged_without_row_id)
         after, again = _after(now, small), row_ids.begins_again(*states)
         refusals += row_ids.refusals_of_marks(*states)
+        refusals += () if self._request.allow_removals else _removal_refusals(now, found)
         refusals += row_ids.refusals_of_files(now, target, after, found, self._where, begins_again=again)
         if small.metadata is not None:
             refusals += broken_rules(now.version, _draft(now), _draft(after), Act.NAME)
@@ -262,7 +263,7 @@ class _Planning:
             brought=brought,
             restorable=self._restorable(found, checked.problems),
             refusals=tuple(refusals),
-            notes=(*small.notes, *_notes(now, found), *checked.notes),
+            notes=(*small.notes, *checked.notes),
             clients=(),
             schema=_schema_changes(now, after) if small.metadata is not None else None,
             checked_at=checked_at,
@@ -394,6 +395,17 @@ def _vector_refusals(now: SmallState, found: Difference) -> Iterator[Refusal]:
         yield vectors_refusal(has_feature=has_feature)
 
 
+def _removal_refusals(now: Snapshot, found: Difference) -> Iterator[Refusal]:
+    """Refuse to remove files of a table that must only grow. Spec: Append-only Tables."""
+    if is_true(now.properties, APPEND_ONLY) and (amount := found.removed_amount).files:
+        rows = "" if amount.rows is None else f" with {plural(amount.rows, 'row')}"
+        yield Refusal(
+            "restore.append-only",
+            f"{APPEND_ONLY} is true, and {plural(amount.files, 'file')}{rows} would be removed",
+            override=parameter("restore.allow_removals", True),
+        )
+
+
 def _file_refusals(plan: RestorePlan) -> Iterator[Refusal]:
     version = plan.target.version
     for code, is_missing, said in ((FILE_MISSING, True, "missing"), (FILE_DAMAGED, False, "damaged")):
@@ -435,11 +447,6 @@ def _way_out(plan: RestorePlan) -> str:
 
 
 # -- what people should know ------------------------------------------------------------------------------------------
-
-
-def _notes(now: Snapshot, found: Difference) -> Iterator[str]:
-    if is_true(now.properties, "delta.appendOnly") and found.removed_amount.files:
-        yield "delta.appendOnly does not forbid a restore, which removes files all the same"
 
 
 def _clients(plan: RestorePlan, now: SmallState, target: SmallState) -> Iterator[Noticing]:

@@ -21,7 +21,8 @@ class RestoreRequest:
     """The version to restore: its number, or a time at which it was the newest, as for `Table.snapshot`.
 
     `where` is a condition on partition columns. `sources` are where files are looked for that are missing or damaged,
-    as for an undelete. With `trust_listing` no footer of a data file is read.
+    as for an undelete. With `trust_listing` no footer of a data file is read, with `allow_removals` files of a table
+    with `delta.appendOnly` are removed.
     """
 
     version: int | None = None
@@ -36,6 +37,7 @@ class RestoreRequest:
         spelled="--from",
     )
     trust_listing: bool = option("Do not read the footers of files that come back, only their sizes.", default=False)
+    allow_removals: bool = option("Remove files also where delta.appendOnly is true.", default=False)
     commit_metadata: Mapping[str, str] = shared(COMMIT_METADATA, NO_METADATA)
     dry_run: bool = False
 

@@ -20,7 +20,7 @@ from typing import Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar
 from deltacli.errors import DeltacliError, UsageError, VersionAbsent
 from deltacli.hints import TABLE, CommandLine, nearest_directory, spelling
 from deltacli.storage.secrets import without_secrets
-from deltacli.units import EPOCH
+from deltacli.units import EPOCH, require_bytes_or_text, require_number
 
 Arguments = ParamSpec("Arguments")
 Item = TypeVar("Item")
@@ -368,6 +368,10 @@ def _require(value: object, name: str, annotation: object) -> None:
         return
     if not kind.is_met(value):
         raise wrong_kind(value, name, kind.expected, code=kind.code)
+    if isinstance(value, int | float):
+        require_number(value, name)
+    elif isinstance(value, str):
+        require_bytes_or_text(value, name)
     if kind.of_elements is None:
         return
     if isinstance(value, Mapping):

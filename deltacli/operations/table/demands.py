@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.cached import cached_property
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.paths import text_of
 from deltacli.delta.predicate.parse import Predicate, parse_predicate
@@ -23,6 +23,8 @@ from deltacli.delta.schema.types import StructType
 from deltacli.delta.schema.unread_columns import unread_columns
 from deltacli.delta.sql.parser import parse_expression
 from deltacli.delta.sql.stored import StoredKind, StoredSql, stored_sql
+from deltacli.delta.sql.translation.translate import translate_condition
+from deltacli.delta.sql.translation.values import NotTranslated
 from deltacli.delta.stats.record_counts import num_records_column
 from deltacli.errors import UsageError
 from deltacli.hints import in_backticks
@@ -113,11 +115,18 @@ class FoundRows:
 
 
 class DemandCheck:
-    """Checks files that come back, some thousand at a time."""
+    """Checks files that come back or are new, some thousand at a time. `zone` is that of the session that wrote rows,
+    for conditions that depend on it; None: UTC.
+    """
 
-    def __init__(self, table: TableHandle, config: TableConfiguration, demands: Sequence[Demand]) -> None:
-        self._table, self._config, self._demands = table, config, demands
-        self._conditions = {demand.owner: _predicate(demand, config) for demand in demands}
+    def __init__(
+        self, table: TableHandle, config: TableConfiguration, demands: Sequence[Demand], zone: str | None = None
+    ) -> None:
+        self._table, self._config, self._demands, self._zone = table, config, demands, zone
+        self._conditions = {
+            demand.owner: None if zone is not None and _depends_on_zone(demand, config) else _predicate(demand, config)
+            for demand in demands
+        }
         partitions = {column.name for column in config.partition_columns.values() if column is not None}
         self._unread = {one.name: one for one in unread_columns((config.schema or StructType(())).fields)}
         known = partitions - self._unread.keys()
@@ -131,7 +140,7 @@ class DemandCheck:
         used |= {column.name for column in self._config.partition_columns.values() if column is not None}
         fields = (self._config.schema or StructType(())).fields
         schema = StructType(tuple(column for column in fields if column.name in used))
-        return ChecksOfTable(replace(self._config, schema=schema), demands_only=True)
+        return ChecksOfTable(replace(self._config, schema=schema), demands_only=True, zone=self._zone)
 
     def take(self, adds: RecordBatch) -> None:
         """Check some files."""
@@ -223,6 +232,16 @@ def _predicate(demand: Demand, config: TableConfiguration) -> Predicate | None:
         return parse_predicate(demand.condition, config.schema or StructType(()), judge)
     except UsageError:
         return None  # that language has less than SQL
+
+
+def _depends_on_zone(demand: Demand, config: TableConfiguration) -> bool:
+    """Return True if a condition depends on the time zone of a session; of others statistics can prove it."""
+    if isinstance(demand.owner, str) or demand.condition is None:
+        return False
+    try:
+        return translate_condition(demand.condition, config.schema or StructType(())).assumes_utc
+    except NotTranslated:
+        return True
 
 
 def _any_of(masks: Sequence[ArrowArray], count: int) -> ArrowArray:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from deltacli.arrow import compute as pc
+from deltacli.cached import cached_property
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.counts import FileCounts, TombstoneCounts, count_batch
 from deltacli.delta.log.file_actions import FileBatch

@@ -7,11 +7,11 @@ Links are not followed, so a listing contains such a file only by its other name
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
+from deltacli.cached import cached_property
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.delta.log.state import TableConfiguration, read_metadata

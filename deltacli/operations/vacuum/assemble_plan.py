@@ -17,6 +17,7 @@ from deltacli.changing.plan import Amount
 from deltacli.delta.checkpoint.layout import Layout, choose_layout
 from deltacli.delta.log.log_path import LogFileKind
 from deltacli.delta.log.segment import CheckpointInstance
+from deltacli.delta.manifests import MANIFESTS
 from deltacli.delta.protocol.property_values import CHANGE_FEED, is_true
 from deltacli.delta.vacuum.keys import is_among
 from deltacli.errors import Refusal, Refused, StorageFailed, Unreadable
@@ -234,6 +235,14 @@ def _newest(versions: ArrowArray, mask: ArrowArray) -> int | None:
 
 
 _COMMANDS = 5
+
+
+def viewed_notes(setting: PlanContext, needed: ArrowArray) -> Iterator[str]:
+    """Yield a note where listed files are kept for a symlink manifest alone; `needed` are hashes of listed files."""
+    viewed = setting.references.viewed
+    kept = 0 if viewed is None else pc.sum(pc.is_in(viewed, value_set=needed)).as_py() or 0
+    if kept:
+        yield f"{plural(kept, 'file')} kept, because a manifest in {MANIFESTS} names {'it' if kept == 1 else 'them'}"
 
 
 def lost_notes(setting: PlanContext, rows: pyarrow.Table) -> Iterator[str]:

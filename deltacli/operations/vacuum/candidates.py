@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from deltacli.arrow import compute as pc
+from deltacli.cached import cached_property
 from deltacli.changing.plan import Amount
 from deltacli.delta.vacuum.file_kinds import FileKind, HiddenNames, TableRoots, kinds
 from deltacli.delta.vacuum.keys import PathKeys, is_among, partition_of

@@ -13,11 +13,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Protocol
 
 from deltacli.arrow import compute as pc
+from deltacli.cached import cached_property
 from deltacli.changing.lease import permit, require_progress
 from deltacli.changing.plan import Amount
 from deltacli.clock import Clock, system_clock
@@ -214,6 +215,7 @@ class DeleteUnlessEnding:
 
 
 FILES_A_BATCH = MOST_AT_ONCE
+_MOST_THREADS = 1_000
 _FRESH_SECONDS = 5.0
 """Age of a check of the files up to which they are not checked again."""
 _BATCHES_SENT = 64
@@ -290,7 +292,7 @@ class Deletions:
 
     @property
     def _at_once(self) -> int:
-        return self.threads or self.table.storage.capabilities.parallel_reads
+        return min(self.threads or self.table.storage.capabilities.parallel_reads, _MOST_THREADS)
 
     @property
     def _repeats(self) -> bool:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.log_path import LOG_DIRECTORY
+from deltacli.delta.manifests import MANIFESTS
 from deltacli.delta.paths import decode, locate_all
 from deltacli.delta.vacuum.file_kinds import HiddenNames
 from deltacli.delta.vacuum.keys import binary_paths
@@ -162,6 +163,8 @@ def _why_needed(setting: PlanContext, judge: CandidateClassifier, commits: tuple
         return f"version {version} needs it: it is live"
     if is_among(references.live_vectors):
         return f"version {version} needs it: it contains deletion vectors of live files"
+    if references.viewed is not None and is_among(references.viewed):
+        return f"a manifest in {MANIFESTS} names it, and readers of that (Athena, Redshift) need it"
     retained = [one for one in commits if references.window.retains(one.version)]
     if retained:
         newest = retained[-1]

@@ -34,6 +34,7 @@ from deltacli.operations.vacuum.assemble_plan import (
     make_plan,
     missing_notes,
     unread_note,
+    viewed_notes,
 )
 from deltacli.operations.vacuum.candidates import (
     CandidateClassifier,
@@ -185,6 +186,7 @@ def _plan_of_mode(
     found = choose(old, _below(tables), setting.references, choice_of(setting))
     judge.lost = found.lost.column("hash").combine_chunks()
     notes = [
+        *viewed_notes(setting, judge.needed),
         *lost_notes(setting, found.lost),
         *([unread_note(setting, found.unread, found.fault)] if found.unread.num_rows else ()),
         *log_notes(setting),

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.cached import cached_property
 from deltacli.changing.plan import NO_FILES, Amount, Failures
 from deltacli.errors import Refusal, Refused
 from deltacli.hints import command
@@ -251,7 +251,7 @@ class VacuumPlan:
             "kept": self.kept.as_json(),
             "emptyDirectories": len(self.directories),
             "refusals": [one.as_json("override") for one in self.refusals],
-            "notes": list(self.notes),
+            "notes": [*self.notes, *(() if self.made_from is None else self.made_from.cautions)],
             "reach": {
                 "firstVersion": reach.first_version,
                 "firstTimestampMs": reach.first_ms,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from deltacli.arrow import compute as pc
 from deltacli.changing.basis import basis_of, require_same
 from deltacli.changing.plan import Amount
+from deltacli.changing.views import files_of_manifests
 from deltacli.delta.log.segment import BEYOND_LOG
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.property_values import (
@@ -24,7 +25,7 @@ from deltacli.delta.protocol.property_values import (
 )
 from deltacli.delta.protocol.protocol_action import require_committable
 from deltacli.delta.vacuum.file_kinds import HiddenNames
-from deltacli.delta.vacuum.keys import PathKeys
+from deltacli.delta.vacuum.keys import PathKeys, binary_paths
 from deltacli.errors import Refusal, Unreadable
 from deltacli.hints import command, parameter
 from deltacli.operations.table.checksum_guard import contradiction
@@ -127,6 +128,8 @@ def prepare(
         removals_since=removals_since,
         unlisted_since=None if listed_ms is None else (-1 if listed_until is None else listed_until) + 1,
     )
+    if manifested := files_of_manifests(table):
+        references = references.with_viewed(keys.of_listing(binary_paths(sorted(manifested))))
     first = _first_config(snapshot, references)
     kept_ms = own_ms if window.reaches_back else _least_own_ms(snapshot, references, first)
     protected = tuple(map(protected_table, protect))

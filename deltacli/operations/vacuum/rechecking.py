@@ -5,6 +5,7 @@ Files that newer commits need again are spared. A saved plan is compared with it
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -89,9 +90,10 @@ def of_protected(uri: str) -> Iterator[None]:
 
 def made_absolute(paths: ArrowArray, uri: str) -> ArrowArray:
     """Return paths from the log of another table as absolute paths."""
-    root = f"{canonical(uri).rstrip('/')}/"
+    root = f"{canonical(uri).rstrip('/')}/".replace("%", "%25")
+    encoded = re.sub("[\udc80-\udcff]", lambda byte: f"%{ord(byte[0]) - 0xDC00:02X}", root)
     is_relative = pc.invert(pc.match_substring_regex(paths, r"^([A-Za-z][A-Za-z0-9+.-]*:|/)"))
-    return pc.if_else(is_relative, pc.binary_join_element_wise(root.replace("%", "%25"), paths, ""), paths)
+    return pc.if_else(is_relative, pc.binary_join_element_wise(encoded, paths, ""), paths)
 
 
 _HARMLESS = frozenset({"add", "remove", "cdc", "txn", "commitInfo", "domainMetadata"})

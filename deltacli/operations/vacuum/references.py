@@ -94,6 +94,17 @@ class References(NamedTuple):
     """The adds and removes of the commits, to find files that the newest version lost."""
     live_count: Amount
     """The number of all live files, wherever they are, and their bytes by the log."""
+    viewed: pyarrow.Array = None
+    """Those of `protected` that nothing but a symlink manifest needs; None without one."""
+
+    def with_viewed(self, hashes: pyarrow.Array) -> References:
+        """Protect the files that manifests name."""
+        import pyarrow as pa
+
+        known = (self.live, self.live_written, self.protected)
+        for others in known:
+            hashes = pc.filter(hashes, pc.invert(pc.is_in(hashes, value_set=others)))
+        return self._replace(protected=pa.concat_arrays([self.protected, hashes]), viewed=hashes)
 
 
 def removal_schema() -> pyarrow.Schema:

@@ -16,7 +16,7 @@ from deltacli.hints import command, parameter
 from deltacli.operations.table.api_arguments import version_number
 from deltacli.patterns import pattern
 from deltacli.request_fields import COMMIT_METADATA, Kind, option, require_word, shared
-from deltacli.units import format_duration, parse_size
+from deltacli.units import format_duration, parse_size, require_path
 
 EXECUTING = frozenset({"log_entries", "threads", "rate", "commit_metadata", "quarantine"})
 """The fields that say how a plan is executed; the others say what is planned."""
@@ -156,6 +156,7 @@ class VacuumRequest:
 
 def _directory(prefix: str) -> str:
     """Return a directory below the table, as spelled in a listing. Raises UsageError."""
+    require_path(prefix, parameter("vacuum.prefix"))
     parts = [part for part in prefix.split("/") if part not in ("", ".")]
     if prefix.startswith("/") or "://" in prefix or ".." in parts or not parts:
         raise UsageError(

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from fnmatch import fnmatchcase
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from deltacli.cached import cached_property
 from deltacli.delta.log.log_path import Place
 from deltacli.delta.rules.framework.base import LEVELS, UNREAD, Check, Finding, Fix, Level, Rule, Severity
 from deltacli.delta.rules.framework.catalogue import CATALOGUE, Catalogue

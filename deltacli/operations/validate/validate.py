@@ -6,7 +6,7 @@ checked as far as they are known.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
@@ -15,12 +15,13 @@ from deltacli.arrow import compute as pc
 from deltacli.delta.log.file_actions import SMALL_FILE_BYTES
 from deltacli.delta.log.log_path import Place
 from deltacli.delta.log.state import TableConfiguration
+from deltacli.delta.manifests import MANIFESTS, named_by
 from deltacli.delta.protocol.features import FEATURES
 from deltacli.delta.protocol.protocol_action import require_readable
 from deltacli.delta.rules.framework.base import Finding
 from deltacli.delta.rules.framework.views import HistoryView, ListingView, StateView, StorageView
 from deltacli.engine.base import Engine
-from deltacli.errors import ProtocolUnsupported
+from deltacli.errors import ProtocolUnsupported, StorageFailed
 from deltacli.hints import parameter
 from deltacli.operations.validate.findings import Collector, RuleChoice
 from deltacli.operations.validate.foresight import Foresight, foreseen
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from deltacli.operations.table.walk import KeptWalk
     from deltacli.operations.validate.inspect_files import FilesChecked
     from deltacli.operations.validate.table_context import TableContext
+    from deltacli.storage import ReadStorage
     from deltacli.work.rows.table_files import TableFiles
     from deltacli.work.task import TableStores
 
@@ -250,11 +252,24 @@ def _look_at_storage(
         now_ms,
         make_exists(storage, table_files),
         listed.unlisted,
+        _manifests(storage, listed, inspector),
     )
     with progress.step("comparing files", unit="files", total=len(listed.files)) as step:
         collector.look(view, Place(""))
         step.advance(len(listed.files))
     return listed
+
+
+def _manifests(storage: ReadStorage, listed: WholeTable, inspector: LogInspector) -> dict[str, Sequence[set[str]]]:
+    """Return what each symlink manifest names, by its path."""
+    found: dict[str, Sequence[set[str]]] = {}
+    for path in listed.files:
+        if path.startswith(f"{MANIFESTS}/"):
+            try:
+                found[path] = named_by(storage.read(path), (storage.uri, *storage.aliases))
+            except StorageFailed:
+                inspector.not_checked.append(f"{path}, which could not be read")
+    return found
 
 
 def _look_into_files(

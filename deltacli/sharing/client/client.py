@@ -6,10 +6,10 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from deltacli.api.table import Table
+from deltacli.cached import cached_property
 from deltacli.clock import Clock, system_clock
 from deltacli.errors import UsageError
 from deltacli.operations.table.api_arguments import moment_ms

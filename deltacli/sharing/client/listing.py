@@ -34,13 +34,16 @@ class ListedSchema:
 
 @dataclass(frozen=True, slots=True)
 class ListedTable:
-    """A table, and the ids of it and of its share where the server has some."""
+    """A table, and the ids of it and of its share where the server has some. `access_modes` are what it is read by:
+    `url`, which is meant by none, and `dir`, its directory with temporary credentials, which this client does not read.
+    """
 
     share: str
     schema: str
     name: str
     id: str | None = None
     share_id: str | None = None
+    access_modes: tuple[str, ...] = ()
 
     @property
     def full_name(self) -> TableName:
@@ -106,7 +109,17 @@ def _table(item: dict[str, Json], share: str, schema: str | None) -> ListedTable
     if found is None:
         raise invalid("a table of a list has no schema")
     share_id = _optional(item, "shareId")
-    return ListedTable(_optional(item, "share") or share, found, _name(item, "name"), _optional(item, "id"), share_id)
+    own = _optional(item, "share") or share
+    return ListedTable(own, found, _name(item, "name"), _optional(item, "id"), share_id, _access_modes(item))
+
+
+def _access_modes(item: dict[str, Json]) -> tuple[str, ...]:
+    given = item.get("accessModes")
+    if given is None:
+        return ()
+    if not isinstance(given, list):
+        raise invalid("the accessModes of a table are not an array")
+    return tuple(clean(one).lower() for one in given if isinstance(one, str))
 
 
 def _name(item: dict[str, Json], name: str) -> str:
@@ -130,6 +143,12 @@ class ListedEntry:
     table: str | None = None
     id: str | None = None
     share_id: str | None = None
+    access_modes: tuple[str, ...] = ()
+
+    @property
+    def is_readable(self) -> bool:
+        """Return whether this client can read the table: by URLs of its files, unless modes without them are named."""
+        return self.table is not None and (not self.access_modes or "url" in self.access_modes)
 
     @property
     def full_name(self) -> str:
@@ -166,7 +185,10 @@ def _find(shares: list[ListedShare], name: str) -> ListedShare | None:
 def _entries_of(transport: Transport, share: ListedShare, schema: str | None) -> list[ListedEntry]:
     tables = list(list_tables(transport, share.name, schema))
     known = {table.schema.casefold() for table in tables}
-    found = [ListedEntry(share.name, one.schema, one.name, one.id, one.share_id or share.id) for one in tables]
+    found = [
+        ListedEntry(share.name, one.schema, one.name, one.id, one.share_id or share.id, one.access_modes)
+        for one in tables
+    ]
     if schema is not None:
         return found or [ListedEntry(share.name, schema, share_id=share.id)]
     schemas = [one.name for one in list_schemas(transport, share.name) if one.name.casefold() not in known]

@@ -10,12 +10,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlencode, urljoin, urlsplit
 
 import orjson
 
+from deltacli.cached import cached_property
 from deltacli.clock import Clock, system_clock
 from deltacli.errors import DeltacliError
 from deltacli.loopback import is_loopback
@@ -431,15 +431,19 @@ def parse_json(body: bytes) -> Json:
 
 
 def _error_of(reply: Reply, limits: AnswerLimits) -> tuple[str, str]:
-    """Return the error code and the message of an answer; empty where it has none."""
+    """Return the error code and the message of an answer, also one of a token server; empty where it has none."""
     try:
         document = orjson.loads(reply.head(limits.error_bytes))
     except orjson.JSONDecodeError:
         return "", ""
     if not isinstance(document, dict):
         return "", ""
-    code, message = document.get("errorCode"), document.get("message")
-    return clean(code) if isinstance(code, str) else "", clean(message) if isinstance(message, str) else ""
+    given = (
+        document.get("errorCode", document.get("error")),
+        document.get("message", document.get("error_description")),
+    )
+    name, text = (clean(one) if isinstance(one, str) else "" for one in given)
+    return name, text
 
 
 def fault_of_status(status: int, code: str, message: str, who: str) -> DeltacliError:
@@ -458,7 +462,9 @@ def fault_of_status(status: int, code: str, message: str, who: str) -> DeltacliE
     refused = RequestRefused(f"{who} refused the request{said}", facts=facts)
     if re.search(r"\bhistory\b.* not (?:shared|enabled)\b", message):  # also that of the reference server
         refused.hint = "ask the provider of the share to share the history of the table"
-    elif "change data feed" in message:
+    elif re.search(r"\bchange data feed\b.*\bversions?\b.*\d", message):  # it may be on since a later one
+        refused.hint = "read from a later version, since which the table has a change data feed"
+    elif re.search(r"\b(no|not|without|disabled)\b", message) and "change data feed" in message:
         refused.hint = "ask the provider of the share to enable the change data feed of the table"
     refused.status, refused.error_code = status, code
     return refused
@@ -473,4 +479,8 @@ def _unreachable(host: str, fault: Exception) -> DeltacliError:
     if isinstance(fault, urllib3.exceptions.ProtocolError):
         return AnswerBroken(f"the answer of {clean(host)} broke off", facts=facts)
     hint = "check the endpoint in the profile, and whether the server runs" if is_unreachable(fault) else None
+    if isinstance(fault, urllib3.exceptions.ProxyError):
+        hint = "check the variable HTTPS_PROXY, or add the host to NO_PROXY"
+    elif isinstance(fault, urllib3.exceptions.SSLError) and "CERTIFICATE_VERIFY_FAILED" in str(fault):
+        hint = "export SSL_CERT_FILE=CERTIFICATES.pem, with that of the authority that signed the server's"
     return ServerUnavailable(f"{clean(host)} cannot be reached", facts=facts, hint=hint)

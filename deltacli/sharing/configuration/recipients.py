@@ -11,10 +11,10 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
+from deltacli.cached import cached_property
 from deltacli.documents import dumps
 from deltacli.errors import UsageError
 from deltacli.hints import command, quoted

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 
+from deltacli.cached import cached_property
 from deltacli.sharing.conformance.wire import WireAnswer
 from deltacli.typing import JsonObject
 

@@ -14,7 +14,7 @@ from deltacli.changing.commit import Committed, NothingToDo, commit
 from deltacli.clock import Clock, system_clock
 from deltacli.delta.log.body_lines import body_lines
 from deltacli.delta.log.commit_content import CommitRequest, EveryFile
-from deltacli.delta.protocol.property_values import is_true
+from deltacli.delta.protocol.property_values import APPEND_ONLY, is_true
 from deltacli.errors import ConflictLost, NoSpace, OutcomeUnknown, Refused
 from deltacli.hints import command
 from deltacli.operations.table.api_arguments import name_table
@@ -333,8 +333,8 @@ def _is_there(plan: _Plan) -> bool:
 
 def _require_allowed(snapshot: Snapshot, removed: int, directory: str) -> None:
     """Raise PullRefused where the local table was changed so that a pull cannot commit to it."""
-    for key in ("delta.appendOnly", "delta.enableRowTracking"):
-        if is_true(snapshot.properties, key) and (removed or key != "delta.appendOnly"):
+    for key in (APPEND_ONLY, "delta.enableRowTracking"):
+        if is_true(snapshot.properties, key) and (removed or key != APPEND_ONLY):
             raise PullRefused(
                 f"the local table does not allow this pull: {key} is true",
                 hint=command("properties set", {key: "false"}, table=directory),

@@ -15,11 +15,11 @@ import os
 import stat
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple, Protocol
 
+from deltacli.cached import cached_property
 from deltacli.errors import StorageFailed, UsageError
 from deltacli.hints import command
 from deltacli.sharing.configuration.private_files import write_atomically

@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
+from deltacli.cached import cached_property
 from deltacli.delta.log.file_actions import action_schemas
 from deltacli.delta.log.replay import key_column
 from deltacli.delta.log.segment import LogFile

@@ -8,11 +8,11 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from deltacli.arrow import compute as pc
+from deltacli.cached import cached_property
 from deltacli.delta.log.commit_lines import read_actions
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
 from deltacli.delta.log.replay import TouchedFiles, reconcile_commit

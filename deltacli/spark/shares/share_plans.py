@@ -12,9 +12,10 @@ import pickle
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any, NamedTuple, NoReturn
 
+from deltacli.cached import cached_property
 from deltacli.clock import Clock
 from deltacli.delta.schema.types import StructField
 from deltacli.delta.schema.unread_columns import read_columns

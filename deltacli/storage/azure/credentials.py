@@ -74,6 +74,7 @@ class AzureCredentials:
         """Return the source of the credentials, for messages."""
         key, client = f"key of the account {self._options.account}", self._options.client
         token = f"application {client[1]}" if all(client) else "DefaultAzureCredential of azure-identity"
+        token = "token that was given (AZURE_STORAGE_TOKEN)" if self._options.token else token
         names = {"none": ANONYMOUS, "key": key, "signature": "shared access signature", "token": token}
         return names[self._options.used]
 
@@ -93,7 +94,7 @@ class AzureCredentials:
     @property
     def needs_library(self) -> bool:
         """Return whether tokens are needed, which azure-identity gets."""
-        return self._options.used == "token"
+        return self._options.used == "token" and not self._options.token
 
     def authorized(
         self, method: str, url: str, headers: Mapping[str, str], *, is_part: bool = False
@@ -114,7 +115,7 @@ class AzureCredentials:
         """Return the headers that name the source of a copy within the account, with what it is authorized by, where
         that is not the key that the request is signed with.
         """
-        if self.needs_library:
+        if self._options.used == "token":
             return {"x-ms-copy-source": url, "x-ms-copy-source-authorization": f"Bearer {self.bearer()}"}
         return {"x-ms-copy-source": self._signed(url) if self._options.used == "signature" else url}
 
@@ -131,7 +132,9 @@ class AzureCredentials:
         return self.needs_library
 
     def bearer(self) -> str:
-        """Return a token, renewed before it expires. Raises CredentialsMissing."""
+        """Return the token that was given, or one that is renewed before it expires. Raises CredentialsMissing."""
+        if self._options.token:
+            return self._options.token
         with self._lock:
             token, expires = self._token
             if not token or expires - _SPARE_SECONDS < self._clock():
@@ -184,7 +187,10 @@ def chain(options: AzureOptions, attempts: Mapping[str, str] = MappingProxyType(
     return {
         "options": set_or_unset({**given, "tenant_id": tenant, "client_id": client, "client_secret": secret}),
         "environment": variables(
-            "AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_SAS_TOKEN", "AZURE_STORAGE_CONNECTION_STRING"
+            "AZURE_STORAGE_ACCOUNT_KEY",
+            "AZURE_STORAGE_SAS_TOKEN",
+            "AZURE_STORAGE_CONNECTION_STRING",
+            "AZURE_STORAGE_TOKEN",
         ),
         "application": variables("AZURE_TENANT_ID", "AZURE_CLIENT_ID", "AZURE_CLIENT_SECRET")
         + _failure(attempts, "EnvironmentCredential"),

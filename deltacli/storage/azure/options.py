@@ -25,6 +25,7 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "account_key": ("azure_storage_account_key", "azure_storage_key", "access_key", "azure_storage_access_key"),
     "sas_token": ("azure_storage_sas_token", "azure_storage_sas_key", "sas_key"),
     "connection_string": ("azure_storage_connection_string",),
+    "token": ("azure_storage_token", "bearer_token"),
     "tenant_id": ("azure_storage_tenant_id", "azure_tenant_id", "azure_storage_authority_id", "authority_id"),
     "client_id": ("azure_storage_client_id", "azure_client_id"),
     "client_secret": ("azure_storage_client_secret", "azure_client_secret"),
@@ -41,11 +42,12 @@ _FROM_ENVIRONMENT = {
     "account_key": "AZURE_STORAGE_ACCOUNT_KEY",
     "sas_token": "AZURE_STORAGE_SAS_TOKEN",
     "connection_string": "AZURE_STORAGE_CONNECTION_STRING",
+    "token": "AZURE_STORAGE_TOKEN",
     "tenant_id": "AZURE_STORAGE_TENANT_ID",
     "client_id": "AZURE_STORAGE_CLIENT_ID",
     "client_secret": "AZURE_STORAGE_CLIENT_SECRET",
 }
-_SECRETS = ("account_key", "sas_token", "connection_string", "client_secret", "anon")
+_SECRETS = ("account_key", "sas_token", "connection_string", "client_secret", "token", "anon")
 _SUFFIX = "core.windows.net"
 
 
@@ -125,6 +127,8 @@ class AzureOptions:
     sas_token: str = field(default="", repr=False)
     client: tuple[str, str, str] = field(default=("", "", ""), repr=False)
     """Tenant, id and secret of an application."""
+    token: str = field(default="", repr=False)
+    """A token that was issued already."""
     verify: bool | str = True
 
     @property
@@ -171,6 +175,7 @@ def read_options(
         account_key=given.get("account_key", "").strip(),
         sas_token=given.get("sas_token", "").strip().removeprefix("?"),
         client=tuple(given.get(name, "").strip() for name in ("tenant_id", "client_id", "client_secret")),  # type: ignore[arg-type]  # three of them
+        token=given.get("token", "").strip(),
         verify=certificates(given),
     )
 
@@ -181,7 +186,7 @@ def _require_complete(given: Mapping[str, str], address: Address) -> None:
     One that names an endpoint may leave the credentials to a login, as in other Azure clients.
     """
     text = given.get("connection_string", "")
-    others = ("account_key", "sas_token", "anon", "endpoint_url")
+    others = ("account_key", "sas_token", "token", "anon", "endpoint_url")
     application = all(given.get(name) for name in ("tenant_id", "client_id", "client_secret"))
     lacks = []
     if not (address.account or given.get("account_name")):

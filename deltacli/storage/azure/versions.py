@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from urllib.parse import quote
 from xml.etree import ElementTree
 
+from deltacli.cached import cached_property
 from deltacli.errors import FileMissing, StorageFailed
 from deltacli.storage.azure.calls import LARGEST_PAGE, AzureCalls, entry_of, is_directory, listing_of
 from deltacli.storage.objects.calls import Entry

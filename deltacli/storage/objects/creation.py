@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from threading import Lock
 from uuid import uuid4
 
 from deltacli.errors import StorageFailed
@@ -24,7 +23,6 @@ _PROBE = b"probe"
 
 _proven: set[str] = set()
 """Addresses of buckets and containers, and of copies within them, that have passed the test in this process."""
-_testing = Lock()
 _tested: dict[str, bool] = {}
 """The same for copies, with the result of the test."""
 
@@ -113,10 +111,9 @@ def _honours_condition(calls: ObjectCalls, retry: Retry, key: str, place: str) -
     if calls.is_known_atomic:
         return True
     address = f"{calls.endpoint}/{place.split('/')[2]} by copies"
-    with _testing:
-        if address not in _tested:
-            _tested[address] = _passes_test(calls, retry, key, place, address)
-        return _tested[address]
+    if address not in _tested:
+        _tested[address] = _passes_test(calls, retry, key, place, address)
+    return _tested[address]
 
 
 def _passes_test(calls: ObjectCalls, retry: Retry, key: str, place: str, address: str) -> bool:

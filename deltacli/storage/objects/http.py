@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
-from functools import cached_property
 from threading import Lock
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
+from deltacli.cached import cached_property
 from deltacli.release import VERSION
 from deltacli.storage.base import CONNECT_SECONDS, PARALLEL_READS
 from deltacli.storage.objects.contents import Body
@@ -226,10 +226,14 @@ def _make_pool(endpoint: str, verify: bool | str) -> Any:  # Any: a PoolManager 
         "cert_reqs": "CERT_REQUIRED" if verify else "CERT_NONE",
         "ca_certs": verify if isinstance(verify, str) else None,
     }
+    proxy = proxy_of(parts)
+    return urllib3.PoolManager(**options) if proxy is None else urllib3.ProxyManager(proxy, **options)
+
+
+def proxy_of(parts: SplitResult) -> str | None:
+    """Return the proxy of the environment for a URL; None without one, or for an exempted host."""
     proxy = urllib.request.getproxies().get(parts.scheme)
-    if proxy and not urllib.request.proxy_bypass(parts.netloc):
-        return urllib3.ProxyManager(proxy, **options)
-    return urllib3.PoolManager(**options)
+    return proxy if proxy and not urllib.request.proxy_bypass(parts.netloc) else None
 
 
 def _broken(fault: Exception) -> HttpFault:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property
 from itertools import islice
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from deltacli.cached import cached_property
 from deltacli.errors import FileMissing, NoAtomicCreate, PermissionRefused, StorageFailed, UsageError
 from deltacli.hints import command
 from deltacli.storage.base import (

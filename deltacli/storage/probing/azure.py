@@ -27,6 +27,7 @@ _SHOWN = {"sp": "permissions", "se": "expires", "st": "starts", "sr": "resource"
 _CLAIMS = ("upn", "unique_name", "preferred_username", "appid", "azp", "oid")
 _VARIABLES = (
     *("AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_SAS_TOKEN", "AZURE_STORAGE_CONNECTION_STRING"),
+    "AZURE_STORAGE_TOKEN",
     *("AZURE_CLIENT_ID", "AZURE_TENANT_ID", "AZURE_CLIENT_SECRET", "AZURE_FEDERATED_TOKEN_FILE"),
 )
 

@@ -78,6 +78,9 @@ class Ordering(Protocol):
     def arrange(self, rows: Iterator[pyarrow.RecordBatch], schema: pyarrow.Schema) -> Iterator[pyarrow.RecordBatch]:
         """Yield the rows in this order. They have the columns of new files, by physical name (`schema`)."""
 
+    def in_little_memory(self) -> Ordering:
+        """Return the same order, for which less memory is used."""
+
     def require_space(self, size_bytes: int) -> None:
         """Raise NoSpace where there is no room for temporary files of the rows of data files of so many bytes."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from itertools import chain
 from threading import BoundedSemaphore
@@ -24,7 +23,9 @@ if TYPE_CHECKING:
     import pyarrow
 
 _SORTING = BoundedSemaphore(2)
-"""Sorting takes up to 400 MiB, so that no more pieces of a process are sorted at once."""
+"""Sorting takes up to 400 MiB; further pieces of a process use less memory instead of waiting for the store of
+another table.
+"""
 NAMED = "named"
 """The name of the shared `NamedFiles`, if there are any."""
 
@@ -68,6 +69,7 @@ class _Run:
     def __init__(self, spec: RewriteSpec, piece: RewritePiece, context: TaskContext) -> None:
         self._spec, self._piece, self._context = spec, piece, context
         self._sources = Sources(context.files, spec, constants_for(spec, piece))
+        self._order = spec.order
         checked = spec.order if spec.reads_back else None
         self._read = None if checked is None else checked.digest()
         self._read_back = None if checked is None else checked.digest()
@@ -78,13 +80,18 @@ class _Run:
     def run(self) -> Rewritten:
         """Raises SourceRefusedError if it has to be done again without a file."""
         published: list[NewFile] = []
+        has_memory = self._order is not None and _SORTING.acquire(blocking=False)
+        if self._order is not None and not has_memory:
+            self._order = self._order.in_little_memory()
         try:
-            with _SORTING if self._spec.order is not None else nullcontext():
-                self._write(published)
+            self._write(published)
         except BaseException:
             if self._named:
                 list(self._context.storage.delete_many(self._named))
             raise
+        finally:
+            if has_memory:
+                _SORTING.release()
         found = self._sources
         return Rewritten(tuple(published), tuple(found.used), tuple(found.refused), found.rows)
 
@@ -119,7 +126,7 @@ class _Run:
 
     def _ordered(self) -> Iterator[RecordBatch]:
         """Return the rows of the sources in the order of new files. Raises NoSpace."""
-        order, tables = self._spec.order, self._sources.tables(self._piece.sources)
+        order, tables = self._order, self._sources.tables(self._piece.sources)
         if order is None:
             return tables
         order.require_space(self._piece.size_bytes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from deltacli.arrow.parquet import ParquetReader
 from deltacli.delta.encoding.roaring import DeletedRows
@@ -59,6 +59,25 @@ class DataFile:
     groups: tuple[int, ...] | None = None
     metadata: pyarrow.parquet.FileMetaData | None = field(default=None, compare=False, repr=False)
     deleted: DeletedRows | None = field(default=None, compare=False, repr=False)
+
+    def __reduce__(self) -> tuple[Any, tuple[dict[str, Any]]]:
+        """Return what is pickled: times as arrays, because Arrow's scalars beyond Python's calendar cannot be."""
+        import pyarrow as pa
+
+        constants = {
+            name: pa.repeat(value, 1) if pa.types.is_temporal(value.type) else value
+            for name, value in self.constants.items()
+        }
+        return _data_file, ({name: getattr(self, name) for name in self.__slots__} | {"constants": constants},)
+
+
+def _data_file(fields: dict[str, Any]) -> DataFile:
+    import pyarrow as pa
+
+    constants = {
+        name: value[0] if isinstance(value, pa.Array) else value for name, value in fields["constants"].items()
+    }
+    return DataFile(**fields | {"constants": constants})
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +147,7 @@ def data_faults(file: DataFile) -> Iterator[None]:
             f"{path} does not exist",
             code="data.file-missing",
             facts=_facts(file) | {"file": path} | as_written,
-            hint=command("validate", level="storage"),
+            hint=fault.hint or command("validate", level="storage"),
         ) from fault
     except (pyarrow.ArrowException, OSError, UnicodeDecodeError, OverflowError, MemoryError) as fault:
         stop_if_exhausted(fault)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from deltacli.arrow import compute as pc
 from deltacli.delta.sql.translation.leaves import Asked
 from deltacli.delta.sql.translation.values import ABSENT
+from deltacli.patterns import pattern
 from deltacli.typing import ArrowArray
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def ask(sql: str, columns: Mapping[str, Any]) -> pyarrow.BooleanArray:
     return column.combine_chunks()
 
 
-def columns_of(batch: pyarrow.RecordBatch, asked: Iterable[Asked]) -> dict[str, ArrowArray]:
+def columns_of(batch: pyarrow.RecordBatch, asked: Iterable[Asked], zone: str | None = None) -> dict[str, ArrowArray]:
     """Return the columns that a query needs, under its names. Raises NotEvaluated for values it cannot handle.
 
     For a query that needs no columns, the number of rows is preserved.
@@ -90,22 +91,28 @@ def columns_of(batch: pyarrow.RecordBatch, asked: Iterable[Asked]) -> dict[str, 
             values = pc.struct_field(values, [values.type.get_field_index(name)])
         if is_presence:
             values = pc.if_else(pc.is_valid(values), pa.scalar(True), pa.scalar(None, pa.bool_()))
-        columns[f"c{number}"] = handed_over(values)
+        columns[f"c{number}"] = handed_over(values, zone)
     return columns
 
 
-def handed_over(values: ArrowArray) -> ArrowArray:
-    """Return values in the form passed to a query: times in UTC without a time zone. Raises NotEvaluated."""
+def handed_over(values: ArrowArray, zone: str | None = None) -> ArrowArray:
+    """Return values in the form passed to a query: times by the clocks of `zone` (None: UTC), without a time zone.
+    Raises NotEvaluated.
+    """
     import pyarrow as pa
 
     kind = values.type
     if pa.types.is_dictionary(kind):
-        return handed_over(pc.cast(values, kind.value_type))
+        return handed_over(pc.cast(values, kind.value_type), zone)
     if pa.types.is_timestamp(kind):
+        if zone is not None and kind.tz is not None:
+            values = _by_clocks(values, zone)
         values = pc.cast(values, pa.timestamp("us"))
         _require_years(
             pc.cast(values, pa.int64()), _FIRST_DAY * _MICROSECONDS_A_DAY, _LAST_DAY + 1, _MICROSECONDS_A_DAY
         )
+    elif zone is not None and pa.types.is_nested(kind) and "tz=" in str(kind):
+        raise NotEvaluated(f"it depends on times within a column in the zone {zone}")
     elif pa.types.is_date(kind):
         _require_years(pc.cast(values, pa.int32()), _FIRST_DAY, _LAST_DAY + 1, 1)
     try:
@@ -114,6 +121,18 @@ def handed_over(values: ArrowArray) -> ArrowArray:
     except pa.ArrowInvalid:
         raise NotEvaluated("a string is not UTF-8") from None
     return values
+
+
+_OFFSET = pattern("^(GMT|UTC)(?=[+-])")
+
+
+def _by_clocks(values: ArrowArray, zone: str) -> ArrowArray:
+    import pyarrow as pa
+
+    try:
+        return pc.local_timestamp(pc.cast(values, pa.timestamp("us", _OFFSET.sub("", zone))))
+    except pa.ArrowInvalid as fault:
+        raise NotEvaluated(f"times cannot be converted to the zone {zone}: {' '.join(str(fault).split())}") from fault
 
 
 def _require_years(numbers: Any, first: int, end: int, unit: int) -> None:

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.cached import cached_property
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.partitions.values import constants_of
 from deltacli.delta.rules.expressions.row_values import CONDITIONS, NOT_EVALUATED_MEMORY, NULLS
@@ -157,11 +157,11 @@ class RowChecks:
         return self.more.wanted
 
     @classmethod
-    def make(cls, config: TableConfiguration, *, demands_only: bool = False) -> RowChecks:
+    def make(cls, config: TableConfiguration, *, demands_only: bool = False, zone: str | None = None) -> RowChecks:
         """Select the questions for tables of a configuration. With `demands_only` they are those about nulls and
         conditions, of files without the column, too. Columns of types that are not read are left out.
         """
-        conditions, config = StoredConditions(config), with_read_columns(config)
+        conditions, config = StoredConditions(config, zone), with_read_columns(config)
         fields = config.schema.fields if config.schema else ()
         columns = tuple(without_demands(column) for column in fields)
         schema = arrow_schema(columns)
@@ -205,11 +205,13 @@ class ChecksOfTable:
 
     config: TableConfiguration
     demands_only: bool = False
+    zone: str | None = None
+    """The time zone of conditions that depend on that of a session; None: UTC."""
 
     @cached_property
     def checks(self) -> RowChecks:
         """The checks. Raises what `RowChecks.make` raises."""
-        return RowChecks.make(self.config, demands_only=self.demands_only)
+        return RowChecks.make(self.config, demands_only=self.demands_only, zone=self.zone)
 
     @cached_property
     def readable(self) -> RowChecks:
@@ -227,8 +229,8 @@ class ChecksOfTable:
         except Unreadable:
             return False
 
-    def __reduce__(self) -> tuple[type[ChecksOfTable], tuple[TableConfiguration, bool]]:
-        return ChecksOfTable, (self.config, self.demands_only)
+    def __reduce__(self) -> tuple[type[ChecksOfTable], tuple[TableConfiguration, bool, str | None]]:
+        return ChecksOfTable, (self.config, self.demands_only, self.zone)
 
 
 def _may_be_there(columns: FileColumns, stored: ArrowSchema, fields: tuple[StructField, ...]) -> bool:

@@ -54,18 +54,25 @@ class _Compiled(NamedTuple):
     stored: StoredSql
     compiled: Condition | Expression
     shown: tuple[str, ...]
+    zone: str | None
 
     def broken(self, batch: pyarrow.RecordBatch) -> pyarrow.BooleanArray:
         """Return a mask of the rows that do not satisfy it."""
+        zone = self.zone if self.compiled.assumes_utc else None
         if isinstance(self.compiled, Expression):
-            return self.compiled.differences(batch, self.shown[0])
-        return self.compiled.violations(batch)
+            return self.compiled.differences(batch, self.shown[0], zone)
+        return self.compiled.violations(batch, zone)
 
 
 class StoredConditions:
-    """What the rows of a table must satisfy. `not_evaluated` has the reason for each text that cannot be evaluated."""
+    """What the rows of a table must satisfy. `not_evaluated` has the reason for each text that cannot be evaluated.
 
-    def __init__(self, config: TableConfiguration) -> None:
+    What depends on the time zone of a session is evaluated for `zone` (None: UTC). Two times within the hour that
+    clocks of the zone repeat are compared by these clocks.
+    """
+
+    def __init__(self, config: TableConfiguration, zone: str | None = None) -> None:
+        self._zone = zone
         self.not_evaluated: dict[StoredSql, str] = {}
         self._compiled: list[_Compiled] = []
         if config.schema is not None:
@@ -95,14 +102,17 @@ class StoredConditions:
             column = schema.fields[place[0]]
             compiled = compile_expression(stored.text, schema, column.data_type)
         else:
-            compiled = compile_condition(stored.text, schema)
+            compiled = compile_condition(stored.text, schema, has_zone=self._zone is not None)
         if isinstance(compiled, Unchecked):
             self.not_evaluated[stored] = compiled.reason
+            return
+        if self._zone is not None and compiled.assumes_utc and "epoch_us(" in compiled.translation.sql:
+            self.not_evaluated[stored] = f"it converts a timestamp to a number, and depends on the zone {self._zone}"
             return
         used = [path[0] for path in parse_expression(stored.text).columns]
         used = [stored.name, *used] if stored.kind is StoredKind.GENERATION else used
         shown = dict.fromkeys(names[place] for name in used for place in places_of(name, names))
-        self._compiled.append(_Compiled(stored, compiled, tuple(shown)))
+        self._compiled.append(_Compiled(stored, compiled, tuple(shown), self._zone))
 
 
 class _AskedOfRows:
@@ -210,14 +220,16 @@ class Condition:
     def assumes_utc(self) -> bool:
         return self.translation.assumes_utc
 
-    def violations(self, batch: pyarrow.RecordBatch) -> pyarrow.BooleanArray:
+    def violations(self, batch: pyarrow.RecordBatch, zone: str | None = None) -> pyarrow.BooleanArray:
         """Return true for rows where the condition is false or null; never null.
 
-        The batch has the columns under their logical names, in the table's Arrow types. Raises NotEvaluated.
+        The batch has the columns under their logical names, in the table's Arrow types. Times become those of the
+        clocks of `zone` (None: UTC). Raises NotEvaluated.
         """
         if self.predicate is not None:
             return pc.invert(self.predicate.matches(batch))
-        answer = duckdb_session.ask(self.translation.sql, duckdb_session.columns_of(batch, self.translation.asked))
+        columns = duckdb_session.columns_of(batch, self.translation.asked, zone)
+        answer = duckdb_session.ask(self.translation.sql, columns)
         return pc.invert(pc.fill_null(answer, False))
 
 
@@ -232,21 +244,26 @@ class Expression:
     def assumes_utc(self) -> bool:
         return self.translation.assumes_utc
 
-    def differences(self, batch: pyarrow.RecordBatch, column_name: str) -> pyarrow.BooleanArray:
+    def differences(
+        self, batch: pyarrow.RecordBatch, column_name: str, zone: str | None = None
+    ) -> pyarrow.BooleanArray:
         """Return true for rows where a column differs from the expression; two nulls are equal. Raises NotEvaluated."""
-        columns = duckdb_session.columns_of(batch, self.translation.asked)
+        columns = duckdb_session.columns_of(batch, self.translation.asked, zone)
         given = batch.column(batch.schema.get_field_index(column_name))
-        answer = duckdb_session.ask(self.translation.sql, {**columns, GIVEN: duckdb_session.handed_over(given)})
+        answer = duckdb_session.ask(self.translation.sql, {**columns, GIVEN: duckdb_session.handed_over(given, zone)})
         return pc.invert(pc.fill_null(answer, False))
 
 
-def compile_condition(text: str, schema: StructType) -> Condition | Unchecked:
-    """Compile a constraint or an invariant for a table schema."""
+def compile_condition(text: str, schema: StructType, *, has_zone: bool = False) -> Condition | Unchecked:
+    """Compile a constraint or an invariant for a table schema, to be evaluated for UTC, or with `has_zone` for others,
+    which `where` does not know.
+    """
     try:
         translation = translate_condition(text, schema)
     except NotTranslated as fault:
         return Unchecked(str(fault))
-    predicate = _predicate(text, schema) if translation.is_plain else None
+    is_for_where = translation.is_plain and not (has_zone and translation.assumes_utc)
+    predicate = _predicate(text, schema) if is_for_where else None
     if predicate is None:
         reason = _refusal(translation, schema, {})
         if reason is not None:

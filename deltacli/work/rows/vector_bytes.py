@@ -66,7 +66,7 @@ def read_vector(files: TableFiles, descriptor: Descriptor) -> DeletedRows:
             f"the file of a deletion vector does not exist: {shown}",
             code="dv.file-missing",
             facts={"vector": unique_id(dict(descriptor))[:200], "in": shown},
-            hint=command("validate", level="storage"),
+            hint=fault.hint or command("validate", level="storage"),
         ) from fault
     except VectorFaultError as fault:
         about = {} if fault_of(dict(descriptor)) else {"vector": unique_id(dict(descriptor))[:200], "in": shown}

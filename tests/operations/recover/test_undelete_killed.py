@@ -36,7 +36,7 @@ def test_a_run_that_dies_before_a_call_is_ended_by_the_next(tmp_path: Path) -> N
     (tmp_path / "counted").mkdir()
     undelete(counting, str(tmp_path / "copy"))
     calls = [verb for verb, _ in counting.calls]
-    assert len([verb for verb in calls if verb in WRITES]) == 7
+    assert len([verb for verb in calls if verb in WRITES]) == 11
 
     for at in range(1, len(calls) + 1):
         root = tmp_path / "t"

@@ -7,15 +7,21 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from deltacli.api.table import open_table
 from deltacli.changing.change import carry_out
 from deltacli.errors import PartlyDone
 from deltacli.operations.repair.plan import StepState
 from deltacli.operations.repair.planning import plan_repair
 from tests.rules.corruptions_compactions import compact, healthy
+from tests.support.actions import commit_info
 from tests.support.damaged_tables import ADDED, ADDITION, CHECKPOINT, HINT, LAST, DamagedTable, tear
+from tests.support.optimizing import Ids, rows_of
 from tests.support.repairing import content_of, execute_repair, open_damaged, readable_rows, request
+from tests.support.small_vectors import inline
 
 Action = dict[str, Any]  # Any: JSON values
 
@@ -203,3 +209,55 @@ def test_a_checkpoint_is_kept_where_a_commit_has_another_schema(root: Path) -> N
 
     assert "no checksum" in left(root, level="log")["checkpoint.metadata-differs"]
     assert before == (root / CHECKPOINT).read_bytes()
+
+
+@pytest.mark.parametrize(
+    "vector",
+    [
+        {"storageType": None, "pathOrInlineDv": None, "offset": None, "sizeInBytes": None, "cardinality": None},
+        {"storageType": "", "pathOrInlineDv": "", "offset": None, "sizeInBytes": 0, "cardinality": 0},
+    ],
+)
+def test_a_checkpoint_with_vectors_that_no_file_has_is_written_again(vector: Action, tmp_path: Path) -> None:
+    """As delta-rs 0.22 to 0.24 wrote them."""
+    root = Ids().append("a").append("b").builder.write(tmp_path / "t")
+    before = rows_of(open_table(str(root)))
+    edit_checkpoint(root, lambda _: vector)
+
+    done = open_table(str(root)).repair(allow_in_use=True)
+
+    assert ([], before) == (list(done.plan.errors), rows_of(open_table(str(root))))
+
+
+def test_a_checkpoint_that_gives_an_inline_vector_an_offset_is_written_again(tmp_path: Path) -> None:
+    """
+    Trino wrote it: a later delete removes the file by its identity in the commits, and its rows are read twice.
+    """
+    table = Ids()
+    first = table.line("a", rows=5, deleted=[0])
+    table.builder.commit(commit_info("WRITE"), first)
+    root = table.builder.write(tmp_path / "t")
+    edit_checkpoint(root, lambda vector: {**vector, "offset": 0})
+    again = {**first["add"], "deletionVector": inline([0, 1])}
+    remove = {"path": "a", "dataChange": True, "deletionTimestamp": 1, "deletionVector": first["add"]["deletionVector"]}
+    lines = [{"commitInfo": {"timestamp": 1, "operation": "DELETE"}}, {"remove": remove}, {"add": again}]
+    (root / f"_delta_log/{2:020d}.json").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    assert 7 == len(rows_of(open_table(str(root))))
+
+    done = open_table(str(root)).repair(allow_in_use=True)
+
+    assert ([], 3) == (list(done.plan.errors), len(rows_of(open_table(str(root)))))
+
+
+def edit_checkpoint(root: Path, change: Callable[[Action], Action]) -> None:
+    """Write a checkpoint, and change the vector of each add in it."""
+    open_table(str(root)).checkpoint()
+    (place,) = (root / "_delta_log").glob("*.checkpoint.parquet")
+    schema = pq.read_schema(place)
+    rows = pq.read_table(place).to_pylist()
+    for row in rows:
+        if row["add"]:
+            row["add"]["deletionVector"] = change(row["add"]["deletionVector"])
+    pq.write_table(pa.Table.from_pylist(rows, schema=schema), place)
+    for name in ("_last_checkpoint", *(path.name for path in (root / "_delta_log").glob("*.crc"))):
+        (root / "_delta_log" / name).unlink(missing_ok=True)

@@ -143,13 +143,20 @@ def test_the_same_file_in_another_spelling_stays() -> None:
     assert restoring.restore(2).committed_version is None
 
 
-def test_an_append_only_table_is_restored() -> None:
+def test_an_append_only_table_is_restored_where_removals_are_allowed() -> None:
     restoring = Restoring(append(born({"delta.appendOnly": "true"}), "b"))
 
-    done = restoring.restore(1)
+    with pytest.raises(Refused, match=r"delta\.appendOnly is true, and 1 file.* would be removed") as refused:
+        restoring.restore(1)
 
-    assert 3 == done.committed_version
-    assert ["delta.appendOnly does not forbid a restore, which removes files all the same"] == list(done.plan.notes)
+    assert "restore.append-only" == refused.value.code
+    assert 3 == restoring.restore(1, allow_removals=True).committed_version
+
+
+def test_an_append_only_table_gets_lost_files_back() -> None:
+    restoring = Restoring(append(born({"delta.appendOnly": "true"}), "b").commit(commit_info(), remove("b")))
+
+    assert restoring.restore(2).committed_version == 4
 
 
 # -- what never goes back ---------------------------------------------------------------------------------------------

@@ -123,6 +123,35 @@ def test_what_a_repetition_cannot_change_is_not_repeated(proxy: Proxy, status: i
     assert 1 == len(proxy.asked)
 
 
+@pytest.mark.parametrize(
+    "message, hint",
+    [
+        ("the table Sales.Main.t has no change data feed at version 3", "read from a later version"),
+        ("change data feed was not recorded for versions [0, 5]", "read from a later version"),
+        ("the change data feed is not enabled", "ask the provider of the share to enable"),
+        ("the files of the change data feed were deleted", ""),
+    ],
+)
+def test_the_provider_is_asked_for_a_feed_only_where_it_may_be_off(proxy: Proxy, message: str, hint: str) -> None:
+    proxy.plant = lambda _asked, _truly: Sent(400, {}, json.dumps({"errorCode": "E", "message": message}).encode())
+
+    with pytest.raises(RequestRefused) as refused:
+        ids(proxy.store())
+
+    assert hint == (refused.value.hint or "")[: len(hint) or None]
+
+
+@pytest.mark.parametrize("status", [404, 410])
+def test_a_file_that_the_provider_deleted_is_read_again_not_validated(proxy: Proxy, status: int) -> None:
+    proxy.plant = lambda asked, truly: Sent(status, {}, b"") if asked.is_for_file else truly()
+
+    with pytest.raises(DataUnreadable) as refused:
+        ids(proxy.store())
+
+    assert "data.file-missing" == refused.value.code
+    assert "run the command again" in str(refused.value.hint)
+
+
 @pytest.mark.parametrize("cut_at", [0, 100, 1_000])
 def test_an_answer_that_breaks_off_is_asked_for_again(proxy: Proxy, cut_at: int) -> None:
     cut = [True]

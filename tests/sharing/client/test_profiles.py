@@ -11,9 +11,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from deltacli.errors import UsageError
+from deltacli.errors import DeltacliError, UsageError
 from deltacli.sharing.client.addresses import parse_address, split_profile
-from deltacli.sharing.client.faults import AccessRefused
+from deltacli.sharing.client.faults import AccessRefused, RequestRefused
 from deltacli.sharing.client.listing import list_shares
 from deltacli.sharing.client.tables.share_storage import open_profile
 from deltacli.storage.retry import Retry
@@ -161,6 +161,21 @@ def test_an_oauth_token_that_is_refused_is_replaced_once(proxy: Proxy, tmp_path:
         list(list_shares(transport))
 
     assert 2 == len(asked_for)
+
+
+@pytest.mark.parametrize("status, fault", [(400, RequestRefused), (401, AccessRefused)])
+def test_what_a_token_server_says_is_shown_on_one_line_of_limited_length(
+    proxy: Proxy, tmp_path: Path, status: int, fault: type[DeltacliError]
+) -> None:
+    profile, _ = oauth(proxy, tmp_path)
+    said = {"error": "invalid_client", "error_description": "The secret\n\x1b[31m has expired" + "!" * 10_000}
+    proxy.plant = lambda _asked, _truly: Sent(status, {}, json.dumps(said).encode())
+
+    with pytest.raises(fault, match=r"the token server refused .*: The secret \[31m has expired!") as refused:
+        list(list_shares(open_profile(profile, retry=Retry(0), clock=lambda: proxy.served.now_ms)))
+
+    assert "invalid_client" == refused.value.facts["error"]
+    assert len(refused.value.message) < 600
 
 
 @pytest.mark.parametrize("answer", [{"access_token": None}, {"access_token": "a b"}, {"access_token": "x\r\ny: z"}])

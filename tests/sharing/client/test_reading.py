@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from deltacli.operations.read.snapshot import summarize
 from deltacli.sharing import Client
 from deltacli.sharing.client.tables.share_storage import json_hint
 from tests.cli.support import ROOT, Result
-from tests.sharing.client.serving import Proxy, proxied
+from tests.sharing.client.serving import Asked, Proxy, Sent, proxied
 from tests.sharing.served import shared
 from tests.support.actions import add, commit_info, metadata, protocol
 from tests.support.builder import TableBuilder
@@ -139,6 +140,29 @@ def test_ls_lists_tables_and_its_document_is_that_of_the_schema(proxy: Proxy, co
     Draft202012Validator(schema).validate(document)
     assert ["newest", "t"] == [item["table"] for item in document["items"]]
     assert (3, True) == (absent.code, "no share of the profile is named nothing" in absent.err)
+
+
+def test_a_table_that_is_shared_by_directory_only_is_shown_as_such(proxy: Proxy, command: Run) -> None:
+    modes = {"newest": ["DIR"], "t": ["url", "dir"]}
+
+    def plant(asked: Asked, truly: Callable[[], Sent]) -> Sent:
+        sent = truly()
+        if not asked.target.partition("?")[0].endswith("/all-tables"):
+            return sent
+        document = json.loads(sent.body)
+        document["items"] = [item | {"accessModes": modes[item["name"]]} for item in document["items"]]
+        return replace(sent, body=json.dumps(document).encode())
+
+    proxy.plant = plant
+    table = command("share", "ls", f"{proxy.profile}#Sales")
+    document = json.loads(command("share", "ls", f"{proxy.profile}#Sales", "--json").out)
+
+    schema = json.loads((ROOT / "docs" / "schemas" / "deltacli.share-ls.json").read_text())
+    Draft202012Validator(schema).validate(document)
+    assert {"newest": ["dir"], "t": ["url", "dir"]} == {
+        item["table"]: item["accessModes"] for item in document["items"]
+    }
+    assert ["accessModes", "dir", "url dir"] == [" ".join(line.split()[4:]) for line in table.out.splitlines()]
 
 
 def test_head_asks_for_the_files_of_a_few_rows_only(proxy: Proxy, command: Run) -> None:

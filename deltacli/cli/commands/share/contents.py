@@ -26,7 +26,7 @@ def ls(run: Run, shares: SharesArgument) -> None:
     profile, names = split_profile(shares)
     entries = list_entries(open_shares(run, profile), names)
     run.write(listing_result(profile, entries))
-    table = next((entry for entry in entries if entry.table is not None), None)
+    table = next((entry for entry in entries if entry.is_readable), None)
     if table is not None:
         from deltacli.cli.terminal.shell import quoted
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
 from typing import NamedTuple, overload
 
+from deltacli.cached import cached_property
 from deltacli.cli.render.columns import Column
 from deltacli.cli.render.fleet.check import FleetListing, Items, Named, fleet_fields, name_column, of_row, under_names
 from deltacli.cli.render.sections import Section

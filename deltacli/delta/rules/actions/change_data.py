@@ -10,7 +10,7 @@ from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.log_path import Place
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.paths import canonical, locate_all
-from deltacli.delta.protocol.property_values import CHANGE_FEED, deleted_file_retention_ms
+from deltacli.delta.protocol.property_values import APPEND_ONLY, CHANGE_FEED, deleted_file_retention_ms
 from deltacli.delta.rules.framework.base import Area, Finding, Level, Severity
 from deltacli.delta.rules.framework.views import CommitView, LocatedAction, StorageView
 from deltacli.hints import Worded, command
@@ -21,7 +21,6 @@ AREA = Area("change_data", spec="Add CDC File")
 _RESTORE = partial(command, "restore", version=..., table="TABLE")
 
 DIRECTORY = "_change_data"
-APPEND_ONLY = "delta.appendOnly"
 COPIED_ROWS = ("numCopiedRows", "numTargetRowsCopied")
 REWRITING = frozenset({"DELETE", "UPDATE", "MERGE"})
 _NUMBER = pattern("[0-9]{1,18}")
@@ -191,8 +190,8 @@ def _copied_rows(info: Action) -> int | None:
 
 @AREA.check(CommitView, VIOLATED, DV_DELETE)
 def growing_tables_shrink(view: CommitView) -> Iterator[Finding]:
-    """Spec: Append-only Tables. A commit that turns the property on or off is exempt."""
-    if not _is_append_only(view.after) or not _is_append_only(view.before):
+    """Spec: Append-only Tables. A commit that turns the property on is exempt."""
+    if not _is_append_only(view.before):
         return
     removes = [placed for placed in view.removes if placed.action.get("dataChange") is True]
     with_vector = {canonical(str(placed.action.get("path"))): placed for placed in _vectors(view.adds)}

@@ -54,7 +54,8 @@ DELETION_TIMESTAMP_MISSING = AREA.warning(
 )
 DELETION_TIMESTAMP_ODD = AREA.warning(
     "action.deletion-timestamp-odd",
-    "The deletionTimestamp of a remove is later than its commit, or earlier than the creation of the file.",
+    "The deletionTimestamp of a remove is later than its commit, earlier than the creation of the file, or not in "
+    "milliseconds.",
     broken="the tombstone and its file expire too early or too late",
     repair="no repair of the log needed; check the clock of the writer",
     loss="reading older versions, if it expires too early",
@@ -219,6 +220,13 @@ def fields_of_removes(view: CommitView) -> Iterator[Finding]:
                     f"{name_of(placed)} was removed at {removed_at}, before its creation at {made_at}",
                     seen=time,
                     expected=f"at least {made}",
+                )
+            elif time < OLDEST_MS <= latest:
+                message = f"{name_of(placed)} was removed at {format_timestamp(time)}, and counts as expired at once"
+                if time * 1000 >= OLDEST_MS:
+                    message += f"; read as seconds it would be {format_timestamp(time * 1000)}"
+                yield DELETION_TIMESTAMP_ODD.at(
+                    place_of(view, placed), message, seen=time, expected="milliseconds since 1970"
                 )
 
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
+from deltacli.cached import cached_property
 from deltacli.delta.log.file_actions import SMALL_FILE_BYTES
 from deltacli.delta.log.log_path import Place
+from deltacli.delta.manifests import MANIFESTS
 from deltacli.delta.paths import are_absolute, decode, locate, locate_all, text_of
 from deltacli.delta.protocol.property_values import deleted_file_retention_ms
 from deltacli.delta.rules.framework.base import LOST_BY_VACUUM, Area, Finding, Level, by_repair
-from deltacli.delta.rules.framework.view_lookups import newest_removals, place_of
+from deltacli.delta.rules.framework.view_lookups import hidden_names, newest_removals, place_of
 from deltacli.delta.rules.framework.views import StateView, StorageView
 from deltacli.delta.rules.log.file_times import is_copied
 from deltacli.delta.vectors import VECTOR_FILE
@@ -97,6 +98,14 @@ SMALL_FILES = AREA.info(
     broken="nothing: reading needs a request and a file open for each file",
     repair="compact the table; where partitions have one file each, partition it less finely",
     example="5,000 files of 20 KiB",
+)
+MANIFEST_STALE = AREA.warning(
+    "data.manifest-stale",
+    "The symlink manifests name other data files than the newest version has.",
+    spec="Delta-Spark: GENERATE symlink_format_manifest",
+    broken="Athena, Redshift and Presto read the files of an earlier version, and fail once one of them is deleted",
+    repair="generate them with an engine: GENERATE symlink_format_manifest FOR TABLE",
+    example="_symlink_format_manifest/p=a/manifest names part-00001.parquet, which was removed",
 )
 UNREACHABLE = AREA.warning(
     "data.unreachable",
@@ -351,9 +360,10 @@ def _orphan(view: StorageView, path: str, threshold: int) -> Finding:
 
 def _not_live(compared: Compared) -> Iterator[tuple[str, FileKind]]:
     """Yield the files of the listing that are no live files and that a vacuum would look at, with their kinds: nothing
-    hidden, no deletion vectors, no markers of directories, nothing of Iceberg or of a table inside this one.
+    hidden, no deletion vectors, no markers of directories, nothing that a manifest names, nothing of Iceberg or of a
+    table inside this one.
     """
-    from deltacli.delta.vacuum.file_kinds import FileKind, HiddenNames, find_table_roots, kinds, partition_names
+    from deltacli.delta.vacuum.file_kinds import FileKind, find_table_roots, kinds
 
     view = compared.view
     is_live = pc.is_in(compared.names, value_set=compared.keys.combine_chunks())
@@ -361,17 +371,39 @@ def _not_live(compared: Compared) -> Iterator[tuple[str, FileKind]]:
     names = [text_of(name) for name in others.to_pylist()]
     named = {path for path in locate_all((placed.action.get("path") for placed, _ in view.cdc), view.uri) if path}
     named |= compared.other_spellings | compared.vector_names
+    named.update(path for lines in view.manifests.values() for paths in lines for path in paths)
     roots = (directory.strip("/").removesuffix("_delta_log").rstrip("/") for directory in view.nested_logs)
     nested = tuple(f"{root}/" for root in {*roots, *find_table_roots(others)} if root)
     has_iceberg = any(name.startswith("metadata/") and _ICEBERG.fullmatch(name) for name in names)
-    configurations = {id(one): one for commit in view.commits for one in (commit.before, commit.after)}
-    columns = (partition_names(one) for one in (*configurations.values(), view.state.config))
-    hidden = HiddenNames(set[str]().union(*columns))
+    hidden = hidden_names(view)
     for name, kind in zip(names, map(FileKind, kinds(others).to_pylist()), strict=True):
         if name in named or hidden.hides_path(name) or name.startswith(nested) or name.endswith(("/", "_$folder$")):
             continue
         if not VECTOR_FILE.fullmatch(name) and not (has_iceberg and name.startswith("metadata/")):
             yield name, kind
+
+
+@AREA.check(StorageView, MANIFEST_STALE)
+def manifests_against_the_newest_version(view: StorageView) -> Iterator[Finding]:
+    """The files that all manifests name together, against the live ones."""
+    if not view.manifests:
+        return
+    live = {text_of(key) for chunk in Compared(view).keys.chunks for key in chunk.drop_null().to_pylist()}
+    dead = list[str]()
+    missing = set(live)
+    for place, lines in view.manifests.items():
+        for paths in lines:
+            missing -= paths
+            if not paths & live:
+                dead.append(place)
+    if not dead and not missing:
+        return
+    parts = [f"name {plural(len(dead), 'file')} that {'is' if len(dead) == 1 else 'are'} not live"] if dead else []
+    parts += [f"lack {plural(len(missing), 'live file')}"] if missing else []
+    message = f"the manifests in {MANIFESTS} {' and '.join(parts)}"
+    yield MANIFEST_STALE.at(
+        Place(dead[0] if dead else next(iter(view.manifests))), message, seen=min(missing, default=None)
+    )
 
 
 @AREA.check(StateView, SHARED_FILE)

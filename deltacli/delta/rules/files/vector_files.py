@@ -9,7 +9,7 @@ from deltacli.arrow import compute as pc
 from deltacli.delta.log.log_path import Place
 from deltacli.delta.paths import canonical, decode
 from deltacli.delta.rules.framework.base import LOST_BY_VACUUM, Area, Finding, Level, by_repair
-from deltacli.delta.rules.framework.view_lookups import place_of
+from deltacli.delta.rules.framework.view_lookups import hidden_names, place_of
 from deltacli.delta.rules.framework.views import StorageView
 from deltacli.delta.vectors import VECTOR_FILE, vector_file
 from deltacli.typing import ArrowArray
@@ -98,8 +98,10 @@ def _below_root(view: StorageView, path: str) -> str | None:
 
 @AREA.check(StorageView, ORPHAN)
 def files_that_no_vector_names(view: StorageView) -> Iterator[Finding]:
-    """Report files of vectors that no live file and no tombstone names."""
-    candidates = [path for path in view.files if VECTOR_FILE.fullmatch(path)]
+    """Report files of vectors that no live file and no tombstone names, and that a vacuum looks at."""
+    hidden, nested = hidden_names(view), tuple(f"{root}/" for root in view.nested_logs)
+    found = (path for path in view.files if VECTOR_FILE.fullmatch(path))
+    candidates = [path for path in found if not (hidden.hides_path(path) or path.startswith(nested))]
     if not candidates:
         return
     named = _named_files(view)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import cached_property
 from importlib import import_module
 
+from deltacli.cached import cached_property
 from deltacli.delta.rules.framework.base import Area, Check, Rule
 
 

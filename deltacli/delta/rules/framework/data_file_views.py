@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.cached import cached_property
 from deltacli.delta.footers.parse import ChunkFacts, Footer, leaf_columns
 from deltacli.delta.footers.schema import FileSchema
 from deltacli.delta.log.log_path import LOG_DIRECTORY, Place, commit_name

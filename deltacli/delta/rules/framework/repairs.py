@@ -249,6 +249,7 @@ _NO_STEP: tuple[tuple[str, str], ...] = (
     ),
     ("log expire deletes the expired part of a log", "log.cleanup-overdue"),
     ("readers leave out what the file does not have; optimize writes it without its vector", "dv.row-out-of-range"),
+    ("an engine writes the manifests", "data.manifest-stale"),
     ("checkpoint writes one", "log.no-checkpoint-long"),
     ("a commit is never edited, and the next checkpoint lets readers begin behind it", "commit.lone-surrogate"),
     ("optimize compacts small files", "data.small-files partition.cardinality"),
@@ -274,7 +275,8 @@ _NO_STEP: tuple[tuple[str, str], ...] = (
         action.bad-modification-time action.path-empty action.tags-null-value path.bad-encoding path.not-encoded
         path.escapes-root path.not-normalised path.absolute-inside-root path.double-encoded
         mapping.partition-key-logical partition.key-missing partition.key-extra partition.key-case
-        partition.unparsable partition.empty-string partition.timestamp-zoneless partition.noncanonical
+        partition.unparsable
+        partition.kernel-unreadable partition.empty-string partition.timestamp-zoneless partition.noncanonical
         partition.hive-default partition.values-on-unpartitioned partition.ntz-date-only dv.inline-with-offset
         dv.absolute-not-absolute dv.offset-zero-vs-null dv.empty dv.random-prefix-dir dv.absolute-in-root
         rowtracking.commit-version rowtracking.base-row-id-changed rowtracking.base-row-id-missing

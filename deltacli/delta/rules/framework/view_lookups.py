@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.log_path import Place
 from deltacli.delta.paths import locate_all
-from deltacli.delta.rules.framework.views import CommitView, FilesView, TouchedFile
+from deltacli.delta.rules.framework.views import CommitView, FilesView, StorageView, TouchedFile
 from deltacli.delta.stats.columns import StatsColumns, parse_stats
 from deltacli.delta.stats.record_counts import parse_num_records
+
+if TYPE_CHECKING:
+    from deltacli.delta.vacuum.file_kinds import HiddenNames
 
 
 def place_of(add: Mapping[str, Any]) -> Place:  # Any: values of the columns
@@ -28,6 +31,14 @@ def newest_removals(tombstones: Iterable[Action], uri: str) -> dict[str, int]:
             timestamp = remove.get("deletionTimestamp")
             newest[path] = max(newest.get(path, 0), timestamp if type(timestamp) is int else 0)
     return newest
+
+
+def hidden_names(view: StorageView) -> HiddenNames:
+    """Return the rules of the names that a vacuum ignores, with the partition columns of all visible versions."""
+    from deltacli.delta.vacuum.file_kinds import HiddenNames, partition_names
+
+    configurations = {id(one): one for commit in view.commits for one in (commit.before, commit.after)}
+    return HiddenNames(set[str]().union(*map(partition_names, (*configurations.values(), view.state.config))))
 
 
 def stats_of(view: FilesView) -> StatsColumns:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from deltacli.cached import cached_property
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.log_path import LOG_DIRECTORY, Place, commit_name
 from deltacli.delta.log.segment import CheckpointInstance, LogFile, LogListing
@@ -459,6 +459,8 @@ class StorageView:
     "An absolute path or URI -> whether it exists, None if that cannot be determined from here."
     unlisted: Sequence[str] = ()
     "Directories below the root whose files are not in `files`: links that point outside the table."
+    manifests: Mapping[str, Sequence[set[str]]] = field(default_factory=dict)
+    "Path of a symlink manifest -> the paths below the root that each of its lines may mean."
 
     def may_be_there(self, path: str) -> bool:
         """Return whether a file below the root was listed, or is in a directory that was not listed."""

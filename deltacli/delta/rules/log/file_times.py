@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from deltacli.delta.log.log_path import Place
-from deltacli.delta.paths import is_hidden
 from deltacli.delta.protocol.property_values import parse_integer
 from deltacli.delta.rules.framework.base import Area, Finding, Level
+from deltacli.delta.rules.framework.view_lookups import hidden_names
 from deltacli.delta.rules.framework.views import CommitView, HistoryView, ListingView, StorageView
 from deltacli.units import CLOCK_SKEW_MS, DAY_MS, format_timestamp, plural
 
@@ -84,8 +84,9 @@ def commit_files_of_the_future(view: ListingView) -> Iterator[Finding]:
 def data_files_of_the_future(view: StorageView) -> Iterator[Finding]:
     """Vacuum compares these times with the clock."""
     latest = view.now_ms + CLOCK_SKEW_MS
+    hidden = hidden_names(view)
     for path, file in view.files.items():
-        if file.modified_ms > latest and not is_hidden(path):
+        if file.modified_ms > latest and not hidden.hides_path(path):
             yield _future(Place(path), path, file.modified_ms, view.now_ms)
 
 

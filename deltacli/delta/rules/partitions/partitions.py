@@ -8,7 +8,15 @@ from urllib.parse import unquote
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.state import TableConfiguration
-from deltacli.delta.partitions.text import HIVE_DEFAULT, Spelling, is_text, may_be_equal, spelling_of, sure_spellings
+from deltacli.delta.partitions.text import (
+    HIVE_DEFAULT,
+    Spelling,
+    is_text,
+    kernel_refuses,
+    may_be_equal,
+    spelling_of,
+    sure_spellings,
+)
 from deltacli.delta.paths import decode
 from deltacli.delta.rules.framework.base import Area, Finding
 from deltacli.delta.rules.framework.views import FilesView, StateView
@@ -79,6 +87,13 @@ NOT_CANONICAL = AREA.info(
     broken="tools that compare partitions as text see two partitions instead of one",
     repair=_RECOMMIT,
     example='"partitionValues":{"year":"02026"} where year is an integer',
+)
+KERNEL_REFUSES = AREA.warning(
+    "partition.kernel-unreadable",
+    "A partition value has a spelling that readers built on a Delta kernel refuse.",
+    broken="deltalake, DuckDB and other readers of a kernel cannot open the table; Spark reads it",
+    repair=_RECOMMIT,
+    example='"partitionValues":{"p":"1.5"} where p is a decimal(10,2)',
 )
 HIVE_DEFAULT_USED = AREA.warning(
     "partition.hive-default",
@@ -168,6 +183,7 @@ def _judge_keys(
     NULL_IN_NOT_NULL,
     TIMESTAMP_ZONELESS,
     NOT_CANONICAL,
+    KERNEL_REFUSES,
     HIVE_DEFAULT_USED,
     NTZ_DATE_ONLY,
 )
@@ -211,7 +227,8 @@ def _judge_texts(view: FilesView, column: PartitionColumn) -> Iterator[Finding]:
                 message = f"the value of partition column {column.name} is not a valid {type_name}"
                 yield UNPARSABLE.at(view.place(row), message, seen=text, expected=type_name)
         else:
-            rule, message, expected = _WORDS[text if text in _WORDS else "other"]
+            other = spelling.value if spelling is Spelling.REFUSED_BY_KERNEL else "other"
+            rule, message, expected = _WORDS[text if text in _WORDS else other]
             message = message.format(column=column.name) + _in_files(places)
             yield rule.at(view.place(places[0]), message, seen=text, expected=expected)
     for spelling, places in by_spelling.items():
@@ -225,6 +242,11 @@ _WORDS = {
     "": (EMPTY_STRING, "partition column {column} is an empty string", "null, or a string that is not empty"),
     HIVE_DEFAULT: (HIVE_DEFAULT_USED, "partition column {column} holds Hive's name for null", "null"),
     "other": (NOT_CANONICAL, "the value of partition column {column} is spelled unusually", "the plain spelling"),
+    Spelling.REFUSED_BY_KERNEL.value: (
+        KERNEL_REFUSES,
+        "readers built on a Delta kernel do not parse the value of partition column {column}",
+        "a decimal with all digits of its scale; a time as `YYYY-MM-DD HH:MM:SS`, or ISO 8601 with Z; no blanks",
+    ),
     Spelling.NO_ZONE.value: (
         TIMESTAMP_ZONELESS,
         "the value of partition column {column} is a timestamp without a zone",
@@ -254,6 +276,8 @@ def _spellings(column: PartitionColumn) -> dict[str, Spelling]:
         rest = pc.filter(rest, pc.invert(sure))
     for text in rest.to_pylist():
         spelling = spelling_of(type_name, text)
+        if spelling not in (Spelling.UNPARSABLE, Spelling.DATE_ONLY) and kernel_refuses(type_name, text):
+            spelling = Spelling.REFUSED_BY_KERNEL
         if spelling is not Spelling.PLAIN:
             spellings[text] = spelling
     return spellings

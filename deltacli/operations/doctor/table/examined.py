@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
+from deltacli.cached import cached_property
 from deltacli.delta.protocol.feature_changes import ShownFeature
 from deltacli.delta.protocol.property_values import (
     DEFAULT_CHECKPOINT_INTERVAL,

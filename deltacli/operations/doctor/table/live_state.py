@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow.rows import grouped
+from deltacli.cached import cached_property
 from deltacli.delta.schema.types import simple_name
 from deltacli.delta.stats.collect import BOUNDED
 from deltacli.delta.stats.columns import StatsColumns, parse_stats

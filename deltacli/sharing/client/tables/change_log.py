@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import orjson
 
+from deltacli.cached import cached_property
 from deltacli.delta.checkpoint.layout import classic_path
 from deltacli.delta.log.commit_lines import Action
 from deltacli.progress import SILENT, Progress

@@ -11,11 +11,11 @@ import re
 import struct
 from collections import OrderedDict
 from collections.abc import Callable
-from functools import cached_property
 from threading import Lock
 from typing import Any, NamedTuple
 
 from deltacli.arrow.parquet import ParquetReader
+from deltacli.cached import cached_property
 from deltacli.delta.footers.thrift import ThriftFaultError
 from deltacli.errors import DataUnreadable, DeltacliError, FileMissing
 from deltacli.sharing.client.faults import DIFFERS, AccessRefused, AnswerBroken, ServerUnavailable, invalid, other_size
@@ -47,7 +47,10 @@ def find_url(url_of: FindUrl, name: str, not_this: str | None) -> FileUrl:
 def not_accepted(name: str, status: int) -> DeltacliError:
     """Return the error for a URL that was not accepted, and neither was a new one."""
     if status in (404, 410):
-        return FileMissing(f"{name} does not exist at the URL that the server sent")
+        return FileMissing(
+            f"{name} does not exist at the URL that the server sent",
+            hint="run the command again: it reads the newest version, whose files the provider has",
+        )
     return AccessRefused("the URL of a file is not accepted", facts={"file": name, "status": str(status)})
 
 

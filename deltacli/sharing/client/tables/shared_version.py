@@ -12,11 +12,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from deltacli.arrow import compute as pc
+from deltacli.cached import cached_property
 from deltacli.delta.checkpoint.content import Columns, checkpoint_schema, small_rows, struct_of_actions
 from deltacli.delta.checkpoint.layout import classic_path
 from deltacli.delta.log.commit_lines import Action

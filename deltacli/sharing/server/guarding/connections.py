@@ -22,7 +22,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from deltacli.sharing.configuration.settings import Limits, Settings
 from deltacli.sharing.protocol.wire_errors import WireError, malformed
-from deltacli.sharing.server.guarding.refusals import too_large, too_many_connections, too_slow
+from deltacli.sharing.server.guarding.refusals import require_framing, too_large, too_many_connections, too_slow
 
 if TYPE_CHECKING:
     from deltacli.sharing.server.guarding.metrics import Metrics
@@ -234,8 +234,9 @@ class GuardedProtocol(HttpToolsProtocol, Counted):
                 self.parser.feed_data(part)
             except httptools.HttpParserUpgrade as upgrade:  # not offered, so it goes on as it was
                 position -= len(part) - (upgrade.args[0] or len(part))
-            except httptools.HttpParserError:
-                self._refuse(malformed("the request is not valid HTTP/1.1"))
+            except httptools.HttpParserError as fault:
+                why = fault.__context__
+                self._refuse(why if isinstance(why, WireError) else malformed("the request is not valid HTTP/1.1"))
             if self._head_bytes > self.bounds.limits.header_bytes + _PART:
                 self._refuse(too_large("head", self.bounds.limits.header_bytes))
         is_refused = self._discarded is not None or self.transport.is_closing()
@@ -252,7 +253,8 @@ class GuardedProtocol(HttpToolsProtocol, Counted):
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """Begin to answer; from here on the guard has limits."""
+        """Begin to answer; from here on the guard has limits. Raises WireError, which `_parse` sends."""
+        require_framing(self.headers, self.parser.get_http_version())
         self._head_bytes, self._is_in_body = 0, True
         self._after(0, None, waits=False)
         super().on_headers_complete()

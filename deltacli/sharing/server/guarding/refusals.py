@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from deltacli.sharing.configuration.recipients import TokenState
 from deltacli.sharing.protocol.wire_errors import ErrorCode, WireError
 from deltacli.units import format_size, format_timestamp
 
+_CLOSE = {"Connection": "close"}
 _CHALLENGE = 'Bearer realm="delta-sharing"'
 
 
@@ -64,6 +67,20 @@ def encoding_refused(name: str) -> WireError:
     """Return the answer to a compressed body."""
     message = f"the Content-Encoding {name[:40]!r} is not accepted; send the body as it is"
     return WireError(415, ErrorCode.MEDIA_TYPE, message, headers={"Accept-Encoding": "identity"})
+
+
+def require_framing(headers: Iterable[tuple[bytes, bytes]], http_version: str) -> None:
+    """Raise WireError for a head that proxies and servers understand differently: without exactly one Host, or with
+    another coding of the body than chunks.
+    """
+    found = list(headers)
+    hosts = sum(name == b"host" for name, _ in found)
+    if hosts > 1 or (not hosts and http_version == "1.1"):
+        raise WireError(400, ErrorCode.MALFORMED, f"the request has {hosts} Host headers (expected: 1)", headers=_CLOSE)
+    for name, value in found:
+        if name == b"transfer-encoding" and value.strip().lower() != b"chunked":
+            message = f"the Transfer-Encoding {value.decode('latin-1')[:40]!r} is not supported (expected: chunked)"
+            raise WireError(501, ErrorCode.UNSUPPORTED, message, headers=_CLOSE)
 
 
 def host_refused() -> WireError:

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 
+from deltacli.cached import cached_property
 from deltacli.errors import DeltacliError, UsageError
 from deltacli.sharing.configuration.bearer_tokens import digest_of
 from deltacli.sharing.configuration.recipients import Identity, Recipient, Recipients, TokenRecord, read_recipients

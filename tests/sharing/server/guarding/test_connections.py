@@ -165,6 +165,55 @@ def test_what_has_no_end_is_refused_while_it_arrives(what: str) -> None:
     assert b"" == connection.protocol._unread
 
 
+AMBIGUOUS = {
+    "no Host": (b"GET /a HTTP/1.1\r\n\r\n", 400),
+    "two Hosts": (b"GET /a HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n", 400),
+    "two equal Hosts in HTTP/1.0": (b"GET /a HTTP/1.0\r\nHost: x\r\nHost: x\r\n\r\n", 400),
+    "a compressed body": (b"POST /a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip, chunked\r\n\r\nplain", 501),
+    "two codings": (
+        b"POST /a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        501,
+    ),
+    "chunks twice": (b"POST /a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked, chunked\r\n\r\n0\r\n\r\n", 501),
+    "an unknown coding": (b"POST /a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: identity\r\n\r\n", 501),
+    "a coding in HTTP/1.0": (b"POST /a HTTP/1.0\r\nTransfer-Encoding: gzip\r\n\r\n", 501),
+    "the second request of a connection": (REQUEST + b"GET /a HTTP/1.1\r\n\r\n", 400),
+}
+
+
+@pytest.mark.parametrize("what", AMBIGUOUS)
+@pytest.mark.parametrize("size", [1, 1_000])
+def test_a_head_that_others_understand_differently_is_refused_and_the_connection_ends(what: str, size: int) -> None:
+    data, status = AMBIGUOUS[what]
+    before = data.startswith(REQUEST) and data != REQUEST
+
+    async def attack() -> tuple[Port, Connection]:
+        port = Port()
+        connection = port.connect()
+        for start in range(0, len(data), size):
+            await connection.send(data[start : start + size])
+        await port.answer(2)
+        return port, connection
+
+    port, connection = asyncio.run(attack())
+
+    refusals = [found for found in connection.statuses if found >= 400]
+    assert (int(before), "ends") == (port.begun, connection.state)
+    assert len(refusals) == 1
+    assert refusals[0] in ({status, 400} if status == 501 else {status})
+
+
+def test_a_request_of_http_1_0_needs_no_host() -> None:
+    async def ask() -> list[int]:
+        port = Port()
+        connection = port.connect()
+        await connection.send(b"GET /a HTTP/1.0\r\n\r\n")
+        await port.answer()
+        return connection.statuses
+
+    assert [200] == asyncio.run(ask())
+
+
 def test_a_head_as_large_as_allowed_is_accepted_however_it_is_cut() -> None:
     head = b"GET /a HTTP/1.1\r\nHost: x\r\n" + b"a: x\r\n" * 600 + b"\r\n"
 

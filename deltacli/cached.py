@@ -1,0 +1,34 @@
+"""Attributes that are computed on first use, without a lock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+__all__ = ["cached_property"]
+
+if TYPE_CHECKING:
+    from functools import cached_property
+else:
+
+    class cached_property:  # noqa: N801  (as in `functools`)
+        """Computes an attribute on first use and stores it in the instance, as that of the standard library does.
+
+        That of Python 3.11 holds one lock per class meanwhile, so that two tables wait for each other while the store
+        of one answers. Here threads that come at once compute the attribute each, and all get the value stored first.
+        """
+
+        def __init__(self, compute: Callable[[Any], Any]) -> None:
+            self._compute = compute
+            self.__doc__ = compute.__doc__
+
+        def __set_name__(self, owner: type, name: str) -> None:
+            self._name = name
+
+        def __get__(self, instance: Any, owner: type | None = None) -> Any:
+            if instance is None:
+                return self
+            values = instance.__dict__
+            if self._name not in values:
+                values.setdefault(self._name, self._compute(instance))
+            return values[self._name]
