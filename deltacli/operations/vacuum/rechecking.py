@@ -12,7 +12,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
-from deltacli.changing.basis import CLOCK, NEWER, OTHER_PAST, TOO_OLD, Basis, past_of, require_clock, require_past, require_same
+from deltacli.changing.basis import (
+    CLOCK,
+    NEWER,
+    OTHER_PAST,
+    TOO_OLD,
+    Basis,
+    past_of,
+    require_clock,
+    require_past,
+    require_same,
+)
 from deltacli.delta.log.log_path import LOG_DIRECTORY, LogFileKind
 from deltacli.delta.log.segment import LogFile, LogListing, make_log_file
 from deltacli.delta.paths import canonical, text_of
