@@ -17,6 +17,7 @@ from deltacli.delta.schema.shredded_variants import is_shredded, require_values,
 from deltacli.delta.schema.to_arrow import arrow_type, variant_type
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
 from deltacli.errors import DataUnreadable
+from deltacli.hints import command
 from deltacli.typing import ArrowArray, ArrowField
 
 if TYPE_CHECKING:
@@ -70,11 +71,18 @@ class _FileFields:
 
 
 class FileColumns:
-    """Finds the columns of a table in files. `physical_name` returns the name of a field in files."""
+    """Finds the columns of a table in files. `physical_name` returns the name of a field in files.
 
-    def __init__(self, mapping_mode: str, physical_name: Callable[[StructField], str]) -> None:
+    `of_table` are all columns that files of the table have: they tell a column that was added after a file from one
+    that the file has under its logical name.
+    """
+
+    def __init__(
+        self, mapping_mode: str, physical_name: Callable[[StructField], str], of_table: Sequence[StructField] = ()
+    ) -> None:
         self._by_id = mapping_mode == "id"
         self._physical_name = physical_name
+        self._of_table = tuple(of_table) if mapping_mode != "none" else ()
         self._seen: tuple[Any, _FileFields] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -84,7 +92,8 @@ class FileColumns:
     def find(self, schema: pyarrow.Schema, columns: Sequence[StructField]) -> list[FileColumn | None]:
         """Find each column in the Arrow schema of a file; None for one that was added after the file.
 
-        Raises DataUnreadable (`data.type-mismatch`, `data.case-mismatch`), naming the column.
+        Raises DataUnreadable (`data.type-mismatch`, `data.case-mismatch`, `mapping.file-with-logical-names`), naming
+        the column.
         """
         fields = self._top_fields(schema)
         return [self._known(fields, column) for column in columns]
@@ -122,10 +131,26 @@ class FileColumns:
 
     def _top(self, fields: _FileFields, column: StructField) -> FileColumn | None:
         position = self._position(fields, column, column.name)
+        if position < 0:
+            self._require_mapped(fields, column)
         if position < 0 or _is_void(column.data_type):
             return None
         found = self._read(fields.kind(position), fields.firsts[position], column.data_type, column.name)
         return FileColumn(position, *found)
+
+    def _require_mapped(self, fields: _FileFields, column: StructField) -> None:
+        """Raise DataUnreadable for a column that a file without any column as the mapping demands has under its logical
+        name: it would be read as nulls.
+        """
+        if not self._of_table or all(column.name != field.name for field in fields.fields):
+            return
+        if all(self._position(fields, one, one.name) < 0 for one in self._of_table):
+            raise DataUnreadable(
+                f"column {column.name} is in the file under its logical name, not as column mapping demands",
+                code="mapping.file-with-logical-names",
+                facts={"column": column.name, "expected": self._physical_name(column)},
+                hint=command("validate", level="footers"),
+            )
 
     def _position(self, fields: _FileFields, column: StructField, path: str) -> int:
         """Return the position of a field among its siblings in the file, or -1."""
