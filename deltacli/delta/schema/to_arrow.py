@@ -87,7 +87,7 @@ def arrow_field(field: StructField, path: str = "") -> pyarrow.Field:
     place = f"{path}.{field.name}" if path else field.name
     if not has_bytes(field.name):
         raise Refused(
-            f"the name of column {ascii(place)} has half a surrogate pair, which is not Unicode",
+            f"the name of column {place!a} has half a surrogate pair, which is not Unicode",
             code="commit.lone-surrogate",
             hint=command("validate"),
         )
