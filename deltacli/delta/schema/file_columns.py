@@ -14,7 +14,7 @@ from deltacli.arrow import compute as pc
 from deltacli.delta.schema.conversion import Convert, conversion, mismatch
 from deltacli.delta.schema.names import NameIndex
 from deltacli.delta.schema.shredded_variants import is_shredded, require_values, shredded
-from deltacli.delta.schema.to_arrow import arrow_type
+from deltacli.delta.schema.to_arrow import arrow_type, variant_type
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
 from deltacli.errors import DataUnreadable
 from deltacli.hints import command
@@ -176,7 +176,7 @@ class FileColumns:
             inner = self._read(kind.storage_type, first, data_type, path)
             return Found(inner.leaves, _after(lambda values: values.storage, inner.convert))
         if pa.types.is_null(kind):
-            return Found((first,), lambda values: pa.nulls(len(values), wanted))
+            return Found((first,), lambda values: nulls_of(len(values), wanted))
         match data_type:
             case StructType(fields) if pa.types.is_struct(kind):
                 return self._struct(kind, first, fields, wanted, path)
@@ -279,15 +279,26 @@ def absent(rows: int, present: int, field: ArrowField, path: str) -> ArrowArray:
     """Return a column that was added after a file: null in all rows. Raises if it must not be null and `present` rows
     need it.
     """
-    import pyarrow as pa
-
     if not field.nullable and present:
         raise DataUnreadable(
             f"column {path} is NOT NULL, but the file has no such column",
             code="data.column-missing",
             facts={"column": path},
         )
-    return pa.nulls(rows, field.type)
+    return nulls_of(rows, field.type)
+
+
+def nulls_of(rows: int, kind: Any) -> ArrowArray:
+    """Return as many nulls of a type. Both parts of a variant are required in files, also of one that is null."""
+    import pyarrow as pa
+
+    if not is_struct(kind) or not kind.num_fields:
+        return pa.nulls(rows, kind)
+    if kind.equals(variant_type()):
+        parts = [pa.repeat(b"", rows)] * 2
+    else:
+        parts = [nulls_of(rows, field.type) for field in kind]
+    return pa.StructArray.from_arrays(parts, fields=list(kind), mask=pa.repeat(True, rows))
 
 
 # -- conversions of nested values -------------------------------------------------------------------------------------
