@@ -287,7 +287,7 @@ _NO_STEP: tuple[tuple[str, str], ...] = (
         """path.hidden-location path.reserved-name path.case-collision partition.null-in-not-null
         metadata.partition-column-type metadata.partition-column-nested metadata.all-columns-partitioned
         metadata.partitioning-changed mapping.file-without-field-ids mapping.file-with-logical-names
-        mapping.field-id-mismatch data.codec-unsupported
+        mapping.file-with-other-names mapping.field-id-mismatch data.codec-unsupported
         data.type-mismatch data.type-widening-unrecorded data.decimal-mismatch data.timestamp-not-utc
         data.timestamp-unit data.void-materialised data.variant-shape data.column-unknown data.required-mismatch
         data.partition-column-missing data.case-mismatch data.partition-column-differs dv.iceberg-conflict

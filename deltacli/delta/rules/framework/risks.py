@@ -92,6 +92,7 @@ RULES: Mapping[Risk, str] = {
         """,
     Risk.READERS_FAIL: """
         action.number-spelling data.encrypted data.codec-unsupported data.void-materialised checkpoint.several-forms
+        mapping.file-with-other-names
         """,
     Risk.WRITES_FAIL: """
         domain.without-feature metadata.all-columns-partitioned property.compression-codec property.parquet-version
