@@ -215,7 +215,6 @@ def test_a_time_without_a_zone_is_no_other_time(text: str, rules: set[str], tmp_
     [
         ([column("name", "string"), column("name", "string")], "two columns name"),
         ([column("x", struct(column("y", "long"), column("y", "long")))], "two columns y"),
-        ([column("x", "interval year to month")], "interval year to month"),
         ([column("x", "decimal(40,2)")], "decimal(40,2)"),
     ],
 )

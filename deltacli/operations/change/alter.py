@@ -5,6 +5,7 @@ Spec: Change Metadata; Column Mapping; Protocol Evolution.
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -175,9 +176,7 @@ def _effect_json(effect: Effect) -> dict[str, Json]:
 
 
 def _schema_json(draft: Draft) -> Json:
-    import orjson
-
-    found: Json = orjson.loads(str(draft.metadata["schemaString"]))
+    found: Json = json.loads(str(draft.metadata["schemaString"]))  # also half a surrogate pair
     return found
 
 
