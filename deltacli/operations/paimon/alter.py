@@ -194,7 +194,8 @@ class SchemaAlteration:
         used = UsedIds(table.storage, table.engine, self.request.branch)
 
         def make(newest: Newest) -> Schema | None:
-            _require_same(agreed, newest)
+            if not gate.may_plan_again or newest.schema.id < agreed.before.id:
+                _require_same(agreed, newest)
             is_same = newest.schema == agreed.before and newest.has_snapshots == agreed.has_snapshots
             is_agreed = is_same and gate.plan is agreed
             plan = agreed if is_agreed else gate.again(self._plan(table, newest, used, agreed.others))
