@@ -173,11 +173,6 @@ def test_files_with_logical_names_in_a_mapped_table_are_an_error(name: str, fres
     assert any(one.severity.value == "error" and one.rule.id.startswith(("mapping.", "data.")) for one in found)
 
 
-@pytest.mark.xfail(reason="A8", strict=True)
-def test_files_of_id_mode_with_other_names_are_reported(fresh: Fresh) -> None:
-    assert set() < rules_of(fresh("09"))
-
-
 @pytest.mark.xfail(reason="B12", strict=True)
 def test_rows_doubled_by_a_remove_without_its_vector_are_not_merged(fresh: Fresh) -> None:
     with pytest.raises(Refused):

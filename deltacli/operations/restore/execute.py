@@ -54,7 +54,9 @@ class RestoreOutcome:
 
     def as_json(self) -> dict[str, Json]:
         """Return the content of the document `deltacli.restore`."""
-        return self.plan.as_json(committed_version=self.committed_version, dry_run=False, lost=self.lost)
+        return self.plan.as_json(
+            committed_version=self.committed_version, dry_run=self.plan.request.dry_run, lost=self.lost
+        )
 
     def so_far(self) -> str:
         """Return what was committed, or put in its place before a commit."""

@@ -107,8 +107,8 @@ NUMBER_SPELLING = AREA.warning(
 )
 LONE_SURROGATE = AREA.error(
     "commit.lone-surrogate",
-    "A text of a commit, or of the schema, the statistics or a domain in it, has an escape of half a surrogate pair, "
-    "which is not Unicode. Most readers refuse the commit.",
+    "A text of a commit, or of a schema, statistics or a domain in it, has an escape of half a surrogate pair, which "
+    "is not Unicode. Most readers refuse the commit.",
     broken="readers that demand Unicode refuse this version and all later ones",
     repair=Worded(
         "replace the text, if it is one of the table (alter, properties), then let readers begin behind the commit: {}",
