@@ -7,11 +7,11 @@ back and written anew, or a copy that went its own way, has another file of that
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.clock import system_clock
-from deltacli.delta.log.log_path import LOG_DIRECTORY, parse_log_path
+from deltacli.delta.log.log_path import LOG_DIRECTORY, LogFileKind, parse_log_path
 from deltacli.errors import FileMissing, Refused
 from deltacli.hints import command
 from deltacli.operations.table.find_log import list_log
@@ -55,6 +55,8 @@ class Basis:
     """When the log was listed, by the monotonic clock of this process."""
     cautions: list[str] = field(default_factory=list)
     """What every change of this table has to say, once it is planned: see `views_of`."""
+    sha256: str | None = None
+    """The digest of its commit, where size and time do not identify it."""
 
     @property
     def is_fresh(self) -> bool:
@@ -72,6 +74,25 @@ def basis_of(snapshot: Snapshot) -> Basis:
     table = snapshot.table
     past = past_of(snapshot.listing, snapshot.version)
     return Basis(table, snapshot.version, table.clock(), past, snapshot, snapshot.listed_at)
+
+
+def with_digest(basis: Basis) -> Basis:
+    """Return a basis for an act that cannot be taken back. On a disk it knows the digest of its commit, because another
+    one may get its size and its time there, as from an archive.
+    """
+    past, storage = basis.past, basis.table.storage
+    if past is None or past.path.kind is not LogFileKind.COMMIT or not storage.capabilities.cheap_listing:
+        return basis
+    return replace(basis, sha256=_digest(storage, past))
+
+
+def _digest(storage: ReadStorage, past: LogFile) -> str:
+    import hashlib
+
+    try:
+        return hashlib.sha256(storage.read(f"{LOG_DIRECTORY}/{past.name}")).hexdigest()
+    except FileMissing:
+        raise _is_gone(past.name) from None
 
 
 def past_of(listing: LogListing, version: int) -> LogFile | None:
@@ -132,6 +153,8 @@ def require_same(basis: Basis, listing: LogListing) -> None:
             raise _is_gone(basis.past.name)
         if found != basis.past:
             raise other_past(basis.past, found.size_bytes, found.modified_ms)
+        if basis.sha256 is not None and (sha256 := _digest(basis.table.storage, found)) != basis.sha256:
+            raise _other_past(found.name, {"planned on": f"sha256 {basis.sha256}", "found": f"sha256 {sha256}"})
     if not listing.can_follow(basis.version):
         raise Refused(
             f"nothing was changed: commits after version {basis.version}, on which this was planned, are no longer in "

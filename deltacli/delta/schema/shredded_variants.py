@@ -59,8 +59,9 @@ def shredded(kind: Any, wanted: Any, path: str) -> Convert:
 
 
 def require_values(values: Any, path: str) -> Any:
-    """Return unshredded variants, whose parts are never null, also where files have optional ones. Raises DataUnreadable
-    for one without its metadata or its value.
+    """Return unshredded variants, whose parts are never null, also where files have optional ones.
+
+    Raises DataUnreadable for one without its metadata or its value.
     """
     import pyarrow as pa
 

@@ -12,7 +12,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
-from deltacli.changing.basis import CLOCK, NEWER, OTHER_PAST, TOO_OLD, Basis, past_of, require_clock, require_past, require_same
+from deltacli.changing.basis import (
+    CLOCK,
+    NEWER,
+    OTHER_PAST,
+    TOO_OLD,
+    Basis,
+    past_of,
+    require_clock,
+    require_past,
+    require_same,
+)
 from deltacli.delta.log.log_path import LOG_DIRECTORY, LogFileKind
 from deltacli.delta.log.segment import LogFile, LogListing, make_log_file
 from deltacli.delta.paths import canonical, text_of
@@ -330,6 +340,8 @@ def digest_of(storage: ReadStorage, file: LogFile) -> str | None:
 
 def with_past(table: TableHandle, plan: VacuumPlan) -> VacuumPlan:
     """Return the plan with the digest of the commit that it was made from, for saving."""
+    if plan.made_from is not None and plan.made_from.sha256 is not None:
+        return replace(plan, snapshot_sha256=plan.made_from.sha256)
     version = plan.snapshot_version
     listing = list_log(table.storage, start_version=version, progress=table.progress)
     return replace(plan, snapshot_sha256=digest_commit(table, listing, version))

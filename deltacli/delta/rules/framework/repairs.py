@@ -280,7 +280,7 @@ _NO_STEP: tuple[tuple[str, str], ...] = (
         partition.hive-default partition.values-on-unpartitioned partition.ntz-date-only dv.inline-with-offset
         dv.absolute-not-absolute dv.offset-zero-vs-null dv.empty dv.random-prefix-dir dv.absolute-in-root
         rowtracking.commit-version rowtracking.base-row-id-changed rowtracking.base-row-id-missing
-        rowtracking.high-water-mark rowtracking.high-water-mark-decreased""",
+        rowtracking.high-water-mark rowtracking.high-water-mark-decreased rowtracking.materialised-beyond-mark""",
     ),
     (
         _ENGINE,

@@ -110,6 +110,7 @@ RULES: Mapping[Risk, str] = {
         rowtracking.base-row-id-missing rowtracking.overlap rowtracking.high-water-mark
         rowtracking.high-water-mark-decreased rowtracking.commit-version rowtracking.base-row-id-changed
         rowtracking.column-names rowtracking.suspended-and-enabled rowtracking.materialised-duplicate
+        rowtracking.materialised-beyond-mark
         """,
 }
 "Return the ids of rules whose errors and warnings are of a class."
