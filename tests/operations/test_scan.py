@@ -120,6 +120,7 @@ def test_a_column_that_must_not_be_null_is_not_made_up() -> None:
     error = refusal(table_of({"part-0.parquet": parquet_bytes(ROWS)}, schema))
 
     assert ("data.column-missing", "late") == (error.code, error.facts["column"])
+    assert "nullable late" in str(error.hint)
 
 
 def vector_file(rows: list[int], **changes: int) -> tuple[Action, bytes]:

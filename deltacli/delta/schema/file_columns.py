@@ -284,6 +284,7 @@ def absent(rows: int, present: int, field: ArrowField, path: str) -> ArrowArray:
             f"column {path} is NOT NULL, but the file has no such column",
             code="data.column-missing",
             facts={"column": path},
+            hint=command("alter", "nullable", path, dry_run=True),
         )
     return nulls_of(rows, field.type)
 

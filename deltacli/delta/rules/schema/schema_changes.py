@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from deltacli.delta.log.commit_lines import ROWS_CHECKED
 from deltacli.delta.log.log_path import Place
@@ -25,6 +26,7 @@ from deltacli.delta.schema.types import (
     StructType,
     simple_name,
 )
+from deltacli.hints import Worded, command
 
 _REPLACING = ("CREATE", "REPLACE", "RESTORE", "CLONE", "TRUNCATE", "CONVERT")
 "Prefixes of operations that replace all files, or bring the state and schema of another version or table."
@@ -63,7 +65,7 @@ AREA = Area("schema", spec="Delta-Spark: changes of columns")
 
 _ROWS_BREAK_IT = Fix(
     broken="older rows may hold nulls where readers now expect none",
-    advice="commit a metaData in which the column is nullable again",
+    advice=Worded("make the column nullable again: {}", partial(command, "alter", "nullable", "COLUMN")),
 )
 
 NOT_NULL_TIGHTENED = AREA.error(
