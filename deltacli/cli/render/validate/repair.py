@@ -113,7 +113,7 @@ def _sections(plan: RepairPlan, outcome: RepairOutcome | None, name: str) -> Ite
         yield Section("found meanwhile", _changes(meanwhile), Style.WARNING)
     stopped = [step for step in plan.steps if step.state is StepState.REFUSED]
     yield Section("not done", _changes(stopped), Style.WARNING)
-    yield Section("not repaired", list(_unrepaired(plan)), Style.WARNING)
+    yield Section("not repaired", _told_apart(list(_unrepaired(plan))), Style.WARNING)
     yield Section("note", plan.notes, Style.WARNING)
     yield refused(f"{one.message} [{one.code}]" for one in plan.refusals)
 
