@@ -35,6 +35,7 @@ CALLS: dict[str, tuple[tuple[object, ...], dict[str, object]]] = {
     "ascii_lpad": ((TEXT, 4), {"padding": "0"}),
     "ascii_rpad": ((TEXT, 4), {"padding": "0"}),
     "utf8_length": ((TEXT,), {}),
+    "local_timestamp": ((MOMENTS,), {}),
     "utf8_lpad": ((TEXT, 4), {"padding": "0"}),
     "utf8_rpad": ((TEXT, 4), {"padding": "0"}),
     "binary_join": ((LISTS, ","), {}),

@@ -66,6 +66,7 @@ _FUNCTIONS: Mapping[str, tuple[str, int, str | None]] = {
     "list_flatten": ("list_flatten", 1, None),
     "list_parent_indices": ("list_parent_indices", 1, None),
     "list_value_length": ("list_value_length", 1, None),
+    "local_timestamp": ("local_timestamp", 1, None),
     "map_lookup": ("map_lookup", 1, "MapLookupOptions"),
     "match_substring": ("match_substring", 1, "MatchSubstringOptions"),
     "match_substring_regex": ("match_substring_regex", 1, "MatchSubstringOptions"),

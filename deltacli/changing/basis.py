@@ -7,17 +7,19 @@ back and written anew, or a copy that went its own way, has another file of that
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.clock import system_clock
-from deltacli.delta.log.log_path import LOG_DIRECTORY
+from deltacli.delta.log.log_path import LOG_DIRECTORY, LogFileKind, parse_log_path
 from deltacli.errors import FileMissing, Refused
 from deltacli.hints import command
 from deltacli.operations.table.find_log import list_log
 from deltacli.units import CLOCK_SKEW_MS, format_size, format_timestamp
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from deltacli.delta.log.segment import LogFile, LogListing
     from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.table.version import Snapshot
@@ -30,8 +32,13 @@ FRESH_SECONDS = 5.0
 LOOK_SECONDS = 60.0
 """The age of a look at data files up to which a commit may name them."""
 _SECOND_MS = 1000
-UNKNOWN_TIME = -1
-"""The time of a commit of ours that was not listed yet."""
+
+
+class OwnCommit(NamedTuple):
+    """A commit of this run, which was not listed yet: recognized by its first line, which has its txnId."""
+
+    name: str
+    first_line: bytes
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +55,8 @@ class Basis:
     """When the log was listed, by the monotonic clock of this process."""
     cautions: list[str] = field(default_factory=list)
     """What every change of this table has to say, once it is planned: see `views_of`."""
+    sha256: str | None = None
+    """The digest of its commit, where size and time do not identify it."""
 
     @property
     def is_fresh(self) -> bool:
@@ -67,34 +76,61 @@ def basis_of(snapshot: Snapshot) -> Basis:
     return Basis(table, snapshot.version, table.clock(), past, snapshot, snapshot.listed_at)
 
 
+def with_digest(basis: Basis) -> Basis:
+    """Return a basis for an act that cannot be taken back. On a disk it knows the digest of its commit, because another
+    one may get its size and its time there, as from an archive.
+    """
+    past, storage = basis.past, basis.table.storage
+    if past is None or past.path.kind is not LogFileKind.COMMIT or not storage.capabilities.cheap_listing:
+        return basis
+    return replace(basis, sha256=_digest(storage, past))
+
+
+def _digest(storage: ReadStorage, past: LogFile) -> str:
+    import hashlib
+
+    try:
+        return hashlib.sha256(storage.read(f"{LOG_DIRECTORY}/{past.name}")).hexdigest()
+    except FileMissing:
+        raise _is_gone(past.name) from None
+
+
 def past_of(listing: LogListing, version: int) -> LogFile | None:
     """Return the commit of a version, or its checkpoint where the commit has expired; None without both."""
     checkpoints = (one.files[0] for one in listing.checkpoints if one.version == version)
     return listing.commits.get(version) or next(checkpoints, None)
 
 
-def require_past(storage: ReadStorage, past: LogFile | None) -> None:
+def require_past(storage: ReadStorage, past: LogFile | OwnCommit | None) -> None:
     """Raise Refused where the file that a plan or a commit stands on is another one or gone. One request."""
     if past is None:
         return
+    path = f"{LOG_DIRECTORY}/{past.name}"
     try:
-        found = storage.stat(f"{LOG_DIRECTORY}/{past.name}")
+        if isinstance(past, OwnCommit):
+            if storage.read_range(path, 0, len(past.first_line)) != past.first_line:
+                raise _other_past(past.name, {"planned on": "a commit of this run", "found": "one of another writer"})
+            return
+        found = storage.stat(path)
     except FileMissing:
-        raise _is_gone(past) from None
+        raise _is_gone(past.name) from None
     # A store over a network tells the time of one file in seconds.
     apart = 0 if storage.capabilities.cheap_listing else _SECOND_MS
     _require_equal(past, found.size_bytes, found.modified_ms, apart)
 
 
-def require_listed(past: LogFile | None, found: LogFile | None) -> None:
+def require_listed(storage: ReadStorage, past: LogFile | OwnCommit | None, found: LogFile | None) -> None:
     """Raise Refused where the file that a commit stands on was listed as another one; not where it has expired."""
-    if past is not None and found is not None and past.name == found.name:
+    if past is None or found is None or past.name != found.name:
+        return
+    if isinstance(past, OwnCommit):
+        require_past(storage, past)
+    else:
         _require_equal(past, found.size_bytes, found.modified_ms)
 
 
 def _require_equal(past: LogFile, size_bytes: int, modified_ms: int, apart: int = 0) -> None:
-    is_known = past.modified_ms != UNKNOWN_TIME
-    if size_bytes != past.size_bytes or (is_known and abs(modified_ms - past.modified_ms) > apart):
+    if size_bytes != past.size_bytes or abs(modified_ms - past.modified_ms) > apart:
         raise other_past(past, size_bytes, modified_ms)
 
 
@@ -114,9 +150,11 @@ def require_same(basis: Basis, listing: LogListing) -> None:
     if basis.past is not None:
         found = past_of(listing, basis.version)
         if found is None:
-            raise _is_gone(basis.past)
+            raise _is_gone(basis.past.name)
         if found != basis.past:
             raise other_past(basis.past, found.size_bytes, found.modified_ms)
+        if basis.sha256 is not None and (sha256 := _digest(basis.table.storage, found)) != basis.sha256:
+            raise _other_past(found.name, {"planned on": f"sha256 {basis.sha256}", "found": f"sha256 {sha256}"})
     if not listing.can_follow(basis.version):
         raise Refused(
             f"nothing was changed: commits after version {basis.version}, on which this was planned, are no longer in "
@@ -159,22 +197,24 @@ def require_clock(table: TableHandle, now_ms: int, past: LogFile | None) -> None
 
 def other_past(past: LogFile, size_bytes: int, modified_ms: int) -> Refused:
     """Return the refusal for a log in which the file that a plan stands on is another one."""
+    sizes = {"planned on": (past.size_bytes, past.modified_ms), "found": (size_bytes, modified_ms)}
+    facts = {what: f"{format_size(size)}, {format_timestamp(at_ms)}" for what, (size, at_ms) in sizes.items()}
+    return _other_past(past.name, facts)
+
+
+def _other_past(name: str, facts: Mapping[str, str]) -> Refused:
     return Refused(
-        f"nothing was changed: {past.name} was replaced after this was planned, so the log has another past",
+        f"nothing was changed: {name} was replaced after this was planned, so the log has another past",
         code=OTHER_PAST,
-        facts={"planned on": _told(past.size_bytes, past.modified_ms), "found": _told(size_bytes, modified_ms)},
+        facts=facts,
         hint=command("history", limit=10),
     )
 
 
-def _is_gone(past: LogFile) -> Refused:
+def _is_gone(name: str) -> Refused:
     return Refused(
-        f"nothing was changed: {past.name}, on which this was planned, is no longer in the log",
+        f"nothing was changed: {name}, on which this was planned, is no longer in the log",
         code=OTHER_PAST,
-        facts={"planned on": f"version {past.version}"},
+        facts={"planned on": f"version {parse_log_path(name).version}"},
         hint=command("history", limit=10),
     )
-
-
-def _told(size_bytes: int, modified_ms: int) -> str:
-    return format_size(size_bytes) + ("" if modified_ms == UNKNOWN_TIME else f", {format_timestamp(modified_ms)}")

@@ -17,7 +17,7 @@ from functools import partial
 from typing import NamedTuple, assert_never
 
 from deltacli.changing.acts import Act
-from deltacli.changing.basis import FRESH_SECONDS, UNKNOWN_TIME, past_of, require_listed, require_past
+from deltacli.changing.basis import FRESH_SECONDS, OwnCommit, past_of, require_listed, require_past
 from deltacli.changing.texts import require_text
 from deltacli.delta.log.commit_content import (
     Base,
@@ -33,7 +33,7 @@ from deltacli.delta.log.commit_metadata import NO_METADATA, require_free
 from deltacli.delta.log.conflicts import ConflictingCommit, Drop, Rebase, Recompute, judge, look_at
 from deltacli.delta.log.log_path import LOG_DIRECTORY, commit_name
 from deltacli.delta.log.row_ids import DOMAIN, read_mark
-from deltacli.delta.log.segment import BEYOND_LOG, LogFile, TimestampSource, make_log_file
+from deltacli.delta.log.segment import BEYOND_LOG, LogFile, TimestampSource
 from deltacli.errors import CommitCorrupt, ConflictLost, DeltacliError, OutcomeUnknown, Refused, StorageFailed
 from deltacli.hints import DoubleQuoted, command
 from deltacli.operations.table.find_log import list_log
@@ -76,7 +76,7 @@ class Committed:
     made_from: Snapshot | None = None
     base: Base | None = None
     """The version that was made, as far as the next commit depends on it."""
-    past: LogFile | None = None
+    past: OwnCommit | None = None
     """Its file."""
 
 
@@ -166,7 +166,7 @@ def commit(
                     base.version, sender.txn_id, made.request, made.read_version, attempt, made.snapshot, base, past
                 )
             case _Lost() as lost:
-                require_listed(made.past, lost.before)
+                require_listed(storage, made.past, lost.before)
                 match judge(made.request, made.base, lost.winners):
                     case Rebase(base):
                         made = made._replace(base=base, past=lost.past)
@@ -184,7 +184,7 @@ class _Made(NamedTuple):
     read_version: int
     base: Base
     snapshot: Snapshot | None
-    past: LogFile | None
+    past: LogFile | OwnCommit | None
     looked_at: float
 
     def require_past(self, storage: ReadStorage, *, is_first: bool) -> None:
@@ -212,6 +212,7 @@ def _make(
         raise ValueError("there is no table to commit to")
     if request is None:
         return NothingToDo(read_version)
+    past: LogFile | OwnCommit | None
     if before is not None:
         past, looked_at = before.past, 0.0
     elif snapshot is not None:
@@ -255,7 +256,7 @@ class _Sender:
         self._table, self.txn_id, self._pause = table, txn_id, pause
         self._commit_metadata = commit_metadata
 
-    def send(self, made: _Made, *, is_first: bool) -> tuple[Base, LogFile] | _Lost:
+    def send(self, made: _Made, *, is_first: bool) -> tuple[Base, OwnCommit] | _Lost:
         """Create the version after the base and return it, or the commits of the writer that won it; returns only
         certain outcomes.
 
@@ -272,25 +273,20 @@ class _Sender:
         )
         storage, version = self._table.writable(), made.base.version + 1
         path = f"{LOG_DIRECTORY}/{commit_name(version)}"
-        body, size_bytes = made.request.body, len(head)
+        body = made.request.body
         if body is None:
             made.require_past(storage, is_first=is_first)
             lost = self._send(made.request, version, partial(storage.put_if_absent, path, head))
-            return lost or self._sent(made, version, size_bytes, now_ms)
+            return lost or _sent(made, version, head, now_ms)
         from deltacli.storage.disk_faults import writing_faults
 
         with storage.draft(path) as draft:
             with writing_faults(draft.place, path), open(draft.place, "wb") as file:
                 file.write(head)
                 file.writelines(body(slot_of(made.request, made.base)))
-                size_bytes = file.tell()
             made.require_past(storage, is_first=is_first)  # the lines of many files take a while
             lost = self._send(made.request, version, draft.publish)
-        return lost or self._sent(made, version, size_bytes, now_ms)
-
-    def _sent(self, made: _Made, version: int, size_bytes: int, now_ms: int) -> tuple[Base, LogFile]:
-        past = make_log_file(commit_name(version), size_bytes, UNKNOWN_TIME)
-        return following(made.request, made.base, now_ms), past
+        return lost or _sent(made, version, head, now_ms)
 
     def _send(self, request: CommitRequest, version: int, create: Callable[[], Creation]) -> _Lost | None:
         try:
@@ -389,6 +385,11 @@ class _Sender:
             },
             hint=command("log cat", version),
         )
+
+
+def _sent(made: _Made, version: int, head: bytes, now_ms: int) -> tuple[Base, OwnCommit]:
+    past = OwnCommit(commit_name(version), head[: head.index(b"\n")])
+    return following(made.request, made.base, now_ms), past
 
 
 def require_possible(snapshot: Snapshot, request: CommitRequest, act: Act | None = Act.COMMIT) -> None:

@@ -29,22 +29,28 @@ if TYPE_CHECKING:
 
 
 class Stop(NamedTuple):
-    """Rules, as `--select` takes them, and the acts that their errors stop. `only_new`: where the version before has
-    the error as well, it stops nothing.
+    """Rules, as `--select` takes them, and the acts that their errors stop, but for one rule. `only_new`: where the
+    version before has the error as well, it stops nothing.
     """
 
     rules: str
     acts: Act
     only_new: bool = False
+    but: str | None = None
+
+    def is_about(self, rule: str) -> bool:
+        """Return True if the errors of a rule stop the acts."""
+        return rule != self.but and any(fnmatchcase(rule, one) for one in self.rules.split())
 
 
 STOPS = (
     Stop("mapping.id-duplicate mapping.physical-path-duplicate", Act.COMMIT | Act.ADD | Act.NAME),
-    Stop("metadata.* schema.* mapping.* typewidening.* rowtracking.*", Act.ADD),
+    Stop("metadata.* schema.* mapping.* typewidening.* rowtracking.*", Act.ADD, but="schema.unknown-type"),
     Stop("*", Act.COMMIT | Act.NAME, only_new=True),
 )
 """What errors of the metadata and of row ids stop: after the first ones it is not known which column is meant; with
-those of the second row it is not known what a file contains, or which ids are free.
+those of the second row it is not known what a file contains, or which ids are free. A rewrite leaves the files with a
+column of an unknown type alone (`work/rewrite/exactness.py`), and an append is refused for it by itself.
 """
 REMOVED_OTHERWISE, TWICE = "action.remove-dv-mismatch", "action.readd-without-remove"
 """The errors that keep the live files they name out of a rewrite."""
@@ -99,10 +105,7 @@ def broken_rules(version: int, before: Draft, after: Draft, act: Act = Act.COMMI
 
 def _stops(finding: Finding, act: Act, *, is_new: bool) -> bool:
     rule = finding.rule.id
-    return any(
-        act & stop.acts and (is_new or not stop.only_new) and any(fnmatchcase(rule, one) for one in stop.rules.split())
-        for stop in STOPS
-    )
+    return any(act & stop.acts and (is_new or not stop.only_new) and stop.is_about(rule) for stop in STOPS)
 
 
 def _placed(config: TableConfiguration, version: int) -> TableConfiguration:

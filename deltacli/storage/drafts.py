@@ -64,6 +64,17 @@ class LockedDraft:
         """Return the time of the last change by the clock of the file system."""
         return os.fstat(self._descriptor).st_ctime_ns
 
+    def sync(self) -> None:
+        """Write the content to the disk, also of a file that may not be opened again."""
+        if os.path.samestat(os.fstat(self._descriptor), os.stat(self.place)):
+            os.fsync(self._descriptor)
+            return
+        descriptor = os.open(self.place, os.O_RDWR | os.O_CLOEXEC)  # a writer has made it anew
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
     def close(self) -> None:
         """Remove the file, unless it was renamed, and release the lock."""
         with suppress(OSError):  # renamed, or not removable: both are harmless

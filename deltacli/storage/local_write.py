@@ -27,6 +27,7 @@ _NO_RENAME = {errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS}
 _NO_COPY = {errno.EXDEV, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL, errno.EPERM, errno.EBADF}
 """Codes of systems and pairs of file systems between which the kernel does not copy."""
 _COPIED_BYTES, _READ_BYTES = 1 << 30, 1 << 20
+_PERMISSIONS, _OF_THE_GROUP = 0o777, 0o070
 _AT_FDCWD, _RENAME_NOREPLACE = -100, 1
 
 
@@ -76,11 +77,18 @@ def create_copy(source: int, place: str, *, swept: Swept | None = None, here: He
 
 
 def take_permissions(file: int | str, status: os.stat_result) -> None:
-    """Give a new file the owner, the group and the permissions of another one, as far as this user may."""
+    """Give a new file the owner, the group and the permissions of another one, as far as this user may. Where the group
+    is another one, nobody loses what a new file would allow.
+    """
+    made = os.stat(file)
+    for owner, group in ((-1, status.st_gid), (status.st_uid, -1)):
+        with suppress(OSError):
+            os.chown(file, owner, group)
+    mode = status.st_mode & _PERMISSIONS
+    if mode & _OF_THE_GROUP and os.stat(file).st_gid != status.st_gid:
+        mode |= made.st_mode & _PERMISSIONS
     with suppress(OSError):
-        os.chown(file, status.st_uid, status.st_gid)
-    with suppress(OSError):
-        os.chmod(file, status.st_mode & 0o777)
+        os.chmod(file, mode)
 
 
 def _copy(source: int, target: int) -> int:
@@ -134,7 +142,8 @@ class LocalDraft:
 
     def publish(self, *, replace: bool = False) -> Creation:
         """Sync the file and link it to the name."""
-        _sync_file(self.place)
+        assert self._draft is not None
+        self._draft.sync()
         if self._here is not None:
             self._here()  # a directory that was switched before is found here, one that is switched later has no draft
         if replace:
@@ -170,14 +179,6 @@ def _link(temporary: str, place: str) -> Creation:
         reason = os.strerror(fault.errno or 0).lower()
         return Unknown(f"{place} exists but may not survive a crash: its directory cannot be synced ({reason})")
     return Created()
-
-
-def _sync_file(place: str) -> None:
-    descriptor = os.open(place, os.O_RDWR | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _claim(temporary: str, place: str) -> None:

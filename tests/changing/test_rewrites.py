@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -70,10 +71,14 @@ def before_draft(monkeypatch: pytest.MonkeyPatch, *events: tuple[str, Event]) ->
 
 
 def rewritten(ids: Ids, storage: Storage, version: int, *lines: Any) -> Event:
-    """Another writer's commit in the place of a version that was rolled back; without lines it has no file."""
+    """Another writer's commit of the same size in the place of a version that was rolled back; it has no file without
+    lines.
+    """
 
     def event() -> None:
         text = b"".join(json.dumps(line).encode() + b"\n" for line in (commit_info("OTHER"), *lines))
+        with suppress(FileMissing):
+            text = text[:-1].ljust(storage.stat(commit_path(version)).size_bytes - 1) + b"\n"
         storage.put(commit_path(version), text)
 
     return event

@@ -16,7 +16,7 @@ import pytest
 
 from deltacli import open_table
 from deltacli.api.table import Table
-from deltacli.errors import DeltacliError, Refused
+from deltacli.errors import DataUnreadable, DeltacliError, Refused
 from tests.field.builders import build, lines_of, output_of
 from tests.support.builder import commit_path
 from tests.support.peers import Task, ask_for_rows, peer_python
@@ -152,15 +152,25 @@ Fresh = Callable[[str], Table]
 
 
 @pytest.mark.parametrize("name", ["08/id", "08/name"])
+@pytest.mark.parametrize("columns", [["id"], ["name"], ["name", "id"]])
+def test_files_with_logical_names_are_never_read_as_nulls(name: str, columns: list[str], fresh: Fresh) -> None:
+    table = fresh(name)
+    before = [{"id": 1, "name": "a"}, {"id": 2, "name": "b"}]
+
+    with pytest.raises(DataUnreadable) as refused:
+        table.snapshot().scan(columns=columns, where="id = 3").to_arrow()
+
+    assert "mapping.file-with-logical-names" == refused.value.code
+    assert before == table.snapshot(version=1).scan().to_arrow().to_pylist()
+    with pytest.raises(DataUnreadable):
+        list(table.changes(from_version=0))
+
+
+@pytest.mark.parametrize("name", ["08/id", "08/name"])
 def test_files_with_logical_names_in_a_mapped_table_are_an_error(name: str, fresh: Fresh) -> None:
     found = fresh(name).validate(level="data").findings
 
     assert any(one.severity.value == "error" and one.rule.id.startswith(("mapping.", "data.")) for one in found)
-
-
-@pytest.mark.xfail(reason="A8", strict=True)
-def test_files_of_id_mode_with_other_names_are_reported(fresh: Fresh) -> None:
-    assert set() < rules_of(fresh("09"))
 
 
 @pytest.mark.xfail(reason="B12", strict=True)

@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from deltacli.clock import system_clock
 from deltacli.engine.base import Engine
 from deltacli.errors import ClusterFailed
+from deltacli.fleet.policy_file.model import OptimizePolicy, Policy
 from deltacli.fleet.running.cluster import FleetCluster, StepPiece, carry_out_there
 from deltacli.fleet.running.runner import FleetReport
 from deltacli.operations.table.handle import TableHandle
@@ -19,6 +21,7 @@ from deltacli.storage.location import StoreLocation
 from deltacli.work.task import TableStores, TaskContext
 from tests.fleet.lake import DAMAGED, HEALTHY, NOW_MS, data_files, live_digest, tree_of
 from tests.fleet.sessions import session_of
+from tests.support.optimizing import Ids
 from tests.support.shipping import ShippingEngine
 
 VARYING = ("carry_out_there", "DeleteBatch")
@@ -111,3 +114,40 @@ def test_executors_that_see_another_table_do_nothing(tmp_path: Path) -> None:
     assert done is not None
     assert ("refused", "cluster.other-table") == (done.state, done.code)
     assert not list((table / "_delta_log").glob("*.parquet"))
+
+
+@pytest.mark.parametrize("is_given", [False, True])
+def test_executors_take_the_time_that_was_given_or_their_own(tmp_path: Path, is_given: bool) -> None:
+    sent: list[StepPiece] = []
+
+    class Noting(ShippingEngine):
+        def spread(self, task: Any, pieces: Any, *others: Any, **options: Any) -> Iterator[Any]:  # Any: as in the port
+            if task is carry_out_there:
+                sent.extend(pieces)
+                raise ClusterFailed("the cluster is gone")
+            return super().spread(task, pieces, *others, **options)
+
+    run_on(tmp_path, Noting(), **({} if is_given else {"clock": system_clock}))
+
+    assert {NOW_MS if is_given else None} == {piece.now_ms for piece in sent}
+
+
+@pytest.mark.parametrize(("now_ms", "expected"), [(None, "plan.clock"), (NOW_MS, "ok")])
+def test_a_step_looks_at_its_own_clock(
+    now_ms: int | None, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = Ids(partitioned=False).append(*"abcd").builder.write(tmp_path / "t")
+    policy = Policy("p", {"optimize": OptimizePolicy()})
+
+    def slow() -> int:
+        return 0
+
+    for module in ("fleet.running.cluster", "changing.basis"):
+        monkeypatch.setattr(f"deltacli.{module}.system_clock", slow)
+
+    done = carry_out_there(
+        StepPiece("optimize", str(table), policy, now_ms, None, 1), TaskContext(stores_of(str(table)))
+    )
+
+    assert done is not None
+    assert expected == (done.code or "ok")

@@ -119,6 +119,8 @@ def test_values_that_no_file_can_store_are_refused_in_v2_too(form: Any) -> None:
 CONTRADICTIONS: tuple[tuple[dict[str, Any], str], ...] = (
     ({"parts": 2}, "--parts requires"),
     ({"layout": "multi-part", "parts": 1}, "two parts or more"),
+    ({"layout": "multi-part", "parts": 129}, "at most 128 parts"),
+    ({"layout": "multi-part", "parts": 2**31}, "at most 128 parts"),
     ({"layout": "multi-part"}, "requires --parts or"),
     ({"layout": "classic", "rows_per_file": 2}, "a classic checkpoint is one file"),
     ({"layout": "multi-part", "rows_per_file": 0}, "less than 1"),
@@ -198,6 +200,16 @@ def test_an_empty_checksum_file_blocks_nothing(data: bytes) -> None:
     builder = TableBuilder().commits(3).file(f"{LOG}/{2:020d}.crc", data)
 
     assert 2 == open_at(builder.in_memory()).checkpoint().hint_version
+
+
+def test_rows_per_file_do_not_need_more_parts_than_can_be_open() -> None:
+    storage = TableBuilder().commit(protocol(), metadata(), *(add(f"f{n}", records=1) for n in range(200))).in_memory()
+
+    fault = refusal(storage, layout="multi-part", rows_per_file=1)
+
+    assert (2, "202 rows need 202 parts; at most 128 are written") == (fault.exit_code, fault.message)
+    assert "--rows-per-file 2" in str(fault.hint)
+    assert 101 == len(open_at(storage).checkpoint(layout="multi-part", rows_per_file=2).files)
 
 
 def test_parts_of_a_whole_set_are_not_replaced_one_by_one() -> None:

@@ -378,6 +378,53 @@ def test_a_writer_between_the_commits_is_reported() -> None:
     assert ("4", True) == (facts["commits of the other writer"], facts["so far"].endswith("restored"))
 
 
+@pytest.mark.parametrize(
+    ("lost", "event", "code"),
+    [
+        (commits(6, 7, 8), lambda table: table._files.pop(commit_path(5)), "plan.newer"),
+        (commits(6, 7, 8), lambda table: table.write(commit_path(5), RIVAL), "plan.other-past"),
+        ([LOG], lambda table: table.write(commit_path(0), RIVAL), "plan.other-past"),
+    ],
+)
+def test_a_log_that_is_not_that_of_the_plan_is_left_alone(
+    lost: list[str], event: Callable[[MemoryStorage], object], code: str
+) -> None:
+    builder = TableBuilder().commits(9)
+    backup, table = saved(builder), without(builder.in_memory(), *lost)
+    plan = plan_restore(handle(table), backup)
+    event(table)
+    expected = log_of(table)
+
+    with pytest.raises(Refused) as refused:
+        carry_out(LogRestore(backup), handle(table), plan=plan)
+
+    assert code == refused.value.code
+    assert expected == log_of(table)
+
+
+class RolledBack(FaultyStorage):
+    """A log whose newest commit is rolled back when the restore puts its second file."""
+
+    def put_if_absent(self, path: str, data: bytes, *, modified_ms: int | None = None) -> Creation:
+        if path != commit_path(8):
+            self._inner._files.pop(commit_path(5), None)
+        return super().put_if_absent(path, data, modified_ms=modified_ms)
+
+
+def test_a_log_that_is_rolled_back_meanwhile_is_reported() -> None:
+    builder = TableBuilder().commits(9)
+    table = RolledBack(without(builder.in_memory(), *commits(6, 7, 8)), Countdown())
+
+    with pytest.raises(PartlyDone) as raised:
+        restore(table, saved(builder))
+
+    assert ("restore.conflict", 6, "0-4, 6-8") == (
+        raised.value.code,
+        raised.value.cause_exit,
+        raised.value.facts["commits"],
+    )
+
+
 def test_a_file_that_changed_since_the_plan_is_not_replaced() -> None:
     builder = builder_of()
     backup, table = saved(builder), builder.in_memory()

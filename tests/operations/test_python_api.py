@@ -203,6 +203,19 @@ def test_the_log_is_backed_up_and_restored(table: Table, path: Path, tmp_path: P
     assert not table.restore_log(backup).was_executed
 
 
+@pytest.mark.parametrize(
+    "plan",
+    [
+        lambda table: table.repair(dry_run=True),
+        lambda table: table.optimize(dry_run=True),
+        lambda table: table.restore(version=3, dry_run=True),
+        lambda table: table.alter([{"change": "table-comment", "comment": "c"}], dry_run=True),
+    ],
+)
+def test_the_document_of_a_plan_says_that_nothing_was_done(table: Table, plan: Callable[[Table], Any]) -> None:
+    assert plan(table).as_json()["dryRun"] is True
+
+
 def test_the_log_is_expired(path: Path) -> None:
     late = datetime(2026, 3, 20, tzinfo=UTC)
     table = deltacli.open_table(path, clock=lambda: int(late.timestamp() * 1000))

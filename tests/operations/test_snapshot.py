@@ -14,6 +14,7 @@ from deltacli.errors import (
     DeltacliError,
     ProtocolUnsupported,
     Unreadable,
+    UsageError,
     VersionAbsent,
 )
 from deltacli.operations.read.snapshot import summarize
@@ -598,7 +599,13 @@ def test_blank_lines_before_provenance_change_no_time(table_builder: TableBuilde
     assert CommitTime(5, TimestampSource.IN_COMMIT) == table.snapshot().time == table.history().items[0].time
 
 
-@pytest.mark.parametrize("version", [-1, 3, 2**63, 10**30])
+@pytest.mark.parametrize("version", [2**63, 10**30])
+def test_a_version_that_no_log_can_have_is_out_of_range(version: int, table_builder: TableBuilder) -> None:
+    with pytest.raises(UsageError, match="version is out of range"):
+        open_built(table_builder.commits(3)).snapshot(version=version)
+
+
+@pytest.mark.parametrize("version", [-1, 3, 2**63 - 1])
 def test_a_version_that_never_was_is_absent(version: int, table_builder: TableBuilder) -> None:
     with pytest.raises(VersionAbsent) as raised:
         open_built(table_builder.commits(3)).snapshot(version=version)

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
 import deltacli
+from deltacli.changing.change import carry_out
+from deltacli.changing.gate import Consent, Plan, for_plan, standing
 from deltacli.cli.app import run
 from deltacli.cli.instead_for_paimon import INSTEAD
 from deltacli.errors import Refused, UsageError, VersionAbsent
 from deltacli.hints import Spelling, spelled
+from deltacli.operations.paimon.alter import AlterRequest, SchemaAlteration
+from deltacli.paimon.evolution.requests import SetOption
 from deltacli.paimon.rules.fields import why_bad_default
 from deltacli.paimon.sql_types import parse_sql_type
 from deltacli.paimon.type_strings import BadType
@@ -281,6 +285,23 @@ def test_an_option_by_which_rows_were_written_warns_when_it_changes(
     assert [("paimon.option-of-old-rows", "warning")] == [
         (one["rule"], one["severity"]) for one in found.document["tables"][0]["findings"] if option in one["message"]
     ]
+
+
+@pytest.mark.parametrize("agree", [standing, for_plan])
+def test_a_change_is_judged_again_behind_the_first_snapshot(agree: Callable[[Plan], Consent], tmp_path: Path) -> None:
+    """Options that Paimon lets nobody change from then on."""
+    builder = PaimonBuilder(tmp_path / "t").schema(ID, NAME, primaryKeys=["id"], options={"bucket": "2"})
+    table = deltacli.open_paimon(str(builder.root))
+    change = SchemaAlteration(AlterRequest((SetOption("merge-engine", "partial-update"),)))
+
+    def ask(plan: Plan) -> Consent:
+        builder.snapshot(0)
+        return agree(plan)
+
+    with pytest.raises(Refused):
+        carry_out(change, table, ask=ask)
+
+    assert ["schema-0"] == names(builder.root)
 
 
 def test_no_column_gets_an_id_that_a_field_had_before(say: Any, root: Path) -> None:

@@ -162,3 +162,13 @@ def half_a_character_in_a_commit_info() -> TableBuilder:
     table = TableBuilder()
     table.edit_lines(LAST, lambda data: data.replace(b'"commitInfo":{', b'"commitInfo":{"userMetadata":"\\ud83c",'))
     return table
+
+
+@damage("commit.lone-surrogate")
+def half_a_character_in_the_comment_of_a_column() -> TableBuilder:
+    table = TableBuilder()
+    metadata = table.action(0, "metaData")
+    schema = json.loads(metadata["schemaString"])
+    schema["fields"][0]["metadata"]["comment"] = "caf\udce9"
+    metadata["schemaString"] = json.dumps(schema)
+    return table

@@ -231,6 +231,19 @@ def name_with_another_id_where_ids_count() -> DataTable:
     return table
 
 
+@damage("mapping.file-with-other-names")
+def column_under_another_name_where_ids_count() -> DataTable:
+    table = mapped_table("id")
+    rows = mapped_rows(4)
+    table.rewrite(3, rows.rename_columns(["col-1", "name"]).cast(_named(rows.schema, "name")))
+    return table
+
+
+def _named(schema: pa.Schema, name: str) -> pa.Schema:
+    """The schema with another name of its second column, whose id stays."""
+    return pa.schema([schema.field(0), schema.field(1).with_name(name)])
+
+
 # -- type changes ----------------------------------------------------------------------------------------------------
 
 

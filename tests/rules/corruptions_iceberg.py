@@ -43,6 +43,11 @@ def array_with_the_first_version() -> TableBuilder:
     return compatible_table("V1", extra=column("list", ARRAY))
 
 
+@damage("iceberg.type-not-allowed", also=("feature.used-not-supported",))
+def variant_in_version_1() -> TableBuilder:
+    return compatible_table("V1", extra=column("free", "variant"))
+
+
 @damage("iceberg.type-not-allowed")
 def void_with_the_second_version() -> TableBuilder:
     return compatible_table("V2", extra=column("nothing", "void"))

@@ -112,6 +112,14 @@ def stored_row_id_is_one_that_the_same_file_derives() -> TrackedTable:
     return table
 
 
+@damage("rowtracking.materialised-beyond-mark")
+def stored_row_id_is_above_the_mark() -> TrackedTable:
+    """39 is the mark."""
+    table = TrackedTable()
+    table.store_ids(3, [40, *([None] * 9)])
+    return table
+
+
 @damage("identity.high-water-mark")
 def identity_goes_beyond_its_mark() -> IdentityTable:
     return IdentityTable(mark=48)

@@ -30,7 +30,9 @@ ADDED = {
     "commit.lone-surrogate": (Severity.ERROR, Level.LOG),
     "stats.records-disagree": (Severity.ERROR, Level.LOG),
     "mapping.file-with-logical-names": (Severity.ERROR, Level.FOOTERS),
+    "mapping.file-with-other-names": (Severity.WARNING, Level.FOOTERS),
     "partition.kernel-unreadable": (Severity.WARNING, Level.LOG),
+    "rowtracking.materialised-beyond-mark": (Severity.ERROR, Level.DATA),
     "data.manifest-stale": (Severity.WARNING, Level.STORAGE),
 }
 """Rules that the reference does not have."""

@@ -42,6 +42,7 @@ CHECKS = (
     data_columns.partition_columns_of_files,
     data_files.old_lists,
     mapping_files.field_ids_of_files,
+    mapping_files.names_beside_ids,
 )
 UTC = pa.timestamp("us", "UTC")
 ONE_IN_ANOTHER = pa.struct([("y", pa.int64())])
@@ -296,10 +297,10 @@ def test_field_ids(mode: str, ids: tuple[int | None, ...], expected: set[str]) -
     assert expected == short(told(mapped_config(mode), mapped_file(*ids)))
 
 
-def test_names_do_not_matter_where_ids_count_and_an_id_at_another_name_does_where_names_do() -> None:
+def test_names_are_a_warning_where_ids_count_and_an_id_at_another_name_does_where_names_do() -> None:
     file = [pa.field("price", pa.int64(), metadata={"PARQUET:field_id": "1"}), *mapped_file()[1:]]
 
-    assert set() == short(told(mapped_config("id"), file))
+    assert {"W mapping.file-with-other-names x | price | col-1"} == short(told(mapped_config("id"), file))
     assert {"E mapping.field-id-mismatch x | price | 1"} == short(told(mapped_config("name"), file))
 
 

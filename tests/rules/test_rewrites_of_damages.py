@@ -36,8 +36,6 @@ load_all()
 Rows: TypeAlias = "Counter[str]"
 UNTRIED = {
     "no_log_at_all": "there is no table",
-    "clustered_by_a_variant": "a variant column that files lack cannot be written yet",
-    "default_of_a_variant": "the same",
     "relative_and_absolute_spelling": "the absolute path is not that of a copy",
 }
 STATED_ANEW = ("stats.", "data.partition-column-differs", "data.size-mismatch", "data.t", "dv.", "hint.ahead-of-log")

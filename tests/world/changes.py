@@ -216,6 +216,12 @@ def _with_backup(world: World) -> None:
     _lose(world, commit_path(LOST))
 
 
+def _with_backup_of_newer(world: World) -> None:
+    """A backup of the log is beside the table, which has lost the newest commits."""
+    world.table().backup_log(world.uri_of("beside"))
+    _lose(world, commit_path(NEWEST - 1), commit_path(NEWEST))
+
+
 def _with_repair(world: World) -> None:
     """A damaged checkpoint was moved aside by a repair; its commits are there."""
     files = world.files("own")
@@ -390,6 +396,13 @@ CHANGES: Mapping[str, Row] = {
         Act.PUT,
         prepare=_with_backup,
         is_readable=False,
+        moments=_SINGLE,
+    ),
+    "log restore of the newest commits": row(
+        lambda world, table: LogRestore(table.open_other(world.uri_of("beside"))),
+        lambda table: {NEWEST - 1, NEWEST} <= table.commits.keys(),
+        Act.PUT,
+        prepare=_with_backup_of_newer,
         moments=_SINGLE,
     ),
 }

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, StrEnum
 
 from deltacli.changing.acts import Act
 from tests.support.actions import protocol
 from tests.support.builder import LOG, commit_path
+from tests.world.oracle import Reading
 from tests.world.places import DiskWorld, World
 from tests.world.tables import CHECKPOINT, DAY_MS, FEATURES, ORPHAN, Writer, a_diverged_copy
 
@@ -123,6 +124,21 @@ def _written_anew(writer: Writer) -> None:
         writer.commit("WRITE", lines)
 
 
+def _tip_anew(writer: Writer) -> None:
+    """Bring the directory back by one version, and append another one in its place."""
+    newest = writer.reading.newest
+    writer.delete(*(path for path in writer.files if path.startswith(f"{LOG}/{newest:020d}.")))
+    writer.commit("WRITE", [writer.add(f"p=b/tip{newest}.parquet", 700 + 10 * newest)])
+
+
+def _equal_tip(world: World) -> None:
+    """Another commit gets the size and the time of the newest one, as from an archive."""
+    files = world.files("own")
+    path = commit_path(Reading(files).newest)
+    data = files[path].data.replace(b"WRITE", b"MERGE").replace(b"VACUUM", b"REWORK")
+    world.write("own", files | {path: replace(files[path], data=data)})
+
+
 def _remove(writer: Writer) -> None:
     live = [one["path"] for one in writer.reading.state(writer.reading.newest).live.values()]
     gone = next((path for path in ("p=a/a7.parquet", "p=b/b5.parquet") if path in live), live[0])
@@ -213,9 +229,13 @@ EVENTS: Mapping[str, Event] = {
     "link switched to a copy": _place(_link),
     "renamed, a copy in its place": _place(_rename),
     "renamed, an equal copy in its place": _place(_equal_copy),
-    "replaced by a copy": Event(_replaced, ("objects",), stops=_COMMITTING | Act.EXPIRE, halts=_LASTING),
-    "rolled back": Event(_write(_rolled_back), stops=_COMMITTING | Act.EXPIRE, halts=_LASTING),
-    "rolled back and written anew": Event(_write(_written_anew), stops=_COMMITTING | Act.EXPIRE, halts=_LASTING),
+    "replaced by a copy": Event(_replaced, ("objects",), stops=_COMMITTING | Act.EXPIRE | Act.PUT, halts=_LASTING),
+    "rolled back": Event(_write(_rolled_back), stops=_COMMITTING | Act.EXPIRE | Act.PUT, halts=_LASTING),
+    "rolled back and written anew": Event(
+        _write(_written_anew), stops=_COMMITTING | Act.EXPIRE | Act.PUT, halts=_LASTING
+    ),
+    "newest version written anew": Event(_write(_tip_anew), stops=_COMMITTING | Act.EXPIRE | Act.PUT, halts=Act.EXPIRE),
+    "newest version written anew in its size and time": Event(_equal_tip, ("disk",), stops=Act.DELETE | Act.EXPIRE),
     "commit removes a file": Event(_write(_remove), reads=True),
     "commit re-adds removed files": Event(_write(_readd), reads=True, passes=Act.COMMIT | Act.ADD | Act.DERIVE),
     "commit changes metadata": Event(_write(_metadata), reads=True),

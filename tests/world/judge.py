@@ -14,7 +14,8 @@ from tests.world.oracle import Damaged, Reading, Rows
 from tests.world.places import Listener, World, changed
 from tests.world.tables import TARGET, Writer
 
-_WAITED_S = 120
+_WAITED_S = 121
+"""Longer than a look at the log is good for, with the retries of a request."""
 _STAGES = 2
 
 

@@ -53,7 +53,7 @@ def history(
       deltacli history ./tbl --from 2026-01-03 --to 2026-01-04
       deltacli history s3://lake/events --json | jq '.items[0].operation'
       deltacli history ./tbl --format csv --columns version,timestamp,operation
-      deltacli history ./tbl --columns version,job  # a key of a writer
+      deltacli history ./tbl --columns version,operation,userMetadata
       deltacli history ./paimon_tbl --branch dev
     """
     most = settle_limit(run, limit)

@@ -42,7 +42,8 @@ _OPTIONS: Mapping[OptionHeading, str] = {
     OptionHeading.SAFETY: """
         --dry-run --yes --check --check-files --force --replace --allow-retention-below --max-delete --keep-version
         --protect-from --skip-nested-tables --keep-last --quarantine --purge-older --trust-listing --steal-leases
-        --allow-remote --accept-commits --accept-copy --accept-loss --allow-lossy --allow-in-use --max-missing
+        --allow-removals --allow-remote --accept-commits --accept-copy --accept-loss --allow-lossy --allow-in-use
+        --max-missing
     """,
     OptionHeading.GLOBAL: """
         --now --storage-option --retry-budget --allow-external --table-format --config --color --progress --log-format

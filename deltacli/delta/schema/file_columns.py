@@ -14,9 +14,10 @@ from deltacli.arrow import compute as pc
 from deltacli.delta.schema.conversion import Convert, conversion, mismatch
 from deltacli.delta.schema.names import NameIndex
 from deltacli.delta.schema.shredded_variants import is_shredded, require_values, shredded
-from deltacli.delta.schema.to_arrow import arrow_type
+from deltacli.delta.schema.to_arrow import arrow_type, variant_type
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
 from deltacli.errors import DataUnreadable
+from deltacli.hints import command
 from deltacli.typing import ArrowArray, ArrowField
 
 if TYPE_CHECKING:
@@ -70,11 +71,18 @@ class _FileFields:
 
 
 class FileColumns:
-    """Finds the columns of a table in files. `physical_name` returns the name of a field in files."""
+    """Finds the columns of a table in files. `physical_name` returns the name of a field in files.
 
-    def __init__(self, mapping_mode: str, physical_name: Callable[[StructField], str]) -> None:
+    `of_table` are all columns that files of the table have: they tell a column that was added after a file from one
+    that the file has under its logical name.
+    """
+
+    def __init__(
+        self, mapping_mode: str, physical_name: Callable[[StructField], str], of_table: Sequence[StructField] = ()
+    ) -> None:
         self._by_id = mapping_mode == "id"
         self._physical_name = physical_name
+        self._of_table = tuple(of_table) if mapping_mode != "none" else ()
         self._seen: tuple[Any, _FileFields] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -84,7 +92,8 @@ class FileColumns:
     def find(self, schema: pyarrow.Schema, columns: Sequence[StructField]) -> list[FileColumn | None]:
         """Find each column in the Arrow schema of a file; None for one that was added after the file.
 
-        Raises DataUnreadable (`data.type-mismatch`, `data.case-mismatch`), naming the column.
+        Raises DataUnreadable (`data.type-mismatch`, `data.case-mismatch`, `mapping.file-with-logical-names`), naming
+        the column.
         """
         fields = self._top_fields(schema)
         return [self._known(fields, column) for column in columns]
@@ -122,10 +131,26 @@ class FileColumns:
 
     def _top(self, fields: _FileFields, column: StructField) -> FileColumn | None:
         position = self._position(fields, column, column.name)
+        if position < 0:
+            self._require_mapped(fields, column)
         if position < 0 or _is_void(column.data_type):
             return None
         found = self._read(fields.kind(position), fields.firsts[position], column.data_type, column.name)
         return FileColumn(position, *found)
+
+    def _require_mapped(self, fields: _FileFields, column: StructField) -> None:
+        """Raise DataUnreadable for a column that a file without any column as the mapping demands has under its logical
+        name: it would be read as nulls.
+        """
+        if not self._of_table or all(column.name != field.name for field in fields.fields):
+            return
+        if all(self._position(fields, one, one.name) < 0 for one in self._of_table):
+            raise DataUnreadable(
+                f"column {column.name} is in the file under its logical name, not as column mapping demands",
+                code="mapping.file-with-logical-names",
+                facts={"column": column.name, "expected": self._physical_name(column)},
+                hint=command("validate", level="footers"),
+            )
 
     def _position(self, fields: _FileFields, column: StructField, path: str) -> int:
         """Return the position of a field among its siblings in the file, or -1."""
@@ -151,7 +176,7 @@ class FileColumns:
             inner = self._read(kind.storage_type, first, data_type, path)
             return Found(inner.leaves, _after(lambda values: values.storage, inner.convert))
         if pa.types.is_null(kind):
-            return Found((first,), lambda values: pa.nulls(len(values), wanted))
+            return Found((first,), lambda values: nulls_of(len(values), wanted))
         match data_type:
             case StructType(fields) if pa.types.is_struct(kind):
                 return self._struct(kind, first, fields, wanted, path)
@@ -254,15 +279,26 @@ def absent(rows: int, present: int, field: ArrowField, path: str) -> ArrowArray:
     """Return a column that was added after a file: null in all rows. Raises if it must not be null and `present` rows
     need it.
     """
-    import pyarrow as pa
-
     if not field.nullable and present:
         raise DataUnreadable(
             f"column {path} is NOT NULL, but the file has no such column",
             code="data.column-missing",
             facts={"column": path},
         )
-    return pa.nulls(rows, field.type)
+    return nulls_of(rows, field.type)
+
+
+def nulls_of(rows: int, kind: Any) -> ArrowArray:
+    """Return as many nulls of a type. Both parts of a variant are required in files, also of one that is null."""
+    import pyarrow as pa
+
+    if not is_struct(kind) or not kind.num_fields:
+        return pa.nulls(rows, kind)
+    if kind.equals(variant_type()):
+        parts = [pa.repeat(b"", rows)] * 2
+    else:
+        parts = [nulls_of(rows, field.type) for field in kind]
+    return pa.StructArray.from_arrays(parts, fields=list(kind), mask=pa.repeat(True, rows))
 
 
 # -- conversions of nested values -------------------------------------------------------------------------------------

@@ -59,12 +59,20 @@ def shredded(kind: Any, wanted: Any, path: str) -> Convert:
 
 
 def require_values(values: Any, path: str) -> Any:
-    """Return unshredded variants. Raises DataUnreadable for one without its metadata or its value."""
+    """Return unshredded variants, whose parts are never null, also where files have optional ones.
+
+    Raises DataUnreadable for one without its metadata or its value.
+    """
+    import pyarrow as pa
+
     for part in values.flatten():
         if part.null_count > values.null_count:
             reason = "its metadata or its value is null"
             raise _unreadable(path, values.type, MalformedVariant(reason), reason=reason)
-    return values
+    if not values.null_count:
+        return values
+    parts = [pc.fill_null(values.field(place), b"") for place in range(values.type.num_fields)]
+    return pa.StructArray.from_arrays(parts, fields=list(values.type), mask=values.is_null())
 
 
 def not_a_type(path: str, name: str) -> DataUnreadable:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
+from deltacli.delta.encoding.value_text import has_bytes
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.schema.kinds import NANOSECONDS, PLAIN_TYPES, YEAR_MONTH, decimal_parts, interval_name
 from deltacli.delta.schema.types import (
@@ -84,6 +85,12 @@ def arrow_field(field: StructField, path: str = "") -> pyarrow.Field:
     import pyarrow as pa
 
     place = f"{path}.{field.name}" if path else field.name
+    if not has_bytes(field.name):
+        raise Refused(
+            f"the name of column {place!a} has half a surrogate pair, which is not Unicode",
+            code="commit.lone-surrogate",
+            hint=command("validate"),
+        )
     return pa.field(field.name, arrow_type(field.data_type, place), field.nullable)
 
 

@@ -14,7 +14,7 @@ from itertools import islice
 from threading import Event, Lock, Semaphore
 from typing import TYPE_CHECKING, NamedTuple
 
-from deltacli.clock import fixed_clock
+from deltacli.clock import fixed_clock, system_clock
 from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.errors import DeltacliError, FileMissing, Refused
@@ -40,12 +40,14 @@ _LINGER_SECONDS = 0.1
 
 
 class StepPiece(NamedTuple):
-    """A step of a small table. `newest` is its newest commit, with its time, that executors must see too."""
+    """A step of a small table. `newest` is its newest commit, with its time, that executors must see too. `now_ms` is a
+    time that somebody gave; None: the clock of the executor, which is compared with the log.
+    """
 
     kind: str
     name: str
     policy: Policy
-    now_ms: int
+    now_ms: int | None
     newest: tuple[str, int] | None
     weight: int
 
@@ -131,7 +133,8 @@ class FleetCluster:
     def _on_an_executor(self, work: StepWork) -> StepOutcome:
         """Wait until a job has carried out the step: that of the first thread that comes has all that wait for one."""
         weight = max(1, (work.size_bytes or 0) >> 10)
-        mine = _Waiting(StepPiece(work.kind, work.name, work.policy, self.clock(), work.newest, weight))
+        now_ms = None if self.clock is system_clock else self.clock()
+        mine = _Waiting(StepPiece(work.kind, work.name, work.policy, now_ms, work.newest, weight))
         with self._queue:
             self._waiting.append(mine)
         with self._cluster:
@@ -179,7 +182,7 @@ def carry_out_there(piece: StepPiece, context: TaskContext) -> StepOutcome | Non
         return TableHandle(
             storage,
             engine=EmbeddedEngine(),
-            clock=fixed_clock(piece.now_ms),
+            clock=system_clock if piece.now_ms is None else fixed_clock(piece.now_ms),
             open_other=context.stores.open_other,
             allowed=context.stores.allowed,
             name=piece.name,

@@ -5,6 +5,7 @@ Spec: Change Metadata; Column Mapping; Protocol Evolution.
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -146,7 +147,7 @@ class AlterationOutcome:
         cautions = [caution.code for caution in self.evolution.cautions]
         return clients_after(added, cautions, used=True, before=traits_of(before))
 
-    def as_json(self, *, dry_run: bool) -> dict[str, Json]:
+    def as_json(self, *, dry_run: bool | None = None) -> dict[str, Json]:
         """Return the content of the document `deltacli.alter` of a Delta table."""
         evolution = self.evolution
         is_changed = not (evolution.is_noop or evolution.refusals)
@@ -165,7 +166,7 @@ class AlterationOutcome:
             "schemaBefore": _schema_json(evolution.before),
             "schemaAfter": _schema_json(evolution.after) if is_changed else None,
             "committedVersion": self.committed_version,
-            "dryRun": dry_run,
+            "dryRun": self.request.dry_run if dry_run is None else dry_run,
         }
 
 
@@ -175,9 +176,7 @@ def _effect_json(effect: Effect) -> dict[str, Json]:
 
 
 def _schema_json(draft: Draft) -> Json:
-    import orjson
-
-    found: Json = orjson.loads(str(draft.metadata["schemaString"]))
+    found: Json = json.loads(str(draft.metadata["schemaString"]))  # also half a surrogate pair
     return found
 
 

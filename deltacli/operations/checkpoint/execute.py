@@ -26,6 +26,7 @@ from deltacli.hints import command
 from deltacli.operations.checkpoint.file_writer import CheckpointFile, CheckpointWriter, WrittenCheckpoint
 from deltacli.operations.checkpoint.plan import (
     DEFAULT_ROWS_A_SIDECAR,
+    MOST_PARTS,
     CheckpointPlan,
     CheckpointRequest,
     plan_checkpoint,
@@ -223,13 +224,19 @@ def _part_count(plan: CheckpointPlan) -> int:
                 f"{rows} rows fit into one file; a multi-part checkpoint has two or more",
                 hint=command("checkpoint", layout="classic"),
             )
+        if parts > MOST_PARTS:
+            raise UsageError(
+                f"{rows} rows need {parts:,} parts; at most {MOST_PARTS} are written",
+                hint=command("checkpoint", layout="multi-part", rows_per_file=-(-rows // MOST_PARTS)),
+            )
     complete = (found for found in plan.listing.checkpoints if found.version == plan.snapshot.version)
     if any(found.kind is Layout.MULTI_PART.file_kind and len(found.files) == parts for found in complete):
+        others = parts + (1 if parts < MOST_PARTS else -1)
         raise Refused(
             f"version {plan.snapshot.version} has a checkpoint of {parts} parts, which cannot be replaced at "
             "once: readers would see a mixture",
             code="checkpoint.parts-mix",
-            hint=command("checkpoint", layout="multi-part", parts=parts + 1, force=True),
+            hint=command("checkpoint", layout="multi-part", parts=others, force=True),
         )
     return parts
 

@@ -51,6 +51,12 @@ class LayoutChoice(StrEnum):
     V2 = Layout.V2
 
 
+MOST_PARTS = 128
+"""Parts of a multi-part checkpoint, whose files are all open until the last one is encoded. The lowest usual limit of
+open files is 256.
+"""
+
+
 @dataclass(frozen=True, kw_only=True)
 class CheckpointRequest:
     """A request for a checkpoint. `if_behind`: do nothing unless this many commits were made since the last
@@ -279,6 +285,11 @@ def _require_fitting(request: CheckpointRequest, layout: Layout) -> None:
     if request.parts is not None and request.parts < 2:
         raise UsageError(
             f"{parameter('checkpoint.parts', request.parts)}: a multi-part checkpoint has two parts or more"
+        )
+    if request.parts is not None and request.parts > MOST_PARTS:
+        raise UsageError(
+            f"{parameter('checkpoint.parts', request.parts)}: at most {MOST_PARTS} parts are written",
+            hint=command("checkpoint", layout="multi-part", parts=MOST_PARTS),
         )
     if request.v2_top != TopFile.JSON and layout is not Layout.V2:
         raise UsageError(

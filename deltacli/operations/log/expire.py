@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from deltacli.changing.basis import Basis, basis_of
+from deltacli.changing.basis import Basis, basis_of, with_digest
 from deltacli.delta.checkpoint.last_checkpoint_content import Hint, read_hint
 from deltacli.delta.log.log_path import LOG_DIRECTORY, SIDECAR_DIRECTORY, LogFileKind
 from deltacli.delta.log.segment import LogFile, LogListing, read_listing
@@ -195,7 +195,7 @@ def plan_expiry(
     Raises what `read_snapshot` raises for the newest version: a damaged log is not changed.
     """
     snapshot = snapshot or read_snapshot(table)
-    basis = basis_of(snapshot)
+    basis = with_digest(basis_of(snapshot))
     now_ms = basis.now_ms
     own_retention = log_retention_ms(snapshot.properties)
     retention = own_retention if request.retention_ms is None else request.retention_ms

@@ -16,7 +16,7 @@ from enum import StrEnum
 from functools import partial
 from typing import Any, NamedTuple
 
-from deltacli.changing.basis import Basis
+from deltacli.changing.basis import Basis, past_of
 from deltacli.changing.plan import Amount
 from deltacli.delta.checkpoint.last_checkpoint_content import Hint, read_hint
 from deltacli.delta.log.commit_lines import read_actions
@@ -97,6 +97,8 @@ class RestorePlan:
     had_log: bool
     newest_before: int
     claim: int | None
+    is_readable_after: bool
+    """Whether the newest version can be rebuilt once all is written."""
 
     @property
     def table(self) -> str:
@@ -201,12 +203,12 @@ def plan_restore(table: TableHandle, source: Storage, *, replace: bool = False) 
     items = _without_wrong_checkpoints(source, engine, items)
     before = versioned(present.values())
     writes = [item for item in items if item.action is not Action.KEEP]
-    _require_readable(before, [*present.values(), *(item.file.stored for item in writes)])
+    is_readable_after = _require_readable(before, [*present.values(), *(item.file.stored for item in writes)])
     _require_proofs(storage, listed, compared, writes, before)
     _require_sound(source, writes, engine, progress)
     order, claim = _safe_order(writes, before)
     return RestorePlan(
-        basis=Basis(table, before.newest_version, table.clock()),
+        basis=Basis(table, before.newest_version, table.clock(), past_of(before, before.newest_version)),
         source=source,
         replaces=replace,
         listed=listed,
@@ -217,6 +219,7 @@ def plan_restore(table: TableHandle, source: Storage, *, replace: bool = False) 
         had_log=log is not None,
         newest_before=before.newest_version,
         claim=claim,
+        is_readable_after=is_readable_after,
     )
 
 
@@ -429,11 +432,14 @@ def _is_hint(storage: ReadStorage) -> bool:
         return False
 
 
-def _require_readable(before: LogListing, after: Sequence[StoredFile]) -> None:
-    """Raise Refused where a readable log would become unreadable, because the backup has gaps."""
+def _require_readable(before: LogListing, after: Sequence[StoredFile]) -> bool:
+    """Return whether a log will be readable. Raises Refused where it is now and will not be, because the backup has
+    gaps.
+    """
     now = versioned({file.name: file for file in after}.values())
-    if before.newest_version not in before.reconstructable or now.newest_version in now.reconstructable:
-        return
+    is_readable = now.newest_version in now.reconstructable
+    if is_readable or before.newest_version not in before.reconstructable:
+        return is_readable
     raise Refused(
         f"the table would become unreadable: version {now.newest_version} of the backup cannot be rebuilt either",
         code="restore.gap",

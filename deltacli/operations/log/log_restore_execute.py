@@ -8,9 +8,10 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar, assert_never
 
 from deltacli.changing.acts import Act
+from deltacli.changing.basis import OTHER_PAST, require_same
 from deltacli.delta.log.log_path import HINT_NAME, LogFileKind, commit_name
 from deltacli.engine.base import Engine
-from deltacli.errors import ConflictLost, FileMissing, StorageFailed, Unreadable
+from deltacli.errors import ConflictLost, FileMissing, Refused, StorageFailed, Unreadable
 from deltacli.hints import command
 from deltacli.operations.log.log_copy import at_once, differing, digest, list_whole_log, log_location, versioned
 from deltacli.operations.log.log_restore import (
@@ -67,10 +68,12 @@ class LogRestore:
     def execute(self, gate: Gate[RestorePlan, LogRestored]) -> None:
         """Write the files of the plan in order. Planning and running it again continues an interrupted run.
 
-        Raises ConflictLost where another writer created a commit that the backup has, or one between those that it has.
+        Raises Refused (`plan.*`) where the log is no longer that of the plan, and ConflictLost where another writer
+        created a commit that the backup has, or one between those that it has.
         """
         plan, storage, source, written = gate.plan, gate.store, self.source, gate.outcome.written
         engine, progress = gate.table.engine, gate.table.progress
+        _require_same(plan, storage)
         require_real_directories(storage, [item.file.name for item in plan.writes])
         read = partial(_read, source)
         sizes = [item.file.size_bytes for item in plan.writes]
@@ -85,6 +88,20 @@ class LogRestore:
                 step.advance(weight=item.file.size_bytes)
         _verify(storage, written, engine, progress)
         _require_alone(plan, storage)
+
+
+def _require_same(plan: RestorePlan, storage: ReadStorage) -> None:
+    """Raise Refused where the log is another one than that which the plan compared, or where there is one by now."""
+    listing = versioned((list_whole_log(storage) or {}).values())
+    if plan.basis.version < 0 <= listing.newest_version:
+        raise Refused(
+            f"nothing was changed: the log has version {listing.newest_version} by now, and had none when this was "
+            "planned",
+            code=OTHER_PAST,
+            facts={"why": "another writer created the table, or restores it"},
+            hint=command("history", limit=10),
+        )
+    require_same(plan.basis, listing)
 
 
 def _read(source: ReadStorage, item: RestoreItem) -> bytes:
@@ -165,17 +182,24 @@ def _verify(storage: ReadStorage, written: Sequence[RestoreItem], engine: Engine
 
 
 def _require_alone(plan: RestorePlan, storage: ReadStorage) -> None:
-    """Raise ConflictLost where another writer created a commit between those of the backup."""
+    """Raise ConflictLost where another writer created a commit between those of the backup, or rolled the log back, so
+    that its newest version cannot be rebuilt.
+    """
     restored = [item.version for item in plan.writes if item.file.stored.path.kind is LogFileKind.COMMIT]
     last = max(restored, default=-1)
-    if last <= plan.newest_before:
-        return
-    now = versioned((list_whole_log(storage) or {}).values()).commits
-    others = [v for v in now if plan.newest_before < v < last and commit_name(v) not in plan.listed.files]
+    now = versioned((list_whole_log(storage) or {}).values())
+    others = [v for v in now.commits if plan.newest_before < v < last and commit_name(v) not in plan.listed.files]
     if others:
         raise ConflictLost(
             f"another writer created commit {others[0]} between the restored ones",
             code="restore.conflict",
             facts={"commits of the other writer": format_ranges(others)},
+            hint=command("validate"),
+        )
+    if plan.is_readable_after and now.newest_version not in now.reconstructable:
+        raise ConflictLost(
+            f"another writer deleted files of the log in the meantime: version {now.newest_version} cannot be rebuilt",
+            code="restore.conflict",
+            facts={"commits": format_ranges(now.commits)},
             hint=command("validate"),
         )

@@ -109,7 +109,7 @@ class OptimizeOutcome:
             "refused": [one._asdict() for one in self.refused],
             "leftBehind": list(self.left_behind),
             "verified": None if self.verified is None else self.verified.as_json(),
-            "dryRun": False,
+            "dryRun": self.plan.request.dry_run,
         }
 
     @property

@@ -89,8 +89,8 @@ def plan_of_files(
 
 
 def _require_writable(snapshot: Snapshot) -> None:
-    require_possible(snapshot, CommitRequest("OPTIMIZE", new_rows=1), Act.ADD)
     require_readable_rows(snapshot.config, snapshot.version)
+    require_possible(snapshot, CommitRequest("OPTIMIZE", new_rows=1), Act.ADD)
 
 
 def _plan(

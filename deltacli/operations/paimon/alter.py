@@ -195,7 +195,8 @@ class SchemaAlteration:
 
         def make(newest: Newest) -> Schema | None:
             _require_same(agreed, newest)
-            is_agreed = newest.schema == agreed.before and gate.plan is agreed
+            is_same = newest.schema == agreed.before and newest.has_snapshots == agreed.has_snapshots
+            is_agreed = is_same and gate.plan is agreed
             plan = agreed if is_agreed else gate.again(self._plan(table, newest, used, agreed.others))
             return None if plan.is_noop else plan.after
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 from uuid import uuid4
 
 from deltacli.changing.acts import Act
-from deltacli.changing.basis import Basis
+from deltacli.changing.basis import Basis, past_of
 from deltacli.changing.derived import in_flight
 from deltacli.changing.proofs import Noted, Proof
 from deltacli.delta.log.log_path import HINT_NAME, LOG_DIRECTORY
@@ -290,6 +290,7 @@ class Undo:
 
         Raises what the plan raises, and Refused (`repair.plan-stale`) where others have changed one of the files.
         """
+        gate.look()
         plan, table = gate.plan, gate.table
         agreed = {one.kept.path: one.replaced for one in plan.puts}
         backup = open_backup(table, plan.basis.version if plan.basis.version >= 0 else None, None, None)
@@ -328,7 +329,8 @@ def plan_undo(table: TableHandle, uri: str) -> UndoPlan:
     table, store = table.held(), table.open_other(uri)
     noted = read_manifest(table, store, uri)
     of_log = [one for one in noted.files if one.path.startswith(f"{LOG_DIRECTORY}/")]
-    newest = _newest(table)
+    listing = _listed(table)
+    newest = listing.newest_version
     if of_log:
         _require_no_commit(newest, noted)
     waiting = [one for one in noted.files if digest_at(table.storage, one.path) != one.sha256]
@@ -339,7 +341,8 @@ def plan_undo(table: TableHandle, uri: str) -> UndoPlan:
             )
     _require_rebuilt(table, store, noted, [one for one in waiting if one in of_log])
     puts = [Put(one, Noted(one.sha256), digest_at(table.storage, one.path)) for one in sorted(waiting, key=_order)]
-    return UndoPlan(Basis(table, newest, table.clock()), store, tuple(puts), len(noted.files) - len(waiting))
+    basis = Basis(table, newest, table.clock(), past_of(listing, newest))
+    return UndoPlan(basis, store, tuple(puts), len(noted.files) - len(waiting))
 
 
 def _still_right(plan: UndoPlan, agreed: Mapping[str, str | None], kept: Mapping[str, str]) -> Iterator[Put]:
@@ -381,11 +384,11 @@ def _order(kept: Kept) -> tuple[bool, bool, bool]:
     return kept.path.startswith(f"{LOG_DIRECTORY}/"), is_checkpoint, kept.path == f"{LOG_DIRECTORY}/{HINT_NAME}"
 
 
-def _newest(table: TableHandle) -> int:
+def _listed(table: TableHandle) -> LogListing:
     try:
-        return list_log(table.storage).newest_version
+        return list_log(table.storage)
     except NotATable:
-        return -1
+        return LogListing({}, ())
 
 
 def _require_no_commit(present: int, noted: Manifest) -> None:

@@ -77,7 +77,7 @@ class RepairOutcome:
             if step.state is StepState.REFUSED
             or (step.state is StepState.SKIPPED and (step.rule, step.place) not in made)
         ]
-        content = self.plan.as_json(dry_run=False)
+        content = self.plan.as_json(dry_run=self.plan.request.dry_run)
         return content | {
             "steps": [step.as_json() for step in (*self.steps, *left)],
             "committedVersions": list(self.versions),

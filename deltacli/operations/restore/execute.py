@@ -19,6 +19,7 @@ from deltacli.delta.log.commit_content import CommitRequest, EveryFile, FilesOfP
 from deltacli.delta.log.conflicts import is_vacuum
 from deltacli.errors import DeltacliError, PartlyDone
 from deltacli.hints import command
+from deltacli.operations.recover.sources import Journal
 from deltacli.operations.restore.plan import RestorePlan, plan_again, plan_restore, request_of
 from deltacli.operations.restore.request import RestoreRequest
 from deltacli.operations.restore.verify import VERIFIED, ProblemFile, check_sizes
@@ -53,7 +54,9 @@ class RestoreOutcome:
 
     def as_json(self) -> dict[str, Json]:
         """Return the content of the document `deltacli.restore`."""
-        return self.plan.as_json(committed_version=self.committed_version, dry_run=False, lost=self.lost)
+        return self.plan.as_json(
+            committed_version=self.committed_version, dry_run=self.plan.request.dry_run, lost=self.lost
+        )
 
     def so_far(self) -> str:
         """Return what was committed, or put in its place before a commit."""
@@ -126,8 +129,13 @@ class _Attempts:
     def make(self, plan: RestorePlan) -> CommitRequest:
         """Return the commit, after files from elsewhere are in their places."""
         if plan.brought is not None:
-            self._gate.has_begun = True
-            plan.brought.put(plan.table)
+            has_begun, journal = self._gate.has_begun, Journal()
+            self._gate.has_begun = True  # nobody knows it of an interruption
+            try:
+                plan.brought.put(plan.table, journal)
+            except DeltacliError:
+                self._gate.has_begun = has_begun or journal.files > 0
+                raise
         return with_files(plan)
 
     def plan_again(self, plan: RestorePlan, now: Snapshot) -> RestorePlan:

@@ -241,7 +241,7 @@ class _Settlement:
             found[VECTORS_ENABLED] = "true"
             self._notes.append(f"{VECTORS_ENABLED} stays true: files with deletion vectors come back")
         else:
-            self._refusals.append(vectors_refusal())
+            self._refusals.append(_vectors_refusal())
 
     def _schema_with_marks(self) -> str | None:
         """Return the schema of the target with the farther mark of each identity column; None: as it is."""
@@ -303,7 +303,14 @@ def refusal_of_partitioning(now: SmallState, target: SmallState, stay: int) -> I
         )
 
 
-def vectors_refusal(*, has_feature: bool = True) -> Refusal:
+def vector_refusals(now: SmallState, *, brings_vectors: bool) -> Iterator[Refusal]:
+    """Refuse vectors in some partitions of a table that has them switched off, or does not support them."""
+    has_feature = "deletionVectors" in now.config.features
+    if brings_vectors and not (has_feature and is_true(now.config.properties, VECTORS_ENABLED)):
+        yield _vectors_refusal(has_feature=has_feature)
+
+
+def _vectors_refusal(*, has_feature: bool = True) -> Refusal:
     """Return the refusal of files with vectors where the table has vectors switched off, or does not support them."""
     return Refusal(
         "restore.vectors-off",

@@ -31,13 +31,12 @@ from deltacli.operations.restore import row_ids
 from deltacli.operations.restore.difference import Difference, compare, file_rows, no_difference, rows_of_problems
 from deltacli.operations.restore.metadata import (
     CLUSTERING,
-    VECTORS_ENABLED,
     SmallActions,
     SmallState,
     refusal_of_partitioning,
     settle,
     skipped_applications,
-    vectors_refusal,
+    vector_refusals,
 )
 from deltacli.operations.restore.request import RestoreRequest
 from deltacli.operations.restore.verify import VERIFIED, Checked, ProblemFile, check_files
@@ -234,7 +233,7 @@ class _Planning:
         found = no_difference() if refusals else compare(now, target, self._where)
         if self._where is not None:
             small = SmallActions()
-            refusals += _vector_refusals(states[0], found)
+            refusals += vector_refusals(states[0], brings_vectors=found.brings_vectors)
         else:
             small = settle(*states, brings_vectors=found.brings_vectors)
             refusals += small.refusals
@@ -386,13 +385,6 @@ def _schema_changes(now: Snapshot, after: Snapshot) -> SchemaDiff | None:
 
 
 # -- what objects to a restore ----------------------------------------------------------------------------------------
-
-
-def _vector_refusals(now: SmallState, found: Difference) -> Iterator[Refusal]:
-    """Refuse vectors in some partitions of a table that has them switched off, or does not support them."""
-    has_feature = "deletionVectors" in now.config.features
-    if found.brings_vectors and not (has_feature and is_true(now.config.properties, VECTORS_ENABLED)):
-        yield vectors_refusal(has_feature=has_feature)
 
 
 def _removal_refusals(now: Snapshot, found: Difference) -> Iterator[Refusal]:

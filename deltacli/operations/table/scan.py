@@ -96,7 +96,9 @@ class Selection(NamedTuple):
         """The same for the files of one table configuration."""
         schema = arrow_schema(self.columns)
         whole = schema if self.needed == self.columns else arrow_schema(self.needed)
-        file_columns = FileColumns(config.mapping_mode, config.physical_name)
+        partitions = config.partition_columns.values()
+        of_files = [column for column in config.columns.values() if column not in partitions]
+        file_columns = FileColumns(config.mapping_mode, config.physical_name, of_files)
         return ReadSpec(self.needed, schema, whole, file_columns, self.predicate)
 
 

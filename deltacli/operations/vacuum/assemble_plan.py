@@ -6,13 +6,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow.rows import grouped
-from deltacli.changing.basis import basis_of
 from deltacli.changing.plan import Amount
 from deltacli.delta.checkpoint.layout import Layout, choose_layout
 from deltacli.delta.log.log_path import LogFileKind
@@ -128,7 +126,7 @@ def make_plan(
         allows_below=allows_below(request, setting.own_ms),
         protected=setting.protected,
         copied_ms=_copied_ms(setting),
-        made_from=replace(basis_of(setting.snapshot), now_ms=setting.now_ms, snapshot=None),
+        made_from=setting.basis,
         **parts,
     )
 

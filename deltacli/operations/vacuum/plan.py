@@ -110,6 +110,10 @@ class ProtectedTable(NamedTuple):
     uri: str
     table_id: str
     version: int
+    sha256: str | None = None
+    """SHA-256 of its commit of that version, or of the checkpoint where the commit has expired; None in saved plans of
+    earlier releases.
+    """
 
 
 @short_repr("version=snapshot_version", "files", "size_bytes", "refusals", "notes")

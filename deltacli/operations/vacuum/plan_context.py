@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.changing.basis import basis_of, require_same
+from deltacli.changing.basis import Basis, basis_of, require_same, with_digest
 from deltacli.changing.plan import Amount
 from deltacli.changing.views import files_of_manifests
 from deltacli.delta.log.segment import BEYOND_LOG
@@ -55,6 +56,7 @@ class PlanContext(NamedTuple):
     table: TableHandle
     request: VacuumRequest
     snapshot: Snapshot
+    basis: Basis
     now_ms: int
     own_ms: int
     tombstones_ms: int
@@ -114,7 +116,8 @@ def prepare(
     )
     listing = list_log(table.storage, progress=table.progress)
     with with_codes_of_vacuum():
-        require_same(basis_of(snapshot), listing)
+        basis = with_digest(replace(basis_of(snapshot), now_ms=now_ms, snapshot=None))
+        require_same(basis, listing)
     window = find_window(table, listing, cutoff_ms)
     listed_until = None if listed_ms is None else last_commit_before(table, listing, listed_ms)
     protect = [open_protected(table, uri) for uri in request.protect_from]
@@ -134,7 +137,7 @@ def prepare(
     kept_ms = own_ms if window.reaches_back else _least_own_ms(snapshot, references, first)
     protected = tuple(map(protected_table, protect))
     return PlanContext(
-        *(table, request, snapshot, now_ms, own_ms, kept_ms, retention_ms, cutoff_ms, keys, references),
+        *(table, request, snapshot, basis, now_ms, own_ms, kept_ms, retention_ms, cutoff_ms, keys, references),
         protected=protected,
         first=first,
     )

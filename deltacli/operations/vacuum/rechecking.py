@@ -12,7 +12,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
-from deltacli.changing.basis import CLOCK, NEWER, OTHER_PAST, TOO_OLD, Basis, past_of, require_clock, require_same
+from deltacli.changing.basis import (
+    CLOCK,
+    NEWER,
+    OTHER_PAST,
+    TOO_OLD,
+    Basis,
+    past_of,
+    require_clock,
+    require_past,
+    require_same,
+)
 from deltacli.delta.log.log_path import LOG_DIRECTORY, LogFileKind
 from deltacli.delta.log.segment import LogFile, LogListing, make_log_file
 from deltacli.delta.paths import canonical, text_of
@@ -35,6 +45,7 @@ from deltacli.work.commits.file_references import FileReferences, NamedFiles, co
 if TYPE_CHECKING:
     from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.table.version import Snapshot
+    from deltacli.storage import ReadStorage
 
 
 def open_protected(table: TableHandle, uri: str) -> Snapshot:
@@ -59,21 +70,42 @@ def open_protected(table: TableHandle, uri: str) -> Snapshot:
 
 
 def protected_table(snapshot: Snapshot) -> ProtectedTable:
-    """Return what a plan stores about it."""
-    return ProtectedTable(snapshot.table.uri, snapshot.metadata.id, snapshot.version)
+    """Return what a plan stores about it. Raises Refused where its newest commit has changed since it was read."""
+    storage, past = snapshot.table.storage, past_of(snapshot.listing, snapshot.version)
+    with of_protected(snapshot.table.uri), with_codes_of_vacuum():
+        sha256 = None if past is None else digest_of(storage, past)
+        require_past(storage, past)
+    return ProtectedTable(snapshot.table.uri, snapshot.metadata.id, snapshot.version, sha256)
 
 
-def open_kept(table: TableHandle, kept: ProtectedTable) -> TableHandle:
-    """Return the protected table of a plan. Raises as `open_protected`, and Refused where it is another one."""
+def open_kept(table: TableHandle, kept: ProtectedTable) -> tuple[TableHandle, LogFile]:
+    """Return the protected table of a plan, and the file of the plan's version. Raises as `open_protected`, and Refused
+    where it is another table or has another past.
+    """
     snapshot = open_protected(table, kept.uri)
+    planned = {"protected table": kept.uri, "plan": f"{kept.table_id}, version {kept.version}"}
     if snapshot.metadata.id != kept.table_id or snapshot.version < kept.version:
         raise Refused(
             "the protected table was replaced after the plan was made, so the files it needs are unknown",
             code="vacuum.plan-other-table",
-            facts={"protected table": kept.uri, "plan": f"{kept.table_id}, version {kept.version}"},
+            facts=planned,
             hint=command("vacuum", dry_run=True),
         )
-    return snapshot.table
+    other, listing = snapshot.table, snapshot.listing
+    if listing.start_version > kept.version:
+        listing = list_log(other.storage, start_version=kept.version)
+    past = past_of(listing, kept.version)
+    if past is None or kept.sha256 is None or digest_of(other.storage, past) != kept.sha256:
+        raise Refused(
+            "the plan was saved by an earlier release, without the past of the protected table"
+            if kept.sha256 is None
+            else f"version {kept.version} of the protected table has changed since the plan was made, so the files it "
+            "needs are unknown",
+            code=_CODES[OTHER_PAST],
+            facts=planned,
+            hint=command("vacuum", dry_run=True),
+        )
+    return other, past
 
 
 @contextmanager
@@ -135,7 +167,8 @@ class NewerCommits:
         self._table, self._keys, self._plan = table, keys, plan
         past = None if plan.made_from is None else plan.made_from.past
         self._own = _LogTail(table, plan.snapshot_version, past)
-        self._others = [_LogTail(open_kept(table, kept), kept.version) for kept in plan.protected]
+        kept = [(one.version, *open_kept(table, one)) for one in plan.protected]
+        self._others = [_LogTail(other, version, file) for version, other, file in kept]
         self._needed: ArrowArray = None
 
     def require_same(self, snapshot: Snapshot) -> None:
@@ -292,16 +325,23 @@ def digest_commit(table: TableHandle, listing: LogListing, version: int) -> str 
     file = listing.commits.get(version)
     if file is None:
         return None
+    return digest_of(table.storage, file)
+
+
+def digest_of(storage: ReadStorage, file: LogFile) -> str | None:
+    """Return the SHA-256 of a file of the log; None where it is gone."""
     from deltacli.operations.log.log_copy import digest, log_location
 
     try:
-        return digest(table.storage.read(log_location(file.name)))
+        return digest(storage.read(log_location(file.name)))
     except FileMissing:
         return None
 
 
 def with_past(table: TableHandle, plan: VacuumPlan) -> VacuumPlan:
     """Return the plan with the digest of the commit that it was made from, for saving."""
+    if plan.made_from is not None and plan.made_from.sha256 is not None:
+        return replace(plan, snapshot_sha256=plan.made_from.sha256)
     version = plan.snapshot_version
     listing = list_log(table.storage, start_version=version, progress=table.progress)
     return replace(plan, snapshot_sha256=digest_commit(table, listing, version))

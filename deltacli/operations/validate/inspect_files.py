@@ -198,6 +198,7 @@ class FileInspector:
                 schemas,
                 self._memory,
                 self.selection.limits,
+                self.table.domains,
             )
             self.collector.look(view, self.table.place)
 

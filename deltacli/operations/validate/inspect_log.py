@@ -480,11 +480,7 @@ class LogInspector:
         present = [commit for commit in files if commit is not None]
         if len(present) < len(files):
             return None
-        scanned = self._reader.scan(present).values()
-        sound = [lines for lines in scanned if not isinstance(lines, FAULTS)]
-        if len(sound) < len(files) or not all(lines.is_readable and not lines.broken for lines in sound):
-            return None
-        return [lines.actions for lines in sound] or None
+        return self._reader.actions_of(present) or None
 
     def _take_hint(self) -> None:
         if not self._log.has_hint or not self._collector.looks_at(HintView):

@@ -9,6 +9,7 @@ from deltacli.delta.log.segment import LogFile, LogListing
 from deltacli.delta.paths import decode
 from deltacli.delta.rules.framework.base import Finding
 from deltacli.delta.rules.framework.raw_lines import LineScanner, ScannedLines
+from deltacli.delta.rules.framework.views import LocatedAction
 from deltacli.delta.rules.log.commit_lines import BAD_JSON
 from deltacli.engine.base import Engine
 from deltacli.errors import CommitCorrupt, DeltacliError, FileMissing, PathExternal, PermissionRefused, StorageFailed
@@ -130,6 +131,14 @@ class LogReader:
             else:
                 scans[file.name] = data if isinstance(data, FAULTS) else self.scanner.scan(data, place)
         return scans
+
+    def actions_of(self, files: Sequence[LogFile]) -> list[list[LocatedAction]] | None:
+        """Return the actions of each file, None if one of them cannot be read completely."""
+        scanned = self.scan(files).values()
+        sound = [lines for lines in scanned if not isinstance(lines, FAULTS)]
+        if len(sound) < len(files) or not all(lines.is_readable and not lines.broken for lines in sound):
+            return None
+        return [lines.actions for lines in sound]
 
     def read(self, files: Sequence[LogFile]) -> list[bytes | Fault]:
         """Return the bytes of files, or the reason why they could not be read."""

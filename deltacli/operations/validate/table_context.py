@@ -21,13 +21,15 @@ if TYPE_CHECKING:
 
 class TableContext(NamedTuple):
     """The table whose files are checked, in the configuration of its newest version at `place`. `sizes`: path of every
-    file below it, not encoded -> bytes. `files` records the files that are not opened.
+    file below it, not encoded -> bytes. `domains`: domain -> its configuration. `files` records the files that are not
+    opened.
     """
 
     stores: TableStores
     files: TableFiles
     config: TableConfiguration
     sizes: Mapping[str, int]
+    domains: Mapping[str, str]
     place: Place
 
     @property

@@ -156,7 +156,7 @@ def validate_table(
                 from deltacli.operations.validate.table_context import TableContext
 
                 sizes = {path: file.size_bytes for path, file in listed.files.items()}
-                context = TableContext(stores, table_files, state.config, sizes, state.place())
+                context = TableContext(stores, table_files, state.config, sizes, state.domains, state.place())
                 files = _look_into_files(context, engine, collector, inspector, request, progress)
             inspector.not_checked.extend(table_files.not_checked())
         if level == "storage" and isinstance(storage, StoreOfVersions):

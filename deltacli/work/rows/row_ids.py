@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.encoding.integer_set import IntegerSet, Repeated
+from deltacli.delta.rules.actions.row_id_values import RowIdFacts
 from deltacli.delta.schema.types import StructField
 from deltacli.work.file_facts import AskingBeside, OpenFileContext
 from deltacli.work.rows.data_files import ReadSpec
@@ -27,12 +28,13 @@ _HIGHEST = 1 << 62
 class FileIds(NamedTuple):
     """The ids of the live rows of one file: those in its column, and those derived from its base row id.
 
-    `repeated` are the ids that occur twice in its column.
+    `repeated` are the ids that occur twice in its column, `highest` is the highest of these.
     """
 
     stored: IntegerSet
     derived: IntegerSet
     repeated: Repeated
+    highest: int | None = None
 
 
 @dataclass(frozen=True)
@@ -110,6 +112,7 @@ class _AskingIds(AskingBeside):
     stored: str | None
     numbers: str
     base: int | None
+    _highest: int | None = None
     _stored: _Gathered = field(default_factory=_Gathered)
     _derived: _Gathered = field(default_factory=_Gathered)
 
@@ -119,6 +122,8 @@ class _AskingIds(AskingBeside):
         if self.stored is not None:
             ids = batch.column(self.stored)
             self._stored.take(pc.drop_null(ids))
+            highest = pc.max(ids).as_py()
+            self._highest = max((one for one in (highest, self._highest) if one is not None), default=None)
             numbers = pc.filter(numbers, pc.is_null(ids))
         if self.base is not None:
             self._derived.take(pc.add(numbers, self.base))
@@ -127,7 +132,7 @@ class _AskingIds(AskingBeside):
         """Return the ids."""
         repeated = self._stored.finish()
         self._derived.finish()
-        return FileIds(self._stored.found, self._derived.found, repeated)
+        return FileIds(self._stored.found, self._derived.found, repeated, self._highest)
 
 
 @dataclass
@@ -145,11 +150,13 @@ class RowIdLedger:
         """Return whether some ids were not checked."""
         return self.stored.is_full or self.derived.is_full
 
-    def reconcile(self, file: FileIds) -> Repeated:
-        """Add the ids of the next file, and return those that occur twice in it, or also in an earlier file."""
+    def reconcile(self, file: FileIds) -> RowIdFacts:
+        """Add the ids of the next file, and return those that occur twice in it, or also in an earlier file; and the
+        highest that it stores.
+        """
         repeated = file.repeated.plus(file.stored.common(file.derived))
         for mine, theirs in ((file.stored, self.stored), (file.stored, self.derived), (file.derived, self.stored)):
             repeated = repeated.plus(mine.common(theirs))
         self.stored.merge(file.stored)
         self.derived.merge(file.derived)
-        return repeated
+        return RowIdFacts(repeated, file.highest)

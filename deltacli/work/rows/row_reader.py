@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.encoding.roaring import DeletedRows
-from deltacli.delta.schema.file_columns import FileColumn, absent
+from deltacli.delta.schema.file_columns import FileColumn, absent, nulls_of
 from deltacli.delta.schema.hybrid_calendar import Hybrid, hybrid_column, hybrid_leaf, rebased
 from deltacli.delta.schema.shredded_variants import TYPED, not_a_type
 from deltacli.delta.schema.types import PrimitiveType, StructField, StructType, holds
@@ -301,7 +301,7 @@ class _Columns:
 
         if field.name in self._file.constants:
             value = self._file.constants[field.name]
-            return pa.repeat(value, raw.num_rows) if value.is_valid else pa.nulls(raw.num_rows, field.type)
+            return pa.repeat(value, raw.num_rows) if value.is_valid else nulls_of(raw.num_rows, field.type)
         column: FileColumn | None = self._found[field.name]
         if column is None:
             return absent(raw.num_rows, raw.num_rows, field, field.name)

@@ -1,14 +1,21 @@
-"""Every file that is written has the codec and the pages of the table properties: data files and checkpoints alike."""
+"""Every file that is written has the codec and the pages of the table properties: data files and checkpoints alike; and
+variants in it have both parts, also where they are null.
+"""
 
 from __future__ import annotations
 
+import json
 from io import BytesIO
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from deltacli.errors import Refused
-from tests.support.optimizing import Ids, data_files
+from tests.support.actions import add, commit_info, metadata, protocol
+from tests.support.builder import TableBuilder
+from tests.support.optimizing import Ids, data_files, rows_of
+from tests.support.reading import open_at
 
 CODEC, VERSION = "delta.parquet.compression.codec", "delta.parquet.format.version"
 
@@ -59,3 +66,43 @@ def test_no_data_file_is_written_by_an_invalid_version_of_the_format() -> None:
         table.optimize()
 
     assert ("property.parquet-version", before) == (refused.value.code, data_files(table.storage))
+
+
+def file_of(rows: pa.Table) -> bytes:
+    sink = BytesIO()
+    pq.write_table(rows, sink, store_schema=False)
+    return sink.getvalue()
+
+
+@pytest.mark.parametrize("is_required", [False, True])
+def test_files_without_a_variant_and_with_null_ones_become_one(is_required: bool) -> None:
+    fields = [{"name": name, "nullable": True, "metadata": {}} for name in "vx"]
+    fields[0]["type"], fields[1]["type"] = "variant", "long"
+    struct = {"name": "s", "type": {"type": "struct", "fields": fields}, "nullable": True, "metadata": {}}
+    variant = pa.struct([pa.field(part, pa.binary(), nullable=not is_required) for part in ("metadata", "value")])
+    one = {"metadata": b"\x01\x00\x00", "value": b"\x0c\x07"}
+    parts = [pa.array([b"", *[one[part]] * 3], pa.binary()) for part in ("metadata", "value")]
+    values = pa.StructArray.from_arrays(parts, fields=list(variant), mask=pa.array([True, False, False, False]))
+    if not is_required:
+        values = pa.array(values.to_pylist(), variant)
+    inner = pa.StructArray.from_arrays([values, pa.array([1, 2, 3, 4])], ["v", "x"])
+    plain = pa.StructArray.from_arrays([pa.array([5, 6])], ["x"], mask=pa.array([False, True]))
+    contents = [pa.table({"s": inner, "v": values, "x": range(4)}), pa.table({"s": plain, "x": [8, 9]})]
+    contents.append(pa.table({"x": [10, 11]}))
+    builder = TableBuilder().commit(
+        commit_info(),
+        protocol(3, 7, reader_features=["variantType"], writer_features=["variantType"]),
+        metadata(schema_string=json.dumps({"type": "struct", "fields": [struct, *fields]})),
+    )
+    files = [file_of(rows) for rows in contents]
+    for number, data in enumerate(files):
+        builder.file(f"f{number}", data)
+    table = open_at(builder.commit(*(add(f"f{n}", size=len(data)) for n, data in enumerate(files))).in_memory())
+    before = rows_of(table)
+
+    done = table.optimize(min_files=2, verify=True)
+
+    assert (3, 1, []) == (done.files_removed, done.files_added, done.refused)
+    assert before == rows_of(table)
+    assert 5 == [row[1] for row in before].count(None)
+    assert [] == [found for found in table.validate(level="data").findings if found.severity == "error"]

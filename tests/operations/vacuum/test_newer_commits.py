@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -74,6 +75,44 @@ def test_files_a_protected_table_restores_between_two_waves_are_kept(tmp_path: P
     execute_vacuum(cloned.table(storage), plan, VacuumRequest(rate=1), pause=lambda _: None)
 
     assert {"a.parquet", "c.parquet"} == cloned.left
+
+
+@pytest.mark.parametrize("is_saved", [False, True])
+def test_a_protected_table_that_was_rolled_back_and_written_on_stops_the_run(is_saved: bool, tmp_path: Path) -> None:
+    cloned = Cloned(tmp_path)
+    plan = saved(cloned.plan(), tmp_path / "plan.parquet") if is_saved else cloned.plan()
+    (cloned.clone / commit_path(1)).write_bytes(to_bytes([remove("never.parquet", deleted_ms=OLD_MS)]))
+    cloned.commit(add("new.parquet", size=10))
+
+    with pytest.raises(Refused, match="version 1 of the protected table has changed") as refused:
+        execute_vacuum(cloned.table(), plan)
+
+    assert "vacuum.plan-other-past" == refused.value.code
+    assert LocalStorage(str(cloned.clone)).uri == refused.value.facts["protected table"]
+    assert {"a.parquet", "b.parquet", "c.parquet"} == cloned.left
+
+
+def test_a_protected_table_that_is_rolled_back_between_two_waves_stops_the_run(tmp_path: Path) -> None:
+    cloned = Cloned(tmp_path)
+    line = remove("never.parquet", deleted_ms=OLD_MS)
+    act = partial((cloned.clone / commit_path(1)).write_bytes, to_bytes([line]))
+    storage: Any = Meanwhile(cloned.storage, "delete_many", act)
+
+    with pytest.raises(DeltacliError, match="commit 1 was deleted or replaced") as stopped:
+        execute_vacuum(cloned.table(storage), cloned.plan(), VacuumRequest(rate=1), pause=lambda _: None)
+
+    assert ("vacuum.plan-other-past", 2) == (stopped.value.code, len(cloned.left))
+
+
+def test_a_saved_plan_without_the_past_of_a_protected_table_is_made_again(tmp_path: Path) -> None:
+    cloned = Cloned(tmp_path)
+    plan = cloned.plan()
+    earlier = replace(plan, protected=tuple(one._replace(sha256=None) for one in plan.protected))
+
+    with pytest.raises(Refused, match="saved by an earlier release") as refused:
+        execute_vacuum(cloned.table(), saved(earlier, tmp_path / "plan.parquet"))
+
+    assert ("vacuum.plan-other-past", 3) == (refused.value.code, len(cloned.left))
 
 
 @pytest.mark.parametrize("how", ["torn", "replaced", "gone"])

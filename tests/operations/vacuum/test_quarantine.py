@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
@@ -88,14 +90,43 @@ def test_each_deleted_file_has_a_copy_with_its_time_and_permissions(place: Path,
 
 def test_a_file_that_is_copied_keeps_its_permissions(tmp_path: Path) -> None:
     origin, other = LocalStorage(str(tmp_path / "a")), LocalStorage(str(tmp_path / "b"))
-    for size in (10, 9 << 20):
+    for size, mode in ((10, 0o600), (9 << 20, 0o444)):
         origin.put("p/file", bytes(size))
-        os.chmod(tmp_path / "a" / "p" / "file", 0o600)
+        os.chmod(tmp_path / "a" / "p" / "file", mode)
         os.utime(tmp_path / "a" / "p" / "file", (1, 1))
 
         assert Created() == copy_file(origin, "p/file", size, other, replace=True)
 
         assert times_and_modes(tmp_path / "a", ["p/file"]) == times_and_modes(tmp_path / "b", ["p/file"])
+
+
+COPY = """
+import sys
+from deltacli.operations.recover.copies import copy_file
+from deltacli.storage import LocalStorage
+place, *names = sys.argv[1:]
+for name in names:
+    print(copy_file(LocalStorage(f"{place}/a"), name, 3, LocalStorage(f"{place}/b")))
+"""
+
+
+def test_a_user_who_may_not_write_or_give_away_a_file_copies_it(tmp_path: Path) -> None:
+    """Files are read-only; those of a group that cannot be kept stay readable for it."""
+    origin = LocalStorage(str(tmp_path / "a"))
+    for name, mode in (("read-only", 0o444), ("of-a-group", 0o660)):
+        origin.put(name, b"abc")
+        os.chmod(tmp_path / "a" / name, mode)
+    weak: list[str] = []
+    if os.geteuid() == 0:
+        os.chown(tmp_path / "a" / "of-a-group", -1, 12_345)
+        weak = ["setpriv", "--bounding-set=-dac_override,-chown", "--inh-caps=-all"]
+    command = [*weak, sys.executable, "-c", COPY, str(tmp_path), "read-only", "of-a-group"]
+
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, umask=0o022)
+
+    assert ("Created()\nCreated()\n", "") == (ran.stdout, ran.stderr)
+    modes = [status[1] for status in times_and_modes(tmp_path / "b", ["read-only", "of-a-group"]).values()]
+    assert [0o444, 0o664 if weak else 0o660] == modes
 
 
 def steps_of(place: Path, quarantine: Path) -> int:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from deltacli.delta.log.commit_lines import KNOWN_ACTIONS, Action, json_type
 from deltacli.delta.log.log_path import Place
@@ -14,6 +15,7 @@ from deltacli.delta.rules.framework.base import Area, Finding, Fix, Rule, Severi
 from deltacli.delta.rules.framework.views import CommitView, LocatedAction, TouchedFile
 from deltacli.delta.stats.record_counts import stated_records
 from deltacli.delta.vectors import VECTOR_FILE
+from deltacli.hints import Worded, command
 from deltacli.units import format_count, format_size, plural
 
 AREA = Area("actions", spec="Add File and Remove File")
@@ -152,7 +154,11 @@ REMOVE_DV_MISMATCH = AREA.error(
     "action.remove-dv-mismatch",
     "The deletion vector of a remove differs from that of the live file, so the file stays live.",
     broken="the rows that the commit was meant to remove or replace are still in the table",
-    repair="commit a remove of the path with the deletion vector of the live add",
+    repair=Worded(
+        "restore the version before, and let the writer do it again: {}",
+        partial(command, "restore", version=..., table="TABLE"),
+    ),
+    loss="what the commit and later ones wrote",
     example='{"remove":{"path":"part-0.parquet",…}} where the live add has a deletion vector',
 )
 FALSE_NEW_DATA = AREA.warning(

@@ -260,6 +260,8 @@ class AnswersView:
     memory: dict[str, Any] = field(default_factory=dict)  # Any: each check keeps its own data for the whole run
     limited: bool = False
     "True if not all files were read, so statements about all of them cannot be checked."
+    domains: Mapping[str, str] = field(default_factory=dict)
+    "Domain -> its configuration."
 
     def place(self, row: int) -> Place:
         """Return where the log names a file."""

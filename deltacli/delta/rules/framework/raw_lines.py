@@ -38,6 +38,10 @@ _ESCAPED = rf"{_HIGH}{_LOW}|({_HIGH}|{_LOW})|\\."
 """A pair of surrogates, half of one (the group), or another escape."""
 
 
+_ESCAPE_WITHIN = b"\\\\u"
+"""An escape in a JSON text that is a field of an action."""
+
+
 class ScannedLines(NamedTuple):
     """The actions of a file of lines, in order, and all faults of its lines.
 
@@ -149,7 +153,7 @@ class LineScanner:
             run.report(rules.DUPLICATE_KEY.at(place, message, seen=name))
         if b"\\u" in line and not _is_unicode(value):
             message = "a text of the line has half a surrogate pair, which is not Unicode"
-            run.report(rules.LONE_SURROGATE.at(place, message, seen=_half_of(text)))
+            run.report(rules.LONE_SURROGATE.at(place, message, seen=next(_halves(text))))
         run.odd_ends += text.endswith("\r")
         return value
 
@@ -164,6 +168,8 @@ class LineScanner:
             is_filled = _report_number(value, number, run)
         for kind, action in value.items():
             if type(action) is dict:
+                if _ESCAPE_WITHIN in line:
+                    _report_halves_within(kind, action, run.place._replace(line=number), run)
                 for names in take_whole_numbers(kind, action, line):
                     run.report(rules.report_spelling(kind, names, action, run.place._replace(line=number)))
                 shape = (kind, *action, *map(type, action.values()))
@@ -289,9 +295,17 @@ def _is_unicode(value: Json) -> bool:
     return True
 
 
-def _half_of(text: str) -> str:
-    """Return the first escape of half a surrogate pair in a line."""
-    return next(match[1] for match in re.finditer(_ESCAPED, text) if match[1] is not None)
+def _halves(text: str) -> Iterator[str]:
+    """Yield the escapes of half a surrogate pair in a JSON text."""
+    return (match[1] for match in re.finditer(_ESCAPED, text) if match[1] is not None)
+
+
+def _report_halves_within(kind: str, action: Action, place: Place, run: _Run) -> None:
+    """Report half a surrogate pair in a JSON text that is a field: a schema, statistics, a configuration."""
+    for name, text in action.items():
+        if isinstance(text, str) and (half := next(_halves(text), None)) is not None:
+            message = f"{kind}.{name} has half a surrogate pair, which is not Unicode"
+            run.report(rules.LONE_SURROGATE.at(place, message, seen=half))
 
 
 def _spread_values(data: bytes) -> list[tuple[int, Any]] | None:

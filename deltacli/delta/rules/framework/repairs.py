@@ -280,14 +280,14 @@ _NO_STEP: tuple[tuple[str, str], ...] = (
         partition.hive-default partition.values-on-unpartitioned partition.ntz-date-only dv.inline-with-offset
         dv.absolute-not-absolute dv.offset-zero-vs-null dv.empty dv.random-prefix-dir dv.absolute-in-root
         rowtracking.commit-version rowtracking.base-row-id-changed rowtracking.base-row-id-missing
-        rowtracking.high-water-mark rowtracking.high-water-mark-decreased""",
+        rowtracking.high-water-mark rowtracking.high-water-mark-decreased rowtracking.materialised-beyond-mark""",
     ),
     (
         _ENGINE,
         """path.hidden-location path.reserved-name path.case-collision partition.null-in-not-null
         metadata.partition-column-type metadata.partition-column-nested metadata.all-columns-partitioned
         metadata.partitioning-changed mapping.file-without-field-ids mapping.file-with-logical-names
-        mapping.field-id-mismatch data.codec-unsupported
+        mapping.file-with-other-names mapping.field-id-mismatch data.codec-unsupported
         data.type-mismatch data.type-widening-unrecorded data.decimal-mismatch data.timestamp-not-utc
         data.timestamp-unit data.void-materialised data.variant-shape data.column-unknown data.required-mismatch
         data.partition-column-missing data.case-mismatch data.partition-column-differs dv.iceberg-conflict

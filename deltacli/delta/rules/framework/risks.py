@@ -92,6 +92,7 @@ RULES: Mapping[Risk, str] = {
         """,
     Risk.READERS_FAIL: """
         action.number-spelling data.encrypted data.codec-unsupported data.void-materialised checkpoint.several-forms
+        mapping.file-with-other-names
         """,
     Risk.WRITES_FAIL: """
         domain.without-feature metadata.all-columns-partitioned property.compression-codec property.parquet-version
@@ -109,6 +110,7 @@ RULES: Mapping[Risk, str] = {
         rowtracking.base-row-id-missing rowtracking.overlap rowtracking.high-water-mark
         rowtracking.high-water-mark-decreased rowtracking.commit-version rowtracking.base-row-id-changed
         rowtracking.column-names rowtracking.suspended-and-enabled rowtracking.materialised-duplicate
+        rowtracking.materialised-beyond-mark
         """,
 }
 "Return the ids of rules whose errors and warnings are of a class."

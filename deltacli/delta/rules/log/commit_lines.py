@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from deltacli.delta.log.action_fields import FIELDS, PARTS, Field, FieldType
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.log_path import Place
 from deltacli.delta.rules.framework.base import Area, Finding, Fix, from_a_copy
+from deltacli.hints import Worded, command
 from deltacli.typing import Json
 
 AREA = Area("commit_lines", spec="Delta Log Entries")
@@ -105,10 +107,13 @@ NUMBER_SPELLING = AREA.warning(
 )
 LONE_SURROGATE = AREA.error(
     "commit.lone-surrogate",
-    "A text of a commit has an escape of half a surrogate pair, which is not Unicode. Most readers refuse the commit.",
+    "A text of a commit, or of a schema, statistics or a domain in it, has an escape of half a surrogate pair, which "
+    "is not Unicode. Most readers refuse the commit.",
     broken="readers that demand Unicode refuse this version and all later ones",
-    repair=_RESTORE.advice,
-    loss=_RESTORE.loss,
+    repair=Worded(
+        "replace the text, if it is one of the table (alter, properties), then let readers begin behind the commit: {}",
+        partial(command, "checkpoint"),
+    ),
     spec="Delta Log Entries (JSON, RFC 8259)",
     example=r'{"commitInfo":{"userMetadata":"\ud83c"}}',
 )

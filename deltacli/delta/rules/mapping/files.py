@@ -38,6 +38,14 @@ FIELD_ID_MISMATCH = AREA.error(
     repair=_REWRITE,
     example="the column col-3 has field_id 5 in a file, and the id 3 in the table",
 )
+FILE_WITH_OTHER_NAMES = AREA.warning(
+    "mapping.file-with-other-names",
+    "Column mapping uses ids, and a data file has a column under another name than its physical one.",
+    spec="Writer Requirements for Column Mapping",
+    broken="readers that use names although the mode is id read null, or another column whose name it is",
+    repair=_REWRITE,
+    example="a column old with the field_id 1 in a file, where the column with the id 1 has the physicalName col-1a",
+)
 
 
 @AREA.check(FileSchemaView, FILE_WITH_LOGICAL_NAMES)
@@ -51,6 +59,19 @@ def names_of_files(view: FileSchemaView) -> Iterator[Finding]:
         yield FILE_WITH_LOGICAL_NAMES.at(
             view.place._replace(key=one.path), message, seen=one.field.name, expected=wanted
         )
+
+
+@AREA.check(FileSchemaView, FILE_WITH_OTHER_NAMES)
+def names_beside_ids(view: FileSchemaView) -> Iterator[Finding]:
+    """Report columns that are found by their ids alone."""
+    if view.config.mapping_mode != "id":
+        return
+    for part in match_of(view).parts:
+        wanted, seen = view.config.physical_name(part.field), part.file.name
+        if part.field_path is None and seen != wanted and part.file.file_id == id_of(part.field):
+            message = f"column {part.path} is called {seen} in {view.shown_files}, and found by its id alone"
+            place = view.place._replace(key=part.path)
+            yield FILE_WITH_OTHER_NAMES.at(place, message, seen=seen, expected=wanted)
 
 
 @AREA.check(FileSchemaView, FILE_WITHOUT_FIELD_IDS, FIELD_ID_MISMATCH)

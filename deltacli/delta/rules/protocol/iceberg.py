@@ -73,7 +73,9 @@ _ALLOWED_BY_V2 = frozenset(
 )
 COMPATIBILITIES = (
     Compatibility(
-        "icebergCompatV1", "delta.enableIcebergCompatV1", frozenset({"array", "map", "void", "null", "interval"})
+        "icebergCompatV1",
+        "delta.enableIcebergCompatV1",
+        frozenset({"array", "map", "void", "null", "interval", "variant"}),
     ),
     Compatibility("icebergCompatV2", "delta.enableIcebergCompatV2", allows=_ALLOWED_BY_V2),
     Compatibility("icebergCompatV3", "delta.enableIcebergCompatV3", frozenset({"interval"})),

@@ -350,9 +350,11 @@ def _read_refusal(value: Json) -> Refusal:
 
 
 def _read_protected(value: Json) -> ProtectedTable:
-    uri, table_id, version = value
+    uri, table_id, version, *rest = value
     _require(isinstance(uri, str) and isinstance(table_id, str) and type(version) is int, "protected")
-    return ProtectedTable(uri, table_id, version)
+    (sha256,) = rest or (None,)
+    _require(sha256 is None or isinstance(sha256, str), "protected")
+    return ProtectedTable(uri, table_id, version, sha256)
 
 
 def _read_reach(reach: Mapping[str, Any]) -> TimeTravelRange:
