@@ -216,7 +216,7 @@ def places() -> Iterator[Places]:
 @pytest.mark.parametrize("name", [*REFUSALS, "golden runs"])
 def test_hints_of_refusals_lead_on(name: str, places: Places) -> None:
     build, lines = REFUSALS.get(name, (at.sample, ""))
-    refusals = [(build, (), line) for line in lines.splitlines()]
+    refusals: list[tuple[Build, tuple[str, ...], str]] = [(build, (), line) for line in lines.splitlines()]
     if not refusals:
         golden = [change for change in CHANGES if change.refused]
         refusals = [(one.place, one.before, f"{one.refused}{' --yes' * one.asks}") for one in golden]
