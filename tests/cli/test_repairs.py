@@ -22,6 +22,8 @@ from tests.cli.support import make_sample
 from tests.rules.corruptions import DAMAGES, Damage, load_all
 from tests.rules.table_builder import NOW_MS, TableBuilder
 from tests.rules.test_corruptions import inspect, rules_of
+from tests.support.actions import add, metadata, protocol
+from tests.support.builder import TableBuilder as Written
 
 load_all()
 with spelled(ShellSpelling()):
@@ -141,6 +143,17 @@ def test_what_to_run_next_on_a_damaged_table_changes_nothing(tmp_path: Path, com
         _, seen = session.finish()
 
     assert as_pasted(seen).splitlines()[-1] == f"next: deltacli {following.replace('TABLE', table)}"
+
+
+def test_names_that_look_alike_are_told_apart(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    names = ["caf\u00e9.parquet", "cafe\u0301.parquet"]
+    files = [add(name, size=9, records=1) for name in [*names, "na\u0308he.parquet"]]
+    Written().commit(protocol(1, 2), metadata(), *files).write(tmp_path / "tbl")
+
+    run(["repair", str(tmp_path / "tbl"), "--accept-loss", "--max-missing", "100%", "--level", "storage", "--dry-run"])
+
+    said = capfd.readouterr().out
+    assert [2, 0, 2, 2] == [said.count(name) for name in (*names, "cafe\\u0301.parquet", "na\u0308he.parquet")]
 
 
 def test_an_agreed_repair_on_a_terminal_reports_what_was_repaired(tmp_path: Path) -> None:

@@ -216,12 +216,18 @@ def test_wider_terminals_show_more(sample: Path) -> None:
     assert "engine" in wide[0]
 
 
-def test_a_pipe_gets_every_character(sample: Path) -> None:
+def test_a_pipe_gets_the_columns_of_a_screen_uncut(sample: Path) -> None:
     piped = deltacli("history", sample, COLUMNS="40")
+    chosen = deltacli("history", sample, "--columns", "version,operationParameters,timestampSource")
 
     assert "\x1b" not in piped.out
     assert "…" not in piped.out
-    assert '{"predicate":"[\\"(day = 2026-01-02)\\"]"}' in piped.out
+    assert 'predicate=["(day = 2026-01-02)"]' in piped.out
+    assert "+1 file, -8 files" in piped.out
+    assert "timestampSource" not in piped.out
+    assert max(map(len, piped.out.splitlines())) < 200
+    assert '{"predicate":"[\\"(day = 2026-01-02)\\"]"}' in chosen.out
+    assert "fileModificationTime" in chosen.out
     assert "2026-01-03T17:00:00.000Z" in piped.out
     assert "ago" not in piped.out
 

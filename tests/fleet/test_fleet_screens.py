@@ -181,3 +181,21 @@ def test_a_plan_exits_with_1_for_due_steps_and_with_5_for_what_cannot_be_read(
 
     assert ([5, 5, 0, 1], 0) == (codes, idle)
     assert text.endswith("plan  nothing is due for 1 table\n")
+
+
+@pytest.mark.parametrize("width", [80, 160])
+def test_a_plan_shows_tables_with_the_same_steps_once(tmp_path: Path, width: int) -> None:
+    for name in ("a", "b", "c", "d", "long"):
+        TableBuilder().commits(5 if name == "long" else 2).write(tmp_path / "lake" / name)
+    policy = '[policies.p]\nvalidate = { every = "1d" }\ncheckpoint = { commits = 4 }\n'
+    groups = '[groups.g]\npolicy = "p"\ntables = ["lake/a", "lake/b", "lake/long", "lake/c", "lake/d"]\n'
+    (tmp_path / "fleet.toml").write_text(policy + groups)
+    planned = plan_fleet(read_fleet_file(tmp_path / "fleet.toml"), open_storage, EmbeddedEngine(), NOW_MS)
+    shown, piped = io.BytesIO(), io.BytesIO()
+
+    plan_result(planned, {}).draw(shown, Terminal(True, width, colour=False))
+    plan_result(planned, {}).draw(piped, Terminal(False, None, colour=False))
+
+    names = [row[:18].strip() for row in shown.getvalue().decode().splitlines()[2:6] if row[:18].strip()]
+    assert ["lake/long", "lake/a and 3 more"] == names
+    assert 6 == piped.getvalue().decode().partition("\n\n")[0].count("/lake/")

@@ -99,8 +99,8 @@ def item_columns(names: Iterable[str]) -> list[Column[JsonObject]]:
 
 
 def usual(columns: Sequence[Column[Row]], terminal: Terminal) -> list[Column[Row]]:
-    """The columns shown when nobody chose any: fewer on a screen, every exact one in a pipe."""
-    return [column for column in columns if (column.on_screen if terminal.is_drawn else column.in_pipe)]
+    """The columns shown when nobody chose any: in a pipe those of a screen that have values of their own."""
+    return [column for column in columns if column.on_screen and (terminal.is_drawn or column.in_pipe)]
 
 
 def choose(columns: Sequence[Column[Row]], wanted: str | None) -> list[Column[Row]]:

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from deltacli.cli.render.terminal.console import Canvas
 from deltacli.operations.read.history import History, HistoryItem
 
+_IN_WORDS = ("operationParameters", "operationMetrics")
+"""Columns of objects, which a pipe gets in words when nobody chose columns."""
+
 
 @dataclass
 class HistoryResult(Result):
@@ -66,6 +69,8 @@ class HistoryResult(Result):
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
         shown = self.columns if self.is_chosen else usual(self.columns, terminal)
+        if terminal.width is None and not self.is_chosen:
+            shown = [replace(one, value=one.text) if one.name in _IN_WORDS and one.text else one for one in shown]
         rows = list(_lines(self.found))
         if terminal.is_drawn and not self.is_chosen and len(rows) <= DRAWN_ROWS:
             from deltacli.cli.render.terminal.console import Canvas

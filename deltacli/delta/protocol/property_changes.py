@@ -207,7 +207,7 @@ def _require_key(key: str, value: object, *, force: bool) -> None:
         return
     if is_of_protocol(key):
         name = key.removeprefix("delta.feature.")
-        hint = command("features add", *([name] if name != key else []))
+        hint = command("features add", name) if name != key else command("features")
         message = f"{key} belongs in the protocol; as a property it has no effect"
         raise Refused(message, code="property.protocol-in-config", hint=hint)
     _require_spelling(key, lambda right: command("properties set", {right: value}))

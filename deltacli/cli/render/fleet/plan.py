@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
+from operator import attrgetter
 from typing import NamedTuple, overload
 
 from deltacli.cached import cached_property
@@ -115,10 +118,35 @@ def _columns() -> list[Column[FleetPlanRow]]:
 
 
 def _on_screen(rows: Sequence[FleetPlanRow], file: str) -> tuple[Sequence[Column[Named]], Sequence[Named]]:
-    """Return the rows for a screen: what cannot be read comes first."""
-    worst_first = sorted(rows, key=lambda row: row.problem is None)
-    named = under_names(((row.name, row) for row in worst_first), file)
-    return [name_column(32), *(of_row(column) for column in _columns()[1:] if column.on_screen)], named
+    """Return the rows for a screen: what cannot be read comes first, and tables with the same steps are shown once."""
+    alike: dict[Hashable, dict[str, list[FleetPlanRow]]] = {}
+    tables = [list(of_table) for _, of_table in groupby(rows, attrgetter("name"))]
+    for of_table in sorted(tables, key=lambda of_table: of_table[0].problem is None):
+        due = tuple((row.group, row.step and (row.step.kind, row.step.consent), row.why) for row in of_table)
+        is_one = any(row.problem is not None or row.exact is not None for row in of_table)
+        alike.setdefault(of_table[0].name if is_one else due, {}).setdefault(of_table[0].name, []).extend(of_table)
+    named = []
+    for tables_alike in alike.values():
+        first, *others = tables_alike.values()
+        for number, (name, row) in enumerate(under_names(((row.name, row) for row in first), file)):
+            more = f" and {len(others):,} more" if others and not number else ""
+            named.append(Named(name + more, _sum_of([row, *(other[number] for other in others)])))
+    width = 32 + max((len(f" and {len(one) - 1:,} more") for one in alike.values() if len(one) > 1), default=0)
+    return [name_column(width), *(of_row(column) for column in _columns()[1:] if column.on_screen)], named
+
+
+def _sum_of(rows: Sequence[FleetPlanRow]) -> FleetPlanRow:
+    """Return the row of several tables with the same step: their estimates are added up."""
+    steps = [row.step for row in rows if row.step is not None]
+    if len(steps) < 2:
+        return rows[0]
+    sizes = [step.estimate.size_bytes for step in steps]
+    estimate = steps[0].estimate._replace(
+        calls=sum(step.estimate.calls for step in steps),
+        size_bytes=None if None in sizes else sum(size or 0 for size in sizes),
+        seconds=sum(step.estimate.seconds for step in steps),
+    )
+    return rows[0]._replace(step=replace(steps[0], estimate=estimate))
 
 
 def _consent(row: FleetPlanRow) -> bool | None:

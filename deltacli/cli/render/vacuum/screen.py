@@ -56,7 +56,7 @@ def vacuum_sections(plan: VacuumPlan, outcome: VacuumOutcome | None, terminal: T
         Section("time travel", list(_time_travel(plan, terminal))),
         Section("change feed", list(_change_feed(plan))),
         refused(_refusal(one) for one in plan.refusals),
-        *([] if outcome is None else _became(outcome, terminal)),
+        *([] if outcome is None else _became(outcome)),
     ]
 
 
@@ -181,7 +181,7 @@ def _refusal(refusal: Refusal) -> str:
     return f"{refusal.message} [{refusal.code}]{override}"
 
 
-def _became(outcome: VacuumOutcome, terminal: Terminal) -> Iterator[Section]:
+def _became(outcome: VacuumOutcome) -> Iterator[Section]:
     """What was done, and what was not."""
     parts = [file_amount(outcome.deleted.files, outcome.deleted.size_bytes)]
     if outcome.missing:
@@ -192,7 +192,7 @@ def _became(outcome: VacuumOutcome, terminal: Terminal) -> Iterator[Section]:
     yield Section(
         "spared", [f"{plural(outcome.spared, 'file')}, needed again since the plan was made"] if outcome.spared else []
     )
-    yield Section("failed", list(_failures(outcome, terminal)), Style.PROBLEM)
+    yield Section("failed", list(_failures(outcome)), Style.PROBLEM)
     yield Section("commits", _commits(outcome))
 
 
@@ -200,15 +200,15 @@ def _were(count: int) -> str:
     return f"{count:,} {'was' if count == 1 else 'were'}"
 
 
-def _failures(outcome: VacuumOutcome, terminal: Terminal) -> Iterator[str]:
-    """The failed files; on a terminal the first ones."""
+def _failures(outcome: VacuumOutcome) -> Iterator[str]:
+    """The first failed files, and how many there are."""
     if not outcome.failed.count:
         return
-    shown = outcome.failed.named[: _FAILURES if terminal.is_terminal else None]
+    shown = outcome.failed.named[:_FAILURES]
     yield f"{plural(outcome.failed.count, 'file')} could not be deleted"
     yield from (f"{path}: {reason}" for path, reason in shown)
     if left := outcome.failed.count - len(shown):
-        yield f"and {left:,} more" + (": --json names them" if terminal.is_terminal else "")
+        yield f"and {left:,} more: --json names them"
 
 
 def _commits(outcome: VacuumOutcome) -> list[str]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
+from unicodedata import combining, normalize
 
 from deltacli.cli.render.columns import item_columns
 from deltacli.cli.render.sections import Section, file_amount, refused
@@ -111,7 +113,7 @@ def _sections(plan: RepairPlan, outcome: RepairOutcome | None, name: str) -> Ite
         yield Section("found meanwhile", _changes(meanwhile), Style.WARNING)
     stopped = [step for step in plan.steps if step.state is StepState.REFUSED]
     yield Section("not done", _changes(stopped), Style.WARNING)
-    yield Section("not repaired", list(_unrepaired(plan)), Style.WARNING)
+    yield Section("not repaired", _told_apart(list(_unrepaired(plan))), Style.WARNING)
     yield Section("note", plan.notes, Style.WARNING)
     yield refused(f"{one.message} [{one.code}]" for one in plan.refusals)
 
@@ -123,7 +125,27 @@ def _changes(steps: Sequence[Step]) -> list[str]:
         what = step.what if step.source is None else f"{step.what}, from {step.source}"
         rules.setdefault(what, {})[step.rule] = None
     lines = [f"{what} [{', '.join(found)}]" for what, found in list(rules.items())[:_NAMED]]
-    return [*lines, *([f"and {len(rules) - _NAMED:,} more: --json names all"] if len(rules) > _NAMED else [])]
+    more = [f"and {len(rules) - _NAMED:,} more: --json names all"] if len(rules) > _NAMED else []
+    return [*_told_apart(lines), *more]
+
+
+def _told_apart(lines: Sequence[str]) -> Sequence[str]:
+    """Return lines in which words that differ in their Unicode form only, and look alike, show combining characters as
+    escapes.
+    """
+    if all(line.isascii() for line in lines):
+        return lines
+    forms: dict[str, set[str]] = {}
+    for word in re.findall(r"[^\s,;]+", "\n".join(lines)):
+        forms.setdefault(normalize("NFC", word), set()).add(word)
+    alike = {word for words in forms.values() if len(words) > 1 for word in words}
+    return [
+        re.sub(r"[^\s,;]+", lambda word: _escaped(word[0]) if word[0] in alike else word[0], line) for line in lines
+    ]
+
+
+def _escaped(word: str) -> str:
+    return "".join(f"\\u{ord(one):04x}" if combining(one) else one for one in word)
 
 
 def _loss(loss: Amount) -> list[str]:
