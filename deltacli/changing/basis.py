@@ -83,16 +83,20 @@ def with_digest(basis: Basis) -> Basis:
     past, storage = basis.past, basis.table.storage
     if past is None or past.path.kind is not LogFileKind.COMMIT or not storage.capabilities.cheap_listing:
         return basis
-    return replace(basis, sha256=_digest(storage, past))
+    sha256 = digest_of(storage, past)
+    if sha256 is None:
+        raise _is_gone(past.name)
+    return replace(basis, sha256=sha256)
 
 
-def _digest(storage: ReadStorage, past: LogFile) -> str:
+def digest_of(storage: ReadStorage, file: LogFile) -> str | None:
+    """Return the SHA-256 of a file of the log; None where it is gone."""
     import hashlib
 
     try:
-        return hashlib.sha256(storage.read(f"{LOG_DIRECTORY}/{past.name}")).hexdigest()
+        return hashlib.sha256(storage.read(f"{LOG_DIRECTORY}/{file.name}")).hexdigest()
     except FileMissing:
-        raise _is_gone(past.name) from None
+        return None
 
 
 def past_of(listing: LogListing, version: int) -> LogFile | None:
@@ -153,7 +157,7 @@ def require_same(basis: Basis, listing: LogListing) -> None:
             raise _is_gone(basis.past.name)
         if found != basis.past:
             raise other_past(basis.past, found.size_bytes, found.modified_ms)
-        if basis.sha256 is not None and (sha256 := _digest(basis.table.storage, found)) != basis.sha256:
+        if basis.sha256 is not None and (sha256 := digest_of(basis.table.storage, found)) != basis.sha256:
             raise _other_past(found.name, {"planned on": f"sha256 {basis.sha256}", "found": f"sha256 {sha256}"})
     if not listing.can_follow(basis.version):
         raise Refused(

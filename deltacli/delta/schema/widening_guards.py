@@ -134,7 +134,7 @@ def _type_refusals(change: Widened) -> Iterator[Refusal]:
     message = f"{name} cannot become {change.to_type}: {change.from_type} cannot be {verb} {change.to_type}"
     if change.from_type == "void":
         message = f"{name} cannot become {change.to_type}: a void column has no values that could be widened"
-        yield Refusal("widen.not-allowed", message, f"ALTER TABLE … ALTER COLUMN {name} TYPE {change.to_type}")
+        yield Refusal("widen.not-allowed", message, command("alter", "type", name, change.to_type))
         return
     targets = possible_targets(change.from_type)
     way_out = f"{change.from_type} can become {targets}" if targets else "add a column, and copy the values into it"

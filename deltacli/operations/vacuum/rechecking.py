@@ -18,6 +18,7 @@ from deltacli.changing.basis import (
     OTHER_PAST,
     TOO_OLD,
     Basis,
+    digest_of,
     past_of,
     require_clock,
     require_past,
@@ -29,7 +30,7 @@ from deltacli.delta.paths import canonical, text_of
 from deltacli.delta.protocol.property_values import DELETED_FILE_RETENTION, deleted_file_retention_ms
 from deltacli.delta.protocol.protocol_action import require_committable
 from deltacli.delta.vacuum.keys import PathKeys, binary_paths
-from deltacli.errors import DeltacliError, FileMissing, Refused
+from deltacli.errors import DeltacliError, Refused
 from deltacli.hints import command, parameter
 from deltacli.operations.table.api_arguments import name_table
 from deltacli.operations.table.find_log import list_log
@@ -45,7 +46,6 @@ from deltacli.work.commits.file_references import FileReferences, NamedFiles, co
 if TYPE_CHECKING:
     from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.table.version import Snapshot
-    from deltacli.storage import ReadStorage
 
 
 def open_protected(table: TableHandle, uri: str) -> Snapshot:
@@ -326,16 +326,6 @@ def digest_commit(table: TableHandle, listing: LogListing, version: int) -> str 
     if file is None:
         return None
     return digest_of(table.storage, file)
-
-
-def digest_of(storage: ReadStorage, file: LogFile) -> str | None:
-    """Return the SHA-256 of a file of the log; None where it is gone."""
-    from deltacli.operations.log.log_copy import digest, log_location
-
-    try:
-        return digest(storage.read(log_location(file.name)))
-    except FileMissing:
-        return None
 
 
 def with_past(table: TableHandle, plan: VacuumPlan) -> VacuumPlan:
