@@ -470,7 +470,8 @@ CHANGES: dict[str, Deviation] = {
     ),
     "changes-by-time": Deviation(lambda: on(_at("changes", startingTimestamp="*"), drop(2))),
     "since-range": Deviation(
-        lambda: on(_query(lambda sent: "startingVersion" in sent), _all_files(_field("version", remove=True)))
+        lambda: on(_query(lambda sent: "startingVersion" in sent), _all_files(_field("version", remove=True))),
+        also=("changes-fields",),
     ),
     "since-unknown": Deviation(
         lambda: on(_query(lambda sent: sent.get("startingVersion", 0) >= FUTURE), _answered(OK), only_ok=False)
