@@ -26,7 +26,7 @@ from deltacli.delta.paths import decode
 from deltacli.errors import DeltacliError, OutcomeUnknown, PartlyDone, StorageFailed
 from deltacli.hints import command
 from deltacli.operations.optimize.open_bins import OpenBin, added_files, open_groups, parameters_of, size_metrics
-from deltacli.operations.optimize.plan import OptimizePlan, weight_of
+from deltacli.operations.optimize.plan import OptimizePlan, breaks_rule, is_unreadable, weight_of
 from deltacli.operations.optimize.planning import Find, plan_optimize
 from deltacli.operations.optimize.request import OptimizeRequest
 from deltacli.operations.optimize.verify import ROWS_DIFFER, Verified, verify_rows
@@ -132,8 +132,7 @@ class OptimizeOutcome:
         """
         if self.difference is not None:
             raise self.difference
-        damaged = [one for one in self.refused if not one.code.startswith("optimize.")]
-        if damaged:
+        if damaged := [one for one in self.refused if is_unreadable(one)]:
             first, repair = damaged[0], command("repair", dry_run=True)
             are = "was left alone; it needs" if len(damaged) == 1 else "were left alone; they need"
             facts = {"first": first.path, "why": first.reason, "so far": self.summary}
@@ -142,6 +141,14 @@ class OptimizeOutcome:
                 code=first.code,
                 facts={**facts, "repair": repair} if repair else facts,
                 hint=command("validate", level="data"),
+            )
+        if broken := [one for one in self.refused if breaks_rule(one)]:
+            are = "breaks a rule and was" if len(broken) == 1 else "break a rule and were"
+            raise PartlyDone(
+                f"{plural(len(broken), 'file')} {are} left alone",
+                code=broken[0].code,
+                facts={"first": broken[0].path, "why": broken[0].reason, "so far": self.summary},
+                hint=command("validate", level="data", select=[broken[0].code]),
             )
 
 

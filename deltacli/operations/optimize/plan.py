@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from deltacli.arrow import compute as pc
 from deltacli.cached import cached_property
 from deltacli.changing.basis import Basis
+from deltacli.changing.preflight import REMOVED_OTHERWISE, TWICE
 from deltacli.delta.clustering.clustering_columns import clustering_paths
 from deltacli.errors import Refusal, Refused
 from deltacli.operations.optimize.live_files import LiveFiles
@@ -35,6 +36,16 @@ _VERIFYING = 1.5
 """What `verify` adds: it reads the old and the new files once more."""
 _SORTING = 2.5
 """What sorting adds: rows are written to temporary files twice."""
+
+
+def breaks_rule(file: RefusedFile) -> bool:
+    """Return True for a file that breaks a rule of `validate`, so that its rows are not trusted."""
+    return file.code in (REMOVED_OTHERWISE, TWICE) or file.code.startswith("mapping.")
+
+
+def is_unreadable(file: RefusedFile) -> bool:
+    """Return True for a file that could not be read; the other ones are left alone for what they are."""
+    return not (file.code.startswith("optimize.") or breaks_rule(file))
 
 
 @short_repr("version=snapshot.version", "bins=selection.bins", "small_files", "is_noop", "damaged")
@@ -71,7 +82,7 @@ class OptimizePlan:
     @property
     def unreadable(self) -> Sequence[RefusedFile]:
         """Return the files that could not be read."""
-        return [one for one in self.damaged if not one.code.startswith("optimize.")]
+        return [one for one in self.damaged if is_unreadable(one)]
 
     def objection(self) -> Refused | None:
         """Return the error of the refusals, None without one; a file that cannot be rewritten is left out instead."""
