@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from deltacli.api.changes import Changes
 from deltacli.clock import Clock, system_clock
 from deltacli.engine.base import Engine
 from deltacli.errors import UsageError
 from deltacli.operations.table.api_arguments import name_table, named
-from deltacli.operations.table.handle import TableHandle
 from deltacli.paimon.table_paths import MAIN_BRANCH
 from deltacli.progress import SILENT, Progress
 from deltacli.storage import Storage, open_storage
@@ -21,7 +21,7 @@ from deltacli.typing import JsonObject
 
 if TYPE_CHECKING:
     from deltacli.operations.explain.explain import Explanation
-    from deltacli.operations.paimon.alter import AlterOutcome
+    from deltacli.operations.paimon.alter import AlterOutcome, SchemaAlteration
     from deltacli.operations.paimon.history import PaimonHistory
     from deltacli.operations.paimon.snapshot import PaimonSnapshot
     from deltacli.operations.paimon.vacuum_schemas import SchemaVacuumResult
@@ -55,7 +55,7 @@ def open_paimon(
     return Paimon(storage, branch=branch, engine=engine, clock=clock, progress=progress, name=shown)
 
 
-class Paimon(TableHandle):
+class Paimon(Changes):
     """A Paimon table: a handle with every operation as a method, on one of its branches."""
 
     opener = "open_paimon"
@@ -142,12 +142,30 @@ class Paimon(TableHandle):
         Raises UsageError for unknown columns, types and changes; Refused, with nothing changed; ConflictLost,
         StorageFailed, OutcomeUnknown; and what `snapshot` raises.
         """
-        from deltacli.changing.change import carry_out, plan_change
+        return self._made(self._alteration(changes, allow_lossy, with_options), dry_run=dry_run)
+
+    @named
+    def plan_alter(
+        self, changes: Iterable[SchemaChange | JsonObject], *, allow_lossy: bool = False, with_options: bool = False
+    ) -> AlterOutcome:
+        """Return what `alter` with the same parameters would do; a refusal is in the plan. Raises as it does."""
+        return self._plan(self._alteration(changes, allow_lossy, with_options))
+
+    @named
+    def execute_alter(self, plan: AlterOutcome) -> AlterOutcome:
+        """Create the version of a plan of this table. If another writer was first, it is made again, and created if it
+        comes to the same; else ConflictLost is raised. Raises as `alter` does.
+        """
+        from deltacli.operations.paimon.alter import SchemaAlteration
+
+        return self._execute(SchemaAlteration(plan.request), plan)
+
+    def _alteration(
+        self, changes: Iterable[SchemaChange | JsonObject], allow_lossy: bool, with_options: bool
+    ) -> SchemaAlteration:
         from deltacli.operations.paimon.alter import AlterRequest, SchemaAlteration
 
-        request = AlterRequest(_as_changes(changes), self.branch, allow_lossy, with_options)
-        change = SchemaAlteration(request)
-        return plan_change(change, self) if dry_run else carry_out(change, self)
+        return SchemaAlteration(AlterRequest(_as_changes(changes), self.branch, allow_lossy, with_options))
 
     @named
     def widen_type(self, *changes: tuple[str, str], allow_lossy: bool = False, dry_run: bool = False) -> AlterOutcome:

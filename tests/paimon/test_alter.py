@@ -471,10 +471,12 @@ def test_the_api_does_what_the_commands_do(root: Path) -> None:
     table = deltacli.open_paimon(root)
 
     planned = table.alter([{"action": "dropColumn", "fieldNames": ["r"]}], dry_run=True)
+    plan = table.plan_alter([{"action": "updateComment", "comment": "text"}])
     made = table.widen_type(("r.a", "BIGINT"))
 
     assert (None, 1) == (planned.committed, made.committed)
-    assert [1, 0] == [version.id for version in table.history(limit=0, with_manifests=False).schemas]
+    assert (None, 2) == (plan.committed, table.execute_alter(plan).committed)
+    assert [2, 1, 0] == [version.id for version in table.history(limit=0, with_manifests=False).schemas]
     assert 0 == len([one for one in table.validate(with_manifests=False).findings if one.severity == "error"])
     with pytest.raises(Refused):
         table.widen_type(("r.a", "INT"))
