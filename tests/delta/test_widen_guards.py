@@ -386,7 +386,7 @@ def test_partition_values_that_keep_their_decimal_places_are_not_reported(from_t
         ("long", "integer", "long can become decimal(p,s) with p-s >= 20"),
         ("integer", "decimal(11,2)", "integer can become long, double or decimal(p,s) with p-s >= 10"),
         ("double", "float", "add a column, and copy the values into it"),
-        ("void", "long", "deltacli alter TABLE type a long"),
+        ("void", "long", "deltacli alter {table} type a long"),
     ],
 )
 def test_a_change_that_is_not_allowed_names_those_that_are(from_type: str, to_type: str, way_out: str) -> None:
