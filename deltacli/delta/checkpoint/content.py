@@ -154,11 +154,6 @@ def tombstone_cutoff(properties: Mapping[str, str], now_ms: int) -> int:
     return now_ms - deleted_file_retention_ms(properties)
 
 
-def unexpired(removes: pyarrow.RecordBatch, cutoff_ms: int) -> pyarrow.RecordBatch:
-    """Return the removes (`action_schemas().remove`) that must be kept. One without a deletionTimestamp has expired."""
-    return pc.filter(removes, pc.greater(pc.fill_null(removes.column("deletionTimestamp"), 0), cutoff_ms))
-
-
 def live_transactions(
     transactions: Iterable[SetTransaction], properties: Mapping[str, str], now_ms: int
 ) -> list[SetTransaction]:

@@ -12,7 +12,7 @@ from typing import Any
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.file_actions import FileBatch, action_schemas
 from deltacli.delta.log.replay import TouchedFiles
-from deltacli.delta.vectors import unique_id_column
+from deltacli.delta.vectors import unique_id_column, without_empty
 from deltacli.typing import RecordBatch
 from deltacli.work.checkpoints.reading import (
     CheckpointPiece,
@@ -50,6 +50,7 @@ def read_whole(
             rows = whole_rows(batch, kind, schema, piece.path)
             if rows is not None:
                 rows.validate(full=True)  # invalid UTF-8 would reach the output
+                rows = without_empty_vectors(rows)
                 _require_whole(rows, kind, piece.path)
                 if len(touched):
                     kept = touched.untouched(rows.column("path"), unique_id_column(rows.column("deletionVector")))
@@ -64,6 +65,13 @@ def read_both(stores: TableStores, piece: CheckpointPiece, touched: TouchedFiles
         yield FileBatch(removes=removes)
     for adds in read_whole(stores, piece, touched, "add"):
         yield FileBatch(adds=adds)
+
+
+def without_empty_vectors(rows: RecordBatch) -> RecordBatch:
+    """Return file actions of a checkpoint with null for descriptors of vectors that name nothing."""
+    index, vectors = rows.schema.get_field_index("deletionVector"), rows.column("deletionVector")
+    found = without_empty(vectors)
+    return rows if found is vectors else rows.set_column(index, rows.schema.field(index), found)
 
 
 def _require_whole(rows: RecordBatch, kind: str, source: str) -> None:

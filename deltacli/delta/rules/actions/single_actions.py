@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from deltacli.arrow import compute as pc
+from deltacli.delta.log.counts import OLDEST_MS
 from deltacli.delta.protocol.property_values import TRANSACTION_RETENTION, parse_interval
 from deltacli.delta.rules.actions.commit_contents import name_of, place_of
 from deltacli.delta.rules.framework.base import Area, Finding, Severity
@@ -23,9 +24,6 @@ from deltacli.delta.vectors import VECTOR_FILE
 from deltacli.units import DAY_MS, WRITER_SKEW_MS, format_count, format_timestamp
 
 AREA = Area("actions", spec="Add File and Remove File")
-
-OLDEST_MS = 100_000_000_000
-"3 March 1973 in milliseconds, or the year 5138 in seconds. Smaller values were most likely meant as seconds."
 
 _ADD_AGAIN = "commit the add again with the correct value and dataChange=false"
 
