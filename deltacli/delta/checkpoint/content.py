@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deltacli.arrow import compute as pc
 from deltacli.delta.log.action_fields import arrow_schema
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.file_actions import whole_column
