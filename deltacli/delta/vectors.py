@@ -101,6 +101,13 @@ def without_empty(descriptors: pyarrow.StructArray) -> pyarrow.StructArray:
     return pc.if_else(is_empty, pyarrow.scalar(None, descriptors.type), descriptors)
 
 
+def without_empty_vectors(rows: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
+    """Return file actions of a checkpoint with null for descriptors of vectors that name nothing."""
+    index, vectors = rows.schema.get_field_index("deletionVector"), rows.column("deletionVector")
+    found = without_empty(vectors)
+    return rows if found is vectors else rows.set_column(index, rows.schema.field(index), found)
+
+
 ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 _VALUES = {character: value for value, character in enumerate(ALPHABET)}
 UUID_LENGTH = 20

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
+from deltacli.units import OLDEST_MS
 
 if TYPE_CHECKING:
     import pyarrow
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     from deltacli.delta.log.file_actions import FileBatch
 
 _SAFE_SUM = 2**62
-OLDEST_MS = 100_000_000_000
-"3 March 1973 in milliseconds, or the year 5138 in seconds. Smaller values were most likely meant as seconds."
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,12 +18,12 @@ from deltacli.delta.rules.framework.known_files import KnownFiles
 from deltacli.delta.rules.framework.raw_lines import LineScanner
 from deltacli.delta.rules.framework.views import CheckpointView, ExpectedState
 from deltacli.delta.stats.record_counts import num_records_column
+from deltacli.delta.vectors import without_empty_vectors
 from deltacli.operations.validate.file_rows import FileRows, with_metadata, with_protocol
 from deltacli.operations.validate.foresight import Foresight
 from deltacli.progress import Progress, Step
 from deltacli.storage import ReadStorage
 from deltacli.typing import ArrowArray, Json
-from deltacli.work.checkpoints.whole_rows import without_empty_vectors
 from deltacli.work.commits.inspection import CheckpointAdds, CheckpointReader, OpenedCheckpoint
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import Any
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.file_actions import FileBatch, action_schemas
 from deltacli.delta.log.replay import TouchedFiles
-from deltacli.delta.vectors import unique_id_column, without_empty
+from deltacli.delta.vectors import unique_id_column, without_empty_vectors
 from deltacli.typing import RecordBatch
 from deltacli.work.checkpoints.reading import (
     CheckpointPiece,
@@ -65,13 +65,6 @@ def read_both(stores: TableStores, piece: CheckpointPiece, touched: TouchedFiles
         yield FileBatch(removes=removes)
     for adds in read_whole(stores, piece, touched, "add"):
         yield FileBatch(adds=adds)
-
-
-def without_empty_vectors(rows: RecordBatch) -> RecordBatch:
-    """Return file actions of a checkpoint with null for descriptors of vectors that name nothing."""
-    index, vectors = rows.schema.get_field_index("deletionVector"), rows.column("deletionVector")
-    found = without_empty(vectors)
-    return rows if found is vectors else rows.set_column(index, rows.schema.field(index), found)
 
 
 def _require_whole(rows: RecordBatch, kind: str, source: str) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from deltacli.arrow import compute as pc
-from deltacli.delta.log.counts import OLDEST_MS
 from deltacli.delta.protocol.property_values import TRANSACTION_RETENTION, parse_interval
 from deltacli.delta.rules.actions.commit_contents import name_of, place_of
 from deltacli.delta.rules.framework.base import Area, Finding, Severity
@@ -21,7 +20,7 @@ from deltacli.delta.rules.framework.views import (
     TouchedFile,
 )
 from deltacli.delta.vectors import VECTOR_FILE
-from deltacli.units import DAY_MS, WRITER_SKEW_MS, format_count, format_timestamp
+from deltacli.units import DAY_MS, OLDEST_MS, WRITER_SKEW_MS, format_count, format_timestamp
 
 AREA = Area("actions", spec="Add File and Remove File")
 
