@@ -22,6 +22,7 @@ from deltacli.operations.recover.log_files import DivergedError
 from deltacli.operations.recover.open_sources import open_sources
 from deltacli.operations.repair.bring_log import NEWER, has_log, last_version, plan_log_files
 from deltacli.operations.repair.corrected_adds import plan_statistics
+from deltacli.operations.repair.doubled_files import plan_doubled
 from deltacli.operations.repair.file_search import ORPHANS
 from deltacli.operations.repair.files import FilesPlan, plan_files
 from deltacli.operations.repair.log_caches import (
@@ -120,6 +121,7 @@ def _planned(
         parts = [
             log,
             data.planned,
+            plan_doubled(table, by_family[Family.DOUBLED], now, listing, obstacle),
             plan_statistics(table, by_family[Family.STATISTICS], now, listing, obstacle),
             plan_compactions(by_family[Family.COMPACTION], files, listing),
             checkpoints,
