@@ -12,12 +12,15 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from deltacli.arrow import compute as pc
 from deltacli.changing.acts import Act
 from deltacli.delta.log.log_path import LOG_DIRECTORY, Place, commit_name
 from deltacli.delta.log.row_ids import DOMAIN, FEATURE
 from deltacli.delta.log.state import TableConfiguration, plain_action, plain_metadata
+from deltacli.delta.stats.record_counts import num_records_column
 from deltacli.errors import Refusal, Refused
 from deltacli.hints import command
+from deltacli.typing import RecordBatch
 
 if TYPE_CHECKING:
     import pyarrow
@@ -138,10 +141,39 @@ def _errors(
             yield from (one for one in check.run(view) if one.severity is Severity.ERROR)
 
 
-def errors_of_row_ids(snapshot: Snapshot, live: pyarrow.Table) -> Sequence[Refusal]:
-    """Return the errors of the row ids of live files, given in the columns of `StateView.live` that these need."""
+ROW_ID_FIELDS = ("path", "stats", "baseRowId", "defaultRowCommitVersion")
+"""The fields of adds that `row_ids_of` reads."""
+
+
+def row_ids_of(adds: RecordBatch) -> RecordBatch:
+    """Return the columns of `StateView.live` that rules about row ids look at."""
+    import pyarrow as pa
+
+    from deltacli.delta.rules.framework.views import OF_CHECKPOINT
+
+    paths = pc.cast(adds.column("path"), pa.string())
+    columns = {
+        "path": paths,
+        "key": paths,
+        "num_records": num_records_column(adds.column("stats")),
+        "base_row_id": adds.column("baseRowId"),
+        "default_row_commit_version": adds.column("defaultRowCommitVersion"),
+        "version": pa.repeat(pa.scalar(OF_CHECKPOINT, pa.int64()), adds.num_rows),
+    }
+    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+
+
+def errors_of_row_ids(snapshot: Snapshot, live: pyarrow.Table | None = None) -> Sequence[Refusal]:
+    """Return the errors of the row ids of live files, given in the columns of `row_ids_of`, or read."""
     if FEATURE not in snapshot.config.features:
         return ()
+    if live is None:
+        import pyarrow as pa
+
+        parts = list(snapshot.file_actions.map_actions("add", row_ids_of, fields=ROW_ID_FIELDS))
+        if not parts:
+            return ()
+        live = pa.Table.from_batches(parts)
     from deltacli.delta.rules.actions.row_tracking import AREA
     from deltacli.delta.rules.framework.views import StateView
 

@@ -53,6 +53,9 @@ def test_errors_of_row_ids_stop_a_rewrite(value: int, bases: tuple[int | None, .
     assert (rule, 1) == (refused.value.code, table.snapshot().version)
     assert (rule,) == tuple(one.code for one in plan.refusals)
     assert rule in str(plan.as_json()["refusals"])
+    with pytest.raises(Refused) as appended:
+        append(table, table.snapshot().scan(limit=1).to_arrow())
+    assert (rule, 1) == (appended.value.code, table.snapshot().version)
 
 
 def test_the_mark_is_compared_with_files_outside_of_the_condition() -> None:
@@ -70,6 +73,7 @@ def test_sound_row_ids_stop_nothing() -> None:
     table = tracked(5, 0, 3).table()
 
     assert [2] == table.optimize(min_files=2).versions
+    assert 3 == append(table, table.snapshot().scan(limit=1).to_arrow())
 
 
 def with_vector(*later: Line, checkpoint: int | None = None) -> Ids:
