@@ -68,21 +68,26 @@ def reason_of(rule: str) -> str:
     return _REASONS[rule]
 
 
-def require_trusted(act: Act, snapshot: Snapshot, request: CommitRequest) -> None:
-    """Raise Refused where errors of the metadata that a request leaves stop an act."""
-    metadata, config = plain_metadata(snapshot.raw_metadata), snapshot.config
-    found = list[Refusal]()
-    if request.metadata is not None:
-        from deltacli.delta.evolution.draft import Draft
+def require_trusted(act: Act, snapshot: Snapshot | None, request: CommitRequest) -> None:
+    """Raise Refused where errors of the metadata that a request leaves, or begins a table with, stop an act."""
+    from deltacli.delta.evolution.draft import Draft
 
-        before = Draft(metadata, plain_action(snapshot.raw_protocol))
-        if not isinstance(before.metadata.get("schemaString"), str):
-            return
-        after = Draft(request.metadata, request.protocol or before.protocol)
-        found += broken_rules(snapshot.version, before, after, act)
-        metadata, config = after.metadata, after.config
+    found, version = list[Refusal](), 0
+    if snapshot is None:
+        assert request.metadata is not None
+        assert request.protocol is not None
+        after = Draft(request.metadata, request.protocol)
+    else:
+        before = Draft(plain_metadata(snapshot.raw_metadata), plain_action(snapshot.raw_protocol))
+        after, version = before, snapshot.version
+        if request.metadata is not None:
+            if not isinstance(before.metadata.get("schemaString"), str):
+                return
+            after = Draft(request.metadata, request.protocol or before.protocol)
+            found += broken_rules(version, before, after, act)
     if act is Act.ADD and not found:
-        errors = _errors(config, metadata, snapshot.version)
+        config = snapshot.config if snapshot is not None and request.metadata is None else after.config
+        errors = _errors(config, after.metadata, version)
         found += [_refusal(one) for one in errors if _stops(one, act, is_new=False)]
     if found:
         raise Refused.by(found)
