@@ -55,6 +55,11 @@ STOPS = (
 those of the second row it is not known what a file contains, or which ids are free. A rewrite leaves the files with a
 column of an unknown type alone (`work/rewrite/exactness.py`), and an append is refused for it by itself.
 """
+RULES_OF_ADD = (
+    *("protocol.metadata", "schema.schema_changes", "schema.schema", "mapping.history", "mapping.mapping"),
+    *("actions.row_tracking", "widening.entries", "widening.history"),
+)
+"""The modules of all rules about metadata that stop new files: no others are imported for them."""
 REMOVED_OTHERWISE, TWICE = "action.remove-dv-mismatch", "action.readd-without-remove"
 """The errors that keep the live files they name out of a rewrite."""
 _REASONS = {
@@ -87,7 +92,7 @@ def require_trusted(act: Act, snapshot: Snapshot | None, request: CommitRequest)
             found += broken_rules(version, before, after, act)
     if act is Act.ADD and not found:
         config = snapshot.config if snapshot is not None and request.metadata is None else after.config
-        errors = _errors(config, after.metadata, version)
+        errors = _errors(config, after.metadata, version, act)
         found += [_refusal(one) for one in errors if _stops(one, act, is_new=False)]
     if found:
         raise Refused.by(found)
@@ -102,10 +107,10 @@ def _refusal(finding: Finding) -> Refusal:
 def broken_rules(version: int, before: Draft, after: Draft, act: Act = Act.COMMIT) -> Iterator[Refusal]:
     """Yield the errors of new metadata that stop a change of a version."""
     memory: dict[str, Any] = {}  # Any: each check keeps its own data, by name
-    known = {(one.rule.id, one.message) for one in _errors(before.config, before.metadata, version, memory=memory)}
+    known = {(one.rule.id, one.message) for one in _errors(before.config, before.metadata, version, act, memory=memory)}
     config = _placed(before.config, version)
-    found = list(_errors(after.config, after.metadata, version + 1, previous=config, memory=memory))
-    found += _errors(after.config, after.metadata, version + 1) if known else ()
+    found = list(_errors(after.config, after.metadata, version + 1, act, previous=config, memory=memory))
+    found += _errors(after.config, after.metadata, version + 1, act) if known else ()
     for one in dict.fromkeys(found):
         if _stops(one, act, is_new=(one.rule.id, one.message) not in known):
             yield Refusal(one.rule.id, f"the table would break a rule: {one.message}", "")
@@ -128,11 +133,14 @@ def _errors(
     config: TableConfiguration,
     metadata: Mapping[str, Any],
     version: int,
+    act: Act,
     *,
     previous: TableConfiguration | None = None,
     memory: dict[str, Any] | None = None,
 ) -> Iterator[Finding]:
-    """Yield what `validate` calls an error of a protocol and a metadata, after a previous one if it is given."""
+    """Yield what `validate` calls an error of a protocol and a metadata, after a previous one if it is given, as far as
+    it may stop an act.
+    """
     from deltacli.delta.rules.framework.base import Severity
     from deltacli.delta.rules.framework.catalogue import CATALOGUE
     from deltacli.delta.rules.framework.views import MetadataView, TableConfigurationView
@@ -142,7 +150,7 @@ def _errors(
         MetadataView(place, version, dict(metadata), config, previous, None, memory),
         TableConfigurationView(place, version, config, memory),
     ):
-        for check in CATALOGUE.checks_of(type(view)):
+        for check in CATALOGUE.checks_of(type(view), RULES_OF_ADD if act is Act.ADD else None):
             yield from (one for one in check.run(view) if one.severity is Severity.ERROR)
 
 
