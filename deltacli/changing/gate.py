@@ -189,10 +189,9 @@ class Gate(Generic[P, O]):
             self.look(needs_clock=needs_clock)
             return snapshot
 
-        from deltacli.changing.commit import Committed, commit, jittered_pause
+        from deltacli.changing.commit import Committed, commit
 
-        wait = pause or jittered_pause
-        done = commit(self.table, make, read=read, after=after, look=look, commit_metadata=commit_metadata, pause=wait)
+        done = commit(self.table, make, read=read, after=after, look=look, commit_metadata=commit_metadata, pause=pause)
         self.has_begun = self.has_begun or isinstance(done, Committed)
         return done
 

@@ -6,7 +6,6 @@ Spec: Change Metadata; Column Mapping; Protocol Evolution.
 from __future__ import annotations
 
 import json
-import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -219,7 +218,7 @@ def _evolved(snapshot: Snapshot, request: AlterationRequest) -> Evolution:
     before = draft_of(snapshot)
     settings = Settings(
         snapshot.version + 1,
-        lambda: str(uuid.uuid4()),
+        snapshot.table.machine.new_uuid,
         request.enable,
         request.upgrade_protocol,
         partial(partition_values_of, snapshot),

@@ -13,7 +13,6 @@ from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
-from time import monotonic
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from deltacli.arrow import compute as pc
@@ -236,7 +235,7 @@ class _Run:
             with weighed(table.progress, "rewriting files", unit="files", **sizes) as step:
                 for result in results:
                     done = self._opened[0][len(self._finished)].bin
-                    self._since = self._since if self._finished else monotonic()
+                    self._since = self._since if self._finished else table.machine.monotonic()
                     self._finished.append(result)
                     step.advance(done.files, weight=weight_of(table, done))
                     if len(self._finished) == len(self._opened[0]):
@@ -319,7 +318,7 @@ class _Run:
                 after=self._last,
                 look=lambda: self._new.require_there(_sizes(made.ready), self._since),
                 commit_metadata=self._plan.request.commit_metadata,
-                pause=_short_pause,
+                pause=lambda repetition: jittered_pause(self._table.machine, min(repetition, _SHORT)),
             )
         except DeltacliError as fault:
             self._new.delete(_paths(made.dropped))
@@ -361,10 +360,6 @@ def _paths(ready: Iterable[_Ready]) -> list[str]:
 def _sizes(ready: Iterable[_Ready]) -> dict[str, int]:
     """Return the bytes of the new files of bins by their paths."""
     return {decode(file.path): file.size_bytes for one in ready for file in one.result.files}
-
-
-def _short_pause(repetition: int) -> None:
-    jittered_pause(min(repetition, _SHORT))
 
 
 def _is_worth_it(one: _Ready, plan: OptimizePlan) -> bool:

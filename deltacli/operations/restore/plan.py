@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
@@ -245,7 +244,7 @@ class _Planning:
         refusals += row_ids.refusals_of_files(now, target, after, found, self._where, begins_again=again)
         if small.metadata is not None:
             refusals += broken_rules(now.version, _draft(now), _draft(after), Act.NAME)
-        checked_at = monotonic()
+        checked_at = now.table.machine.monotonic()
         checked, brought = self._verified(found)
         refusals += () if refusals else self._violations(found, checked)
         plan = RestorePlan(
