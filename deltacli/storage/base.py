@@ -269,6 +269,9 @@ class StoreOfVersions(Protocol):
     def newest_version(self) -> int:
         """Return the newest version that exists now."""
 
+    def has_change_feed(self) -> bool:
+        """Return whether the newest version says that changes are recorded."""
+
     def version_since(self, timestamp_ms: int) -> int:
         """Return the first version committed at or after a time."""
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
+from deltacli.units import OLDEST_MS
 
 if TYPE_CHECKING:
     import pyarrow
@@ -84,12 +85,19 @@ def count_adds(adds: pyarrow.RecordBatch) -> FileCounts:
     )
 
 
-def count_removes(removes: pyarrow.RecordBatch, expired_before_ms: int) -> TombstoneCounts:
+def count_removes(removes: pyarrow.RecordBatch, expired_before_ms: int, *, are_young: bool = False) -> TombstoneCounts:
     """Count a batch of `narrow_remove`; a tombstone without a deletion timestamp counts as deleted at 0."""
+    kept = unexpired(removes.column("deletion_timestamp"), expired_before_ms, are_young=are_young)
+    return TombstoneCounts(removes.num_rows, removes.num_rows - kept.true_count)
 
-    timestamps = pc.fill_null(removes.column("deletion_timestamp"), 0)
-    expired = pc.sum(pc.less_equal(timestamps, expired_before_ms)).as_py() or 0
-    return TombstoneCounts(removes.num_rows, expired)
+
+def unexpired(timestamps: pyarrow.Array, cutoff_ms: int, *, are_young: bool = False) -> pyarrow.Array:
+    """Return which tombstones with these deletion timestamps must be kept. Where they `are_young`, being those of
+    commits after the cutoff, one that is no time in milliseconds does not speak against it.
+    """
+    known = pc.fill_null(timestamps, 0)
+    kept = pc.greater(known, cutoff_ms)
+    return pc.or_(kept, pc.less(known, OLDEST_MS)) if are_young else kept
 
 
 def _sum(column: pyarrow.Array) -> int:
@@ -103,11 +111,11 @@ def _sum(column: pyarrow.Array) -> int:
 
 
 def count_batch(
-    batch: FileBatch, cutoff_ms: int, files: FileCounts, tombstones: TombstoneCounts
+    batch: FileBatch, cutoff_ms: int, files: FileCounts, tombstones: TombstoneCounts, *, are_young: bool = False
 ) -> tuple[FileCounts, TombstoneCounts]:
-    """Return the counts with those of one more batch."""
+    """Return the counts with those of one more batch, the tombstones as by `unexpired`."""
     if batch.adds is not None:
         files += count_adds(batch.adds)
     if batch.removes is not None:
-        tombstones += count_removes(batch.removes, cutoff_ms)
+        tombstones += count_removes(batch.removes, cutoff_ms, are_young=are_young)
     return files, tombstones

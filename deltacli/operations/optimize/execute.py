@@ -25,7 +25,7 @@ from deltacli.delta.paths import decode
 from deltacli.errors import DeltacliError, OutcomeUnknown, PartlyDone, StorageFailed
 from deltacli.hints import command
 from deltacli.operations.optimize.open_bins import OpenBin, added_files, open_groups, parameters_of, size_metrics
-from deltacli.operations.optimize.plan import OptimizePlan, breaks_rule, is_unreadable, weight_of
+from deltacli.operations.optimize.plan import OptimizePlan, breaks_rule, is_unreadable, way_out, weight_of
 from deltacli.operations.optimize.planning import Find, plan_optimize
 from deltacli.operations.optimize.request import OptimizeRequest
 from deltacli.operations.optimize.verify import ROWS_DIFFER, Verified, verify_rows
@@ -132,13 +132,13 @@ class OptimizeOutcome:
         if self.difference is not None:
             raise self.difference
         if damaged := [one for one in self.refused if is_unreadable(one)]:
-            first, repair = damaged[0], command("repair", dry_run=True)
-            are = "was left alone; it needs" if len(damaged) == 1 else "were left alone; they need"
+            first, way = damaged[0], way_out(damaged)
             facts = {"first": first.path, "why": first.reason, "so far": self.summary}
             raise PartlyDone(
-                f"{plural(len(damaged), 'file')} could not be read and {are} a repair before another run",
+                f"{plural(len(damaged), 'file')} could not be read and {'was' if len(damaged) == 1 else 'were'} left "
+                "alone",
                 code=first.code,
-                facts={**facts, "repair": repair} if repair else facts,
+                facts={**facts, "before another run": way} if way else facts,
                 hint=command("validate", level="data"),
             )
         if broken := [one for one in self.refused if breaks_rule(one)]:

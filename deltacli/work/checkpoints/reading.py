@@ -18,7 +18,7 @@ from deltacli.delta.log.replay import TouchedFiles
 from deltacli.delta.log.segment import CheckpointInstance, LogFile
 from deltacli.delta.paths import sidecar_location
 from deltacli.delta.stats.record_counts import num_records_column, tight_column
-from deltacli.delta.vectors import no_vector_ids, unique_id_column
+from deltacli.delta.vectors import no_vector_ids, unique_id_column, without_empty
 from deltacli.errors import CheckpointUnreadable, CommitCorrupt, FileMissing
 from deltacli.hints import command
 from deltacli.memory_limit import stop_if_exhausted
@@ -313,7 +313,7 @@ def _narrow_rows(
     def column(name: str, data_type: Any) -> Any:
         return pc.cast(actions.field(name), data_type) if name in names else pa.nulls(len(actions), data_type)
 
-    vectors = actions.field("deletionVector") if "deletionVector" in names else None
+    vectors = without_empty(actions.field("deletionVector")) if "deletionVector" in names else None
     if vectors is not None and lacks_id(vectors):
         raise missing_field(f"{source}: a deletion vector has no id", source)
     dv_ids = unique_id_column(vectors) if vectors is not None and need_paths else no_vector_ids(len(actions))
