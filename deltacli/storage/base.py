@@ -311,6 +311,12 @@ def held(storage: Storage, place: Place | None = None) -> Storage:
     return storage.held(place) if isinstance(storage, StoreWithPlace) else storage
 
 
+def require_place(storage: ReadStorage) -> None:
+    """Raise Refused (`plan.other-place`) where a store is bound to a directory that is not at its path now."""
+    if isinstance(storage, StoreWithPlace):
+        storage.require_place()
+
+
 OTHER_PLACE = "plan.other-place"
 
 
