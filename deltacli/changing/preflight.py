@@ -7,7 +7,7 @@ anyway is judged. The rules about the columns of a data file stop that file wher
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -52,6 +52,11 @@ STOPS = (
 those of the second row it is not known what a file contains, or which ids are free. A rewrite leaves the files with a
 column of an unknown type alone (`work/rewrite/exactness.py`), and an append is refused for it by itself.
 """
+MODULES_OF_REWRITES = (
+    *("protocol.metadata", "schema.schema_changes", "schema.schema", "mapping.history", "mapping.mapping"),
+    *("actions.row_tracking", "widening.entries", "widening.history"),
+)
+"""The modules with the rules of the second row about metadata: all that are loaded for an append or a rewrite."""
 REMOVED_OTHERWISE, TWICE = "action.remove-dv-mismatch", "action.readd-without-remove"
 """The errors that keep the live files they name out of a rewrite."""
 _REASONS = {
@@ -79,7 +84,7 @@ def require_trusted(act: Act, snapshot: Snapshot, request: CommitRequest) -> Non
         found += broken_rules(snapshot.version, before, after, act)
         metadata, config = after.metadata, after.config
     if act is Act.ADD and not found:
-        errors = _errors(config, metadata, snapshot.version)
+        errors = _errors(config, metadata, snapshot.version, modules=MODULES_OF_REWRITES)
         found += [_refusal(one) for one in errors if _stops(one, act, is_new=False)]
     if found:
         raise Refused.by(found)
@@ -123,8 +128,11 @@ def _errors(
     *,
     previous: TableConfiguration | None = None,
     memory: dict[str, Any] | None = None,
+    modules: Container[str] | None = None,
 ) -> Iterator[Finding]:
-    """Yield what `validate` calls an error of a protocol and a metadata, after a previous one if it is given."""
+    """Yield what `validate` calls an error of a protocol and a metadata, after a previous one if it is given, by the
+    rules of some modules or of all.
+    """
     from deltacli.delta.rules.framework.base import Severity
     from deltacli.delta.rules.framework.catalogue import CATALOGUE
     from deltacli.delta.rules.framework.views import MetadataView, TableConfigurationView
@@ -134,7 +142,7 @@ def _errors(
         MetadataView(place, version, dict(metadata), config, previous, None, memory),
         TableConfigurationView(place, version, config, memory),
     ):
-        for check in CATALOGUE.checks_of(type(view)):
+        for check in CATALOGUE.checks_of(type(view), modules):
             yield from (one for one in check.run(view) if one.severity is Severity.ERROR)
 
 

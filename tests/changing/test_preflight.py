@@ -9,8 +9,11 @@ import pyarrow as pa
 import pytest
 
 from deltacli.changing.acts import Act
-from deltacli.changing.preflight import REMOVED_OTHERWISE, TWICE, broken_rules
+from deltacli.changing.preflight import MODULES_OF_REWRITES, REMOVED_OTHERWISE, STOPS, TWICE, broken_rules
 from deltacli.delta.evolution.draft import Draft
+from deltacli.delta.rules.framework.base import Severity
+from deltacli.delta.rules.framework.catalogue import CATALOGUE
+from deltacli.delta.rules.framework.views import MetadataView, TableConfigurationView
 from deltacli.errors import PartlyDone, Refused
 from tests.operations.optimize.test_cases import TRACKED
 from tests.support.actions import Line, add, commit_info, metadata, protocol, remove
@@ -196,3 +199,17 @@ def test_a_restore_to_a_sound_version_is_not_stopped_by_the_metadata_of_now() ->
     with pytest.raises(Refused) as refused:
         restoring.restore(1)
     assert refused.value.code.startswith("mapping.")
+
+
+def test_a_rewrite_loads_every_module_of_rules_that_stop_it() -> None:
+    needed = {
+        name
+        for name in CATALOGUE.modules
+        for view in (MetadataView, TableConfigurationView)
+        for check in CATALOGUE.checks_of(view, [name])
+        for rule in check.rules
+        if rule.severity is Severity.ERROR
+        and any(Act.ADD & stop.acts and not stop.only_new and stop.is_about(rule.id) for stop in STOPS)
+    }
+
+    assert needed == {*MODULES_OF_REWRITES}

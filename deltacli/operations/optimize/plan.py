@@ -14,7 +14,6 @@ from deltacli.delta.clustering.clustering_columns import clustering_paths
 from deltacli.errors import Refusal, Refused
 from deltacli.operations.optimize.live_files import LiveFiles
 from deltacli.operations.optimize.request import COMMIT_BINS, COMMIT_BYTES, OptimizeRequest
-from deltacli.operations.optimize.row_order import RowOrder
 from deltacli.operations.optimize.select import Bin, Rules, Selection
 from deltacli.operations.table.keyed_files import Mask
 from deltacli.short_repr import short_repr
@@ -23,6 +22,7 @@ from deltacli.units import format_size, plural
 from deltacli.work.rewrite.pieces import RefusedFile, RewriteSpec
 
 if TYPE_CHECKING:
+    from deltacli.operations.optimize.row_order import RowOrder
     from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.table.version import Snapshot
 
@@ -49,7 +49,7 @@ def is_unreadable(file: RefusedFile) -> bool:
 
 
 @short_repr("version=snapshot.version", "bins=selection.bins", "small_files", "is_noop", "damaged")
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class OptimizePlan:
     """What an optimization would do. Nothing has been done."""
 
