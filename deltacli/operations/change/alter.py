@@ -88,7 +88,7 @@ class AlterationRequest:
 
 
 @short_repr("read_version", "committed_version", "changes=request.changes", "refusals", "is_noop")
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class AlterationOutcome(OneCommit):
     """A planned or executed change. `committed_version` is None where nothing was committed."""
 

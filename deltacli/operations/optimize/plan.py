@@ -15,7 +15,6 @@ from deltacli.errors import Refusal, Refused
 from deltacli.hints import command
 from deltacli.operations.optimize.live_files import LiveFiles
 from deltacli.operations.optimize.request import COMMIT_BINS, COMMIT_BYTES, OptimizeRequest
-from deltacli.operations.optimize.row_order import RowOrder
 from deltacli.operations.optimize.select import Bin, Rules, Selection
 from deltacli.operations.table.keyed_files import Mask
 from deltacli.short_repr import short_repr
@@ -24,6 +23,7 @@ from deltacli.units import format_size, plural
 from deltacli.work.rewrite.pieces import RefusedFile, RewriteSpec
 
 if TYPE_CHECKING:
+    from deltacli.operations.optimize.row_order import RowOrder
     from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.table.version import Snapshot
 
@@ -62,7 +62,7 @@ def way_out(files: Sequence[RefusedFile]) -> str | None:
 
 
 @short_repr("version=snapshot.version", "bins=selection.bins", "small_files", "is_noop", "damaged")
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class OptimizePlan:
     """What an optimization would do. Nothing has been done."""
 
