@@ -59,7 +59,7 @@ class Amount(NamedTuple):
 NO_FILES = Amount()
 
 
-@dataclass(slots=True)
+@dataclass
 class Failures:
     """The deletions that failed: their number, path and reason of the first ones, and which of them lacked permission.
 

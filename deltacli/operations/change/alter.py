@@ -6,7 +6,6 @@ Spec: Change Metadata; Column Mapping; Protocol Evolution.
 from __future__ import annotations
 
 import json
-import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -89,7 +88,7 @@ class AlterationRequest:
 
 
 @short_repr("read_version", "committed_version", "changes=request.changes", "refusals", "is_noop")
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class AlterationOutcome(OneCommit):
     """A planned or executed change. `committed_version` is None where nothing was committed."""
 
@@ -211,7 +210,7 @@ def _evolved(snapshot: Snapshot, request: AlterationRequest) -> Evolution:
     before = draft_of(snapshot)
     settings = Settings(
         snapshot.version + 1,
-        lambda: str(uuid.uuid4()),
+        snapshot.table.machine.new_uuid,
         request.enable,
         request.upgrade_protocol,
         partial(partition_values_of, snapshot),

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @short_repr("version", "committed_version", "added=plan.added", "dry_run")
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class FeaturesOutcome(GuardedCommit):
     """An addition of features, planned or made. `version` is the one it was planned on, `committed_version` the one
     that it created; None where nothing was committed.

@@ -85,7 +85,7 @@ class GuardedCommit(OneCommit):
 
 
 @short_repr("version", "committed_version", "changes=plan.changes", "dry_run")
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class PropertiesOutcome(GuardedCommit):
     """A change of properties, planned or made. `version` is the one it was planned on, `committed_version` the one that
     it created; None where nothing was committed.

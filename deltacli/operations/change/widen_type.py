@@ -82,7 +82,7 @@ class WideningImpact:
 
 
 @short_repr("read_version", "committed_version", "changes=plan.due", "refusals")
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class WideningOutcome(OneCommit):
     """A planned or executed change. `committed_version` is None where nothing was committed."""
 

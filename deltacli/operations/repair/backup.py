@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
-from uuid import uuid4
 
 from deltacli.changing.acts import Act
 from deltacli.changing.basis import Basis, past_of
@@ -162,7 +161,7 @@ class Backup:
 
 def open_backup(table: TableHandle, version: int | None, table_id: str | None, quarantine: str | None) -> Backup:
     """Return the backup of a new run. Raises what `open_quarantine` raises."""
-    run = f"repair-{format_timestamp(table.clock())[:19].replace(':', '').replace('-', '')}Z-{uuid4().hex[:8]}"
+    run = f"repair-{format_timestamp(table.clock())[:19].replace(':', '').replace('-', '')}Z-{table.machine.new_hex(4)}"
     if quarantine is None:
         return Backup(table, version, table.writable(), f"{BACKUP_DIRECTORY}/{run}")
     store = open_quarantine(table, quarantine, table_id or "unknown-table")
