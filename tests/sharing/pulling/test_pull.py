@@ -314,7 +314,7 @@ def test_views_of_the_local_table_are_named(proxy: Proxy, origin: Origin, tmp_pa
 
     results = [pull(proxy, tmp_path / "local", dry_run=dry_run) for dry_run in (True, False)]
 
-    assert [1, 1] == [sum("Athena" in text for text in one.as_json()["cautions"]) for one in results]  # type: ignore[union-attr,misc]
+    assert [1, 1] == [sum("Athena" in text for text in one.as_json()["cautions"]) for one in results]
 
 
 def test_a_log_that_was_rolled_back_is_not_continued(proxy: Proxy, origin: Origin, tmp_path: Path) -> None:
