@@ -174,7 +174,7 @@ def plan_backup(table: TableHandle, destination: Storage, *, full: bool = False)
 
     Raises UsageError, NotATable, and Refused where the destination has other content.
     """
-    storage, engine, progress = table.writable(), table.engine, table.progress
+    storage, engine, progress = table.storage, table.engine, table.progress
     _require_apart(storage, destination)
     require_writable(destination)
     if destination.kind_of("") is PathKind.FILE:
@@ -350,7 +350,7 @@ def _digest_of_copy(storage: ReadStorage, name: str) -> str | None:
         return None
 
 
-def _require_apart(storage: Storage, destination: Storage) -> None:
+def _require_apart(storage: ReadStorage, destination: Storage) -> None:
     """Raise UsageError where one of table and backup contains the other: they could be lost together or confused."""
     if is_inside(destination, storage) or is_inside(storage, destination):
         raise UsageError(
