@@ -104,13 +104,9 @@ class Undo(Changes):
         same, else ConflictLost is raised. With `may_plan_again` it is committed in any case, and undoes those commits,
         too. Raises as `restore` does.
         """
-        from deltacli.changing.change import carry_out
-        from deltacli.changing.gate import for_plan, standing
         from deltacli.operations.restore.execute import Restore
 
-        self.require_writable(dry_run=False)
-        self._require_own(plan.table.uri)
-        return carry_out(Restore(plan.request), self, plan=plan, ask=standing if may_plan_again else for_plan)
+        return self._execute(Restore(plan.request), plan, may_plan_again=may_plan_again)
 
     @named
     def purge_quarantine(self, quarantine: str, *, older_ms: int, dry_run: bool = False) -> PurgeResult:

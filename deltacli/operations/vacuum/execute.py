@@ -120,7 +120,8 @@ def execute_vacuum(
     copied first.
 
     Raises Refused where the plan has refusals, or is of another table or past (`adopted`, of a saved plan), or where a
-    newer version forbids it; what `commit` raises; and StorageFailed. On any error END is committed with the status FAILED where that is still possible.
+    newer version forbids it; what `commit` raises; and StorageFailed. On any error END is committed with the status
+    FAILED where that is still possible.
     """
     chosen = request or VacuumRequest()
     found = outcome if outcome is not None else record.counts if record is not None else VacuumOutcome()
