@@ -23,7 +23,9 @@ _SAFE_SUM = 2**62
 class FileCounts:
     """Live files.
 
-    `records` sums the known numRecords; `deleted_rows` sums the cardinality of deletion vectors.
+    `records` sums the known numRecords; `deleted_rows` sums the cardinality of deletion vectors. Of the files with a
+    vector, `tight` have bounds that are not said to be wide, `unjudged` may have such, and `exceeding` vectors delete
+    more rows than the file has.
     """
 
     count: int = 0
@@ -32,6 +34,9 @@ class FileCounts:
     files_without_records: int = 0
     deletion_vectors: int = 0
     deleted_rows: int = 0
+    tight: int = 0
+    unjudged: int = 0
+    exceeding: int = 0
 
     @property
     def rows(self) -> int | None:
@@ -46,6 +51,9 @@ class FileCounts:
             self.files_without_records + other.files_without_records,
             self.deletion_vectors + other.deletion_vectors,
             self.deleted_rows + other.deleted_rows,
+            self.tight + other.tight,
+            self.unjudged + other.unjudged,
+            self.exceeding + other.exceeding,
         )
 
 
@@ -62,7 +70,8 @@ class TombstoneCounts:
 
 def count_adds(adds: pyarrow.RecordBatch) -> FileCounts:
     """Count a batch of `narrow_add`."""
-    records, cardinality = adds.column("num_records"), adds.column("dv_cardinality")
+    records, cardinality, is_tight = (adds.column(name) for name in ("num_records", "dv_cardinality", "is_tight"))
+    has_vectors = cardinality.null_count < adds.num_rows
     return FileCounts(
         count=adds.num_rows,
         size_bytes=_sum(adds.column("size")),
@@ -70,6 +79,9 @@ def count_adds(adds: pyarrow.RecordBatch) -> FileCounts:
         files_without_records=records.null_count,
         deletion_vectors=adds.num_rows - cardinality.null_count,
         deleted_rows=_sum(cardinality),
+        tight=pc.sum(is_tight).as_py() or 0 if has_vectors else 0,
+        unjudged=is_tight.null_count,
+        exceeding=pc.sum(pc.greater(cardinality, records)).as_py() or 0 if has_vectors else 0,
     )
 
 

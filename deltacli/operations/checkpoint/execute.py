@@ -51,7 +51,7 @@ Counts = tuple[FileCounts, TombstoneCounts]
 
 
 @short_repr("version", "files", "expired_tombstones_dropped", "skipped", "dry_run")
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CheckpointResult:
     """What was done, or would be (`dry_run`); paths are relative to the table."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
@@ -11,11 +11,11 @@ from deltacli.cached import cached_property
 from deltacli.changing.basis import Basis
 from deltacli.changing.preflight import REMOVED_OTHERWISE, TWICE
 from deltacli.delta.clustering.clustering_columns import clustering_paths
+from deltacli.delta.log.row_ids import mark_of
 from deltacli.errors import Refusal, Refused
 from deltacli.hints import command
 from deltacli.operations.optimize.live_files import LiveFiles
 from deltacli.operations.optimize.request import COMMIT_BINS, COMMIT_BYTES, OptimizeRequest
-from deltacli.operations.optimize.row_order import RowOrder
 from deltacli.operations.optimize.select import Bin, Rules, Selection
 from deltacli.operations.table.keyed_files import Mask
 from deltacli.short_repr import short_repr
@@ -24,6 +24,7 @@ from deltacli.units import format_size, plural
 from deltacli.work.rewrite.pieces import RefusedFile, RewriteSpec
 
 if TYPE_CHECKING:
+    from deltacli.operations.optimize.row_order import RowOrder
     from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.table.version import Snapshot
 
@@ -62,7 +63,7 @@ def way_out(files: Sequence[RefusedFile]) -> str | None:
 
 
 @short_repr("version=snapshot.version", "bins=selection.bins", "small_files", "is_noop", "damaged")
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class OptimizePlan:
     """What an optimization would do. Nothing has been done."""
 
@@ -117,7 +118,8 @@ class OptimizePlan:
         order = None if self.order is None else self.order.curve(self.request.temp_dir)
         config = self.snapshot.config
         clustering = clustering_paths(config, self.snapshot.domains)
-        return RewriteSpec.make(config, target_bytes=self.rules.target_bytes, order=order, clustering=clustering)
+        made = RewriteSpec.make(config, target_bytes=self.rules.target_bytes, order=order, clustering=clustering)
+        return replace(made, row_id_mark=mark_of(self.snapshot.domains))
 
     @property
     def z_order_by(self) -> list[str]:

@@ -311,13 +311,15 @@ class FileActions(NamedTuple):
 
         Batches of a checkpoint are processed by the reading threads, so `work` must be thread-safe.
         """
-        from deltacli.work.checkpoints.whole_rows import read_whole
-
         table = self.table
         for batch in self.batches_of_commits():
             rows = batch.adds if kind == "add" else batch.removes
             if rows is not None and rows.num_rows:
                 yield work(rows)
+        if not self.pieces:
+            return
+        from deltacli.work.checkpoints.whole_rows import read_whole
+
         read = partial(read_whole, table.stores, touched=self.touched, kind=kind, fields=fields)
         yield from self._of_pieces(read, _rows_of_columns, work, several_at_once=True)
 
@@ -414,6 +416,8 @@ class FileActions(NamedTuple):
 
     def narrow_pieces(self, pieces: Sequence[CheckpointPiece], *, with_records: bool = True) -> Iterator[FileBatch]:
         """Yield those of some row groups of the checkpoint."""
+        if not pieces:
+            return
         from deltacli.work.checkpoints.reading import read_narrow
 
         stores, touched = self.table.stores, self.touched

@@ -12,10 +12,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
-from deltacli.delta.footers.schema import FileSchema, leaves_of
-from deltacli.delta.log.log_path import Place
-from deltacli.delta.rules.framework.data_file_views import FileSchemaView
-from deltacli.delta.schema.hybrid_calendar import hybrid_leaf, is_old
 from deltacli.delta.schema.kinds import NANOSECONDS
 from deltacli.delta.schema.shredded_variants import TYPED
 from deltacli.delta.schema.to_arrow import unread_type
@@ -38,6 +34,7 @@ SPEC = "rewrite"
 NOT_EXACT = "optimize.value-not-exact"
 TOO_LARGE = "optimize.row-group-too-large"
 UNREAD = "optimize.type-unsupported"
+BEYOND_MARK = "rowtracking.materialised-beyond-mark"
 
 _ROWS_AT_ONCE = 1 << 16
 
@@ -69,6 +66,8 @@ class Exactness:
             self._alike, self._marks = schema, marks
         for suspect in self._suspects:
             _check(suspect, opened)
+        if self._spec.row_columns and self._spec.row_id_mark is not None:
+            _require_ids(self._spec.row_columns[0], self._spec.row_id_mark, opened)
         return is_alike
 
 
@@ -81,11 +80,34 @@ def _require_small_groups(metadata: pyarrow.parquet.FileMetaData, most_bytes: in
             )
 
 
+def _require_ids(column: str, mark: int, opened: OpenDataFile) -> None:
+    """Raise DataUnreadable for a file that stores a row id above the high-water mark: another row may get it, too."""
+    metadata = opened.parquet.metadata
+    leaf = next((at for at in range(metadata.num_columns) if metadata.schema.column(at).path == column), None)
+    if leaf is None:
+        return
+    for group in range(metadata.num_row_groups):
+        statistics = metadata.row_group(group).column(leaf).statistics
+        if statistics is not None and statistics.has_min_max:
+            found = [statistics.max]
+        else:
+            batches = opened.parquet.read_leaves(_ROWS_AT_ONCE, group, [leaf])
+            found = [pc.max(batch.column(0)).as_py() for batch in batches]
+        highest = max((one for one in found if one is not None), default=mark)
+        if highest > mark:
+            raise DataUnreadable(
+                f"it has row ids up to {highest}, but the high-water mark of row ids is {mark}", code=BEYOND_MARK
+            )
+
+
 def broken_rule(config: TableConfiguration, opened: OpenDataFile) -> Finding | None:
     """Return the first error of a file's columns by which it is not known what the file contains; None without one."""
     if config.mapping_mode == "none":
         return None
+    from deltacli.delta.footers.schema import FileSchema, leaves_of
+    from deltacli.delta.log.log_path import Place
     from deltacli.delta.rules.framework.base import Severity
+    from deltacli.delta.rules.framework.data_file_views import FileSchemaView
     from deltacli.delta.rules.mapping.files import AREA
 
     metadata = opened.parquet.metadata
@@ -134,6 +156,8 @@ def _suspects(column: StructField, leaf: int, stored: Any, marks: Mapping[bytes,
     """Yield what to look for in a leaf of a column. Raises DataUnreadable for a shredded variant."""
     if holds(column.data_type, PrimitiveType("variant")) and f".{TYPED}" in stored.path:
         raise DataUnreadable(f"column {column.name} has shredded variants, whose bytes cannot be kept", code=NOT_EXACT)
+    from deltacli.delta.schema.hybrid_calendar import hybrid_leaf
+
     kind = stored.logical_type.type
     names = {one.name for one in types_within(column.data_type) if isinstance(one, PrimitiveType)}
     # Beside a timestamp of microseconds in one column, it is not known here which of them a leaf is.
@@ -146,6 +170,8 @@ def _suspects(column: StructField, leaf: int, stored: Any, marks: Mapping[bytes,
 
 def _check(suspect: _Suspect, opened: OpenDataFile) -> None:
     """Raise DataUnreadable if a value of a leaf is not exact."""
+    from deltacli.delta.schema.hybrid_calendar import is_old
+
     for group in range(opened.parquet.metadata.num_row_groups):
         for batch in opened.parquet.read_leaves(_ROWS_AT_ONCE, group, [suspect.leaf]):
             for values in _innermost(batch.column(0)):
