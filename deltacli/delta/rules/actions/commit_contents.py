@@ -155,8 +155,8 @@ REMOVE_DV_MISMATCH = AREA.error(
     "The deletion vector of a remove differs from that of the live file, so the file stays live.",
     broken="the rows that the commit was meant to remove or replace are still in the table",
     repair=Worded(
-        "remove the live file where new files of the commit have its rows; else restore the version before, and let the "
-        "writer do it again: {}",
+        "remove the live file where new files of the commit have its rows; else restore the version before, and let "
+        "the writer do it again: {}",
         partial(command, "restore", version=..., table="TABLE"),
     ),
     loss="where it is restored, what the commit and later ones wrote",
