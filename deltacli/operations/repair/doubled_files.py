@@ -45,8 +45,6 @@ def plan_doubled(
     """Return the step for files that a commit moved and did not remove. Raises StorageFailed."""
     import pyarrow as pa
 
-    if not findings:
-        return Planned()
     by_version: dict[int, list[Finding]] = defaultdict(list)
     for finding in findings:
         by_version[-1 if finding.place.version is None else finding.place.version].append(finding)

@@ -22,7 +22,6 @@ from deltacli.operations.recover.log_files import DivergedError
 from deltacli.operations.recover.open_sources import open_sources
 from deltacli.operations.repair.bring_log import NEWER, has_log, last_version, plan_log_files
 from deltacli.operations.repair.corrected_adds import plan_statistics
-from deltacli.operations.repair.doubled_files import plan_doubled
 from deltacli.operations.repair.file_search import ORPHANS
 from deltacli.operations.repair.files import FilesPlan, plan_files
 from deltacli.operations.repair.log_caches import (
@@ -120,13 +119,16 @@ def _planned(
         parts = [
             log,
             data.planned,
-            plan_doubled(table, by_family[Family.DOUBLED], now, listing, obstacle),
             plan_statistics(table, by_family[Family.STATISTICS], now, listing, obstacle),
             plan_compactions(by_family[Family.COMPACTION], files, listing),
             checkpoints,
             plan_checksums(by_family[Family.CHECKSUM], files, listing, obstacle),
             plan_hint(by_family[Family.HINT], files, obstacle),
         ]
+        if doubled := by_family[Family.DOUBLED]:
+            from deltacli.operations.repair.doubled_files import plan_doubled
+
+            parts.insert(2, plan_doubled(table, doubled, now, listing, obstacle))
     found = joined(parts)
     basis = Basis(table, -1, table.clock()) if now is None else replace(basis_of(now), snapshot=None)
     without_steps = [left(one, row_of(one.rule.id).reason) for one in others if choice.names(one.rule.id)]
