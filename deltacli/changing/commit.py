@@ -405,7 +405,7 @@ def _require_allowed(request: CommitRequest, base: Base) -> None:
     """Raise Refused where the protocol forbids a commit, UsageError where its texts are not."""
     require_allowed(request, base)
     texts = {"metaData": request.metadata, "operation": request.operation_parameters, "tags": request.tags}
-    require_text({**texts, "txn": request.transactions, "domainMetadata": request.domains}, base.metadata)
+    require_text({**texts, "txn": request.transactions, "domainMetadata": request.domains}, base.metadata.as_json())
 
 
 def _base(snapshot: Snapshot | None, request: CommitRequest, before: Committed | None = None) -> Base:
