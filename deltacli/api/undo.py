@@ -12,7 +12,7 @@ from deltacli.request_fields import Lazy, takes
 if TYPE_CHECKING:
     from deltacli.operations.recover.plan import UndeletePlan, UndeleteResult
     from deltacli.operations.recover.request import UndeleteRequest
-    from deltacli.operations.repair.backup import PutBack
+    from deltacli.operations.repair.backup import PutBack, UndoPlan
     from deltacli.operations.repair.execute import RepairOutcome
     from deltacli.operations.repair.plan import RepairPlan
     from deltacli.operations.repair.request import RepairRequest
@@ -105,13 +105,9 @@ class Undo(Changes):
         same, else ConflictLost is raised. With `may_plan_again` it is committed in any case, and undoes those commits,
         too. Raises as `restore` does.
         """
-        from deltacli.changing.change import carry_out
-        from deltacli.changing.gate import for_plan, standing
         from deltacli.operations.restore.execute import Restore
 
-        self.require_writable(dry_run=False)
-        self._require_own(plan.table.uri)
-        return carry_out(Restore(plan.request), self, plan=plan, ask=standing if may_plan_again else for_plan)
+        return self._execute(Restore(plan.request), plan, may_plan_again=may_plan_again)
 
     @named
     def purge_quarantine(self, quarantine: str, *, older_ms: int, dry_run: bool = False) -> PurgeResult:
@@ -179,3 +175,17 @@ class Undo(Changes):
 
         change = Undo(backup)
         return self._plan(change).amount if dry_run else self._carry_out(change)
+
+    @named
+    def plan_undo_repair(self, backup: str) -> UndoPlan:
+        """Return what `undo_repair` of a backup would put back; `amount` is how much. Raises as it does."""
+        from deltacli.operations.repair.backup import Undo
+
+        return self._plan(Undo(backup))
+
+    @named
+    def execute_undo_repair(self, plan: UndoPlan) -> PutBack:
+        """Put back what a plan of this table says. Raises as `undo_repair` does."""
+        from deltacli.operations.repair.backup import Undo
+
+        return self._execute(Undo(plan.backup), plan)

@@ -8,9 +8,6 @@ by line, so a commit may have any number of files.
 
 from __future__ import annotations
 
-import random
-import time
-import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -36,6 +33,7 @@ from deltacli.delta.log.row_ids import DOMAIN, read_mark
 from deltacli.delta.log.segment import BEYOND_LOG, LogFile, TimestampSource
 from deltacli.errors import CommitCorrupt, ConflictLost, DeltacliError, OutcomeUnknown, Refused, StorageFailed
 from deltacli.hints import DoubleQuoted, command
+from deltacli.machine import Machine
 from deltacli.operations.table.find_log import list_log
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot
@@ -96,15 +94,9 @@ class Dropped(NothingToDo):
     reason: str
 
 
-def jittered_pause(repetition: int) -> None:
+def jittered_pause(machine: Machine, repetition: int) -> None:
     """Wait for a random time whose limit doubles with each retry, so that competing writers do not collide again."""
-    longest = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(repetition, 16))
-    time.sleep(random.SystemRandom().uniform(0, longest))  # a forked process would draw the same numbers as its parent
-
-
-def new_txn_id() -> str:
-    """Return a unique id."""
-    return str(uuid.uuid4())
+    machine.sleep_up_to(min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(repetition, 16)))
 
 
 def commit(
@@ -117,40 +109,37 @@ def commit(
     look: Callable[[], bool] | None = None,
     commit_metadata: Mapping[str, str] = NO_METADATA,
     max_attempts: int = MAX_ATTEMPTS,
-    pause: Pause = jittered_pause,
-    new_txn_id: Callable[[], str] = new_txn_id,
+    pause: Pause | None = None,
 ) -> Committed | NothingToDo:
     """Make a request from the newest version and commit it as the next one; return the version, or NothingToDo where
     `make` returns None, or Dropped.
 
     If another writer is first, the request is retried after it, or made again where that commit changed what was read:
-    `make` may be called several times, with newer snapshots, and what it raises ends the run. `read` returns
-    that version, None where there is no table yet: then `create` makes the request for version 0. With `after`, a
-    commit of the same run that changed neither protocol nor metadata, the request is made from the same version and
-    tried as the next one without reading the table; the caller knows what the commits before `after` changed.
-    `look` is called before each attempt: where it returns False, the request is made again from the newest version.
-    `commit_metadata` are keys to add to the commitInfo; reserved ones raise UsageError.
+    `make` may be called several times, with newer snapshots, and what it raises ends the run. `read` returns the
+    version, None where there is no table yet: then `create` makes the request for version 0. With `after`, a commit of
+    the same run that changed neither protocol nor metadata, the request is made from the same version and tried as the
+    next one without reading the table. `look` is called before each attempt: where it returns False, the request is
+    made again from the newest version. `commit_metadata` are keys to add to the commitInfo.
 
     The version that a commit follows is looked at again before each attempt: on a disk always, on a store over a
     network where it was read some seconds ago; and where the commits of others are read that took its place.
 
-    Raises Refused where the table's protocol forbids it, its newest commits are lost, or the log has another past by
-    now (`plan.other-past`), NoAtomicCreate where the store
-    is read-only, StorageFailed, and ConflictLost after `max_attempts` versions went to others or for a request that
-    must not be made again, all with nothing changed; OutcomeUnknown where the commit was sent and cannot be read back;
-    and what `read` and a body raise. An interruption carries a note where a commit was in flight.
-
+    Raises UsageError for reserved keys, Refused where the table's protocol forbids it, its newest commits are lost, or
+    the log has another past by now (`plan.other-past`), NoAtomicCreate where the store is read-only, StorageFailed, and
+    ConflictLost after `max_attempts` versions went to others, all with nothing changed; OutcomeUnknown where the commit
+    was sent and cannot be read back; and what `read` and a body raise. An interruption has a note on one in flight.
     Spec: Delta Log Entries; Protocol Evolution; In-Commit Timestamps.
     """
     storage = table.storage
     require_free(commit_metadata)
     require_writable(storage)
-    sender = _Sender(table, new_txn_id(), pause, commit_metadata)
+    wait = pause or partial(jittered_pause, table.machine)
+    sender = _Sender(table, table.machine.new_uuid(), wait, commit_metadata)
     made: _Made | None = None
     lost: _Lost | None = None
     for attempt in range(max_attempts):
         if attempt:
-            pause(attempt)
+            wait(attempt)
         if made is None:
             found = _make(table, make, read, create, after if attempt == 0 else None)
             if isinstance(found, NothingToDo):
@@ -166,14 +155,9 @@ def commit(
                     base.version, sender.txn_id, made.request, made.read_version, attempt, made.snapshot, base, past
                 )
             case _Lost() as lost:
-                require_listed(storage, made.past, lost.before)
-                match judge(made.request, made.base, lost.winners):
-                    case Rebase(base):
-                        made = made._replace(base=base, past=lost.past)
-                    case Recompute():
-                        made = None
-                    case Drop(reason):
-                        return Dropped(made.read_version, reason)
+                if isinstance(behind := _behind(made, lost, storage), Dropped):
+                    return behind
+                made = behind
     raise _conflict("other writers created every version that was tried", lost, max_attempts)
 
 
@@ -187,11 +171,11 @@ class _Made(NamedTuple):
     past: LogFile | OwnCommit | None
     looked_at: float
 
-    def require_past(self, storage: ReadStorage, *, is_first: bool) -> None:
+    def require_past(self, table: TableHandle, *, is_first: bool) -> None:
         """Look at the version before again: on a disk always, else after a while, and where others were first."""
-        waited = time.monotonic() - self.looked_at > FRESH_SECONDS
-        if waited or not is_first or storage.capabilities.cheap_listing:
-            require_past(storage, self.past)
+        waited = table.machine.monotonic() - self.looked_at > FRESH_SECONDS
+        if waited or not is_first or table.storage.capabilities.cheap_listing:
+            require_past(table.writable(), self.past)
 
 
 def _make(
@@ -238,6 +222,18 @@ def _require_free_versions(table: TableHandle, snapshot: Snapshot) -> None:
         )
 
 
+def _behind(made: _Made, lost: _Lost, storage: ReadStorage) -> _Made | Dropped | None:
+    """Return the request as it follows the commits of others; None where it has to be made again."""
+    require_listed(storage, made.past, lost.before)
+    match judge(made.request, made.base, lost.winners):
+        case Rebase(base):
+            return made._replace(base=base, past=lost.past)
+        case Recompute():
+            return None
+        case Drop(reason):
+            return Dropped(made.read_version, reason)
+
+
 class _Lost(NamedTuple):
     """Other writers created the version: the commits from it on, up to the first gap."""
 
@@ -275,7 +271,7 @@ class _Sender:
         path = f"{LOG_DIRECTORY}/{commit_name(version)}"
         body = made.request.body
         if body is None:
-            made.require_past(storage, is_first=is_first)
+            made.require_past(self._table, is_first=is_first)
             lost = self._send(made.request, version, partial(storage.put_if_absent, path, head))
             return lost or _sent(made, version, head, now_ms)
         from deltacli.storage.disk_faults import writing_faults
@@ -284,7 +280,7 @@ class _Sender:
             with writing_faults(draft.place, path), open(draft.place, "wb") as file:
                 file.write(head)
                 file.writelines(body(slot_of(made.request, made.base)))
-            made.require_past(storage, is_first=is_first)  # the lines of many files take a while
+            made.require_past(self._table, is_first=is_first)  # the lines of many files take a while
             lost = self._send(made.request, version, draft.publish)
         return lost or _sent(made, version, head, now_ms)
 

@@ -153,14 +153,16 @@ class Gate(Generic[P, O]):
                 self.again(made)
             return None if self.plan.is_noop else make(self.plan)
 
+        create = (lambda: make(self.plan)) if self.plan.basis.version < 0 else None
         return self.commit_one(
-            request, look=look, commit_metadata=commit_metadata, needs_clock=needs_clock, pause=pause
+            request, create=create, look=look, commit_metadata=commit_metadata, needs_clock=needs_clock, pause=pause
         )
 
     def commit_one(
         self,
         make: Callable[[Snapshot], CommitRequest | None],
         *,
+        create: Callable[[], CommitRequest | None] | None = None,
         after: Committed | None = None,
         look: Callable[[], bool] | None = None,
         commit_metadata: Mapping[str, str] = NO_METADATA,
@@ -168,21 +170,30 @@ class Gate(Generic[P, O]):
         pause: Pause | None = None,
     ) -> Committed | NothingToDo:
         """Commit one of several steps of a change, whose plan is not made again: what `make` returns for a version. The
-        first step begins at the version of the plan, later ones at the newest, or `after` one before, as for `commit`.
+        first step begins at the version of the plan, later ones at the newest, or `after` one before, as for `commit`;
+        where there is no table, at what `create` returns.
         """
 
-        def read(table: TableHandle) -> Snapshot:
+        def read(table: TableHandle) -> Snapshot | None:
             snapshot = self.plan.basis.snapshot
-            if self._was_read or snapshot is None:
+            if self._was_read or (snapshot is None and create is None):
                 return read_snapshot(table)
             self._was_read = True
             self.look(needs_clock=needs_clock)
             return snapshot
 
-        from deltacli.changing.commit import Committed, commit, jittered_pause
+        from deltacli.changing.commit import Committed, commit
 
-        wait = pause or jittered_pause
-        done = commit(self.table, make, read=read, after=after, look=look, commit_metadata=commit_metadata, pause=wait)
+        done = commit(
+            self.table,
+            make,
+            read=read,
+            create=create,
+            after=after,
+            look=look,
+            commit_metadata=commit_metadata,
+            pause=pause,
+        )
         self.has_begun = self.has_begun or isinstance(done, Committed)
         return done
 

@@ -270,6 +270,9 @@ class StoreOfVersions(Protocol):
     def newest_version(self) -> int:
         """Return the newest version that exists now."""
 
+    def has_change_feed(self) -> bool:
+        """Return whether the newest version says that changes are recorded."""
+
     def version_since(self, timestamp_ms: int) -> int:
         """Return the first version committed at or after a time."""
 
@@ -317,6 +320,12 @@ def held(storage: Storage, place: Place | None = None) -> Storage:
     where that is not the `place`.
     """
     return storage.held(place) if isinstance(storage, StoreWithPlace) else storage
+
+
+def require_place(storage: ReadStorage) -> None:
+    """Raise Refused (`plan.other-place`) where a store is bound to a directory that is not at its path now."""
+    if isinstance(storage, StoreWithPlace):
+        storage.require_place()
 
 
 OTHER_PLACE = "plan.other-place"

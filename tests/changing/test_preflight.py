@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from deltacli.changing.acts import Act
-from deltacli.changing.preflight import MODULES_OF_REWRITES, REMOVED_OTHERWISE, STOPS, TWICE, broken_rules
+from deltacli.changing.preflight import REMOVED_OTHERWISE, RULES_OF_ADD, STOPS, TWICE, Stop, broken_rules
 from deltacli.delta.evolution.draft import Draft
-from deltacli.delta.rules.framework.base import Severity
+from deltacli.delta.rules.framework.base import Check, Severity
 from deltacli.delta.rules.framework.catalogue import CATALOGUE
 from deltacli.delta.rules.framework.views import MetadataView, TableConfigurationView
 from deltacli.errors import PartlyDone, Refused
@@ -22,6 +23,7 @@ from tests.support.builder import TableBuilder
 from tests.support.optimizing import Ids, live_paths, rows_of
 from tests.support.reading import open_at
 from tests.support.restoring import Restoring
+from tests.support.rows import parquet_bytes
 from tests.support.small_vectors import inline
 
 
@@ -56,6 +58,9 @@ def test_errors_of_row_ids_stop_a_rewrite(value: int, bases: tuple[int | None, .
     assert (rule, 1) == (refused.value.code, table.snapshot().version)
     assert (rule,) == tuple(one.code for one in plan.refusals)
     assert rule in str(plan.as_json()["refusals"])
+    with pytest.raises(Refused) as appended:
+        append(table, table.snapshot().scan(limit=1).to_arrow())
+    assert (rule, 1) == (appended.value.code, table.snapshot().version)
 
 
 def test_the_mark_is_compared_with_files_outside_of_the_condition() -> None:
@@ -69,10 +74,31 @@ def test_the_mark_is_compared_with_files_outside_of_the_condition() -> None:
     assert "rowtracking.high-water-mark" == refused.value.code
 
 
+@pytest.mark.parametrize("statistics", [True, False])
+def test_a_file_with_a_row_id_above_the_mark_is_left_alone_and_named(statistics: bool) -> None:
+    """The next writer gives the id to another row."""
+    ids = tracked(11, 0, 3, 6)
+    rows = pa.table({"id": [100, 101], "_row_id": pa.array([2, 40]), "_row_version": pa.array([1, 1])})
+    data = parquet_bytes(rows, write_statistics=statistics)
+    ids.builder.file("stored", data)
+    line = add("stored", size=len(data), records=2, partition_values={"p": "0"})
+    line["add"] |= {"baseRowId": 9, "defaultRowCommitVersion": 2}
+    ids.builder.commit(commit_info(), line)
+    table = ids.table()
+
+    with pytest.raises(PartlyDone) as refused:
+        table.optimize(min_files=2)
+
+    assert ("rowtracking.materialised-beyond-mark", "stored") == (refused.value.code, refused.value.facts["first"])
+    assert "stored" in live_paths(table)
+    assert 2 == len(live_paths(table))
+
+
 def test_sound_row_ids_stop_nothing() -> None:
     table = tracked(5, 0, 3).table()
 
     assert [2] == table.optimize(min_files=2).versions
+    assert 3 == append(table, table.snapshot().scan(limit=1).to_arrow())
 
 
 def with_vector(*later: Line, checkpoint: int | None = None) -> Ids:
@@ -201,15 +227,18 @@ def test_a_restore_to_a_sound_version_is_not_stopped_by_the_metadata_of_now() ->
     assert refused.value.code.startswith("mapping.")
 
 
-def test_a_rewrite_loads_every_module_of_rules_that_stop_it() -> None:
-    needed = {
-        name
-        for name in CATALOGUE.modules
-        for view in (MetadataView, TableConfigurationView)
-        for check in CATALOGUE.checks_of(view, [name])
-        for rule in check.rules
-        if rule.severity is Severity.ERROR
-        and any(Act.ADD & stop.acts and not stop.only_new and stop.is_about(rule.id) for stop in STOPS)
+def test_the_modules_that_are_asked_for_new_files_have_all_rules_that_stop_them() -> None:
+    views = (MetadataView, TableConfigurationView)
+    stops = [one for one in STOPS if one.acts & Act.ADD]
+    checks = {
+        name: [check for view in views for check in CATALOGUE.checks_of(view, [name])] for name in CATALOGUE.modules
     }
 
-    assert needed == {*MODULES_OF_REWRITES}
+    found = [name for name, of in checks.items() if any(_can_stop(check, stops) for check in of)]
+
+    assert sorted(RULES_OF_ADD) == sorted(found)
+
+
+def _can_stop(check: Check, stops: Sequence[Stop]) -> bool:
+    errors = [rule.id for rule in check.rules if rule.severity is Severity.ERROR]
+    return any(stop.is_about(rule) for stop in stops for rule in errors)

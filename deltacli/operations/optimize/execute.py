@@ -13,7 +13,6 @@ from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
-from time import monotonic
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from deltacli.arrow import compute as pc
@@ -24,7 +23,7 @@ from deltacli.delta.paths import decode
 from deltacli.errors import DeltacliError, OutcomeUnknown, PartlyDone, StorageFailed
 from deltacli.hints import command
 from deltacli.operations.optimize.open_bins import OpenBin, added_files, open_groups, parameters_of, size_metrics
-from deltacli.operations.optimize.plan import OptimizePlan, breaks_rule, is_unreadable, weight_of
+from deltacli.operations.optimize.plan import OptimizePlan, breaks_rule, is_unreadable, way_out, weight_of
 from deltacli.operations.optimize.planning import Find, plan_optimize
 from deltacli.operations.optimize.request import OptimizeRequest
 from deltacli.operations.table.keyed_files import removes_of
@@ -130,13 +129,13 @@ class OptimizeOutcome:
         if self.difference is not None:
             raise self.difference
         if damaged := [one for one in self.refused if is_unreadable(one)]:
-            first, repair = damaged[0], command("repair", dry_run=True)
-            are = "was left alone; it needs" if len(damaged) == 1 else "were left alone; they need"
+            first, way = damaged[0], way_out(damaged)
             facts = {"first": first.path, "why": first.reason, "so far": self.summary}
             raise PartlyDone(
-                f"{plural(len(damaged), 'file')} could not be read and {are} a repair before another run",
+                f"{plural(len(damaged), 'file')} could not be read and {'was' if len(damaged) == 1 else 'were'} left "
+                "alone",
                 code=first.code,
-                facts={**facts, "repair": repair} if repair else facts,
+                facts={**facts, "before another run": way} if way else facts,
                 hint=command("validate", level="data"),
             )
         if broken := [one for one in self.refused if breaks_rule(one)]:
@@ -240,7 +239,7 @@ class _Run:
             with weighed(table.progress, "rewriting files", unit="files", **sizes) as step:
                 for result in results:
                     done = self._opened[0][len(self._finished)].bin
-                    self._since = self._since if self._finished else monotonic()
+                    self._since = self._since if self._finished else table.machine.monotonic()
                     self._finished.append(result)
                     step.advance(done.files, weight=weight_of(table, done))
                     if len(self._finished) == len(self._opened[0]):
@@ -323,7 +322,7 @@ class _Run:
                 after=self._last,
                 look=lambda: self._new.require_there(_sizes(made.ready), self._since),
                 commit_metadata=self._plan.request.commit_metadata,
-                pause=_short_pause,
+                pause=lambda repetition: jittered_pause(self._table.machine, min(repetition, _SHORT)),
             )
         except DeltacliError as fault:
             self._new.delete(_paths(made.dropped))
@@ -365,10 +364,6 @@ def _paths(ready: Iterable[_Ready]) -> list[str]:
 def _sizes(ready: Iterable[_Ready]) -> dict[str, int]:
     """Return the bytes of the new files of bins by their paths."""
     return {decode(file.path): file.size_bytes for one in ready for file in one.result.files}
-
-
-def _short_pause(repetition: int) -> None:
-    jittered_pause(min(repetition, _SHORT))
 
 
 def _is_worth_it(one: _Ready, plan: OptimizePlan) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
@@ -11,7 +11,9 @@ from deltacli.cached import cached_property
 from deltacli.changing.basis import Basis
 from deltacli.changing.preflight import REMOVED_OTHERWISE, TWICE
 from deltacli.delta.clustering.clustering_columns import clustering_paths
+from deltacli.delta.log.row_ids import mark_of
 from deltacli.errors import Refusal, Refused
+from deltacli.hints import command
 from deltacli.operations.optimize.live_files import LiveFiles
 from deltacli.operations.optimize.request import COMMIT_BINS, COMMIT_BYTES, OptimizeRequest
 from deltacli.operations.optimize.select import Bin, Rules, Selection
@@ -46,6 +48,18 @@ def breaks_rule(file: RefusedFile) -> bool:
 def is_unreadable(file: RefusedFile) -> bool:
     """Return True for a file that could not be read; the other ones are left alone for what they are."""
     return not (file.code.startswith("optimize.") or breaks_rule(file))
+
+
+def way_out(files: Sequence[RefusedFile]) -> str | None:
+    """Return the command after which the first of these files that has one can be rewritten; None without one."""
+    from deltacli.delta.rules.framework.repairs import row_of
+
+    for one in files:
+        if one.column is not None:
+            return command("alter", "nullable", one.column, dry_run=True)
+        if row_of(one.code).steps:
+            return command("repair", dry_run=True)
+    return None
 
 
 @short_repr("version=snapshot.version", "bins=selection.bins", "small_files", "is_noop", "damaged")
@@ -84,6 +98,11 @@ class OptimizePlan:
         """Return the files that could not be read."""
         return [one for one in self.damaged if is_unreadable(one)]
 
+    @property
+    def way_out(self) -> str | None:
+        """Return `way_out` of the files that could not be read."""
+        return way_out(self.unreadable)
+
     def objection(self) -> Refused | None:
         """Return the error of the refusals, None without one; a file that cannot be rewritten is left out instead."""
         return Refused.by(self.refusals) if self.refusals else None
@@ -99,7 +118,8 @@ class OptimizePlan:
         order = None if self.order is None else self.order.curve(self.request.temp_dir)
         config = self.snapshot.config
         clustering = clustering_paths(config, self.snapshot.domains)
-        return RewriteSpec.make(config, target_bytes=self.rules.target_bytes, order=order, clustering=clustering)
+        made = RewriteSpec.make(config, target_bytes=self.rules.target_bytes, order=order, clustering=clustering)
+        return replace(made, row_id_mark=mark_of(self.snapshot.domains))
 
     @property
     def z_order_by(self) -> list[str]:

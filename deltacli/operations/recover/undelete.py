@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from time import monotonic
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
@@ -60,11 +59,11 @@ def plan_undelete(table: TableHandle, request: UndeleteRequest, *, is_tip_judged
     StorageFailed raise.
     """
     table.require_writable(dry_run=True)
-    table, looked_at = table.held(), monotonic()
+    table, looked_at = table.held(), table.machine.monotonic()
     present = list_whole_log(table.storage, progress=table.progress)
     if present is None:
         refuse_paimon(table.storage)
-    table_id = find_table_id(table.writable(), table.engine) if present else None
+    table_id = find_table_id(table.storage, table.engine) if present else None
     opened = open_sources(table, request.sources, present or {}, table_id)
     offered, overwritten = log_sources(table, opened)
     cut = {log_location(name): file for one in opened for name, file in one.cut.items()}
@@ -372,7 +371,7 @@ def _moved(table: TableHandle, plan: UndeletePlan) -> tuple[int, ...]:
         sorted(
             item.file.path.version
             for item in commits
-            if not plan.log_sources[item.source].keeps_time(item.path, table.writable())
+            if not plan.log_sources[item.source].keeps_time(item.path, table.storage)
         )
     )
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from time import monotonic
 from typing import TYPE_CHECKING, ClassVar
 
 from deltacli.changing.acts import Act
@@ -151,14 +150,14 @@ class _Attempts:
 
     @property
     def _has_waited(self) -> bool:
-        return monotonic() - self._checked_at > LOOK_SECONDS
+        return self._gate.table.machine.monotonic() - self._checked_at > LOOK_SECONDS
 
     def look(self) -> bool:
         """Look at the files that come back after a prompt, or where that was a minute ago; return whether they are
         there.
         """
         if self._has_waited:
-            self._checked_at = monotonic()
+            self._checked_at = self._gate.table.machine.monotonic()
             self._lacks_files = bool(_lost(self._gate.plan))
         return not self._lacks_files
 

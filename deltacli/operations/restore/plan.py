@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
@@ -246,7 +245,7 @@ class _Planning:
             from deltacli.changing.preflight import broken_rules
 
             refusals += broken_rules(now.version, _draft(now), _draft(after), Act.NAME)
-        checked_at = monotonic()
+        checked_at = now.table.machine.monotonic()
         checked, brought = self._verified(found)
         refusals += () if refusals else self._violations(found, checked)
         plan = RestorePlan(

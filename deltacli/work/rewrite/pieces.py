@@ -111,11 +111,14 @@ class NamedFiles:
 
 
 class RefusedFile(NamedTuple):
-    """A source that was left alone: its path in the log, the code of the error, and a sentence that says why."""
+    """A source that was left alone: its path in the log, the code of the error, and a sentence that says why; `column`
+    is NOT NULL and has no value in some row.
+    """
 
     path: str
     code: str
     reason: str
+    column: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +163,8 @@ class RewriteSpec:
     """The physical paths of the clustering columns, of which each file has statistics."""
     written_by: TableConfiguration | None = None
     """The configuration of the sources, if it is another one."""
+    row_id_mark: int | None = None
+    """The highest row id that was assigned; a file with a higher one is refused. None: nobody asks."""
 
     @classmethod
     def make(

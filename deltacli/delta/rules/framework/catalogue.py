@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from importlib import import_module
 
 from deltacli.cached import cached_property
@@ -31,8 +31,8 @@ class Catalogue:
             area.checks += found.checks
         return list(merged.values())
 
-    def checks_of(self, view: type, modules: Container[str] | None = None) -> Iterator[Check]:
-        """Yield the checks of such views; only those of some modules, if these are named."""
+    def checks_of(self, view: type, modules: Collection[str] | None = None) -> Iterator[Check]:
+        """Yield the checks of such views; those of some modules only, where these are given."""
         for name, views in self.modules.items():
             if view.__name__ in views.split() and (modules is None or name in modules):
                 yield from (check for check in self._area(name).checks if check.view is view)
