@@ -75,24 +75,25 @@ def reason_of(rule: str) -> str:
 
 def require_trusted(act: Act, snapshot: Snapshot | None, request: CommitRequest) -> None:
     """Raise Refused where errors of the metadata that a request leaves, or begins a table with, stop an act."""
-    from deltacli.delta.evolution.draft import Draft
-
-    found, version = list[Refusal](), 0
-    if snapshot is None:
-        assert request.metadata is not None
-        assert request.protocol is not None
-        after = Draft(request.metadata, request.protocol)
+    found, version = list[Refusal](), -1 if snapshot is None else snapshot.version
+    if snapshot is not None and request.metadata is None:
+        config, metadata = snapshot.config, plain_metadata(snapshot.raw_metadata)
     else:
-        before = Draft(plain_metadata(snapshot.raw_metadata), plain_action(snapshot.raw_protocol))
-        after, version = before, snapshot.version
-        if request.metadata is not None:
+        from deltacli.delta.evolution.draft import Draft
+
+        before = None
+        if snapshot is not None:
+            before = Draft(plain_metadata(snapshot.raw_metadata), plain_action(snapshot.raw_protocol))
             if not isinstance(before.metadata.get("schemaString"), str):
                 return
-            after = Draft(request.metadata, request.protocol or before.protocol)
-            found += broken_rules(version, before, after, act)
+        assert request.metadata is not None
+        protocol = request.protocol if before is None else request.protocol or before.protocol
+        assert protocol is not None
+        after = Draft(request.metadata, protocol)
+        config, metadata = after.config, after.metadata
+        found += () if before is None else broken_rules(version, before, after, act)
     if act is Act.ADD and not found:
-        config = snapshot.config if snapshot is not None and request.metadata is None else after.config
-        errors = _errors(config, after.metadata, version, act)
+        errors = _errors(config, metadata, max(version, 0), act)
         found += [_refusal(one) for one in errors if _stops(one, act, is_new=False)]
     if found:
         raise Refused.by(found)
