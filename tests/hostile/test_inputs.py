@@ -238,6 +238,17 @@ SHOWING_TEXTS = ("alter", "properties")
 """Commands whose results show the texts that they were given for the table."""
 
 
+def test_a_limit_of_no_bytes_is_reached_by_every_log(place: Place) -> None:
+    Path("read.file").write_text(
+        "[policies.p.checkpoint]\nlog-bytes = '0'\n[groups.g]\ntables = ['tbl']\npolicy = 'p'\n"
+    )
+
+    ended = run_here(["fleet", "plan", "read.file"])
+    place.again()
+
+    assert (0, True) == (ended.code, b"checkpoint" in ended.out), ended.err
+
+
 def test_every_command_has_a_line_that_is_tried() -> None:
     assert sorted(COMMANDS) == sorted(LINES)
 
