@@ -9,7 +9,7 @@
   python3 dev.py long       run the suites that take minutes [pytest arguments]
   python3 dev.py cluster    run the tests of the Spark engine [local|kills|connect|standalone|oldest …] [arguments]
   python3 dev.py prepare    set up every environment of these suites; can run beside them
-  python3 dev.py soak       run the suites that take hours   [races|inputs|clouds|share|fleet|spark|fuzz[:TARGET] …]
+  python3 dev.py soak       run the suites that take hours   [races|inputs:K/N|clouds|share|fleet|spark|fuzz:TARGET …]
   python3 dev.py fuzz       run the parsers on hostile input [TARGET …] [--minutes 20] [--guided TARGET]
   python3 dev.py clients    measure again what clients do with each feature, and write the facts [CLIENT …]
   python3 dev.py lock       resolve requirements/*.txt again
@@ -213,9 +213,9 @@ def soak(arguments: list[str]) -> int:
     """Run the named suites, or all of them, one after the other, and print how long each one took."""
     known = [*SOAKS, "spark", "fuzz"]
     names = arguments or known
-    unknown = sorted({name for name in names if not name.startswith("fuzz:")} - set(known))
+    unknown = [name for name in names if not name.startswith("fuzz:") and not SUITE.fullmatch(name)]
     if unknown:
-        sys.exit(f"error: no suite named {', '.join(unknown)} (expected: {', '.join(known)}, fuzz:TARGET)")
+        sys.exit(f"error: no suite named {', '.join(unknown)} (expected: {', '.join(known)}, NAME:K/N, fuzz:TARGET)")
     set_up(DEV, "dev")
     if not all(name.startswith("fuzz") for name in names):
         set_up(PEERS, "peers")
@@ -231,15 +231,19 @@ def soak(arguments: list[str]) -> int:
                 codes.append(fuzz([*([target] if target else []), "--minutes", str(FUZZ_MINUTES)]))
             case "spark", *_:
                 codes += soak_clusters()
-            case _:
-                codes += soak_tests(SOAKS[name])
+            case suite, _, part:
+                codes += soak_tests(SOAKS[suite], part)
         report.append(f"{name:<20} {(time.monotonic() - began) / 60:6.1f} min")
     print("\n".join(report))
     return next((code for code in codes if code), 0)
 
 
-def soak_tests(suite: Soak) -> list[int]:
-    """Run every pass of a suite and return the exit codes."""
+SUITE = re.compile(rf"spark|fuzz|({'|'.join(SOAKS)})(:[1-9]\d*/[1-9]\d*)?")
+"""A suite that is soaked, or the K-th of N parts of it."""
+
+
+def soak_tests(suite: Soak, part: str = "") -> list[int]:
+    """Run every pass of a suite, or of a part of it, and return the exit codes."""
     files = [str(path.relative_to(ROOT)) for pattern in suite.patterns for path in sorted(ROOT.glob(pattern))]
     return [
         run_pytest(
@@ -247,6 +251,7 @@ def soak_tests(suite: Soak) -> list[int]:
             [f"--hypothesis-seed={number + 2}", f"--randomly-seed={number + 2}"],
             place=None,
             DELTACLI_EFFORT="soak",
+            DELTACLI_PART=part,
             **SPARK_READER,
             **java_of(SPARK),
             **SHARING_CLIENT,

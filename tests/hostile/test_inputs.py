@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import random
@@ -9,6 +10,7 @@ import shutil
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -120,6 +122,20 @@ DOCUMENTS = {
             "version: 1\nlimits: {{requestsPerSecond: {}}}\nshares: []\n",
         ],
     ),
+    "profile": (
+        "share profile check",
+        [
+            '{{"shareCredentialsVersion": {}, "endpoint": "http://127.0.0.1:9/x", "bearerToken": "t"}}',
+            '{{"shareCredentialsVersion": 1, "endpoint": {}, "bearerToken": "t"}}',
+            '{{"shareCredentialsVersion": 1, "endpoint": "http://127.0.0.1:9/x", "bearerToken": {}}}',
+            '{{"shareCredentialsVersion": 1, "endpoint": "x", "bearerToken": "t", "expirationTime": {}}}',
+        ],
+    ),
+    "prices": (
+        "doctor table tbl --prices",
+        [f"{key} = {{}}\n" for key in ("storage-per-gib-month", "get-per-1000", "reads-per-month", "source", "other")],
+    ),
+    "baseline": ("validate tbl --baseline", ['{{"kind": "deltacli.baseline", "schemaVersion": 1, "findings": {}}}']),
     "changes": (
         "alter tbl --yes --apply",
         [
@@ -152,6 +168,50 @@ def test_no_value_in_a_file_is_a_bug(kind: str, place: Place) -> None:
     assert "" == "\n".join(wrong)
 
 
+def test_no_value_in_a_saved_plan_is_a_bug(place: Place, in_turn: InTurn) -> None:
+    hint = Path("tbl/_delta_log/_last_checkpoint")
+    damaged = hint.read_bytes()[:-3]
+    hint.write_bytes(damaged)
+    assert 0 == run_here(["repair", "tbl", "--save-plan", "plan"]).code
+    plan = json.loads(Path("plan").read_bytes())
+    del plan["sha256"]
+    places = [*_places(plan, ())]
+    wrong = []
+    values = {name: text for name, text in VALUES.items() if name not in LONGEST} | {"a list": ["x"], "null": None}
+    for at in in_turn(places):
+        for name in values if is_soaking() else random.Random(str(at)).sample([*values], EACH):
+            changed = _replaced(plan, at, values[name])
+            digest = hashlib.sha256(json.dumps(changed, sort_keys=True).encode()).hexdigest()
+            Path("plan").write_text(json.dumps({**changed, "sha256": digest}))
+            ended = run_here(["repair", "tbl", "--apply", "plan", "--yes"])
+            os.chdir(place.root)
+            wrong += [f"{at}, {name}: {ended.err[:300]}"] if ended.code not in range(9) else []
+            place.again()
+            os.chdir(place.root)
+            hint.write_bytes(damaged)
+    place.again()
+    os.chdir(place.root)
+
+    assert "" == "\n".join(wrong)
+
+
+def _places(value: object, at: tuple[str | int, ...]) -> Iterator[tuple[str | int, ...]]:
+    """Yield the way to every value in a document, those of objects and lists too."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, one in inner:
+        yield (*at, key)
+        yield from _places(one, (*at, key))
+
+
+def _replaced(document: dict[str, object], at: tuple[str | int, ...], value: object) -> dict[str, object]:
+    found: dict[str, object] = json.loads(json.dumps(document))
+    inner: Any = found  # Any: JSON values
+    for key in at[:-1]:
+        inner = inner[key]
+    inner[at[-1]] = value
+    return found
+
+
 SECRET = "hunter2222"
 ADDRESSES = (f"nosuch://me:{SECRET}@host/t", f"nosuch://host/t?sig={SECRET}&x=1")
 
@@ -176,6 +236,17 @@ def test_no_error_repeats_the_secret_of_an_address_in_any_parameter(
 
 SHOWING_TEXTS = ("alter", "properties")
 """Commands whose results show the texts that they were given for the table."""
+
+
+def test_a_limit_of_no_bytes_is_reached_by_every_log(place: Place) -> None:
+    Path("read.file").write_text(
+        "[policies.p.checkpoint]\nlog-bytes = '0'\n[groups.g]\ntables = ['tbl']\npolicy = 'p'\n"
+    )
+
+    ended = run_here(["fleet", "plan", "read.file"])
+    place.again()
+
+    assert (0, True) == (ended.code, b"checkpoint" in ended.out), ended.err
 
 
 def test_every_command_has_a_line_that_is_tried() -> None:

@@ -58,10 +58,13 @@ def in_turn(cases: Sequence[_Case], share: int = TURNS) -> list[_Case]:
 
 def left_to_soaking(items: Sequence[pytest.Item]) -> list[pytest.Item]:
     """Return the cases of matrices that this run leaves out: all but one in the share of their mark. Those marked
-    `quartered` or `halved` take turns; of a matrix every run has the same ones.
+    `quartered` or `halved` take turns; of a matrix every run has the same ones. Of `dev.py soak NAME:K/N`, all tests
+    but one in N.
     """
     if is_soaking():
-        return []
+        part, _, parts = os.environ.get("DELTACLI_PART", "").partition("/")
+        ordered = sorted(items, key=lambda item: item.nodeid)
+        return [item for number, item in enumerate(ordered) if parts and number % int(parts) != int(part) - 1]
     return [item for item in items if any(map(item.get_closest_marker, SHARES)) and not _is_chosen(item)]
 
 

@@ -6,13 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
 from tests.operations.test_hybrid_calendar import MARKED, table_at
 from tests.operations.test_row_counts import DATA, DELETED, GONE, LOGICAL, LOOSE, ROWS, file
-from tests.support.actions import add, metadata, protocol
+from tests.support.actions import Line, add, metadata, protocol
 from tests.support.builder import TableBuilder
 from tests.support.odd_types import GEOMETRY, make
 from tests.support.rows import parquet_bytes, schema_of
@@ -27,7 +26,7 @@ def typed(name: str) -> Callable[[Path], object]:
     return lambda root: make(root, name, has_vector=True)
 
 
-def counted(*commits: Sequence[Mapping[str, Any]]) -> Callable[[Path], object]:
+def counted(*commits: Sequence[Line]) -> Callable[[Path], object]:
     def build(root: Path) -> Path:
         features = ["deletionVectors"]
         table = TableBuilder().file("a.parquet", DATA)
@@ -36,7 +35,9 @@ def counted(*commits: Sequence[Mapping[str, Any]]) -> Callable[[Path], object]:
             metadata(schema_string=schema_of(ROWS)),
         ]
         for number, lines in enumerate(commits):
-            data = [{"add": {**line["add"], "dataChange": True}} if "add" in line else line for line in lines]
+            data: list[Line] = [
+                {"add": {**line["add"], "dataChange": True}} if "add" in line else line for line in lines
+            ]
             table.commit(*(first if number == 0 else []), *data)
         return table.write(root)
 

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from deltacli.cached import cached_property
-from deltacli.delta.evolution.requests import Change
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.state import TableConfiguration, read_metadata, read_protocol
 from deltacli.delta.schema.column_path import ColumnFinder, ColumnPlace, PathPart
 from deltacli.delta.schema.types import StructType, parse_schema
 from deltacli.delta.schema.widened_schema import read_exactly, write_exactly
-from deltacli.delta.schema.widening_guards import Caution
 from deltacli.errors import Refusal
 from deltacli.hints import in_backticks
 from deltacli.typing import Json
+
+if TYPE_CHECKING:
+    from deltacli.delta.evolution.requests import Change
+    from deltacli.delta.schema.widening_guards import Caution
 
 Root = Any  # the JSON of a schema, edited in place
 

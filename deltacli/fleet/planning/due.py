@@ -267,11 +267,11 @@ def _checkpoint(settings: CheckpointPolicy, facts: TableFacts, _: LastRun | None
     found = []
     if commits >= settings.commits:
         found.append(
-            Due(f"{plural(commits, 'commit')} {since} (limit {settings.commits:,})", commits / settings.commits)
+            Due(f"{plural(commits, 'commit')} {since} (limit {settings.commits:,})", commits / max(settings.commits, 1))
         )
     if settings.log_bytes is not None and size >= settings.log_bytes:
         limit = format_size(settings.log_bytes)
-        found.append(Due(f"{format_size(size)} of commits {since} (limit {limit})", size / settings.log_bytes))
+        found.append(Due(f"{format_size(size)} of commits {since} (limit {limit})", size / max(settings.log_bytes, 1)))
     if not found and facts.hint < facts.checkpoint and commits:
         named = f"names version {facts.hint}" if facts.hint >= 0 else "is missing or invalid"
         found.append(Due(f"_last_checkpoint {named}, and the newest checkpoint is {facts.checkpoint}", 1.0))

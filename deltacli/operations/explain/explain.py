@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.counts import FileCounts
 from deltacli.delta.log.state import StateBuilder, TableConfiguration, plain_action, read_protocol
-from deltacli.delta.partitions.text import kernel_refuses
 from deltacli.delta.protocol.clients import OTHERS, USED, Client, ClientAccess, access, traits_of, traits_without
 from deltacli.delta.protocol.feature_changes import plan_features
 from deltacli.delta.protocol.feature_drops import (
@@ -194,13 +193,21 @@ def traits_of_version(snapshot: Snapshot) -> frozenset[str]:
     """Return the traits of a version, also of the partition values of its files. Raises what reading them does."""
     config = snapshot.config
     traits = traits_of(config, [one.domain for one in snapshot.domains])
-    is_odd = any(
-        text is not None and kernel_refuses(field.data_type.name, text)
-        for field in config.partition_columns.values()
+    spelled = {
+        name: field.data_type.name
+        for name, field in config.partition_columns.items()
         if field is not None
         and isinstance(field.data_type, PrimitiveType)
         and field.data_type.name.startswith(_SPELLED_IN_WAYS)
-        for text in partition_values_of(snapshot, config.physical_name(field))
+    }
+    if not spelled:
+        return traits
+    from deltacli.delta.partitions.text import kernel_refuses
+
+    is_odd = any(
+        text is not None and kernel_refuses(type_name, text)
+        for name, type_name in spelled.items()
+        for text in partition_values_of(snapshot, name)
     )
     return traits | {"partition.kernel-unreadable"} if is_odd else traits
 
