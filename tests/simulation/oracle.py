@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from urllib.parse import unquote
 
@@ -20,7 +20,6 @@ from tests.simulation.judging import (
     data_changes,
     difference,
     doubled,
-    is_commit,
     listed,
     metadata_changes,
     row_ids,
@@ -29,31 +28,27 @@ from tests.simulation.judging import (
 )
 from tests.simulation.promises import ENVIRONMENT, Answer, Changes, Intent, Invariant, Tree, Violation
 from tests.simulation.reading import (
-    Checkpoint,
     Kind,
     Tracked,
     checkpoints_of,
     commits_of,
-    configuration_of,
     counted,
     deleted_rows,
     info_of,
-    is_on,
     lines_of,
     name_of,
     named_by,
     paths_of,
     physical_records,
-    rows_of,
     shown,
     told_difference,
 )
+from tests.simulation.truth import Truth
 from tests.support.actions import Action, Line
-from tests.support.builder import Files, StoredFile, commit_path
-from tests.support.model import FileKey, State, identity, num_records
-from tests.world.oracle import DEFAULT_RETENTION_MS, Damaged, duration_ms
+from tests.support.builder import StoredFile, commit_path
+from tests.support.model import State, identity, num_records
+from tests.world.oracle import Damaged
 
-_LOG_RETENTION_MS = 30 * 24 * 3_600_000
 _NOBODY = Intent("nothing")
 
 
@@ -66,34 +61,23 @@ class Doing:
     """The number of changes that there had been."""
     changes: dict[str, tuple[StoredFile | None, StoredFile | None]] = field(default_factory=dict)
     landed: list[int] = field(default_factory=list)
+    is_over: bool = False
 
 
-class Oracle:
+class Oracle(Truth):
     """The truth about one directory. `changed` is a watcher of it."""
 
     def __init__(self, tree: Tree, now_ms: Callable[[], int]) -> None:
-        self.tree = tree
+        super().__init__(tree, now_ms)
         self.violations: list[Violation] = []
-        self.truth: dict[int, Version] = {}
-        """Versions as committed: those that are there, that are expired, and those that the environment took away."""
-        self._now_ms = now_ms
         self._doing: dict[str, Doing] = {}
         self._by_txn: dict[str, Intent] = {}
-        self._bytes: Files = {}
-        """The files of versions as they were first committed."""
-        self._lost: dict[str, int] = {}
-        """What the environment took away or damaged, and the number of changes that there had been."""
-        self._ticks = 0
-        self._rows: dict[tuple[object, ...], tuple[Tracked, ...]] = {}
-        self._rebuilt: set[int] = set()
-        self._states: dict[tuple[int, tuple[str, ...]], State] = {}
-        self.environment(dict(tree.files))
-
-    # What the actors say
 
     def intends(self, actor: str, intent: Intent) -> None:
-        """An actor begins."""
-        self._doing[actor] = Doing(intent, self._ticks)
+        """An actor begins, or knows better what it is about to do."""
+        before = self._doing.get(actor)
+        begun = self._ticks if before is None or before.is_over else before.begun
+        self._doing[actor] = Doing(intent, begun)
         if intent.txn_id:
             self._by_txn[intent.txn_id] = intent
 
@@ -106,6 +90,7 @@ class Oracle:
         doing = self._doing.get(actor)
         if doing is None:
             return
+        doing.is_over = True
         left = [path for path, (before, after) in (changes or doing.changes).items() if before != after]
         if answer is not Answer.REFUSED and answer is not Answer.NOTHING:
             left = [path for path in left if name_of(path).kind is not Kind.HIDDEN]
@@ -127,46 +112,6 @@ class Oracle:
                     self._report(Invariant.DONE, actor, f"{intent.what} is done, but {wrong}")
             case _:
                 pass
-
-    def leftovers(self) -> set[str]:
-        """The data files that no version names."""
-        named = self._named()
-        return {path for path in self.tree.files if name_of(path).kind is Kind.DATA and path not in named}
-
-    def to_vacuum(self, retention_ms: int | None = None) -> set[str]:
-        """The data files that a vacuum of everything deletes now, as the protocol has it."""
-        head = self.truth[self.newest]
-        cutoff = self._now_ms() - (self._retention_ms(head.state) if retention_ms is None else retention_ms)
-        live = named_by(head.state.live.values())
-        dead = {path: remove for remove in self._visible(head).values() for path in paths_of(remove)}
-        return {
-            path
-            for path, file in self.tree.files.items()
-            if name_of(path).kind is Kind.DATA
-            and path not in live
-            and (dead[path].get("deletionTimestamp", 0) if path in dead else file.modified_ms) <= cutoff
-        }
-
-    def rows(self, version: int) -> Counter[tuple[tuple[str, object], ...]]:
-        """The rows of a version by the names of its columns, without nulls."""
-        found = self.truth[version]
-        return Counter(
-            tuple(sorted((name, value) for name, value in shown(one.row, found.state).items() if value is not None))
-            for one in found.rows
-        )
-
-    @property
-    def newest(self) -> int:
-        """The newest version that is there; -1 without any."""
-        found = {*commits_of(self.tree.files), *(one.version for one in checkpoints_of(self.tree.files))}
-        return max(found, default=-1)
-
-    @property
-    def rebuilt(self) -> frozenset[int]:
-        """The versions that the log can rebuild."""
-        return frozenset(self._rebuilt)
-
-    # What happens
 
     def changed(self, tree: Tree, path: str, before: StoredFile | None, after: StoredFile | None, actor: str) -> None:
         """A file was made, replaced or deleted."""
@@ -200,21 +145,6 @@ class Oracle:
         if name.kind in (Kind.COMMIT, Kind.CHECKPOINT, Kind.SIDECAR):
             self._look_at_log(actor, doing.intent)
 
-    def environment(self, changes: Mapping[str, StoredFile | None]) -> None:
-        """The world changed, and the model follows: what `changes` names is in the directory already."""
-        self._ticks += 1
-        for path, after in changes.items():
-            kind = name_of(path).kind
-            if after is None or (path in self._bytes and self._bytes[path].data != after.data):
-                self._lost[path] = self._ticks
-            else:
-                self._lost.pop(path, None)
-            if kind is Kind.DATA and path not in self._bytes:
-                self._rows.clear()
-        if any(name_of(path).kind in (Kind.COMMIT, Kind.CHECKPOINT, Kind.SIDECAR) for path in changes):
-            self._states.clear()
-            self._follow()
-
     def finish(self) -> None:
         """The history is over: is what is left a table, and does each version read as it was committed?"""
         files = self.tree.files
@@ -239,9 +169,9 @@ class Oracle:
                 self._report(Invariant.IMMUTABLE, "", f"{path} is another file now")
 
     def _report(self, invariant: Invariant, actor: str, message: str) -> None:
-        self.violations.append(Violation(invariant, actor, message))
-
-    # Commits
+        doing = self._doing.get(actor)
+        if doing is None or not doing.intent.is_trusting or self._last_environment <= doing.begun:
+            self.violations.append(Violation(invariant, actor, message))
 
     def _commit_changed(
         self, version: int, before: StoredFile | None, after: StoredFile | None, actor: str, doing: Doing
@@ -308,38 +238,6 @@ class Oracle:
         ):
             self._report(invariant, actor, f"{intent.what}, version {version}: {wrong}")
         return made
-
-    def _made(self, version: int, file: StoredFile, base: Version | None) -> Version:
-        lines = lines_of(file.data)
-        state = (State() if base is None else base.state).after(lines)
-        if state.metadata is None or state.protocol is None:
-            raise Damaged(f"version {version} has no metadata or no protocol")
-        time_ms = info_of(lines).get("inCommitTimestamp") if is_on(state, "delta.enableInCommitTimestamps") else None
-        return Version(version, file.data, state, self._rows_of_state(state), time_ms or file.modified_ms)
-
-    def _rows_of_state(self, state: State) -> tuple[Tracked, ...]:
-        assert state.metadata is not None
-        schema = (state.metadata["schemaString"], tuple(sorted((state.metadata.get("configuration") or {}).items())))
-        found: list[Tracked] = []
-        for key, add in state.live.items():
-            wanted = (key, schema, add.get("baseRowId"), add.get("defaultRowCommitVersion"))
-            if wanted not in self._rows:
-                self._rows[wanted] = self._rows_of(add, state)
-            found += self._rows[wanted]
-        return tuple(found)
-
-    def _rows_of(self, add: Action, state: State) -> tuple[Tracked, ...]:
-        files = {path: file for path in paths_of(add) if (file := self._file(path)) is not None}
-        for path, file in files.items():
-            self._bytes.setdefault(path, file)
-        try:
-            return rows_of(add, state, files)
-        except Damaged:
-            return ()
-
-    def _file(self, path: str) -> StoredFile | None:
-        """A file of a version as it was committed, though it is lost now."""
-        return self._bytes.get(path) or self.tree.files.get(path)
 
     def _files_of(
         self, lines: tuple[Line, ...], base: Version | None, made: Version, doing: Doing
@@ -421,60 +319,12 @@ class Oracle:
             ):
                 yield from self._rows_of(add, base.state)
 
-    # The log
-
-    def _rebuild(self, version: int, start: Checkpoint | None) -> State | None:
-        """The state of a version from a checkpoint or from the first commit, by what is there now."""
-        files = self.tree.files
-        try:
-            state = State() if start is None else start.state(files)
-            for number in range(0 if start is None else start.version + 1, version + 1):
-                if commit_path(number) not in files:
-                    return None
-                state = state.after(lines_of(files[commit_path(number)].data))
-        except Damaged:
-            return None
-        return state if state.protocol and state.metadata else None
-
-    def _rebuildable(self) -> set[int]:
-        files = self.tree.files
-        commits = {
-            version: path
-            for version, path in commits_of(files).items()
-            if path not in self._lost or is_commit(files[path].data)
-        }
-        found = set[int]()
-        starts = {one.version for one in checkpoints_of(files) if one.is_readable(files)}
-        for start in {-1, *starts}:
-            version = start
-            while True:
-                if version >= 0:
-                    found.add(version)
-                version += 1
-                if version not in commits or version in found:
-                    break
-        return found
-
     def _look_at_log(self, actor: str, intent: Intent) -> None:
         found = self._rebuildable()
         for version in sorted(self._rebuilt - found):
             if not (intent.expires and self._is_expired(version, intent.retention_ms)):
                 self._report(Invariant.REBUILT, actor, f"{intent.what}: version {version} cannot be rebuilt any more")
         self._rebuilt = found
-
-    def _is_expired(self, version: int, retention_ms: int | None) -> bool:
-        newest = self.newest
-        if version >= newest or version not in self.truth:
-            return version < newest
-        head = self.truth.get(newest, self.truth[version])
-        kept = configuration_of(head.state).get("delta.logRetentionDuration")
-        span = duration_ms(kept, _LOG_RETENTION_MS) if retention_ms is None else retention_ms
-        return self.truth[version].time_ms <= self._now_ms() - span
-
-    def _is_retained(self, version: int) -> bool:
-        """Whether a version was the newest within the retention of files."""
-        after = self.truth.get(version + 1)
-        return after is None or after.time_ms > self._now_ms() - self._retention_ms(self.truth[self.newest].state)
 
     def _contradictions(self, path: str) -> Iterator[tuple[Invariant, str]]:
         """What a derived file of the log says otherwise than the versions."""
@@ -513,59 +363,6 @@ class Oracle:
             if wanted - found.tombstones.keys() or found.tombstones.keys() - known.tombstones.keys()
             else ""
         )
-
-    def _follow(self) -> None:
-        """Believe what the log says, where it says otherwise than the model."""
-        files, is_other = self.tree.files, False
-        commits = commits_of(files)
-        starts = {one.version: one for one in checkpoints_of(files) if one.is_readable(files)}
-        for version in sorted({*commits, *starts, *self.truth}):
-            known, path = self.truth.get(version), commits.get(version)
-            if path is None:
-                if known is None:
-                    self._believe_checkpoint(starts[version])
-                elif is_other:
-                    del self.truth[version]
-                continue
-            if known is not None and known.data == files[path].data and not is_other:
-                continue
-            base = self.truth.get(version - 1)
-            if base is None and version > 0 and version in starts:
-                self._believe_checkpoint(starts[version])
-                self.truth[version].data = files[path].data
-                continue
-            try:
-                made = self._made(version, files[path], base)
-            except (Damaged, KeyError):
-                continue
-            is_other = is_other or known is not None
-            self.truth[version] = made
-        self._rebuilt = self._rebuildable()
-
-    def _believe_checkpoint(self, start: Checkpoint) -> None:
-        state = start.state(self.tree.files)
-        time_ms = self.tree.files[start.paths[0]].modified_ms
-        self.truth[start.version] = Version(start.version, b"", state, self._rows_of_state(state), time_ms)
-
-    # Data files
-
-    def _named(self) -> set[str]:
-        """The files that any version names."""
-        return {
-            path
-            for version in self.truth.values()
-            for actions in (version.state.live, version.state.tombstones)
-            for path in named_by(actions.values())
-        }
-
-    def _retention_ms(self, state: State) -> int:
-        return duration_ms(configuration_of(state).get("delta.deletedFileRetentionDuration"), DEFAULT_RETENTION_MS)
-
-    def _visible(self, head: Version) -> Mapping[FileKey, Action]:
-        """The tombstones that a reader sees: a checkpoint leaves the expired ones out."""
-        starts = [one for one in checkpoints_of(self.tree.files) if one.version <= head.number]
-        state = self._rebuild(head.number, starts[-1]) if starts else None
-        return head.state.tombstones if state is None else state.tombstones
 
     def _data_written(self, path: str, before: StoredFile | None, after: StoredFile | None, actor: str) -> None:
         assert after is not None

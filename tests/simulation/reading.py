@@ -9,7 +9,7 @@ import json
 import re
 import struct
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
@@ -237,6 +237,11 @@ def is_on(state: State, name: str) -> bool:
     return configuration_of(state).get(name) == "true"
 
 
+def row_of(values: Mapping[str, object]) -> Row:
+    """A row by its columns."""
+    return tuple(sorted((name, value) for name, value in values.items() if value is not None))
+
+
 class Tracked(NamedTuple):
     """A row, its id and the version that wrote it last; -1 where rows are not tracked."""
 
@@ -272,7 +277,7 @@ def rows_of(add: Action, state: State, files: Files) -> tuple[Tracked, ...]:
         row_id, row_version = stored.get(id_column), stored.get(version_column)
         found.append(
             Tracked(
-                tuple(sorted((name, value) for name, value in values.items() if value is not None)),
+                row_of(values),
                 (base + number if base >= 0 else -1) if row_id is None else row_id,
                 version if row_version is None else row_version,
                 number,
@@ -441,9 +446,3 @@ def shown(row: Row, state: State) -> dict[str, object]:
     """A row by the names of the columns, nulls, too."""
     values = dict(row)
     return {column.name: values.get(column.physical) for column in columns_of(state)}
-
-
-def rows_with_names(rows: Rows, state: State) -> Iterator[tuple[dict[str, object], int]]:
-    """Rows as a reader shows them, and how often."""
-    for row, count in rows.items():
-        yield shown(row, state), count
