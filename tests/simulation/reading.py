@@ -383,17 +383,21 @@ def _roaring32(data: bytes, at: int) -> tuple[list[int], int]:
 
 def told(state: State) -> dict[str, object]:
     """What two forms of one state have in common; tombstones aside."""
-    metadata, protocol = dict(state.metadata or {}), dict(state.protocol or {})
-    for name in ("readerFeatures", "writerFeatures"):
-        protocol[name] = sorted(protocol.get(name) or ())
+    metadata = state.metadata or {}
     described = ("id", "name", "description", "schemaString", "partitionColumns", "configuration")
     return {
-        "protocol": protocol,
+        "protocol": normal_protocol(state.protocol),
         "metadata": {name: metadata.get(name) or None for name in described},
         "files": frozenset(_told_of(add) for add in state.live.values()),
         "transactions": {name: one["version"] for name, one in state.transactions.items()},
         "domains": {name: one["configuration"] for name, one in state.live_domains.items()},
     }
+
+
+def normal_protocol(protocol: Action | None) -> Action:
+    """A protocol in one form."""
+    found = dict(protocol or {})
+    return found | {name: sorted(found.get(name) or ()) for name in ("readerFeatures", "writerFeatures")}
 
 
 def _told_of(add: Action) -> tuple[object, ...]:
