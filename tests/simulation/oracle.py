@@ -61,6 +61,7 @@ class Doing:
     """The number of changes that there had been."""
     changes: dict[str, tuple[StoredFile | None, StoredFile | None]] = field(default_factory=dict)
     landed: list[int] = field(default_factory=list)
+    to_vacuum: frozenset[str] = frozenset()
     is_over: bool = False
 
 
@@ -78,6 +79,8 @@ class Oracle(Truth):
         before = self._doing.get(actor)
         begun = self._ticks if before is None or before.is_over else before.begun
         self._doing[actor] = Doing(intent, begun)
+        if intent.cleans:
+            self._doing[actor].to_vacuum = frozenset(self.to_vacuum(intent.retention_ms))
         if intent.txn_id:
             self._by_txn[intent.txn_id] = intent
 
@@ -112,6 +115,9 @@ class Oracle(Truth):
                     self._report(Invariant.DONE, actor, f"{intent.what} is done, but {wrong}")
             case _:
                 pass
+        left = sorted(doing.to_vacuum & self.to_vacuum(intent.retention_ms)) if doing.to_vacuum else []
+        if left and answer in (Answer.DONE, Answer.NOTHING):
+            self._report(Invariant.LEFTOVER, actor, f"{intent.what} is done and left {listed(left)}")
 
     def changed(self, tree: Tree, path: str, before: StoredFile | None, after: StoredFile | None, actor: str) -> None:
         """A file was made, replaced or deleted."""
@@ -192,21 +198,22 @@ class Oracle(Truth):
             self._lost.pop(commit_path(version), None)
             doing.landed.append(version)
             return
+        doing.landed.append(version)
+        is_below = version <= newest and known is None
+        if version > newest + 1 or is_below:
+            where = "below" if is_below else "above a gap:"
+            self._report(Invariant.GAP, actor, f"commit {version} is {where} the newest, {newest}")
+            if version - 1 not in self.truth:
+                return
         try:
             made = self._judged(version, after, actor, doing)
         except (Damaged, KeyError) as fault:
             self._report(Invariant.UNREADABLE, actor, f"commit {version} cannot be read: {fault!r}")
             return
-        doing.landed.append(version)
-        if version > newest + 1:
-            self._report(Invariant.GAP, actor, f"commit {version} is above a gap: the newest is {newest}")
-        elif known is not None and (intent.puts_back or version <= newest):
+        if known is not None and (intent.puts_back or version <= newest):
             wrong = told_difference(known.state, made.state)
             if wrong or known.counted != made.counted:
                 self._report(Invariant.OTHER_PAST, actor, f"commit {version} has another {wrong or 'rows'} than it had")
-            made.data = after.data
-        elif version <= newest:
-            self._report(Invariant.GAP, actor, f"commit {version} is made below the newest, {newest}")
         self.truth[version] = made
         if version > newest:
             for later in [number for number in self.truth if number > version]:

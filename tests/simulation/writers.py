@@ -66,9 +66,11 @@ class Writer(Committer):
         chosen: Callable[[], Answer] = self._random.choices(methods, weights)[0]
         return chosen()
 
-    def create(self, features: Sequence[str] = (), *, is_partitioned: bool = False, **properties: str) -> Answer:
+    def create(
+        self, features: Sequence[str] = (), properties: Mapping[str, str] | None = None, *, is_partitioned: bool = False
+    ) -> Answer:
         """Version 0: columns `id`, `n`, `p`, and some rows."""
-        configuration = dict(properties)
+        configuration = dict(properties or {})
         for feature in features:
             configuration |= PROPERTIES[feature]
         columns = [("id", "long"), ("n", "integer"), ("p", "string")]
