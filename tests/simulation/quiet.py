@@ -50,7 +50,7 @@ class QuietTree(MemoryStorage):
         self.name, self.actor = "table", actor
         self.files: Files = {}
         self.watchers: list[Watcher] = []
-        self._schedule = schedule
+        self.time = schedule
         for path, file in (files or {}).items():
             self.write(path, file.data, modified_ms=file.modified_ms)
 
@@ -59,10 +59,10 @@ class QuietTree(MemoryStorage):
         self._tell(path, StoredFile(data, modified_ms))
 
     def put(self, path: str, data: bytes, *, modified_ms: int | None = None) -> None:
-        self.write(path, data, modified_ms=self._schedule.now_ms() if modified_ms is None else modified_ms)
+        self.write(path, data, modified_ms=self.time.now_ms() if modified_ms is None else modified_ms)
 
     def put_if_absent(self, path: str, data: bytes, *, modified_ms: int | None = None) -> Creation:
-        stamp = self._schedule.now_ms() if modified_ms is None else modified_ms
+        stamp = self.time.now_ms() if modified_ms is None else modified_ms
         found = super().put_if_absent(path, data, modified_ms=stamp)
         if path not in self.files:
             self._tell(path, StoredFile(data, stamp))
