@@ -28,6 +28,7 @@ from tests.simulation.judging import (
 )
 from tests.simulation.promises import ENVIRONMENT, Answer, Changes, Intent, Invariant, Tree, Violation
 from tests.simulation.reading import (
+    DERIVED,
     Kind,
     Tracked,
     checkpoints_of,
@@ -109,7 +110,7 @@ class Oracle(Truth):
             case Answer.DONE:
                 if intent.is_again and left:
                     self._report(Invariant.AGAIN, actor, f"{intent.what} a second time changed {listed(left)}")
-                if intent.commits and not doing.landed:
+                if intent.commits and not doing.landed and self._last_commit <= doing.begun:
                     self._report(Invariant.DONE, actor, f"{intent.what} is done, but there is no commit")
                 if intent.done is not None and (wrong := intent.done()):
                     self._report(Invariant.DONE, actor, f"{intent.what} is done, but {wrong}")
@@ -135,6 +136,8 @@ class Oracle(Truth):
         if before is not None and after is not None and before.data == after.data:
             return
         name = name_of(path)
+        if before is not None and name.kind in DERIVED:
+            self._derived.setdefault(path, set()).add(before.data)
         match name.kind:
             case Kind.COMMIT:
                 self._commit_changed(name.version, before, after, actor, doing)
@@ -143,9 +146,10 @@ class Oracle(Truth):
                 self._data_deleted(path, before, actor, doing)
             case Kind.DATA:
                 self._data_written(path, before, after, actor)
-            case Kind.CHECKPOINT | Kind.COMPACTION | Kind.CHECKSUM if after is not None:
-                for invariant, wrong in self._contradictions(path):
-                    self._report(invariant, actor, wrong)
+            case _ if name.kind in DERIVED and after is not None:
+                if not (doing.intent.puts_back and after.data in self._derived.get(path, ())):
+                    for invariant, wrong in self._contradictions(path):
+                        self._report(invariant, actor, wrong)
             case _:
                 pass
         if name.kind in (Kind.COMMIT, Kind.CHECKPOINT, Kind.SIDECAR):
@@ -199,6 +203,7 @@ class Oracle(Truth):
             doing.landed.append(version)
             return
         doing.landed.append(version)
+        self._last_commit = self._ticks
         is_below = version <= newest and known is None
         if version > newest + 1 or is_below:
             where = "below" if is_below else "above a gap:"

@@ -85,7 +85,7 @@ class Intent:
     """The version whose rows the commit has, or those of them for which `where` is true."""
     where: Callable[[Mapping[str, object]], bool] | None = None
     commits: bool = False
-    """Success means a commit."""
+    """Success means a commit, unless others committed meanwhile: then there may be nothing left to do."""
     alters: bool = False
     """Metadata or protocol may change."""
     sets: Mapping[str, str | None] | None = None
@@ -93,7 +93,9 @@ class Intent:
     accepts_loss: bool = False
     """Rows may go with files that are lost."""
     puts_back: bool = False
-    """Commits that it makes at or below the newest version are those that the table had."""
+    """Commits that it makes at or below the newest version are those that the table had; files of the log that follow
+    from commits may be what they were before, damage and all.
+    """
     deletes: bool = False
     expires: bool = False
     """It may delete data files, or versions from the log, that are older than the retention."""

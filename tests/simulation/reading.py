@@ -49,6 +49,10 @@ class Kind(StrEnum):
     HIDDEN = "hidden"
 
 
+DERIVED = (Kind.CHECKPOINT, Kind.COMPACTION, Kind.CHECKSUM)
+"""What follows from commits."""
+
+
 class Name(NamedTuple):
     """What the path of a file says."""
 
@@ -390,8 +394,15 @@ def told(state: State) -> dict[str, object]:
         "metadata": {name: metadata.get(name) or None for name in described},
         "files": frozenset(_told_of(add) for add in state.live.values()),
         "transactions": {name: one["version"] for name, one in state.transactions.items()},
-        "domains": {name: one["configuration"] for name, one in state.live_domains.items()},
+        "domains": {name: _parsed(one["configuration"]) for name, one in state.live_domains.items()},
     }
+
+
+def _parsed(text: str) -> object:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
 def normal_protocol(protocol: Action | None) -> Action:

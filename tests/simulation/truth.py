@@ -11,6 +11,7 @@ from tests.simulation.judging import (
 )
 from tests.simulation.promises import Tree
 from tests.simulation.reading import (
+    DERIVED,
     Checkpoint,
     Kind,
     Rows,
@@ -48,7 +49,9 @@ class Truth:
         """The files of versions as they were first committed."""
         self._lost: dict[str, int] = {}
         """What the environment took away or damaged, and the number of changes that there had been."""
-        self._ticks = self._last_environment = 0
+        self._ticks = self._last_environment = self._last_commit = 0
+        self._derived: dict[str, set[bytes]] = {}
+        """What checkpoints and other files that follow from commits were before."""
         self._rows: dict[tuple[object, ...], tuple[Tracked, ...]] = {}
         self._rebuilt: set[int] = set()
         self.environment(dict(tree.files))
@@ -92,8 +95,11 @@ class Truth:
         """The world changed, and the model follows: what `changes` names is in the directory already."""
         self._ticks += 1
         self._last_environment = self._ticks
+        self._last_commit = self._ticks
         for path, after in changes.items():
             kind = name_of(path).kind
+            if kind in DERIVED and after is not None:
+                self._derived.setdefault(path, set()).add(after.data)
             if after is None or (path in self._bytes and self._bytes[path].data != after.data):
                 self._lost[path] = self._ticks
             else:
