@@ -74,6 +74,8 @@ class Oracle(Truth):
         self.violations: list[Violation] = []
         self._doing: dict[str, Doing] = {}
         self._by_txn: dict[str, Intent] = {}
+        self._gone: set[str] = set()
+        """Files that nobody needed when they were deleted."""
 
     def intends(self, actor: str, intent: Intent) -> None:
         """An actor begins, or knows better what it is about to do."""
@@ -164,7 +166,10 @@ class Oracle(Truth):
             if missing:
                 self._report(Invariant.GAP, "", f"commits {missing} are missing")
         for version in sorted(self._rebuilt):
-            for start in [None, *(one for one in checkpoints_of(files) if one.version <= version)]:
+            starts = [
+                one for one in checkpoints_of(files) if one.version <= version and one.version not in self._shaken
+            ]
+            for start in [None, *starts]:
                 state = self._rebuild(version, start)
                 if state is not None and (wrong := told_difference(self.truth[version].state, state)):
                     origin = "commits" if start is None else f"checkpoint {start.version}"
@@ -172,7 +177,7 @@ class Oracle(Truth):
         for version in sorted(self._rebuilt):
             if version == self.newest or self._is_retained(version):
                 for path in sorted(named_by(self.truth[version].state.live.values())):
-                    if path not in files and path not in self._lost:
+                    if path not in files and path not in self._lost and path not in self._gone:
                         self._report(Invariant.NEEDED, "", f"{path} of version {version} is gone")
         for path, known in self._bytes.items():
             if path in files and path not in self._lost and files[path].data != known.data:
@@ -334,7 +339,8 @@ class Oracle(Truth):
     def _look_at_log(self, actor: str, intent: Intent) -> None:
         found = self._rebuildable()
         for version in sorted(self._rebuilt - found):
-            if not (intent.expires and self._is_expired(version, intent.retention_ms)):
+            is_expired = intent.is_trusting or self._is_expired(version, intent.retention_ms)
+            if not (intent.expires and is_expired):
                 self._report(Invariant.REBUILT, actor, f"{intent.what}: version {version} cannot be rebuilt any more")
         self._rebuilt = found
 
@@ -408,3 +414,5 @@ class Oracle(Truth):
             self._report(Invariant.NEEDED, actor, f"{path} was deleted, which a writer may be about to commit")
         elif not intent.deletes:
             self._report(Invariant.NEEDED, actor, f"{intent.what} deleted {path}")
+        else:
+            self._gone.add(path)

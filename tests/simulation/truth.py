@@ -50,6 +50,8 @@ class Truth:
         self._lost: dict[str, int] = {}
         """What the environment took away or damaged, and the number of changes that there had been."""
         self._ticks = self._last_environment = self._last_commit = 0
+        self._shaken: set[int] = set()
+        """Versions whose commits the environment took away or rewrote, perhaps while a file was made from them."""
         self._derived: dict[str, set[bytes]] = {}
         """What checkpoints and other files that follow from commits were before."""
         self._rows: dict[tuple[object, ...], tuple[Tracked, ...]] = {}
@@ -100,6 +102,8 @@ class Truth:
             kind = name_of(path).kind
             if kind in DERIVED and after is not None:
                 self._derived.setdefault(path, set()).add(after.data)
+            if kind is Kind.COMMIT and self._ticks > 1:
+                self._shaken.add(name_of(path).version)
             if after is None or (path in self._bytes and self._bytes[path].data != after.data):
                 self._lost[path] = self._ticks
             else:
