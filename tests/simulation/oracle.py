@@ -28,7 +28,6 @@ from tests.simulation.judging import (
 )
 from tests.simulation.promises import ENVIRONMENT, Answer, Changes, Intent, Invariant, Tree, Violation
 from tests.simulation.reading import (
-    DERIVED,
     Kind,
     Tracked,
     checkpoints_of,
@@ -138,8 +137,6 @@ class Oracle(Truth):
         if before is not None and after is not None and before.data == after.data:
             return
         name = name_of(path)
-        if before is not None and name.kind in DERIVED:
-            self._derived.setdefault(path, set()).add(before.data)
         match name.kind:
             case Kind.COMMIT:
                 self._commit_changed(name.version, before, after, actor, doing)
@@ -148,10 +145,9 @@ class Oracle(Truth):
                 self._data_deleted(path, before, actor, doing)
             case Kind.DATA:
                 self._data_written(path, before, after, actor)
-            case _ if name.kind in DERIVED and after is not None:
-                if not (doing.intent.puts_back and after.data in self._derived.get(path, ())):
-                    for invariant, wrong in self._contradictions(path):
-                        self._report(invariant, actor, wrong)
+            case Kind.CHECKPOINT | Kind.COMPACTION | Kind.CHECKSUM if after is not None and not doing.intent.undoes:
+                for invariant, wrong in self._contradictions(path):
+                    self._report(invariant, actor, wrong)
             case _:
                 pass
         if name.kind in (Kind.COMMIT, Kind.CHECKPOINT, Kind.SIDECAR):

@@ -93,14 +93,14 @@ class Intent:
     accepts_loss: bool = False
     """Rows may go with files that are lost."""
     puts_back: bool = False
-    """Commits that it makes at or below the newest version are those that the table had; files of the log that follow
-    from commits may be what they were before, damage and all.
-    """
+    """Commits that it makes at or below the newest version are those that the table had."""
     deletes: bool = False
     expires: bool = False
     """It may delete data files, or versions from the log, that are older than the retention."""
     retention_ms: int | None = None
     """Instead of that of the table."""
+    undoes: bool = False
+    """What it puts back is as it was, damaged or not."""
     cleans: bool = False
     """Success, or nothing to do, means that nothing is left of what a vacuum could delete when it began."""
     is_again: bool = False

@@ -470,7 +470,7 @@ def cut_checkpoint(scene: Scene) -> None:
     cut = scene.tree.files[path].data[:-9]
     scene.environment(lambda: scene.tree.put(path, cut))
     scene.admin(scene.checkpoint)
-    scene.admin(lambda: scene.tree.put(path, cut), puts_back=True)
+    scene.admin(lambda: scene.tree.put(path, cut), undoes=True)
 
 
 def brought_back(scene: Scene) -> None:
@@ -505,6 +505,6 @@ def test_a_cut_checkpoint_in_place_of_a_needed_one_is_reported() -> None:
     path = f"{LOG}/{1:020d}.checkpoint.parquet"
     cut = scene.tree.files[path].data[:-9]
 
-    scene.admin(lambda: scene.tree.put(path, cut), puts_back=True)
+    scene.admin(lambda: scene.tree.put(path, cut), undoes=True)
 
     assert Invariant.REBUILT in {one.invariant for one in scene.oracle.violations}

@@ -11,7 +11,6 @@ from tests.simulation.judging import (
 )
 from tests.simulation.promises import Tree
 from tests.simulation.reading import (
-    DERIVED,
     Checkpoint,
     Kind,
     Rows,
@@ -52,8 +51,6 @@ class Truth:
         self._ticks = self._last_environment = self._last_commit = 0
         self._shaken: set[int] = set()
         """Versions whose commits the environment took away or rewrote, perhaps while a file was made from them."""
-        self._derived: dict[str, set[bytes]] = {}
-        """What checkpoints and other files that follow from commits were before."""
         self._rows: dict[tuple[object, ...], tuple[Tracked, ...]] = {}
         self._rebuilt: set[int] = set()
         self.environment(dict(tree.files))
@@ -100,8 +97,6 @@ class Truth:
         self._last_commit = self._ticks
         for path, after in changes.items():
             kind = name_of(path).kind
-            if kind in DERIVED and after is not None:
-                self._derived.setdefault(path, set()).add(after.data)
             if kind is Kind.COMMIT and self._ticks > 1:
                 self._shaken.add(name_of(path).version)
             if after is None or (path in self._bytes and self._bytes[path].data != after.data):
