@@ -11,6 +11,8 @@ from tests.simulation.judging import (
 )
 from tests.simulation.promises import Tree
 from tests.simulation.reading import (
+    ROW_ID,
+    ROW_VERSION,
     Checkpoint,
     Kind,
     Rows,
@@ -151,7 +153,9 @@ class Truth:
 
     def _rows_of_state(self, state: State) -> tuple[Tracked, ...]:
         assert state.metadata is not None
-        schema = (state.metadata["schemaString"], tuple(sorted((state.metadata.get("configuration") or {}).items())))
+        configuration = configuration_of(state)
+        named = (configuration.get(name) for name in ("delta.columnMapping.mode", ROW_ID, ROW_VERSION))
+        schema = (state.metadata["schemaString"], *named)
         found: list[Tracked] = []
         for key, add in state.live.items():
             wanted = (key, schema, add.get("baseRowId"), add.get("defaultRowCommitVersion"))
