@@ -26,7 +26,7 @@ from tests.simulation.judging import (
     rows_as_of,
     times,
 )
-from tests.simulation.promises import ENVIRONMENT, Answer, Changes, Intent, Invariant, Tree, Violation
+from tests.simulation.promises import ENVIRONMENT, Answer, Intent, Invariant, Tree, Violation
 from tests.simulation.reading import (
     Kind,
     Tracked,
@@ -86,22 +86,20 @@ class Oracle(Truth):
         if intent.txn_id:
             self._by_txn[intent.txn_id] = intent
 
-    def judge_answer(
-        self, actor: str, answer: Answer, changes: Changes | None = None, *, is_elsewhere: bool = False
-    ) -> None:
-        """An actor ended: is it what it did? `changes` are those that it made, by default all that were seen here since
-        it began. With `is_elsewhere` another directory is at the table's path now, where it cannot tidy up.
+    def judge_answer(self, actor: str, answer: Answer, *, is_elsewhere: bool = False) -> None:
+        """An actor ended: is it what it did since it began? With `is_elsewhere` another directory is at the table's
+        path now, so that it cannot tidy up here.
         """
         doing = self._doing.get(actor)
         if doing is None:
             return
         doing.is_over = True
-        left = [path for path, (before, after) in (changes or doing.changes).items() if before != after]
-        if answer is not Answer.REFUSED and answer is not Answer.NOTHING:
-            left = [path for path in left if name_of(path).kind is not Kind.HIDDEN]
-        named = self._named() if answer is Answer.REFUSED and is_elsewhere else None
-        if named is not None:
+        left = [path for path, (before, after) in doing.changes.items() if before != after]
+        if answer in (Answer.REFUSED, Answer.NOTHING):
+            named = self._named() if is_elsewhere else {*left}
             left = [path for path in left if name_of(path).kind is not Kind.DATA or path in named]
+        else:
+            left = [path for path in left if name_of(path).kind is not Kind.HIDDEN]
         intent = doing.intent
         match answer:
             case Answer.REFUSED | Answer.NOTHING if left:

@@ -508,3 +508,13 @@ def test_a_cut_checkpoint_in_place_of_a_needed_one_is_reported() -> None:
     scene.admin(lambda: scene.tree.put(path, cut), undoes=True)
 
     assert Invariant.REBUILT in {one.invariant for one in scene.oracle.violations}
+
+
+def test_a_refusal_that_cannot_tidy_up_elsewhere_may_leave_what_no_version_names() -> None:
+    scene = Scene()
+    scene.oracle.intends("admin", Intent("a command"))
+    scene.tree.by("admin", a_file_in)
+
+    scene.oracle.judge_answer("admin", Answer.REFUSED, is_elsewhere=True)
+
+    assert [] == scene.oracle.violations
