@@ -6,11 +6,9 @@ back and written anew, or a copy that went its own way, has another file of that
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from deltacli.clock import system_clock
 from deltacli.delta.log.log_path import LOG_DIRECTORY, LogFileKind, parse_log_path
 from deltacli.errors import FileMissing, Refused
 from deltacli.hints import command
@@ -62,7 +60,7 @@ class Basis:
     @property
     def is_fresh(self) -> bool:
         """Return True if the log was read a few seconds ago."""
-        return 0 <= time.monotonic() - self.looked_at <= FRESH_SECONDS
+        return 0 <= self.table.machine.monotonic() - self.looked_at <= FRESH_SECONDS
 
     @property
     def cautions_json(self) -> dict[str, Json]:
@@ -191,7 +189,7 @@ def require_clock(table: TableHandle, now_ms: int, past: LogFile | None) -> None
     """Raise Refused where the clock is before that of a plan, or more than five minutes behind the newest commit:
     tombstones would be older than their files. A clock that was given (`--now`) is accepted.
     """
-    if table.clock is not system_clock:
+    if table.has_given_clock:
         return
     is_at = table.clock()
     newest_ms = 0 if past is None else past.modified_ms

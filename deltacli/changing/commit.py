@@ -8,9 +8,6 @@ by line, so a commit may have any number of files.
 
 from __future__ import annotations
 
-import random
-import time
-import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -36,12 +33,13 @@ from deltacli.delta.log.row_ids import DOMAIN, read_mark
 from deltacli.delta.log.segment import BEYOND_LOG, LogFile, TimestampSource
 from deltacli.errors import CommitCorrupt, ConflictLost, DeltacliError, OutcomeUnknown, Refused, StorageFailed
 from deltacli.hints import DoubleQuoted, command
+from deltacli.machine import Machine
 from deltacli.operations.table.find_log import list_log
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.version import Snapshot
 from deltacli.release import VERSION
-from deltacli.storage import Created, Creation, Existed, ReadStorage, Unknown
+from deltacli.storage import Created, Creation, Existed, Unknown
 from deltacli.storage.base import require_writable
 from deltacli.work.commits.reading import stream_commit
 
@@ -96,15 +94,9 @@ class Dropped(NothingToDo):
     reason: str
 
 
-def jittered_pause(repetition: int) -> None:
+def jittered_pause(machine: Machine, repetition: int) -> None:
     """Wait for a random time whose limit doubles with each retry, so that competing writers do not collide again."""
-    longest = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(repetition, 16))
-    time.sleep(random.SystemRandom().uniform(0, longest))  # a forked process would draw the same numbers as its parent
-
-
-def new_txn_id() -> str:
-    """Return a unique id."""
-    return str(uuid.uuid4())
+    machine.sleep_up_to(min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(repetition, 16)))
 
 
 def commit(
@@ -117,8 +109,7 @@ def commit(
     look: Callable[[], bool] | None = None,
     commit_metadata: Mapping[str, str] = NO_METADATA,
     max_attempts: int = MAX_ATTEMPTS,
-    pause: Pause = jittered_pause,
-    new_txn_id: Callable[[], str] = new_txn_id,
+    pause: Pause | None = None,
 ) -> Committed | NothingToDo:
     """Make a request from the newest version and commit it as the next one; return the version, or NothingToDo where
     `make` returns None, or Dropped.
@@ -145,12 +136,13 @@ def commit(
     storage = table.storage
     require_free(commit_metadata)
     require_writable(storage)
-    sender = _Sender(table, new_txn_id(), pause, commit_metadata)
+    wait = pause or partial(jittered_pause, table.machine)
+    sender = _Sender(table, table.machine.new_uuid(), wait, commit_metadata)
     made: _Made | None = None
     lost: _Lost | None = None
     for attempt in range(max_attempts):
         if attempt:
-            pause(attempt)
+            wait(attempt)
         if made is None:
             found = _make(table, make, read, create, after if attempt == 0 else None)
             if isinstance(found, NothingToDo):
@@ -187,11 +179,11 @@ class _Made(NamedTuple):
     past: LogFile | OwnCommit | None
     looked_at: float
 
-    def require_past(self, storage: ReadStorage, *, is_first: bool) -> None:
+    def require_past(self, table: TableHandle, *, is_first: bool) -> None:
         """Look at the version before again: on a disk always, else after a while, and where others were first."""
-        waited = time.monotonic() - self.looked_at > FRESH_SECONDS
-        if waited or not is_first or storage.capabilities.cheap_listing:
-            require_past(storage, self.past)
+        waited = table.machine.monotonic() - self.looked_at > FRESH_SECONDS
+        if waited or not is_first or table.storage.capabilities.cheap_listing:
+            require_past(table.writable(), self.past)
 
 
 def _make(
@@ -275,7 +267,7 @@ class _Sender:
         path = f"{LOG_DIRECTORY}/{commit_name(version)}"
         body = made.request.body
         if body is None:
-            made.require_past(storage, is_first=is_first)
+            made.require_past(self._table, is_first=is_first)
             lost = self._send(made.request, version, partial(storage.put_if_absent, path, head))
             return lost or _sent(made, version, head, now_ms)
         from deltacli.storage.disk_faults import writing_faults
@@ -284,7 +276,7 @@ class _Sender:
             with writing_faults(draft.place, path), open(draft.place, "wb") as file:
                 file.write(head)
                 file.writelines(body(slot_of(made.request, made.base)))
-            made.require_past(storage, is_first=is_first)  # the lines of many files take a while
+            made.require_past(self._table, is_first=is_first)  # the lines of many files take a while
             lost = self._send(made.request, version, draft.publish)
         return lost or _sent(made, version, head, now_ms)
 

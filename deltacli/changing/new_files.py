@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from time import monotonic
 from typing import TYPE_CHECKING
 
 from deltacli.changing.basis import LOOK_SECONDS
@@ -63,7 +62,7 @@ class NewFiles:
         the time `since` is a minute ago. Raises FileMissing.
         """
         storage = self._table.storage
-        if not storage.capabilities.cheap_listing and monotonic() - since <= LOOK_SECONDS:
+        if not storage.capabilities.cheap_listing and self._table.machine.monotonic() - since <= LOOK_SECONDS:
             return True
         for path, found in zip(sizes, self._table.engine.run(self._size_of, list(sizes)), strict=True):
             if found != sizes[path]:

@@ -6,7 +6,6 @@ results are small values that can be pickled; it may run more than once for a pi
 
 from __future__ import annotations
 
-import os
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from deltacli.cached import cached_property
+from deltacli.machine import MACHINE, Machine
 from deltacli.storage import NOTHING, Allowed, Storage, open_storage
 
 if TYPE_CHECKING:
@@ -70,6 +70,7 @@ class TableStores:
     open_other: Callable[[str], Storage] = open_storage
     allowed: Allowed = NOTHING
     location: StoreLocation | None = None
+    machine: Machine = MACHINE
     footers: FooterCache = field(default_factory=FooterCache)
     _kept: dict[type, Any] = field(default_factory=dict)  # Any: an instance of each class
     _others: dict[str, Storage] = field(default_factory=dict)
@@ -108,7 +109,6 @@ class TaskContext:
 
     stores: TableStores
     values: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))  # Any: values of each operation
-    attempt: str = field(default_factory=lambda: os.urandom(16).hex())
     is_cancelled: Callable[[], bool] = lambda: False
     """Return True once nobody waits for the result any more; a task that takes long may end with any error then."""
 
@@ -116,6 +116,11 @@ class TaskContext:
     def storage(self) -> Storage:
         """The store of the table."""
         return self.stores.storage
+
+    @cached_property
+    def attempt(self) -> str:
+        """The id of the attempt, of 32 hexadecimal digits."""
+        return self.stores.machine.new_hex()
 
     @cached_property
     def files(self) -> TableFiles:

@@ -14,9 +14,11 @@ import pytest
 from deltacli.api.table import Table
 from deltacli.changing import basis
 from deltacli.changing import commit as committing
+from deltacli.clock import fixed_clock
 from deltacli.errors import DeltacliError, FileMissing, PartlyDone, Refused
 from deltacli.fleet.policy_file.model import OptimizePolicy, Policy
 from deltacli.fleet.running.steps import StepWork, attempt
+from deltacli.machine import Machine
 from deltacli.operations.optimize import plan as plans
 from deltacli.storage import LocalStorage, Storage
 from deltacli.storage.base import Capabilities, Draft
@@ -24,7 +26,7 @@ from tests.support.actions import commit_info
 from tests.support.builder import commit_path
 from tests.support.in_memory import MemoryStorage
 from tests.support.optimizing import Ids, live_paths, rows_of
-from tests.support.reading import open_at
+from tests.support.reading import NOW_MS, open_at
 
 Event = Callable[[], object]
 
@@ -142,22 +144,22 @@ def test_a_commit_that_is_rewritten_with_a_winner_behind_it_ends_it(
     assert not [path for path in live_paths(open_at(storage)) if "part-" in path]
 
 
-def test_no_commit_is_created_above_a_gap(ids: tuple[Ids, Storage], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_commit_is_created_above_a_gap(ids: tuple[Ids, Storage]) -> None:
     """
     The winner of the first attempt is rolled back before the second.
     """
     made, storage = ids
     rewritten(made, storage, 4)()
-    plan = open_at(storage).plan_optimize()
-    rewritten(made, storage, 5)()
 
-    def roll_back(_: int) -> None:
+    def roll_back(_: float) -> None:
         list(storage.delete_many([commit_path(5)]))
 
-    monkeypatch.setattr("deltacli.operations.optimize.execute._short_pause", roll_back)
+    table = Table(storage, clock=fixed_clock(NOW_MS), machine=Machine(sleep=roll_back))
+    plan = table.plan_optimize()
+    rewritten(made, storage, 5)()
 
     with pytest.raises(Refused) as refused:
-        open_at(storage).execute_optimize(plan)
+        table.execute_optimize(plan)
 
     assert "plan.other-past" == refused.value.code
     assert 4 == open_at(storage).snapshot().version

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 from deltacli.api.table import open_table
 from deltacli.engine.spark.engine import SparkEngine
+from deltacli.machine import Machine
 from deltacli.operations.vacuum.execute import execute_vacuum
 from deltacli.operations.vacuum.full_plan import plan_vacuum
 from deltacli.operations.vacuum.request import VacuumRequest
@@ -37,7 +39,8 @@ def test_a_file_that_is_needed_by_the_time_a_paused_worker_wakes_survives(
     waking = threading.Thread(target=lambda: needed.append(_need_meanwhile(gates, place, clock)))
     waking.start()
 
-    outcome = execute_vacuum(table, plan, wall_clock=clock)
+    table.stores = replace(table.stores, machine=Machine(clock))
+    outcome = execute_vacuum(table, plan)
     waking.join()
 
     assert needed == [str(path.relative_to(place)) for path in place.glob("p=*/*.parquet")]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +18,7 @@ from deltacli.errors import (
     Refused,
     StorageFailed,
 )
+from deltacli.machine import Machine
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.version import Snapshot
@@ -414,12 +414,12 @@ def test_an_answer_is_waited_for_with_pauses() -> None:
     assert [3] == versions_of(storage)
 
 
-def test_pauses_grow_to_half_a_second_and_never_repeat(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pauses_grow_to_half_a_second_and_never_repeat() -> None:
     waited: list[float] = []
-    monkeypatch.setattr(time, "sleep", waited.append)
+    machine = Machine(sleep=waited.append)
 
     for repetition in range(1, 40):
-        jittered_pause(repetition)
+        jittered_pause(machine, repetition)
 
     assert len(waited) == len(set(waited))
     assert all(0 <= wait <= min(0.5, 0.01 * 2**number) for number, wait in enumerate(waited, 1))

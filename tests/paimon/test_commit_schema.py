@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from deltacli.changing.change import carry_out
 from deltacli.errors import DeltacliError, OutcomeUnknown, Refused, UsageError
+from deltacli.machine import Machine
 from deltacli.operations.paimon.alter import AlterOutcome, AlterRequest, SchemaAlteration
 from deltacli.operations.table.handle import TableHandle
 from deltacli.paimon.evolution.evolve import EvolutionSettings, evolve
@@ -49,8 +50,8 @@ def table() -> MemoryStorage:
 
 
 def alter(storage: Storage, *changes: SchemaChange) -> AlterOutcome:
-    change = SchemaAlteration(AlterRequest(changes or (ADD,)), lambda _: None, lambda _: None)
-    return carry_out(change, TableHandle(storage, clock=lambda: 5))
+    change = SchemaAlteration(AlterRequest(changes or (ADD,)))
+    return carry_out(change, TableHandle(storage, clock=lambda: 5, machine=Machine(sleep=lambda _: None)))
 
 
 def schemas(storage: Storage) -> list[Schema]:
@@ -115,8 +116,10 @@ class Rival(FaultyStorage):
             self._table.put("schema/schema-2", built.encode())
         return answer
 
-    def rename(self, _: float) -> None:
+    def rename(self, seconds: float) -> None:
         """Replace the next file, while it is waited for."""
+        if not seconds:  # a pause between attempts
+            return
         number = self._waiting.pop(0)
         content = PaimonBuilder.content([ID, NAME], id=number, comment="theirs", highestFieldId=10)
         self._table.put(f"schema/schema-{number}", content)
@@ -138,9 +141,8 @@ def test_a_change_that_another_writer_replaces_is_made_again(
     storage = Rival(inner, then=then, replaced=replaced)
 
     request = AlterRequest((ADD,))
-    outcome = carry_out(
-        SchemaAlteration(request, lambda _: None, storage.rename), TableHandle(storage, clock=lambda: 5)
-    )
+    machine = Machine(sleep=storage.rename, random_bytes=bytes)
+    outcome = carry_out(SchemaAlteration(request), TableHandle(storage, clock=lambda: 5, machine=machine))
 
     assert len(comments) - 1 == outcome.committed
     assert comments == [schema.comment for schema in schemas(inner)]

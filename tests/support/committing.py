@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
+from deltacli.api.table import Table
 from deltacli.changing.commit import Committed, NothingToDo, commit
+from deltacli.clock import fixed_clock
 from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.commit_lines import read_actions
+from deltacli.machine import Machine
 from deltacli.operations.table.version import Snapshot
 from deltacli.storage import Creation, Draft, Storage
 from tests.support.actions import Line, add, commit_info, metadata, protocol, to_bytes
 from tests.support.builder import EPOCH_MS, LOG, TableBuilder
-from tests.support.reading import open_at
+from tests.support.reading import NOW_MS
 
 FEATURES = ["domainMetadata", "inCommitTimestamp"]
 STAMPED = {"delta.enableInCommitTimestamps": "true"}
@@ -77,12 +81,23 @@ def say(operation: str = "VACUUM START") -> Make:
     return lambda _snapshot: CommitRequest(operation)
 
 
+@dataclass(frozen=True)
+class _Naming(Machine):
+    """A machine whose ids are all the same."""
+
+    txn_id: str = ""
+
+    def new_uuid(self) -> str:
+        return self.txn_id
+
+
 def run(
     storage: Storage, make: Make, *, pauses: list[int] | None = None, txn_id: str = "ours", max_attempts: int = 10
 ) -> Committed | NothingToDo:
     """Commit without ever waiting."""
     waited: list[int] = [] if pauses is None else pauses
-    return commit(open_at(storage), make, max_attempts=max_attempts, pause=waited.append, new_txn_id=lambda: txn_id)
+    table = Table(storage, clock=fixed_clock(NOW_MS), machine=_Naming(txn_id=txn_id))
+    return commit(table, make, max_attempts=max_attempts, pause=waited.append)
 
 
 def commits(storage: Storage) -> list[list[tuple[str, dict[str, Any]]]]:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -43,15 +41,11 @@ def played(cell: Cell, root: Path, patch: pytest.MonkeyPatch) -> list[str]:
     small_and_quick(patch)
     listener = Interruption(cell.moment)
     world: World = DiskWorld(root, listener) if cell.kind == "disk" else ObjectWorld(listener)
-    world.time.install(patch)
     return play(world, CHANGES[cell.change], EVENTS[cell.event], cell.moment)
 
 
 def small_and_quick(patch: pytest.MonkeyPatch) -> None:
-    """Groups and batches have one file, nothing waits, and nothing is forced to a disk."""
+    """Groups and batches have one file, and nothing is forced to a disk."""
     for name in ("optimize.plan.COMMIT_BINS", "log.expire_execute.FILES_A_BATCH", "vacuum.deleting.FILES_A_BATCH"):
         patch.setattr(f"deltacli.operations.{name}", 1)
-    patch.setattr("deltacli.changing.commit._LONGEST_PAUSE", 0)
     patch.setattr(os, "fsync", lambda _: None)
-    patch.setattr(time, "sleep", lambda _: None)
-    patch.setattr(random.SystemRandom, "uniform", lambda *_: 0.0)

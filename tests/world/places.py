@@ -6,20 +6,16 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, Protocol, Self
 
-import pytest
-
-import deltacli.clock
 from deltacli.api.table import Table
 from deltacli.clock import system_clock
 from deltacli.engine.embedded import EmbeddedEngine
+from deltacli.machine import Machine
 from deltacli.storage import Creation, Deletion, Draft, LocalStorage, Storage
 from deltacli.storage.base import Capabilities
 from tests.support.builder import LOG, Files, StoredFile
@@ -117,6 +113,7 @@ class ToldObjects(MemoryStorage):
     """An object store, whose objects are as old as the clock says."""
 
     listener = Listener()
+    time: Time
 
     @property
     def capabilities(self) -> Capabilities:
@@ -128,12 +125,12 @@ class ToldObjects(MemoryStorage):
         return {path: StoredFile(data, at_ms) for path, (data, at_ms) in sorted(self._files.items())}
 
     def put(self, path: str, data: bytes, *, modified_ms: int | None = None) -> None:
-        self.write(path, data, modified_ms=modified_ms or system_clock())
+        self.write(path, data, modified_ms=modified_ms or self.time.now_ms)
         self.listener.wrote()
 
     def put_if_absent(self, path: str, data: bytes, *, modified_ms: int | None = None) -> Creation:
         create = super().put_if_absent
-        return _created(self.listener, path, lambda: create(path, data, modified_ms=modified_ms or system_clock()))
+        return _created(self.listener, path, lambda: create(path, data, modified_ms=modified_ms or self.time.now_ms))
 
     def draft(self, path: str) -> Draft:
         from deltacli.storage.drafts import ScratchDraft
@@ -143,8 +140,8 @@ class ToldObjects(MemoryStorage):
 
         create, put = super().put_if_absent, self.write
         inner = ScratchDraft(
-            lambda place: create(path, content(place), modified_ms=system_clock()),
-            lambda place: put(path, content(place), modified_ms=system_clock()),
+            lambda place: create(path, content(place), modified_ms=self.time.now_ms),
+            lambda place: put(path, content(place), modified_ms=self.time.now_ms),
         )
         return ToldDraft(inner, self.listener, path)
 
@@ -156,33 +153,20 @@ class ToldObjects(MemoryStorage):
 
 @dataclass
 class Time:
-    """The clocks of this process: the real ones, moved."""
+    """The clocks of a machine: the real ones, moved. Nothing waits."""
 
     moved_ms: int = 0
     waited_s: float = 0.0
     begun_ms: int = field(default_factory=system_clock)
     """When the table was made, which is the same in its copies."""
 
-    def install(self, patch: pytest.MonkeyPatch) -> None:
-        """Let the product read these clocks."""
-        from deltacli.operations.vacuum.execute import execute_vacuum
-
-        def moved() -> float:
-            return ticks() + self.waited_s
-
-        real, ticks = time.time_ns, time.monotonic
-        clock = SimpleNamespace(time_ns=lambda: real() + self.moved_ms * 1_000_000)
-        patch.setattr(deltacli.clock, "time", clock)
-        patch.setattr(time, "monotonic", moved)
-        patch.setitem(execute_vacuum.__kwdefaults__ or {}, "ticks", moved)
-        for name, module in [*sys.modules.items()]:
-            if name.startswith("deltacli.") and vars(module).get("monotonic") is ticks:
-                patch.setattr(module, "monotonic", moved)
+    def __post_init__(self) -> None:
+        self.machine = Machine(lambda: self.now_ms, lambda: time.monotonic() + self.waited_s, lambda _: None)
 
     @property
     def now_ms(self) -> int:
         """What the clock says."""
-        return system_clock()
+        return system_clock() + self.moved_ms
 
     def wait(self, seconds: int) -> None:
         """Let time go by."""
@@ -233,7 +217,7 @@ class DiskWorld:
     def table(self) -> Table:
         store = ToldDisk(str(self.root / "table"))
         store.listener = self.listener
-        return Table(store, engine=EmbeddedEngine(threads=1), open_other=self._open)
+        return Table(store, engine=EmbeddedEngine(threads=1), open_other=self._open, machine=self.time.machine)
 
     def _open(self, uri: str) -> Storage:
         store = ToldDisk(uri.removeprefix("file://"))
@@ -302,7 +286,7 @@ class ObjectWorld:
     def _store(self, name: str) -> ToldObjects:
         if name not in self._stores:
             self._stores[name] = ToldObjects(name)
-            self._stores[name].listener = self.listener
+            self._stores[name].listener, self._stores[name].time = self.listener, self.time
         return self._stores[name]
 
     def table(self) -> Table:
@@ -310,6 +294,7 @@ class ObjectWorld:
             self._store("own"),
             engine=EmbeddedEngine(threads=1),
             open_other=lambda uri: self._store(uri.removeprefix("memory://")),
+            machine=self.time.machine,
         )
 
     def uri_of(self, name: str) -> str:

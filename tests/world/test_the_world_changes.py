@@ -72,7 +72,6 @@ def test_where_nothing_happens_every_change_is_done(
     moment = min(change.has_moments, key=[*Moment].index)
     listener = Interruption(moment)
     world: World = DiskWorld(tmp_path / "w", listener) if kind == "disk" else ObjectWorld(listener)
-    world.time.install(monkeypatch)
 
     assert [] == play(world, change, None, moment)
 

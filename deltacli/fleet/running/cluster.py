@@ -186,6 +186,7 @@ def carry_out_there(piece: StepPiece, context: TaskContext) -> StepOutcome | Non
             open_other=context.stores.open_other,
             allowed=context.stores.allowed,
             name=piece.name,
+            machine=context.stores.machine,
         )
 
     try:

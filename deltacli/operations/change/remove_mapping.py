@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from deltacli.changing.commit import Committed, jittered_pause
@@ -78,7 +77,7 @@ def remove_mapping(gate: Gate[Any, Any], commit_metadata: Mapping[str, str]) -> 
             run.request,
             look=run.look,
             commit_metadata=commit_metadata,
-            pause=lambda repetition: jittered_pause(min(repetition, _LONGEST_PAUSE)),
+            pause=lambda repetition: jittered_pause(gate.table.machine, min(repetition, _LONGEST_PAUSE)),
         )
     except OutcomeUnknown as fault:
         run.new.leave(run.new_paths())
@@ -128,7 +127,7 @@ class _Removal:
         self._copies = _Copies(None, {})
         self._named = NamedFiles()
         self.new = NewFiles(table)
-        self._since = monotonic()
+        self._since = table.machine.monotonic()
         """When the first copies were written, or before that."""
         self.unused: list[str] = []
         """New files that the commit does not have: another writer removed what they were copied from."""
@@ -258,7 +257,8 @@ def _pieces(
         for row, (key, path, size, vector, first, version) in enumerate(zip(keys, *columns, strict=True)):
             if key in wanted:
                 source = SourceFile(DataFile(path, size, {}, vector), first, version)
-                yield RewritePiece(number, (source,), values[row], new_directory(after, values[row]))
+                directory = new_directory(after, values[row], snapshot.table.machine)
+                yield RewritePiece(number, (source,), values[row], directory)
                 number += 1
 
 

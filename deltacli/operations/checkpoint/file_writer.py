@@ -10,7 +10,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
-from uuid import uuid4
 
 from deltacli.arrow import compute as pc
 from deltacli.changing.derived import in_flight
@@ -135,7 +134,7 @@ class CheckpointWriter:
         self._replace = replace
         self._tell = tell
         self._look = look
-        self._unique = str(uuid4())
+        self._unique = snapshot.table.machine.new_uuid()
 
     # -- forms ----------------------------------------------------------------------------------------------------
 

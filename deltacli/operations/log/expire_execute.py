@@ -13,7 +13,6 @@ from deltacli.changing.acts import Act
 from deltacli.changing.basis import require_clock, require_same
 from deltacli.changing.lease import permit, require_progress
 from deltacli.changing.plan import Failures
-from deltacli.clock import system_clock
 from deltacli.delta.log.counts import FileCounts
 from deltacli.delta.log.segment import CheckpointInstance, LogListing
 from deltacli.delta.protocol.property_values import log_retention_ms
@@ -52,7 +51,7 @@ PARTLY_DONE = "expire.partly-done"
 
 
 @short_repr("deleted", "deleted_bytes", "missing", "failed=failed.count")
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class ExpiryOutcome:
     """The outcome of a plan, as far as it was executed."""
 
@@ -140,7 +139,7 @@ class LogExpiry:
         allowed = _verified(gate)
         fruitless = 0
         with table.progress.step("deleting", unit="files", total=len(files)) as step:
-            task = DeleteBatch(step.advance)
+            task = DeleteBatch(step.advance, table.machine.now_ms)
             while files:
                 batch, stop = files[:FILES_A_BATCH], Stop()
                 piece = DeletePiece(allowed, tuple(file.path for file in batch))
@@ -184,7 +183,7 @@ def _verified(gate: Gate[ExpiryPlan, ExpiryOutcome]) -> Permit:
         refusals = [refusal]
     if refusals:
         raise Refused.by(refusals)
-    return permit(table, system_clock())
+    return permit(table, table.machine.now_ms())
 
 
 def _refusals_since(plan: ExpiryPlan, whole: WholeLog) -> Iterator[Refusal]:

@@ -16,6 +16,7 @@ from deltacli.errors import FileMissing
 from deltacli.operations.optimize.live_files import LiveFiles
 from deltacli.operations.optimize.plan import OptimizePlan
 from deltacli.operations.optimize.select import Selection
+from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.keyed_files import marked_actions
 from deltacli.operations.table.needed import joined, look_for, needed_files
 from deltacli.storage import ReadStorage
@@ -59,7 +60,7 @@ def _lost(plan: OptimizePlan, chosen: ArrowArray) -> Iterator[tuple[int, Refused
     missing = pc.filter(found.files["path"], pc.is_null(sizes))
     is_smaller = pc.less(sizes, found.files["sizeBytes"])
     seen = zip(*(pc.filter(one, is_smaller).to_pylist() for one in (found.files["path"], sizes)), strict=True)
-    cut = pa.array(_cut_short(table.storage, [*seen]), pa.binary())
+    cut = pa.array(_cut_short(table, [*seen]), pa.binary())
     if not (len(missing) or len(cut)):
         return
     keys = PathKeys(uris)
@@ -74,15 +75,14 @@ def _lost(plan: OptimizePlan, chosen: ArrowArray) -> Iterator[tuple[int, Refused
             yield places[row].as_py(), RefusedFile(paths[row].as_py(), code, f"{name} {what}")
 
 
-def _cut_short(storage: ReadStorage, files: Sequence[tuple[bytes, int]]) -> list[bytes]:
+def _cut_short(table: TableHandle, files: Sequence[tuple[bytes, int]]) -> list[bytes]:
     """Return the files, given with their sizes, that do not end as Parquet files."""
-    if not files:
-        return []
-    from deltacli.threads import ThreadPool
 
-    with ThreadPool(storage.capabilities.parallel_reads, thread_name_prefix="deltacli-ends") as pool:
-        found = pool.map(lambda file: _is_cut_short(storage, text_of(file[0]), file[1]), files)
-        return [path for (path, _), is_cut in zip(files, found, strict=True) if is_cut]
+    def look(file: tuple[bytes, int]) -> bool:
+        return _is_cut_short(table.storage, text_of(file[0]), file[1])
+
+    found = table.engine.run(look, files, at_once=table.storage.capabilities.parallel_reads)
+    return [path for (path, _), is_cut in zip(files, found, strict=True) if is_cut]
 
 
 def _is_cut_short(storage: ReadStorage, path: str, size: int) -> bool:

@@ -18,6 +18,7 @@ from deltacli.delta.partitions.text import directory_of
 from deltacli.delta.partitions.values import with_spelled_keys
 from deltacli.delta.protocol.property_values import is_true, parse_integer
 from deltacli.delta.schema.to_arrow import iceberg_compat
+from deltacli.machine import Machine
 from deltacli.operations.optimize.live_files import ORDER_TAGS, PACKED_TAG
 from deltacli.operations.optimize.plan import OptimizePlan
 from deltacli.operations.optimize.select import Bin
@@ -90,7 +91,7 @@ def _opened(plan: OptimizePlan, bins: Sequence[Bin], number: int) -> Iterator[Op
 
 
 def _open(plan: OptimizePlan, one: Bin, number: int, adds: RecordBatch) -> OpenBin:
-    config = plan.snapshot.config
+    config, machine = plan.snapshot.config, plan.table.machine
     values = _partition_values(config, adds)
     paths, sizes = adds.column("path").to_pylist(), adds.column("size").to_pylist()
     vectors = adds.column("deletionVector").to_pylist()
@@ -99,8 +100,8 @@ def _open(plan: OptimizePlan, one: Bin, number: int, adds: RecordBatch) -> OpenB
         SourceFile(DataFile(path, sizes[row], {}, vectors[row]), ids[row], versions[row])
         for row, path in enumerate(paths)
     )
-    piece = RewritePiece(number, sources, values, new_directory(config, values))
-    return OpenBin(one, piece, adds, own_fields(adds) if plan.order is None else plan.order.fields_of_a_bin())
+    piece = RewritePiece(number, sources, values, new_directory(config, values, machine))
+    return OpenBin(one, piece, adds, own_fields(adds) if plan.order is None else plan.order.fields_of_a_bin(machine))
 
 
 def _partition_values(config: TableConfiguration, adds: RecordBatch) -> Mapping[str, str | None]:
@@ -120,7 +121,7 @@ def own_fields(adds: RecordBatch) -> Action:
     return {**({"tags": kept} if kept else {}), **({} if provider is None else {"clusteringProvider": provider})}
 
 
-def new_directory(config: TableConfiguration, values: Mapping[str, str | None]) -> str:
+def new_directory(config: TableConfiguration, values: Mapping[str, str | None], machine: Machine) -> str:
     """Return the directory of new files: that of their partition, or a random one, as the reference implementation
     does with column mapping and for `delta.randomizeFilePrefixes`.
     """
@@ -130,9 +131,8 @@ def new_directory(config: TableConfiguration, values: Mapping[str, str | None]) 
     if config.mapping_mode == "none" and not is_true(properties, "delta.randomizeFilePrefixes") and not is_too_long:
         return directory
     length = parse_integer(properties, "delta.randomPrefixLength") or 2
-    import secrets  # with OpenSSL, which a plan does without
-
-    return "".join(secrets.choice(_LETTERS) for _ in range(min(max(length, 1), 32)))
+    number = int.from_bytes(machine.random_bytes(64), "big")  # so long that each letter is as likely
+    return "".join(_LETTERS[number // len(_LETTERS) ** at % len(_LETTERS)] for at in range(min(max(length, 1), 32)))
 
 
 def parameters_of(plan: OptimizePlan) -> tuple[str, Mapping[str, object]]:

@@ -6,7 +6,6 @@ Spec: Clustered Table.
 from __future__ import annotations
 
 import json
-import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -36,6 +35,7 @@ from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.schema.types import StructType
 from deltacli.errors import Refused, UsageError
 from deltacli.hints import command, parameter
+from deltacli.machine import Machine
 from deltacli.typing import ArrowArray, RecordBatch
 from deltacli.work.curve_sort import CurveOrder
 
@@ -82,12 +82,12 @@ class RowOrder:
         """Return how rows are sorted: clustering by two columns or more follows a Hilbert curve."""
         return CurveOrder(tuple(column.path for column in self.columns), self.is_clustering, temp_dir)
 
-    def fields_of_a_bin(self) -> Action:
+    def fields_of_a_bin(self, machine: Machine) -> Action:
         """Return what the adds of files that are sorted together say about their order."""
         if not self.is_clustering:
             return {"tags": {Z_ORDER_TAG: self._tag}}
         columns = json.dumps(self.recorded, ensure_ascii=False, separators=(",", ":"))
-        return {"tags": {CUBE_ID: str(uuid.uuid4()), CUBE_COLUMNS: columns}, "clusteringProvider": PROVIDER}
+        return {"tags": {CUBE_ID: machine.new_uuid(), CUBE_COLUMNS: columns}, "clusteringProvider": PROVIDER}
 
     def is_new_for(self, adds: RecordBatch) -> bool:
         """Return whether the rows of some files are not in this order together yet."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -10,7 +9,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 from deltacli.changing.acts import Act
 from deltacli.changing.basis import OTHER_PAST, Basis
-from deltacli.changing.commit import Pause
 from deltacli.changing.texts import require_text
 from deltacli.changing.views import STALE_VIEW, views_of_paimon
 from deltacli.delta.rules.framework.base import Finding, Severity
@@ -21,10 +19,8 @@ from deltacli.operations.paimon.commit_schema import (
     Newest,
     NothingToCommit,
     UsedIds,
-    Wait,
     commit_schema,
     read_newest,
-    short_pause,
 )
 from deltacli.operations.paimon.table_files import read_newest_if_possible, require_branch, require_paimon
 from deltacli.operations.table.handle import TableHandle
@@ -65,7 +61,7 @@ class AlterRequest:
 
 
 @short_repr("table", "changes", "committed", "refusal=refusal.code", "is_noop")
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class AlterOutcome:
     """A planned or executed change. `after` is None where it is refused, and equal to `before` in all that matters
     where there is nothing to do. `committed` is the id of the version that was created.
@@ -166,8 +162,6 @@ class SchemaAlteration:
     act: ClassVar[Act] = Act.COMMIT
 
     request: AlterRequest
-    pause: Pause = short_pause
-    wait: Wait = time.sleep
 
     def plan(self, table: TableHandle, _now: object = None) -> AlterOutcome:
         """Return the next version of the schema without creating it. A refusal is part of the plan.
@@ -201,7 +195,7 @@ class SchemaAlteration:
             plan = agreed if is_agreed else gate.again(self._plan(table, newest, used, agreed.others))
             return None if plan.is_noop else plan.after
 
-        done = commit_schema(table.writable(), self.request.branch, make, pause=self.pause, wait=self.wait)
+        done = commit_schema(table.writable(), self.request.branch, make, machine=table.machine)
         match done:
             case NothingToCommit(before):
                 gate.outcome = replace(gate.plan, before=before.schema, after=before.schema)

@@ -9,14 +9,12 @@ pypaimon remembers each version that it wrote, and if one was replaced, makes th
 
 from __future__ import annotations
 
-import random
 import re
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from deltacli.changing.commit import MAX_ASKED, Pause
+from deltacli.changing.commit import MAX_ASKED
 from deltacli.engine.base import Engine
 from deltacli.errors import (
     ConflictLost,
@@ -29,6 +27,7 @@ from deltacli.errors import (
     Unreadable,
 )
 from deltacli.hints import DoubleQuoted, command
+from deltacli.machine import MACHINE, Machine
 from deltacli.operations.paimon.table_files import list_schemas, read_limited, read_schemas
 from deltacli.paimon.schema import MAX_SCHEMA_BYTES, Schema, read_schema
 from deltacli.paimon.schema_changes import ChangeKind, changes_between
@@ -47,6 +46,7 @@ from deltacli.storage.base import require_writable
 MAX_ATTEMPTS = 200
 """Maximum number of versions to try. With the pauses between them this takes about ten seconds."""
 
+_FIRST_PAUSE = 0.005  # writers of Paimon retry at once, so longer pauses would let them win
 _LONGEST_PAUSE = 0.1
 _MAX_READ = 5
 """Maximum number of attempts to read the newest schema, which can be deleted after it was listed."""
@@ -56,8 +56,6 @@ _OURS = re.compile(r"[0-9a-f]{32}(\.[0-9a-f]+)?\.tmp")
 
 _PATIENCE_SECONDS = 2.0
 _POLL_SECONDS = 0.01
-
-Wait = Callable[[float], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +81,6 @@ class NothingToCommit:
     """The newest schema is as requested: no version was created."""
 
     before: Newest
-
-
-def short_pause(repetition: int) -> None:
-    """Wait for a random time before a retry. Paimon's writers retry at once, so longer pauses would let them win."""
-    time.sleep(random.SystemRandom().uniform(0, min(_LONGEST_PAUSE, 0.005 * repetition)))
 
 
 Make = Callable[[Newest], Schema | None]
@@ -151,8 +144,7 @@ def commit_schema(
     make: Make,
     *,
     max_attempts: int = MAX_ATTEMPTS,
-    pause: Pause = short_pause,
-    wait: Wait = time.sleep,
+    machine: Machine = MACHINE,
 ) -> CommittedSchema | NothingToCommit:
     """Make a schema from the newest one and create it as the next one, from the new newest one again whenever another
     writer was first.
@@ -165,16 +157,16 @@ def commit_schema(
     """Versions that were created and then replaced by another writer."""
     for attempt in range(max_attempts):
         if attempt:
-            pause(attempt)
+            _pause(machine, attempt)
         newest = read_newest(storage, branch)
         before = next((before for before, made in ours if _has_them(before, made, newest.schema)), None)
         schema = _on_top_of(newest.schema) if before else make(newest)
         if schema is None:
             return NothingToCommit(newest)
         try:
-            if not _create(storage, branch, schema, pause):
+            if not _create(storage, branch, schema, machine):
                 continue
-            if _is_kept(storage, branch, schema, wait):
+            if _is_kept(storage, branch, schema, machine):
                 return CommittedSchema(before or newest, schema, attempt)
         except BaseException as stop:
             if not isinstance(stop, Exception):
@@ -189,6 +181,10 @@ def commit_schema(
     )
 
 
+def _pause(machine: Machine, repetition: int) -> None:
+    machine.sleep_up_to(min(_LONGEST_PAUSE, _FIRST_PAUSE * repetition))
+
+
 def _on_top_of(schema: Schema) -> Schema:
     """Return the next version, with the same fields. Its greatest id grows as if it had one more, because
     other writers count on from versions that were replaced.
@@ -196,7 +192,7 @@ def _on_top_of(schema: Schema) -> Schema:
     return replace(schema, id=schema.id + 1, highest_field_id=schema.highest_field_id + 1)
 
 
-def _create(storage: Storage, branch: str, schema: Schema, pause: Pause) -> bool:
+def _create(storage: Storage, branch: str, schema: Schema, machine: Machine) -> bool:
     """Create a schema file and return whether it is ours; returns only certain outcomes."""
     path, data = schema_path(schema.id, branch), schema.encode()
     cause: str | None = None
@@ -204,7 +200,7 @@ def _create(storage: Storage, branch: str, schema: Schema, pause: Pause) -> bool
     fault: StorageFailed | None = None
     for asked in range(MAX_ASKED):
         if asked:
-            pause(asked)
+            _pause(machine, asked)
         try:
             answer = storage.put_if_absent(path, data)
         except StorageFailed as failed:
@@ -230,7 +226,7 @@ def _create(storage: Storage, branch: str, schema: Schema, pause: Pause) -> bool
     raise _unknown(path, cause, fault)
 
 
-def _is_kept(storage: ReadStorage, branch: str, schema: Schema, wait: Wait) -> bool:
+def _is_kept(storage: ReadStorage, branch: str, schema: Schema, machine: Machine) -> bool:
     """Return whether a version that was created is still there, once no other writer can replace it any more."""
     path = schema_path(schema.id, branch)
     try:
@@ -238,7 +234,7 @@ def _is_kept(storage: ReadStorage, branch: str, schema: Schema, wait: Wait) -> b
         for _ in range(round(_PATIENCE_SECONDS / _POLL_SECONDS)):
             if not waiting:
                 break
-            wait(_POLL_SECONDS)
+            machine.sleep(_POLL_SECONDS)
             waiting &= _rivals(storage, branch, schema.id)
         return read_schema(storage.read(path)).encode() == schema.encode()
     except (FileMissing, Unreadable):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from time import monotonic
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
@@ -60,7 +59,7 @@ def plan_undelete(table: TableHandle, request: UndeleteRequest, *, is_tip_judged
     StorageFailed raise.
     """
     table.require_writable(dry_run=True)
-    table, looked_at = table.held(), monotonic()
+    table, looked_at = table.held(), table.machine.monotonic()
     present = list_whole_log(table.storage, progress=table.progress)
     if present is None:
         refuse_paimon(table.storage)

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
-from uuid import uuid4
 
 from deltacli.changing.acts import Act
 from deltacli.changing.basis import Basis, past_of
@@ -162,7 +161,7 @@ class Backup:
 
 def open_backup(table: TableHandle, version: int | None, table_id: str | None, quarantine: str | None) -> Backup:
     """Return the backup of a new run. Raises what `open_quarantine` raises."""
-    run = f"repair-{format_timestamp(table.clock())[:19].replace(':', '').replace('-', '')}Z-{uuid4().hex[:8]}"
+    run = f"repair-{format_timestamp(table.clock())[:19].replace(':', '').replace('-', '')}Z-{table.machine.new_hex(4)}"
     if quarantine is None:
         return Backup(table, version, table.writable(), f"{BACKUP_DIRECTORY}/{run}")
     store = open_quarantine(table, quarantine, table_id or "unknown-table")
@@ -243,9 +242,10 @@ class Put(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class UndoPlan:
-    """What would be put back of a backup, in this order."""
+    """What would be put back of the backup at an address, in this order."""
 
     basis: Basis
+    backup: str
     source: ReadStorage
     puts: tuple[Put, ...]
     unchanged: int
@@ -342,7 +342,7 @@ def plan_undo(table: TableHandle, uri: str) -> UndoPlan:
     _require_rebuilt(table, store, noted, [one for one in waiting if one in of_log])
     puts = [Put(one, Noted(one.sha256), digest_at(table.storage, one.path)) for one in sorted(waiting, key=_order)]
     basis = Basis(table, newest, table.clock(), past_of(listing, newest))
-    return UndoPlan(basis, store, tuple(puts), len(noted.files) - len(waiting))
+    return UndoPlan(basis, uri, store, tuple(puts), len(noted.files) - len(waiting))
 
 
 def _still_right(plan: UndoPlan, agreed: Mapping[str, str | None], kept: Mapping[str, str]) -> Iterator[Put]:

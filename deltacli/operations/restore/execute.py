@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from time import monotonic
 from typing import TYPE_CHECKING, ClassVar
 
 from deltacli.changing.acts import Act
@@ -19,7 +18,6 @@ from deltacli.delta.log.commit_content import CommitRequest, EveryFile, FilesOfP
 from deltacli.delta.log.conflicts import is_vacuum
 from deltacli.errors import DeltacliError, PartlyDone
 from deltacli.hints import command
-from deltacli.operations.recover.sources import Journal
 from deltacli.operations.restore.plan import RestorePlan, plan_again, plan_restore, request_of
 from deltacli.operations.restore.request import RestoreRequest
 from deltacli.operations.restore.verify import VERIFIED, ProblemFile, check_sizes
@@ -43,7 +41,7 @@ if TYPE_CHECKING:
     "lost",
     "refusals=plan.refusals",
 )
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RestoreOutcome:
     """What was done: the plan as it was executed, and the version that was made, None where nothing differs."""
 
@@ -129,6 +127,8 @@ class _Attempts:
     def make(self, plan: RestorePlan) -> CommitRequest:
         """Return the commit, after files from elsewhere are in their places."""
         if plan.brought is not None:
+            from deltacli.operations.recover.sources import Journal
+
             has_begun, journal = self._gate.has_begun, Journal()
             self._gate.has_begun = True  # nobody knows it of an interruption
             try:
@@ -150,14 +150,14 @@ class _Attempts:
 
     @property
     def _has_waited(self) -> bool:
-        return monotonic() - self._checked_at > LOOK_SECONDS
+        return self._gate.table.machine.monotonic() - self._checked_at > LOOK_SECONDS
 
     def look(self) -> bool:
         """Look at the files that come back after a prompt, or where that was a minute ago; return whether they are
         there.
         """
         if self._has_waited:
-            self._checked_at = monotonic()
+            self._checked_at = self._gate.table.machine.monotonic()
             self._lacks_files = bool(_lost(self._gate.plan))
         return not self._lacks_files
 

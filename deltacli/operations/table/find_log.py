@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from itertools import islice
 from typing import NamedTuple
 
@@ -23,6 +22,7 @@ from deltacli.errors import (
     UsageError,
 )
 from deltacli.hints import command, command_of_paimon, parameter
+from deltacli.machine import MACHINE
 from deltacli.progress import SILENT, Progress, reported
 from deltacli.storage import LocalStorage, PathKind, ReadStorage, is_taken
 
@@ -40,14 +40,20 @@ class Log(NamedTuple):
     """When the listing began, by the monotonic clock of this process."""
 
 
-def find_log(storage: ReadStorage, version: int | None = None, *, progress: Progress = SILENT) -> Log:
+def find_log(
+    storage: ReadStorage,
+    version: int | None = None,
+    *,
+    progress: Progress = SILENT,
+    monotonic: Callable[[], float] = MACHINE.monotonic,
+) -> Log:
     """List the log for reading `version`, or the newest one: from the hint's checkpoint where that is shorter, else
     from the start.
 
     A stale, torn, dangling or forged hint costs one more listing but is not an error. Raises NotATable where there is
     no log.
     """
-    began, hint = time.monotonic(), find_hint(storage)
+    began, hint = monotonic(), find_hint(storage)
     problems = (hint.rule,) if isinstance(hint, BadHint) else ()
     start = 0
     if (
@@ -60,7 +66,7 @@ def find_log(storage: ReadStorage, version: int | None = None, *, progress: Prog
     if isinstance(hint, Hint) and not any(instance.version == hint.version for instance in listing.checkpoints):
         problems = ("hint.checkpoint-missing",)
         if start and not any(instance.version > hint.version for instance in listing.checkpoints):
-            began, listing = time.monotonic(), list_log(storage, progress=progress)
+            began, listing = monotonic(), list_log(storage, progress=progress)
     if version is None and taken_name(storage, listing) is not None:
         raise not_a_file(listing)
     return Log(listing, problems, began)

@@ -1,4 +1,4 @@
-"""The table handle that every operation needs: store, engine, clock and progress.
+"""The table handle that every operation needs: store, engine, clock, machine and progress.
 
 A handle has no operations, not even to rebuild a version (`rebuild.py`). `Table` and `Paimon` of `deltacli.api` are
 handles with the operations as methods; operations accept any handle.
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Self, cast
 from deltacli.clock import Clock, system_clock
 from deltacli.engine.base import Engine
 from deltacli.engine.embedded import EmbeddedEngine
+from deltacli.machine import MACHINE, Machine
 from deltacli.progress import SILENT, Progress
 from deltacli.storage import NOTHING, Allowed, ReadStorage, Storage, open_storage
 from deltacli.storage.base import StoreOfVersions, StoreWithPlace, held, require_writable
@@ -30,7 +31,8 @@ class TableHandle:
     `allowed`.
 
     `name` is the table as the caller wrote it, used in hints of errors; None: the caller inserts it. `location` is
-    where executors of a cluster find the same table; None: they cannot.
+    where executors of a cluster find the same table; None: they cannot. `clock` is another one than that of the
+    `machine` where the time was given (`--now`).
     """
 
     def __init__(
@@ -44,15 +46,16 @@ class TableHandle:
         allowed: Allowed = NOTHING,
         name: str | None = None,
         location: StoreLocation | None = None,
+        machine: Machine = MACHINE,
     ) -> None:
-        self.stores = TableStores(storage, open_other, allowed, location)
+        self.stores = TableStores(storage, open_other, allowed, location, machine)
         self.name = name
         self.newest_seen: int | None = None
         """The newest version that was read through this handle."""
         self.open_other = open_other
         self.allowed = allowed
         self.engine: Engine = engine or EmbeddedEngine()
-        self.clock = clock
+        self.clock = machine.now_ms if clock is system_clock else clock
         self.progress = progress
 
     def __dir__(self) -> list[str]:
@@ -62,7 +65,9 @@ class TableHandle:
             "clock",
             "engine",
             "files",
+            "has_given_clock",
             "held",
+            "machine",
             "newest_seen",
             "note_version",
             "open_other",
@@ -83,6 +88,16 @@ class TableHandle:
         return self.stores.storage
 
     @property
+    def machine(self) -> Machine:
+        """What the operations take from their machine."""
+        return self.stores.machine
+
+    @property
+    def has_given_clock(self) -> bool:
+        """Return True where the time is not that of the machine (`--now`)."""
+        return self.clock is not self.machine.now_ms
+
+    @property
     def uri(self) -> str:
         """The absolute URI of the table directory."""
         return self.storage.uri
@@ -90,7 +105,8 @@ class TableHandle:
     def over(self, storage: ReadStorage) -> Self:
         """Return the same handle on another store, such as that of another version of the table."""
         other = copy.copy(self)
-        other.stores = TableStores(cast("Storage", storage), self.open_other, self.allowed, self.stores.location)
+        location, machine = self.stores.location, self.machine
+        other.stores = TableStores(cast("Storage", storage), self.open_other, self.allowed, location, machine)
         return other
 
     def held(self, place: Place | None = None) -> Self:

@@ -140,7 +140,7 @@ class _OutputRun:
     """One run that writes to a directory: it takes the files of its pieces in order, up to a number of rows."""
 
     def __init__(self, table: TableHandle, storage: Storage, schema: pyarrow.Schema, limit: int | None) -> None:
-        self.target = OutputTarget(storage.uri, os.urandom(8).hex())
+        self.target = OutputTarget(storage.uri, table.machine.new_hex(8))
         self._table, self._storage, self._schema, self._limit = table, storage, schema, limit
         self._made_directory = storage.capabilities.has_directories and storage.kind_of("") is PathKind.MISSING
         self._files: list[OutputFile] = []

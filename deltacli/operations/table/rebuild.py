@@ -41,7 +41,8 @@ def read_snapshot(table: TableHandle, *, version: int | None = None) -> Snapshot
     Raises NotATable, VersionAbsent, LogIncomplete, CommitCorrupt, CheckpointUnreadable, ProtocolUnsupported.
     """
     try:
-        return rebuild(table, find_log(table.storage, version, progress=table.progress), version)
+        log = find_log(table.storage, version, progress=table.progress, monotonic=table.machine.monotonic)
+        return rebuild(table, log, version)
     except FileMissing:
         # The log was cleaned between the listing and now: use a new listing.
         return rebuild(table, Log(list_log(table.storage, progress=table.progress)), version)

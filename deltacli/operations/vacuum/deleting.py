@@ -21,7 +21,6 @@ from deltacli.arrow import compute as pc
 from deltacli.cached import cached_property
 from deltacli.changing.lease import permit, require_progress
 from deltacli.changing.plan import Amount
-from deltacli.clock import Clock, system_clock
 from deltacli.errors import DeltacliError, PermissionRefused
 from deltacli.operations.vacuum.plan import VacuumOutcome, VacuumPlan
 from deltacli.storage import Failed
@@ -221,9 +220,6 @@ _FRESH_SECONDS = 5.0
 _BATCHES_SENT = 64
 """Batches per check of the log on an engine of several processes: enough for each of them, and some seconds of work."""
 
-Pause = Callable[[float], None]
-Ticks = Callable[[], float]
-
 
 class Record(Protocol):
     """A record of the progress of an execution, so that a later one can continue."""
@@ -243,16 +239,16 @@ class Record(Protocol):
         """Record the end of the execution."""
 
 
-def is_fresh(plan: VacuumPlan, ticks: Ticks) -> bool:
+def is_fresh(plan: VacuumPlan) -> bool:
     """Return True if this process has just checked the files of a plan."""
-    begun = plan.looked_at
+    begun, ticks = plan.looked_at, plan.basis.table.machine.monotonic
     return begun is not None and not plan.is_looked_at_again and 0 <= ticks() - begun <= _FRESH_SECONDS
 
 
 @dataclass(frozen=True)
 class Deletions:
     """The files to delete and the speed: batches at a time (None: as many as the store prefers), files per second
-    (None: no limit). `wall_clock` is compared with the clocks of other processes.
+    (None: no limit).
     """
 
     table: TableHandle
@@ -262,9 +258,6 @@ class Deletions:
     record: Record | None
     threads: int | None
     rate: float | None
-    pause: Pause
-    ticks: Ticks
-    wall_clock: Clock = system_clock
 
     def run(self) -> None:
         """Delete. Raises what the check of the log raises, and the fault of a store that cannot continue."""
@@ -278,7 +271,7 @@ class Deletions:
             if not self._repeats and not self.rate:
                 uninterrupted(partial(self._delete, groups, step.advance), self._stop)
                 return
-            begun, handled = self.ticks(), 0
+            begun, handled = self.table.machine.monotonic(), 0
             for group in groups:
                 uninterrupted(partial(self._delete, iter([group]), step.advance), self._stop)
                 handled += group.rows.num_rows
@@ -303,14 +296,14 @@ class Deletions:
         """True if it is known of each file whether it was there before this run. Where tasks are repeated, that cannot
         be told from what becomes of a deletion. S3 does not tell it at all, except by another request per file.
         """
-        if not self._repeats or (self.record is None and is_fresh(self.plan, self.ticks)):
+        if not self._repeats or (self.record is None and is_fresh(self.plan)):
             return False
         return self.plan.is_looked_at_again or self.table.storage.capabilities.cheap_listing
 
     def _wait(self, moment: float) -> None:
-        ahead = moment - self.ticks()
+        ahead = moment - self.table.machine.monotonic()
         if ahead > 0:
-            self.pause(ahead)
+            self.table.machine.sleep(ahead)
 
     def _groups(self, pending: Sequence[range], files: int, advance: Callable[[int], None]) -> Iterator[Group]:
         """Yield groups of so many rows, each checked when it is asked for. `advance` is called for decided files."""
@@ -344,7 +337,7 @@ class Deletions:
         """Return which rows newer commits name, and batches of those that are neither named nor `gone`, to begin before
         the check is too old.
         """
-        allowed = permit(self.table, self.wall_clock())
+        allowed = permit(self.table, self.table.machine.now_ms())
         spared = self.newer.needed(rows.column("path").combine_chunks())
         return spared, list(self._batches(pc.filter(rows, pc.invert(pc.or_(spared, gone))), allowed))
 
@@ -357,7 +350,7 @@ class Deletions:
         for begin in range(0, rows.num_rows, each):
             part = rows.slice(begin, each)
             paths = tuple(path.decode("utf-8", "surrogateescape") for path in part.column("path").to_pylist())
-            is_old = self._repeats or not is_fresh(self.plan, self.ticks)  # a batch of a cluster may begin much later
+            is_old = self._repeats or not is_fresh(self.plan)  # a batch of a cluster may begin much later
             looks = self.plan.is_looked_at_again or (is_cheap and is_old)
             piece = DeletePiece(allowed, paths, self.plan.cutoff_ms if looks else None)
             yield Batch(part.column("row").to_pylist(), part.column("sizeBytes").to_pylist(), piece)
@@ -405,7 +398,7 @@ class Deletions:
 
     def _send(self, begun: Begun, batches: Iterator[Batch], advance: Callable[[int], None]) -> None:
         """Delete batches. Groups that are complete are counted at once."""
-        delete = DeleteBatch(None if self._repeats else advance, self.wall_clock)
+        delete = DeleteBatch(None if self._repeats else advance, self.table.machine.now_ms)
         pieces = (batch.piece for batch in batches)
         outcomes = self.table.engine.spread(
             delete if self._repeats else DeleteUnlessEnding(delete, begun, self._stop),

@@ -5,7 +5,6 @@ Spec: Delta Log Entries; VACUUM Protocol Check.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -14,7 +13,6 @@ from typing import TYPE_CHECKING, ClassVar
 from deltacli.changing.acts import Act
 from deltacli.changing.basis import Basis
 from deltacli.changing.commit import Committed, commit
-from deltacli.clock import Clock, system_clock
 from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.commit_metadata import require_free
 from deltacli.delta.log.log_path import LOG_DIRECTORY, commit_name
@@ -24,7 +22,7 @@ from deltacli.hints import command, parameter
 from deltacli.operations.table.find_log import list_log
 from deltacli.operations.table.other_tables import tables_above
 from deltacli.operations.table.rebuild import read_snapshot
-from deltacli.operations.vacuum.deleting import Deletions, Pause, Record, Ticks, is_fresh
+from deltacli.operations.vacuum.deleting import Deletions, Record, is_fresh
 from deltacli.operations.vacuum.lite_plan import write_last_vacuum
 from deltacli.operations.vacuum.plan import VacuumOutcome, VacuumPlan, VacuumResult
 from deltacli.operations.vacuum.rechecking import NewerCommits, adopted
@@ -116,9 +114,6 @@ def execute_vacuum(
     *,
     outcome: VacuumOutcome | None = None,
     record: Record | None = None,
-    pause: Pause = time.sleep,
-    ticks: Ticks = time.monotonic,
-    wall_clock: Clock = system_clock,
 ) -> VacuumOutcome:
     """Delete the candidates of a plan, except files that a newer version needs. `outcome` is updated meanwhile; with a
     `record` it begins with the record's counts. Where the plan or the request names a quarantine, all of them are
@@ -147,12 +142,12 @@ def execute_vacuum(
     if (
         quarantine is not None
         or plan.looked_at is None
-        or (table.storage.capabilities.cheap_listing and not is_fresh(plan, ticks))
+        or (table.storage.capabilities.cheap_listing and not is_fresh(plan))
     ):
         _require_no_new_tables(table, plan)
     keys = PathKeys((table.uri, *table.storage.aliases), folds_case=folds_names(table.storage))
     newer = NewerCommits(table, keys, plan)
-    deletions = Deletions(table, plan, found, newer, record, chosen.threads, chosen.rate, pause, ticks, wall_clock)
+    deletions = Deletions(table, plan, found, newer, record, chosen.threads, chosen.rate)
     logs = chosen.log_entries and plan.files > 0
     if logs:
         found.start_version = _commit_start(table, plan, newer, chosen.commit_metadata)
@@ -221,7 +216,7 @@ def _require_store_clock(table: TableHandle, plan: VacuumPlan, outcome: VacuumOu
     Only where the time is that of the local clock; a given `--now` is accepted.
     """
     version = outcome.start_version
-    if version is None or table.clock is not system_clock:
+    if version is None or table.has_given_clock:
         return
     now_ms = max(plan.now_ms, table.clock())
     written_ms = table.storage.stat(f"{LOG_DIRECTORY}/{commit_name(version)}").modified_ms

@@ -9,7 +9,6 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from time import monotonic
 from typing import TYPE_CHECKING, ClassVar
 
 from deltacli.arrow import compute as pc
@@ -156,7 +155,7 @@ def _plan_of_mode(
         from deltacli.operations.vacuum.lite_plan import plan_lite
 
         return plan_lite(table, request)
-    begun = monotonic()
+    begun = table.machine.monotonic()
     snapshot = known or read_snapshot(table)
     names = hidden_names(snapshot, ())
     inventory = None if request.inventory is None else _InventoryListing(table, request.inventory)
@@ -252,10 +251,10 @@ def _plan(
 
 @contextmanager
 def _begun(storage: ReadStorage, listing: Iterator[ListedFiles]) -> Iterator[Iterator[ListedFiles]]:
-    """Return the listing, made while the log is read if the store is remote; on a local disk that would not be
-    faster.
+    """Return the listing, made while the log is read if the store answers several calls at once; on a local disk that
+    would not be faster.
     """
-    if storage.capabilities.cheap_listing:
+    if storage.capabilities.cheap_listing or storage.capabilities.parallel_reads == 1:
         yield listing
         return
     ahead = ReadAhead(listing, depth=_BATCHES_AHEAD)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -80,7 +79,7 @@ def plan_lite(table: TableHandle, request: VacuumRequest) -> VacuumPlan:
     """Plan from the log only. Raises Refused (`vacuum.lite-impossible`) where the log has gaps, and as
     `plan_vacuum`.
     """
-    begun = monotonic()
+    begun = table.machine.monotonic()
     snapshot = read_snapshot(table)
     listing = list_log(table.storage, progress=table.progress)
     begin = _begin(table, listing)

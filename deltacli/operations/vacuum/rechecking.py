@@ -62,6 +62,7 @@ def open_protected(table: TableHandle, uri: str) -> Snapshot:
         open_other=table.open_other,
         allowed=table.allowed,
         location=None if location is None else location._replace(uri=storage.uri),
+        machine=table.machine,
     )
     with of_protected(other.uri):
         snapshot = read_snapshot(other)

@@ -24,6 +24,7 @@ from deltacli.clock import fixed_clock
 from deltacli.engine.base import Engine
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.errors import Refused, StorageFailed
+from deltacli.machine import Machine
 from deltacli.operations.log.expire import ExpiryRequest, plan_expiry
 from deltacli.operations.log.expire_execute import ExpiryOutcome, LogExpiry
 from deltacli.operations.vacuum import deleting
@@ -156,7 +157,8 @@ def test_files_whose_time_was_over_are_sent_again_after_another_check_of_the_log
             os.utime(log, ns=(1, 1))
         return LATER
 
-    outcome = execute_vacuum(table, plan, wall_clock=clock)
+    table.stores = replace(table.stores, machine=Machine(clock))
+    outcome = execute_vacuum(table, plan)
 
     assert (len(GARBAGE) - 1, 1, 0) == (outcome.deleted.files, outcome.spared, outcome.failed.count)
     assert {*NEEDED, "gone-0.parquet"} == files_of(place)
@@ -165,10 +167,11 @@ def test_files_whose_time_was_over_are_sent_again_after_another_check_of_the_log
 
 def test_clocks_that_differ_end_the_run_with_nothing_deleted(place: Path) -> None:
     table = table_at(LocalStorage(str(place)), EmbeddedEngine())
-    times = iter(range(NOW, NOW + 10**12, HOUR_MS))
+    plan, times = plan_vacuum(table, vacuum_request()), iter(range(NOW, NOW + 10**12, HOUR_MS))
+    table.stores = replace(table.stores, machine=Machine(lambda: next(times)))
 
     with pytest.raises(Refused) as caught:
-        execute_vacuum(table, plan_vacuum(table, vacuum_request()), wall_clock=lambda: next(times))
+        execute_vacuum(table, plan)
 
     assert "vacuum.clock-skew" == caught.value.code
     assert {*NEEDED, *GARBAGE} == files_of(place)

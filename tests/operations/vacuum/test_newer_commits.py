@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from deltacli.errors import DeltacliError, Refused
+from deltacli.machine import Machine
 from deltacli.operations.vacuum.execute import execute_vacuum
 from deltacli.operations.vacuum.plan import VacuumPlan
 from deltacli.operations.vacuum.request import VacuumRequest
@@ -44,7 +45,7 @@ class Cloned:
         return plan_of(self.table(), protect_from=[str(self.clone)])
 
     def table(self, storage: Any = None) -> Any:  # Any: a store, a table
-        return open_at(storage or self.storage, open_other=open_storage)
+        return open_at(storage or self.storage, open_other=open_storage, machine=Machine(sleep=lambda _: None))
 
     def commit(self, *lines: Line | bytes) -> None:
         """The clone commits another version."""
@@ -72,7 +73,7 @@ def test_files_a_protected_table_restores_between_two_waves_are_kept(tmp_path: P
     act = partial(cloned.commit, add(f"{cloned.name.removesuffix('b.parquet')}c.parquet", size=10))
     storage: Any = Meanwhile(cloned.storage, "delete_many", act)
 
-    execute_vacuum(cloned.table(storage), plan, VacuumRequest(rate=1), pause=lambda _: None)
+    execute_vacuum(cloned.table(storage), plan, VacuumRequest(rate=1))
 
     assert {"a.parquet", "c.parquet"} == cloned.left
 
@@ -99,7 +100,7 @@ def test_a_protected_table_that_is_rolled_back_between_two_waves_stops_the_run(t
     storage: Any = Meanwhile(cloned.storage, "delete_many", act)
 
     with pytest.raises(DeltacliError, match="commit 1 was deleted or replaced") as stopped:
-        execute_vacuum(cloned.table(storage), cloned.plan(), VacuumRequest(rate=1), pause=lambda _: None)
+        execute_vacuum(cloned.table(storage), cloned.plan(), VacuumRequest(rate=1))
 
     assert ("vacuum.plan-other-past", 2) == (stopped.value.code, len(cloned.left))
 

@@ -18,9 +18,12 @@ from typing import Any
 
 import pytest
 
+from deltacli.api.table import Table
 from deltacli.changing.plan import Amount
 from deltacli.cli.terminal.interrupts import Interrupted, signals_raise
+from deltacli.clock import fixed_clock
 from deltacli.errors import ConflictLost, DeltacliError, NoSpace, OutcomeUnknown, PartlyDone, Refused, StorageFailed
+from deltacli.machine import Machine
 from deltacli.operations.vacuum import deleting
 from deltacli.operations.vacuum.execute import execute_vacuum
 from deltacli.operations.vacuum.full_plan import plan_vacuum
@@ -307,14 +310,9 @@ def test_a_rate_is_kept_all_along(rate: float, files: int, place: Path) -> None:
         deleted[-1] += 1
         assert sum(deleted) <= rate * now + files
 
-    table = open_at(Hooked(place, count))
-    execute_vacuum(
-        table,
-        plan_vacuum(table, vacuum_request()),
-        VacuumRequest(threads=1, rate=rate),
-        pause=pause,
-        ticks=lambda: now,
-    )
+    machine = Machine(sleep=pause, monotonic=lambda: now)
+    table = Table(Hooked(place, count), clock=fixed_clock(NOW_MS), machine=machine)
+    execute_vacuum(table, plan_vacuum(table, vacuum_request()), VacuumRequest(threads=1, rate=rate))
 
     assert len(GARBAGE) == sum(deleted)
     assert files == max(deleted)

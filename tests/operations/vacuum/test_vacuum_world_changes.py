@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from deltacli.api.table import Table
-from deltacli.changing import basis
 from deltacli.changing.lease import permit
-from deltacli.clock import Clock, fixed_clock, system_clock
+from deltacli.clock import fixed_clock, system_clock
 from deltacli.errors import DeltacliError, PartlyDone, Refused
+from deltacli.machine import Machine
 from deltacli.operations.vacuum import deleting
 from deltacli.operations.vacuum.execute import execute_vacuum
 from deltacli.operations.vacuum.rechecking import adopted, with_past
@@ -47,8 +47,8 @@ class World:
         commit_to(LocalStorage(str(self.first)), 1, *removes, modified_ms=OLD_MS + 1)
         commit_to(LocalStorage(str(self.second)), 1, add("new.parquet", size=10))
 
-    def table(self, storage: Storage | None = None, clock: Clock | None = None) -> Table:
-        return open_at(storage or LocalStorage(str(self.place)), clock=clock)
+    def table(self, storage: Storage | None = None) -> Table:
+        return open_at(storage or LocalStorage(str(self.place)))
 
     def counts(self) -> tuple[int, int]:
         """How many files there are in the table of the plan, and in the other one."""
@@ -173,8 +173,7 @@ def test_a_clock_that_is_behind_ends_the_deletions(
     than: str, when: str, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [NOW_MS]
-    clock = lambda: now[0]  # noqa: E731
-    monkeypatch.setattr(basis, "system_clock", clock)
+    machine = Machine(lambda: now[0])
     monkeypatch.setattr(deleting, "FILES_A_BATCH", 2)
 
     def act() -> None:
@@ -183,12 +182,12 @@ def test_a_clock_that_is_behind_ends_the_deletions(
         else:
             commit_to(LocalStorage(str(world.first)), 2, remove("x", deleted_ms=NOW_MS), modified_ms=NOW_MS + 300_001)
 
-    plan = world.table(clock=clock).plan_vacuum(max_delete="100%")
+    plan = Table(LocalStorage(str(world.place)), machine=machine).plan_vacuum(max_delete="100%")
     at_once = when == "before the first batch"
     storage: Any = Meanwhile(LocalStorage(str(world.place)), "list_from" if at_once else "delete_many", act)
 
     with pytest.raises(DeltacliError) as refused:
-        world.table(storage, clock).execute_vacuum(plan, log_entries=False, threads=1)
+        Table(storage, machine=machine).execute_vacuum(plan, log_entries=False, threads=1)
 
     assert ("vacuum.clock-skew", 4 if at_once else 5) == (refused.value.code, refused.value.exit_code)
     assert (7, 7) == world.counts() if at_once else world.counts()[0] in (3, 5)

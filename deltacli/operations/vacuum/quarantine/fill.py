@@ -22,7 +22,7 @@ from deltacli.operations.recover.quarantine_layout import (
 )
 from deltacli.operations.table.other_tables import stores_around, table_at
 from deltacli.storage import Created, Creation, PathKind, Storage, Unknown, is_address_of, is_inside
-from deltacli.storage.base import PARALLEL_READS, require_writable
+from deltacli.storage.base import require_writable
 
 if TYPE_CHECKING:
     from deltacli.operations.table.handle import TableHandle
@@ -100,7 +100,8 @@ class Quarantine:
         self._write_manifest(is_complete=False)
         paths = self._plan.candidates.column("path").combine_chunks()
         noted = []
-        at_once = PARALLEL_READS if not self._table.storage.capabilities.cheap_listing else None
+        can = self._table.storage.capabilities
+        at_once = None if can.cheap_listing else can.parallel_reads
         with self._table.progress.step("copying", unit="files", total=sum(map(len, pending))) as step:
             for rows in pending:
                 for begin in range(rows.start, rows.stop, _FILES_A_PART):
