@@ -1,7 +1,7 @@
 """The table as it must be: told of every change of a directory when it happens, it keeps each version as committed.
 
 It shares no code with deltacli. What is wrong is collected as values; after each of them it believes what is there, so
-that one fault is one violation and not hundred.
+that one fault is one violation and not a hundred.
 """
 
 from __future__ import annotations
