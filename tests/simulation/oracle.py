@@ -143,7 +143,7 @@ class Oracle(Truth):
                 self._data_deleted(path, before, actor, doing)
             case Kind.DATA:
                 self._data_written(path, before, after, actor)
-            case Kind.CHECKPOINT | Kind.COMPACTION | Kind.CHECKSUM if after is not None:
+            case Kind.CHECKPOINT | Kind.COMPACTION | Kind.CHECKSUM if after is not None and not doing.intent.undoes:
                 for invariant, wrong in self._contradictions(path):
                     self._report(invariant, actor, wrong)
             case _:

@@ -99,6 +99,8 @@ class Intent:
     """It may delete data files, or versions from the log, that are older than the retention."""
     retention_ms: int | None = None
     """Instead of that of the table."""
+    undoes: bool = False
+    """What it puts back is as it was, damaged or not."""
     cleans: bool = False
     """Success, or nothing to do, means that nothing is left of what a vacuum could delete when it began."""
     is_again: bool = False

@@ -390,8 +390,16 @@ def told(state: State) -> dict[str, object]:
         "metadata": {name: metadata.get(name) or None for name in described},
         "files": frozenset(_told_of(add) for add in state.live.values()),
         "transactions": {name: one["version"] for name, one in state.transactions.items()},
-        "domains": {name: one["configuration"] for name, one in state.live_domains.items()},
+        "domains": {name: _configuration(one) for name, one in state.live_domains.items()},
     }
+
+
+def _configuration(domain: Action) -> object:
+    """The configuration of a domain: JSON as a value, whatever its spaces."""
+    try:
+        return json.dumps(json.loads(domain["configuration"]), sort_keys=True)
+    except ValueError:
+        return domain["configuration"]
 
 
 def normal_protocol(protocol: Action | None) -> Action:
