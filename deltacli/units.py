@@ -32,6 +32,9 @@ _AGES = (
 CLOCK_SKEW_MS = 5 * 60_000
 "Correctly set clocks (of the store, of a writer, of this machine) differ by less."
 
+OLDEST_MS = 100_000_000_000
+"3 March 1973 in milliseconds, or the year 5138 in seconds. Smaller values were most likely meant as seconds."
+
 WRITER_SKEW_MS = 60 * 60_000
 "Allowed for times that writers put into actions, since their clocks are often not synchronized."
 

@@ -12,7 +12,7 @@ from deltacli.request_fields import Lazy, takes
 if TYPE_CHECKING:
     from deltacli.operations.recover.plan import UndeletePlan, UndeleteResult
     from deltacli.operations.recover.request import UndeleteRequest
-    from deltacli.operations.repair.backup import PutBack
+    from deltacli.operations.repair.backup import PutBack, UndoPlan
     from deltacli.operations.repair.execute import RepairOutcome
     from deltacli.operations.repair.plan import RepairPlan
     from deltacli.operations.repair.request import RepairRequest
@@ -177,3 +177,17 @@ class Undo(Changes):
 
         change = Undo(backup)
         return self._plan(change).amount if dry_run else self._carry_out(change)
+
+    @named
+    def plan_undo_repair(self, backup: str) -> UndoPlan:
+        """Return what `undo_repair` of a backup would put back; `amount` is how much. Raises as it does."""
+        from deltacli.operations.repair.backup import Undo
+
+        return self._plan(Undo(backup))
+
+    @named
+    def execute_undo_repair(self, plan: UndoPlan) -> PutBack:
+        """Put back what a plan of this table says. Raises as `undo_repair` does."""
+        from deltacli.operations.repair.backup import Undo
+
+        return self._execute(Undo(plan.backup), plan)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar
 from deltacli.changing.acts import Act
 from deltacli.changing.gate import Consent, Gate, Plan, standing
 from deltacli.errors import DeltacliError, OutcomeUnknown, PartlyDone, Refused
-from deltacli.storage.base import StoreWithPlace
+from deltacli.storage.base import require_place
 
 if TYPE_CHECKING:
     from deltacli.operations.table.handle import TableHandle
@@ -110,9 +110,8 @@ def carry_out(
 
 def _cause(storage: ReadStorage, fault: DeltacliError) -> DeltacliError:
     """Return why a change failed: whatever the fault is, it follows from another directory at the path."""
-    if isinstance(storage, StoreWithPlace):
-        try:
-            storage.require_place()
-        except Refused as other:
-            return other
+    try:
+        require_place(storage)
+    except Refused as other:
+        return other
     return fault

@@ -7,7 +7,6 @@ only if that was agreed to, too.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from deltacli.changing.basis import Basis, look_again, require_clock
@@ -49,19 +48,10 @@ P_co = TypeVar("P_co", bound=Plan, covariant=True)
 O = TypeVar("O")  # noqa: E741  (the outcome of a change)
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """A consent to the command, given before its plan: it may be planned again behind another writer."""
-
-
-@dataclass(frozen=True, slots=True)
-class ForPlan:
-    """A consent to one plan. What is planned again goes on only with the same effects."""
-
-    plan_id: str
-
-
-Consent = Standing | ForPlan
+Consent = str | None
+"""The `plan_id` that was agreed to: what is planned again goes on only with the same effects. None: the command was,
+before its plan, and it may be planned again behind another writer.
+"""
 
 
 def plan_id(plan: Plan) -> str:
@@ -74,12 +64,12 @@ def plan_id(plan: Plan) -> str:
 
 def standing(_: Plan) -> Consent:
     """Agree to the command, as a call and `--yes` do."""
-    return Standing()
+    return None
 
 
 def for_plan(plan: Plan) -> Consent:
     """Agree to a plan and nothing else, as somebody does who has read it."""
-    return ForPlan(plan_id(plan))
+    return plan_id(plan)
 
 
 class Gate(Generic[P, O]):
@@ -110,7 +100,7 @@ class Gate(Generic[P, O]):
     @property
     def may_plan_again(self) -> bool:
         """Return True if consent was given to the command, whatever its plan."""
-        return isinstance(self._consent, Standing)
+        return self._consent is None
 
     def look(self, *, needs_clock: bool = False) -> None:
         """Look at the log of the plan again, before the first act. Raises Refused (`plan.*`)."""
@@ -125,7 +115,7 @@ class Gate(Generic[P, O]):
         """
         if (refusal := plan.objection()) is not None:
             raise refusal
-        if isinstance(self._consent, ForPlan) and not plan.is_noop and plan_id(plan) != self._consent.plan_id:
+        if self._consent is not None and not plan.is_noop and plan_id(plan) != self._consent:
             raise _not_agreed(self.plan, plan)
         plan.basis.cautions[:] = self.plan.basis.cautions
         self.plan = plan
@@ -163,14 +153,16 @@ class Gate(Generic[P, O]):
                 self.again(made)
             return None if self.plan.is_noop else make(self.plan)
 
+        create = (lambda: make(self.plan)) if self.plan.basis.version < 0 else None
         return self.commit_one(
-            request, look=look, commit_metadata=commit_metadata, needs_clock=needs_clock, pause=pause
+            request, create=create, look=look, commit_metadata=commit_metadata, needs_clock=needs_clock, pause=pause
         )
 
     def commit_one(
         self,
         make: Callable[[Snapshot], CommitRequest | None],
         *,
+        create: Callable[[], CommitRequest | None] | None = None,
         after: Committed | None = None,
         look: Callable[[], bool] | None = None,
         commit_metadata: Mapping[str, str] = NO_METADATA,
@@ -178,12 +170,13 @@ class Gate(Generic[P, O]):
         pause: Pause | None = None,
     ) -> Committed | NothingToDo:
         """Commit one of several steps of a change, whose plan is not made again: what `make` returns for a version. The
-        first step begins at the version of the plan, later ones at the newest, or `after` one before, as for `commit`.
+        first step begins at the version of the plan, later ones at the newest, or `after` one before, as for `commit`;
+        where there is no table, at what `create` returns.
         """
 
-        def read(table: TableHandle) -> Snapshot:
+        def read(table: TableHandle) -> Snapshot | None:
             snapshot = self.plan.basis.snapshot
-            if self._was_read or snapshot is None:
+            if self._was_read or (snapshot is None and create is None):
                 return read_snapshot(table)
             self._was_read = True
             self.look(needs_clock=needs_clock)
@@ -191,7 +184,16 @@ class Gate(Generic[P, O]):
 
         from deltacli.changing.commit import Committed, commit
 
-        done = commit(self.table, make, read=read, after=after, look=look, commit_metadata=commit_metadata, pause=pause)
+        done = commit(
+            self.table,
+            make,
+            read=read,
+            create=create,
+            after=after,
+            look=look,
+            commit_metadata=commit_metadata,
+            pause=pause,
+        )
         self.has_begun = self.has_begun or isinstance(done, Committed)
         return done
 

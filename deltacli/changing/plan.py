@@ -1,17 +1,35 @@
-"""What plans and outcomes of changes have in common: amounts of files, and files that could not be deleted."""
+"""What plans and outcomes of changes have in common: one commit, amounts of files, files that were not deleted."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.errors import PartlyDone, PermissionRefused
 from deltacli.storage import Failed
 from deltacli.typing import Json
 from deltacli.units import plural
 
+if TYPE_CHECKING:
+    from deltacli.changing.basis import Basis
+
 NAMED_FAILURES = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class OneCommit:
+    """A change of one commit, planned or made. `committed_version` is None where nothing was committed."""
+
+    basis: Basis = field(repr=False)
+    committed_version: int | None = field(default=None, kw_only=True)
+
+    def so_far(self) -> str:
+        """Return what was committed."""
+        return f"version {self.committed_version} was committed"
+
+    def require_complete(self) -> None:
+        """Do nothing: one commit is done or not."""
 
 
 class Amount(NamedTuple):
@@ -41,7 +59,7 @@ class Amount(NamedTuple):
 NO_FILES = Amount()
 
 
-@dataclass(slots=True)
+@dataclass
 class Failures:
     """The deletions that failed: their number, path and reason of the first ones, and which of them lacked permission.
 

@@ -12,12 +12,15 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from deltacli.arrow import compute as pc
 from deltacli.changing.acts import Act
 from deltacli.delta.log.log_path import LOG_DIRECTORY, Place, commit_name
 from deltacli.delta.log.row_ids import DOMAIN, FEATURE
 from deltacli.delta.log.state import TableConfiguration, plain_action, plain_metadata
+from deltacli.delta.stats.record_counts import num_records_column
 from deltacli.errors import Refusal, Refused
 from deltacli.hints import command
+from deltacli.typing import RecordBatch
 
 if TYPE_CHECKING:
     import pyarrow
@@ -52,6 +55,11 @@ STOPS = (
 those of the second row it is not known what a file contains, or which ids are free. A rewrite leaves the files with a
 column of an unknown type alone (`work/rewrite/exactness.py`), and an append is refused for it by itself.
 """
+RULES_OF_ADD = (
+    *("protocol.metadata", "schema.schema_changes", "schema.schema", "mapping.history", "mapping.mapping"),
+    *("actions.row_tracking", "widening.entries", "widening.history"),
+)
+"""The modules of all rules about metadata that stop new files: no others are imported for them."""
 REMOVED_OTHERWISE, TWICE = "action.remove-dv-mismatch", "action.readd-without-remove"
 """The errors that keep the live files they name out of a rewrite."""
 _REASONS = {
@@ -65,21 +73,26 @@ def reason_of(rule: str) -> str:
     return _REASONS[rule]
 
 
-def require_trusted(act: Act, snapshot: Snapshot, request: CommitRequest) -> None:
-    """Raise Refused where errors of the metadata that a request leaves stop an act."""
-    metadata, config = plain_metadata(snapshot.raw_metadata), snapshot.config
-    found = list[Refusal]()
-    if request.metadata is not None:
-        from deltacli.delta.evolution.draft import Draft
+def require_trusted(act: Act, snapshot: Snapshot | None, request: CommitRequest) -> None:
+    """Raise Refused where errors of the metadata that a request leaves, or begins a table with, stop an act."""
+    from deltacli.delta.evolution.draft import Draft
 
-        before = Draft(metadata, plain_action(snapshot.raw_protocol))
-        if not isinstance(before.metadata.get("schemaString"), str):
-            return
-        after = Draft(request.metadata, request.protocol or before.protocol)
-        found += broken_rules(snapshot.version, before, after, act)
-        metadata, config = after.metadata, after.config
+    found, version = list[Refusal](), 0
+    if snapshot is None:
+        assert request.metadata is not None
+        assert request.protocol is not None
+        after = Draft(request.metadata, request.protocol)
+    else:
+        before = Draft(plain_metadata(snapshot.raw_metadata), plain_action(snapshot.raw_protocol))
+        after, version = before, snapshot.version
+        if request.metadata is not None:
+            if not isinstance(before.metadata.get("schemaString"), str):
+                return
+            after = Draft(request.metadata, request.protocol or before.protocol)
+            found += broken_rules(version, before, after, act)
     if act is Act.ADD and not found:
-        errors = _errors(config, metadata, snapshot.version)
+        config = snapshot.config if snapshot is not None and request.metadata is None else after.config
+        errors = _errors(config, after.metadata, version, act)
         found += [_refusal(one) for one in errors if _stops(one, act, is_new=False)]
     if found:
         raise Refused.by(found)
@@ -94,10 +107,10 @@ def _refusal(finding: Finding) -> Refusal:
 def broken_rules(version: int, before: Draft, after: Draft, act: Act = Act.COMMIT) -> Iterator[Refusal]:
     """Yield the errors of new metadata that stop a change of a version."""
     memory: dict[str, Any] = {}  # Any: each check keeps its own data, by name
-    known = {(one.rule.id, one.message) for one in _errors(before.config, before.metadata, version, memory=memory)}
+    known = {(one.rule.id, one.message) for one in _errors(before.config, before.metadata, version, act, memory=memory)}
     config = _placed(before.config, version)
-    found = list(_errors(after.config, after.metadata, version + 1, previous=config, memory=memory))
-    found += _errors(after.config, after.metadata, version + 1) if known else ()
+    found = list(_errors(after.config, after.metadata, version + 1, act, previous=config, memory=memory))
+    found += _errors(after.config, after.metadata, version + 1, act) if known else ()
     for one in dict.fromkeys(found):
         if _stops(one, act, is_new=(one.rule.id, one.message) not in known):
             yield Refusal(one.rule.id, f"the table would break a rule: {one.message}", "")
@@ -120,11 +133,14 @@ def _errors(
     config: TableConfiguration,
     metadata: Mapping[str, Any],
     version: int,
+    act: Act,
     *,
     previous: TableConfiguration | None = None,
     memory: dict[str, Any] | None = None,
 ) -> Iterator[Finding]:
-    """Yield what `validate` calls an error of a protocol and a metadata, after a previous one if it is given."""
+    """Yield what `validate` calls an error of a protocol and a metadata, after a previous one if it is given, as far as
+    it may stop an act.
+    """
     from deltacli.delta.rules.framework.base import Severity
     from deltacli.delta.rules.framework.catalogue import CATALOGUE
     from deltacli.delta.rules.framework.views import MetadataView, TableConfigurationView
@@ -134,14 +150,43 @@ def _errors(
         MetadataView(place, version, dict(metadata), config, previous, None, memory),
         TableConfigurationView(place, version, config, memory),
     ):
-        for check in CATALOGUE.checks_of(type(view)):
+        for check in CATALOGUE.checks_of(type(view), RULES_OF_ADD if act is Act.ADD else None):
             yield from (one for one in check.run(view) if one.severity is Severity.ERROR)
 
 
-def errors_of_row_ids(snapshot: Snapshot, live: pyarrow.Table) -> Sequence[Refusal]:
-    """Return the errors of the row ids of live files, given in the columns of `StateView.live` that these need."""
+ROW_ID_FIELDS = ("path", "stats", "baseRowId", "defaultRowCommitVersion")
+"""The fields of adds that `row_ids_of` reads."""
+
+
+def row_ids_of(adds: RecordBatch) -> RecordBatch:
+    """Return the columns of `StateView.live` that rules about row ids look at."""
+    import pyarrow as pa
+
+    from deltacli.delta.rules.framework.views import OF_CHECKPOINT
+
+    paths = pc.cast(adds.column("path"), pa.string())
+    columns = {
+        "path": paths,
+        "key": paths,
+        "num_records": num_records_column(adds.column("stats")),
+        "base_row_id": adds.column("baseRowId"),
+        "default_row_commit_version": adds.column("defaultRowCommitVersion"),
+        "version": pa.repeat(pa.scalar(OF_CHECKPOINT, pa.int64()), adds.num_rows),
+    }
+    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+
+
+def errors_of_row_ids(snapshot: Snapshot, live: pyarrow.Table | None = None) -> Sequence[Refusal]:
+    """Return the errors of the row ids of live files, given in the columns of `row_ids_of`, or read."""
     if FEATURE not in snapshot.config.features:
         return ()
+    if live is None:
+        import pyarrow as pa
+
+        parts = list(snapshot.file_actions.map_actions("add", row_ids_of, fields=ROW_ID_FIELDS))
+        if not parts:
+            return ()
+        live = pa.Table.from_batches(parts)
     from deltacli.delta.rules.actions.row_tracking import AREA
     from deltacli.delta.rules.framework.views import StateView
 

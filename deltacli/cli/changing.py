@@ -41,7 +41,7 @@ class Mode(NamedTuple):
         return self.dry_run or self.check
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Wording(Generic[P, O]):
     """How a command tells of a change."""
 

@@ -9,12 +9,13 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
 from deltacli.cli.command_tree import COMMANDS, GROUPS
 from deltacli.cli.help_page import fold_topic, names_in, options, show_generated_help
+from deltacli.cli.options.global_options import TAKES_VALUE
 from deltacli.errors import UsageError
 from deltacli.typing import Json
 
@@ -27,7 +28,7 @@ def explain(words: Sequence[str], run: Callable[[Sequence[str]], int]) -> int:
 
     Raises UsageError for a word that nothing has.
     """
-    asked = words[1:2] if words[0] == "help" and words[1:] else [word for word in words if not word.startswith("-")]
+    asked = words[1:2] if words[0] == "help" and words[1:] else list(_asked(words))
     name = _OPTIONS.get("-".join(asked), "-".join(asked))
     option = name if name.startswith("-") else f"--{name}"
     rules, topics, meanings = _rules_called(name), explained(), _meanings_of(option)
@@ -51,6 +52,15 @@ def explain(words: Sequence[str], run: Callable[[Sequence[str]], int]) -> int:
         sys.stdout.write("\n\n".join(fold_topic(title, blocks) for title, blocks in shown) + "\n")
         sys.stdout.flush()
     return ended
+
+
+def _asked(words: Sequence[str]) -> Iterator[str]:
+    """Yield the words that are neither options of all commands nor their values."""
+    is_value = False
+    for word in words:
+        if not (is_value or word.startswith("-")):
+            yield word
+        is_value = not is_value and TAKES_VALUE.get(word, False)
 
 
 def _meanings_of(option: str) -> list[list[tuple[str, str]]]:

@@ -81,6 +81,33 @@ def unique_id_column(descriptors: pyarrow.StructArray) -> pyarrow.Array:
     return pc.coalesce(pc.binary_join_element_wise(name, suffix, ""), pyarrow.scalar(""))
 
 
+def name_nothing(descriptors: pyarrow.StructArray) -> pyarrow.Array:
+    """Return which descriptors of a checkpoint stand for none: some writers fill the struct of a file without a vector
+    with nulls, or with empty texts and zeros. The Rust kernel reads the first as no vector, and refuses the second.
+    """
+    found = pc.is_valid(descriptors)
+    for part, nothing in (("storageType", ""), ("pathOrInlineDv", ""), ("cardinality", 0)):
+        if descriptors.type.get_field_index(part) >= 0:
+            found = pc.and_(found, pc.equal(pc.coalesce(pc.struct_field(descriptors, [part]), nothing), nothing))
+    return found
+
+
+def without_empty(descriptors: pyarrow.StructArray) -> pyarrow.StructArray:
+    """Return a column of descriptors with null for those that name nothing."""
+    import pyarrow
+
+    if descriptors.null_count == len(descriptors) or not (is_empty := name_nothing(descriptors)).true_count:
+        return descriptors
+    return pc.if_else(is_empty, pyarrow.scalar(None, descriptors.type), descriptors)
+
+
+def without_empty_vectors(rows: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
+    """Return file actions of a checkpoint with null for descriptors of vectors that name nothing."""
+    index, vectors = rows.schema.get_field_index("deletionVector"), rows.column("deletionVector")
+    found = without_empty(vectors)
+    return rows if found is vectors else rows.set_column(index, rows.schema.field(index), found)
+
+
 ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 _VALUES = {character: value for value, character in enumerate(ALPHABET)}
 UUID_LENGTH = 20

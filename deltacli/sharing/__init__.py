@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from deltacli.sharing.client.client import Client, ClientTable, TableMetadata
-    from deltacli.sharing.pulling.pull import PullResult
+    from deltacli.sharing.pulling.pull import PullPlan, PullResult
 
-__all__ = ["Client", "ClientTable", "PullResult", "TableMetadata"]
+__all__ = ["Client", "ClientTable", "PullPlan", "PullResult", "TableMetadata"]
 
 
 def __dir__() -> list[str]:
@@ -24,5 +24,5 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    module = "deltacli.sharing.pulling.pull" if name == "PullResult" else "deltacli.sharing.client.client"
+    module = "deltacli.sharing.pulling.pull" if name in ("PullPlan", "PullResult") else "deltacli.sharing.client.client"
     return getattr(import_module(module), name)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import zlib
 from collections.abc import Iterator
 from functools import cache
@@ -14,6 +15,8 @@ from hashlib import sha256
 from importlib.util import find_spec
 from typing import Any
 
+from deltacli.changing.preflight import RULES_OF_ADD
+from deltacli.delta.rules.framework.catalogue import CATALOGUE
 from deltacli.release import VERSION
 
 _NEEDED = (
@@ -23,7 +26,9 @@ _NEEDED = (
     "deltacli.spark.executor_rows",
     "deltacli.spark.sink",
 )
-"""The modules that the classes of the data source import."""
+"""The modules that the classes of the data source import; those of the rules that an append asks come by name."""
+_UNREAD = re.compile(r"^ *# .*$|  # (?:noqa|type: ignore|Any: ).*$", re.MULTILINE)
+"""Comments: on lines of their own, and for tools."""
 
 
 def _finder_class() -> Any:  # Any: a class that is made here
@@ -111,7 +116,7 @@ def _texts() -> Iterator[tuple[str, str]]:
     """Yield the paths and the texts of the needed modules, and of all that they import: less than a third of deltacli,
     because Spark sends them with every job, and warns of a megabyte.
     """
-    seen, waiting = set[str](), list(_NEEDED)
+    seen, waiting = set[str](), [*_NEEDED, *(f"{CATALOGUE.package}.{name}" for name in RULES_OF_ADD)]
     while waiting:
         name = waiting.pop()
         parent = name.rpartition(".")[0]
@@ -130,14 +135,22 @@ def _texts() -> Iterator[tuple[str, str]]:
 
 
 def _without_docstrings(text: str, tree: ast.AST) -> str:
-    """Return the text without strings that are statements, each line in its place, as tracebacks show them."""
+    """Return the text without what nobody reads there, each line in its place, as tracebacks show them: strings that
+    are statements, most comments, and what rules say besides their ids.
+    """
     lines = text.splitlines()
     for node in ast.walk(tree):
         match node:
-            case ast.Expr(ast.Constant(str()), lineno=first, end_lineno=int() as last):
-                lines[first - 1] = " " * node.col_offset + '""'
-                lines[first:last] = [""] * (last - first)
-    return "\n".join(lines) + "\n"
+            case ast.Expr(ast.Constant(str()) as unread) | ast.keyword(
+                "broken" | "repair" | "loss" | "example", ast.Constant(str()) as unread
+            ):
+                first, last = unread.lineno - 1, (unread.end_lineno or 0) - 1
+                before, after = (
+                    lines[first].encode()[: unread.col_offset],
+                    lines[last].encode()[unread.end_col_offset :],
+                )
+                lines[first : last + 1] = [before.decode() + '""' + after.decode(), *[""] * (last - first)]
+    return _UNREAD.sub("", "\n".join(lines) + "\n")
 
 
 def _is_package(name: str) -> bool:

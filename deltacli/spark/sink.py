@@ -7,16 +7,17 @@ names, and only those of the attempt that Spark accepts are committed: what othe
 from __future__ import annotations
 
 import pickle
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
 
-from deltacli.changing.commit import Committed
+from deltacli.changing.change import carry_out, plan_change
+from deltacli.changing.new_files import NewFiles
 from deltacli.engine.spark.worker import Job, context_of
-from deltacli.errors import DeltacliError, OutcomeUnknown, UsageError
-from deltacli.operations.change.append import AppendBasis, Transaction, commit_append, plan_append, require_demands
+from deltacli.errors import UsageError
+from deltacli.operations.change.append import Append, AppendBasis, AppendPlan, Transaction, require_demands
 from deltacli.operations.table.handle import TableHandle
-from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.spark.executor_rows import arrow_schema_of
 from deltacli.spark.source_options import WriteOptions, write_options
 from deltacli.spark.source_plans import open_source, searchable_faults
@@ -59,12 +60,16 @@ def plan_sink(
                 hint='frame.write.format("delta").mode("overwrite") with the jar of delta-spark, or write_deltalake',
             )
         chosen = write_options(options, is_stream=is_stream)
-        table = open_source(chosen).held()
-        snapshot = read_snapshot(table)
-        spec = plan_append(snapshot, arrow_schema_of(schema))
-        assert table.stores.location is not None
-        job = Job(write_rows, table.stores.location, None, pickle.dumps({_SPEC: spec}, pickle.HIGHEST_PROTOCOL))
-        plan = _Plan(chosen, spec, pickle.dumps(job), is_stream, AppendBasis.of(snapshot))
+        table = open_source(chosen)
+        made = plan_change(Append(arrow_schema_of(schema)), table)
+        if (refusal := made.objection()) is not None:
+            raise refusal
+        for caution in made.basis.cautions:
+            warnings.warn(f"{table.name}: {caution}", stacklevel=2)
+        location = made.basis.table.stores.location
+        assert location is not None
+        job = Job(write_rows, location, None, pickle.dumps({_SPEC: made.spec}, pickle.HIGHEST_PROTOCOL))
+        plan = _Plan(chosen, made.spec, pickle.dumps(job), is_stream, AppendBasis.of(made.basis))
         return pickle.dumps(plan, pickle.HIGHEST_PROTOCOL)
 
 
@@ -129,24 +134,8 @@ def commit_sink(pickled: bytes, messages: Sequence[bytes | None], batch: int | N
         if not files and transaction is None:
             return
         operation, parameters = _described(plan, batch)
-        try:
-            done = commit_append(
-                table,
-                plan.spec,
-                files,
-                basis=plan.basis,
-                operation=operation,
-                parameters=parameters,
-                transaction=transaction,
-                commit_metadata=_metadata(plan.options),
-            )
-        except OutcomeUnknown:
-            raise
-        except DeltacliError:  # nothing was committed; after anything else, such as a signal, that is not certain
-            _delete(table, files)
-            raise
-        if not isinstance(done, Committed):
-            _delete(table, files)
+        change = Append(None, files, operation, parameters, transaction, _metadata(plan.options))
+        carry_out(change, table, plan=AppendPlan.sent(table, plan.basis, plan.spec))
 
 
 def _described(plan: _Plan, batch: int | None) -> tuple[str, dict[str, object]]:
@@ -170,13 +159,8 @@ def abort_sink(pickled: bytes, messages: Sequence[bytes | None]) -> None:
         return
     plan: _Plan = pickle.loads(pickled)
     with searchable_faults(plan.options.path):
-        _delete(plan.open(), _files(messages))
+        NewFiles(plan.open()).delete(unquote(one.file.path) for one in _files(messages))
 
 
 def _files(messages: Sequence[bytes | None]) -> list[AppendedFile]:
     return [file for message in messages if message is not None for file in pickle.loads(message)]
-
-
-def _delete(table: TableHandle, files: Sequence[AppendedFile]) -> None:
-    if files:
-        list(table.writable().delete_many([unquote(one.file.path) for one in files]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import timedelta
 from enum import StrEnum
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, runtime_checkable
 
 from deltacli.errors import NoAtomicCreate, Refused, UsageError
@@ -269,6 +270,9 @@ class StoreOfVersions(Protocol):
     def newest_version(self) -> int:
         """Return the newest version that exists now."""
 
+    def has_change_feed(self) -> bool:
+        """Return whether the newest version says that changes are recorded."""
+
     def version_since(self, timestamp_ms: int) -> int:
         """Return the first version committed at or after a time."""
 
@@ -278,6 +282,16 @@ class StoreOfVersions(Protocol):
 
 Place = tuple[str, int, int]
 """The identity of a directory: the kernel that numbers devices, since its start, the device and the inode."""
+
+
+@cache
+def running_kernel() -> str:
+    """Return a text that identifies the running kernel since its start; '' where the system has none."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="utf-8") as source:
+            return source.read().strip()
+    except (OSError, ValueError):
+        return ""
 
 
 @runtime_checkable
@@ -306,6 +320,12 @@ def held(storage: Storage, place: Place | None = None) -> Storage:
     where that is not the `place`.
     """
     return storage.held(place) if isinstance(storage, StoreWithPlace) else storage
+
+
+def require_place(storage: ReadStorage) -> None:
+    """Raise Refused (`plan.other-place`) where a store is bound to a directory that is not at its path now."""
+    if isinstance(storage, StoreWithPlace):
+        storage.require_place()
 
 
 OTHER_PLACE = "plan.other-place"

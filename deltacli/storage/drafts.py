@@ -12,17 +12,16 @@ import fcntl
 import os
 import re
 import stat
-import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from enum import Enum, auto
-from functools import cache
 from pathlib import Path
 from typing import Self
 from uuid import uuid4
 
 from deltacli import tempfiles
 from deltacli.errors import StorageFailed
+from deltacli.storage.base import running_kernel
 from deltacli.storage.outcomes import Created, Creation
 
 OLD_NS = 24 * 3_600 * 1_000_000_000
@@ -154,19 +153,10 @@ def _tag(directory: str) -> str:
     """Return a text that identifies the running kernel since its start, and the file system of a directory."""
     kernel = running_kernel()
     if not kernel:
-        return _NO_TAG
+        return _NO_TAG  # only the age is used
     import hashlib
 
     return hashlib.sha256(f"{kernel} {os.stat(directory).st_dev}".encode()).hexdigest()[:_TAG_DIGITS]
-
-
-@cache
-def running_kernel() -> str:
-    """Return a text that identifies the running kernel since its start; '' where the system has none."""
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
-    except (OSError, ValueError):
-        return ""  # not available on this system: only the age is used
 
 
 class ScratchDraft:
@@ -179,6 +169,8 @@ class ScratchDraft:
         self._draft: LockedDraft | None = None
 
     def __enter__(self) -> Self:
+        import tempfile
+
         try:
             directory = tempfile.gettempdir()
             self._draft = LockedDraft(directory, _PREFIX, mode=0o600)

@@ -23,6 +23,7 @@ from deltacli.storage.base import (
     ShouldDescend,
     WalkEntry,
     other_place,
+    running_kernel,
 )
 from deltacli.storage.bounds import NOTHING, Allowed, LocalBounds
 from deltacli.storage.disk_faults import disk_fault, is_no_file, reason_of
@@ -316,8 +317,6 @@ class _HeldDirectory:
     """A directory that is kept open, so that no other one gets its inode number meanwhile."""
 
     def __init__(self, descriptor: int) -> None:
-        from deltacli.storage.drafts import running_kernel
-
         status = os.fstat(descriptor)
         self.descriptor = descriptor
         self.place: Place = (running_kernel(), status.st_dev, status.st_ino)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from deltacli.changing.acts import Act
-from deltacli.changing.preflight import REMOVED_OTHERWISE, TWICE, broken_rules
+from deltacli.changing.preflight import REMOVED_OTHERWISE, RULES_OF_ADD, STOPS, TWICE, Stop, broken_rules
 from deltacli.delta.evolution.draft import Draft
+from deltacli.delta.rules.framework.base import Check, Severity
+from deltacli.delta.rules.framework.catalogue import CATALOGUE
+from deltacli.delta.rules.framework.views import MetadataView, TableConfigurationView
 from deltacli.errors import PartlyDone, Refused
 from tests.operations.optimize.test_cases import TRACKED
 from tests.support.actions import Line, add, commit_info, metadata, protocol, remove
@@ -53,6 +57,9 @@ def test_errors_of_row_ids_stop_a_rewrite(value: int, bases: tuple[int | None, .
     assert (rule, 1) == (refused.value.code, table.snapshot().version)
     assert (rule,) == tuple(one.code for one in plan.refusals)
     assert rule in str(plan.as_json()["refusals"])
+    with pytest.raises(Refused) as appended:
+        append(table, table.snapshot().scan(limit=1).to_arrow())
+    assert (rule, 1) == (appended.value.code, table.snapshot().version)
 
 
 def test_the_mark_is_compared_with_files_outside_of_the_condition() -> None:
@@ -70,6 +77,7 @@ def test_sound_row_ids_stop_nothing() -> None:
     table = tracked(5, 0, 3).table()
 
     assert [2] == table.optimize(min_files=2).versions
+    assert 3 == append(table, table.snapshot().scan(limit=1).to_arrow())
 
 
 def with_vector(*later: Line, checkpoint: int | None = None) -> Ids:
@@ -196,3 +204,20 @@ def test_a_restore_to_a_sound_version_is_not_stopped_by_the_metadata_of_now() ->
     with pytest.raises(Refused) as refused:
         restoring.restore(1)
     assert refused.value.code.startswith("mapping.")
+
+
+def test_the_modules_that_are_asked_for_new_files_have_all_rules_that_stop_them() -> None:
+    views = (MetadataView, TableConfigurationView)
+    stops = [one for one in STOPS if one.acts & Act.ADD]
+    checks = {
+        name: [check for view in views for check in CATALOGUE.checks_of(view, [name])] for name in CATALOGUE.modules
+    }
+
+    found = [name for name, of in checks.items() if any(_can_stop(check, stops) for check in of)]
+
+    assert sorted(RULES_OF_ADD) == sorted(found)
+
+
+def _can_stop(check: Check, stops: Sequence[Stop]) -> bool:
+    errors = [rule.id for rule in check.rules if rule.severity is Severity.ERROR]
+    return any(stop.is_about(rule) for stop in stops for rule in errors)

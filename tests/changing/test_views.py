@@ -17,6 +17,7 @@ from deltacli.changing.change import plan_change
 from deltacli.changing.views import files_of_manifests
 from deltacli.cli.app import run
 from deltacli.errors import PermissionRefused
+from deltacli.operations.change.append import Append
 from deltacli.operations.change.table_properties import PropertiesChange, PropertyEdits
 from deltacli.operations.vacuum.explain import explain_file
 from deltacli.operations.vacuum.full_plan import VacuumChange
@@ -78,6 +79,14 @@ def test_a_plan_that_commits_names_the_manifests(words: str, field: str, place: 
     texts = [one if isinstance(one, str) else one["message"] for one in document[field]]
     assert 1 == sum("Athena" in text for text in texts) == sum("Athena" in note for note in notes)
     assert ("--check" in words, []) == (code == 1, faults(document, document["kind"]))
+
+
+def test_the_plan_of_an_append_names_the_manifests(place: Path) -> None:
+    table = open_table(place)
+
+    plan = plan_change(Append(table.snapshot().scan(limit=1).to_arrow().schema), table)
+
+    assert ["Athena" in text for text in plan.basis.cautions] == [True]
 
 
 @pytest.mark.parametrize("words", ["optimize T --yes", "features T add changeDataFeed --dry-run"])

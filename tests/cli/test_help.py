@@ -347,6 +347,15 @@ def test_global_options_before_help_change_nothing(given: list[str], words: list
     assert deltacli("help", *words).out == shown.out
 
 
+@pytest.mark.parametrize("given", [["--now", "2026-01-01"], ["--timeout", "5s", "-q"], ["--color=never"]], ids=" ".join)
+@pytest.mark.parametrize("words", [["log.gap"], ["5"], ["vacuum"], ["--where"]], ids=" ".join)
+def test_values_of_options_behind_a_word_are_no_words(given: list[str], words: list[str]) -> None:
+    shown = deltacli("help", *words, *given)
+
+    assert (0, "") == (shown.code, shown.err)
+    assert deltacli("help", *words).out == shown.out
+
+
 def test_help_is_found_behind_global_options_and_names_the_kinds_of_its_words() -> None:
     assert deltacli("help", "config").out == deltacli("--no-pager", "help", "config").out
     shown = deltacli("help").out.split("\nHelp:\n")[1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -135,8 +136,8 @@ def test_a_table_that_is_not_there_ends_with_3_and_a_damaged_file_with_5(place: 
     done = optimize(place, "--yes")
     in_words = done.out
 
-    assert "1 file could not be read and was left alone; it needs a repair before another run\n" in done.err
-    assert "\n  repair  deltacli repair tbl --dry-run\nhint: deltacli validate tbl --level data\n" in done.err
+    assert "1 file could not be read and was left alone\n" in done.err
+    assert "\n  before another run  deltacli repair tbl --dry-run\nhint:" in done.err
     assert "optimize      files that cannot be read are left; repair them first\n" in deltacli("help", "5").out
     assert re.search(r"^refused +c cannot be read as a Parquet file", in_words, re.MULTILINE)
     assert (3, 5, 3) == (absent.code, damaged.code, newest(place))
@@ -144,6 +145,24 @@ def test_a_table_that_is_not_there_ends_with_3_and_a_damaged_file_with_5(place: 
     assert ("data.not-parquet", "deltacli validate tbl --level data") == tuple(
         damaged.error[name] for name in ("code", "hint")
     )
+
+
+def test_what_is_advised_about_a_not_null_column_that_files_lack_lets_them_be_rewritten(place: Path) -> None:
+    first = place / "_delta_log" / f"{0:020}.json"
+    lines = [json.loads(line) for line in first.read_text().splitlines()]
+    (action,) = [line["metaData"] for line in lines if "metaData" in line]
+    schema = json.loads(action["schemaString"])
+    schema["fields"].append({"name": "new", "type": "long", "nullable": False, "metadata": {}})
+    action["schemaString"] = json.dumps(schema)
+    first.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+
+    planned, refused = optimize(place, "--dry-run"), optimize(place, "--yes", "--json")
+    (advised,) = re.findall("^next: deltacli (.*) --dry-run$", planned.err, re.MULTILINE)
+    followed = deltacli(*shlex.split(advised), "--yes", cwd=place.parent)
+
+    assert (0, 5, "data.column-missing") == (planned.code, refused.code, refused.error["code"])
+    assert {"new"} == {one["column"] for one in document(refused)["refused"]}
+    assert ("alter tbl nullable new", 0, 0) == (advised, followed.code, optimize(place, "--yes").code)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no limits of file sizes here")

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from deltacli import open_table
@@ -201,8 +202,10 @@ def test_what_validate_announces_is_what_a_vacuum_deletes(fresh: Fresh) -> None:
         ("25", ["2", "3", "4"], 0),
         ("52/empty", ["1", "9"], 0),
         ("52/nulls", ["1", "9"], 0),
-        pytest.param("52/empty", ["1", "9"], 3, marks=pytest.mark.xfail(reason="B14", strict=True)),
-        pytest.param("52/nulls", ["1", "9"], 3, marks=pytest.mark.xfail(reason="B14", strict=True)),
+        ("52/empty", ["1", "9"], 2),
+        ("52/nulls", ["1", "9"], 2),
+        ("52/empty", ["1", "9"], 3),
+        ("52/nulls", ["1", "9"], 3),
     ],
 )
 def test_a_checkpoint_with_other_vectors_than_the_commits_is_rebuilt(
@@ -211,12 +214,30 @@ def test_a_checkpoint_with_other_vectors_than_the_commits_is_rebuilt(
     table = fresh(name)
     list(table.writable().delete_many(commit_path(version) for version in range(without_commits)))
 
-    table.repair()
+    table.repair(allow_in_use=True)
 
     assert rows == rows_of(table)
 
 
-@pytest.mark.xfail(reason="C2", strict=True)
+@pytest.mark.parametrize("without_commits", [2, 3])
+@pytest.mark.parametrize("name", ["52/empty", "52/nulls"])
+def test_readers_begin_at_a_checkpoint_without_vectors_that_name_nothing(
+    name: str, without_commits: int, fresh: Fresh
+) -> None:
+    table = fresh(name)
+    list(table.writable().delete_many(commit_path(version) for version in range(without_commits)))
+
+    done = table.repair(allow_in_use=True)
+    again = table.repair(allow_in_use=True)
+
+    newest = max(Path(table.storage.uri.removeprefix("file://")).glob("_delta_log/*.checkpoint.parquet"))
+    adds = [one for one in pq.read_table(newest)["add"].to_pylist() if one is not None]
+    assert without_commits == int(newest.name[:20])
+    assert [None] * len(adds) == [one["deletionVector"] for one in adds]
+    assert {"dv.names-nothing"} == {step.rule for step in done.steps}
+    assert () == tuple(again.steps)
+
+
 def test_a_checkpoint_keeps_tombstones_of_young_commits_whatever_their_time(fresh: Fresh) -> None:
     table = fresh("39")
     before = sum(batch.num_rows for batch in table.snapshot().tombstones())

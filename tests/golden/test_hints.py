@@ -237,6 +237,14 @@ def test_hints_of_refusals_lead_on(name: str, places: Places) -> None:
     assert [] == problems
 
 
+def test_a_version_of_a_share_without_a_change_feed_is_not_advised(places: Places) -> None:
+    for line in ("share changes p.share#Sales.Main.t --from 99", "changes p.share#Sales.Main.t --from 0 --to 9"):
+        error = error_of(run_at(places, at.shared, (), shlex.split(line)))
+        (advised,) = commands_of(error["hint"])
+
+        assert (["history", "p.share#Sales.Main.t"], 0) == (advised, run_at(places, at.shared, (), advised).code)
+
+
 def run_at(places: Places, build: Build, before: Sequence[str], words: Sequence[str]) -> Seen:
     """Run a command in a place as it is made, with a copy of its table."""
     place = places.begin(build, before)

@@ -16,17 +16,16 @@ import pytest
 
 from deltacli import open_table
 from deltacli.api.table import Table
-from deltacli.changing.commit import Committed, NothingToDo
+from deltacli.changing.change import plan_change
 from deltacli.errors import ConflictLost, Refused
-from deltacli.operations.change.append import AppendBasis, Transaction, commit_append, plan_append
-from deltacli.operations.table.rebuild import read_snapshot
+from deltacli.operations.change.append import Append, AppendBasis, Transaction, plan_append
 from deltacli.spark.sink import _Plan, abort_sink, commit_sink
 from deltacli.spark.source_options import WriteOptions
 from deltacli.spark.source_plans import open_source
 from tests.support import corpus
 from tests.support.actions import commit_info, metadata, protocol
 from tests.support.altering import table_of
-from tests.support.appending import append, written
+from tests.support.appending import append, committed, written
 from tests.support.builder import TableBuilder
 from tests.support.effort import is_soaking
 
@@ -287,9 +286,9 @@ def test_a_transaction_is_appended_once(tmp_path: Path) -> None:
 
     made = append(table, rows, transaction=Transaction("job", 4))
 
-    assert isinstance(made, Committed)
-    assert isinstance(append(table, rows, transaction=Transaction("job", 4)), NothingToDo)
-    assert isinstance(append(table, rows, transaction=Transaction("job", 3)), NothingToDo)
+    assert made == 1
+    assert append(table, rows, transaction=Transaction("job", 4)) is None
+    assert append(table, rows, transaction=Transaction("job", 3)) is None
     append(table, rows, transaction=Transaction("other", 0))
     assert 2 == len(_rows(table))
     info = table.history(limit=1).items[0].commit_info
@@ -299,14 +298,13 @@ def test_a_transaction_is_appended_once(tmp_path: Path) -> None:
 
 def test_files_of_another_schema_are_not_committed(tmp_path: Path) -> None:
     table = _table(tmp_path / "tbl", _schema(("a", "long")), features=("checkConstraints",))
-    snapshot = table.snapshot()
-    spec = plan_append(snapshot, pa.schema([("a", pa.int64())]))
-    files = written(table, spec, pa.table({"a": [50]}).to_batches())
+    plan = plan_change(Append(pa.schema([("a", pa.int64())])), table)
+    files = written(table, plan.spec, pa.table({"a": [50]}).to_batches())
     append(table, pa.table({"a": [1]}))
     table.alter([{"change": "add-constraint", "name": "low", "expression": "a < 10"}])
 
     with pytest.raises(ConflictLost) as lost:
-        commit_append(table, spec, files, basis=AppendBasis.of(snapshot), parameters={}, commit_metadata={})
+        committed(plan, files)
 
     assert "append.table-changed" == lost.value.code
     assert [(1,)] == _rows(table)
@@ -363,11 +361,9 @@ def test_files_of_an_append_go_only_where_it_was_certainly_not_committed(tmp_pat
 def _sink(place: Path) -> tuple[bytes, Callable[[], bytes]]:
     """The plan of a write to a table, and what makes the message of a task of it."""
     options = WriteOptions(str(place))
-    table = open_source(options).held()
-    snapshot = read_snapshot(table)
-    spec = plan_append(snapshot, pa.schema([("a", pa.int64())]))
-    plan = pickle.dumps(_Plan(options, spec, b"", False, AppendBasis.of(snapshot)))
-    return plan, lambda: pickle.dumps(written(table, spec, pa.table({"a": [1]}).to_batches()))
+    made = plan_change(Append(pa.schema([("a", pa.int64())])), open_source(options))
+    plan = pickle.dumps(_Plan(options, made.spec, b"", False, AppendBasis.of(made.basis)))
+    return plan, lambda: pickle.dumps(written(made.basis.table, made.spec, pa.table({"a": [1]}).to_batches()))
 
 
 def test_rows_are_committed_in_the_directory_where_their_files_are(tmp_path: Path) -> None:

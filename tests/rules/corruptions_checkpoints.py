@@ -813,3 +813,9 @@ def _spoil_end(path: Path, size: int) -> None:
 
 def _rename(path: Path, target: Path) -> None:
     path.rename(target)
+
+
+@damage("dv.names-nothing", also=("checkpoint.replay-unavailable", "history.restore-risk"))
+def checkpoint_with_empty_vectors() -> TableBuilder:
+    vector = {"storageType": "", "pathOrInlineDv": "", "sizeInBytes": 0, "cardinality": 0}
+    return begin_at_checkpoint(with_rows(change("add", deletionVector=vector)))

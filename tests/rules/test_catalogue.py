@@ -34,6 +34,7 @@ ADDED = {
     "partition.kernel-unreadable": (Severity.WARNING, Level.LOG),
     "rowtracking.materialised-beyond-mark": (Severity.ERROR, Level.DATA),
     "data.manifest-stale": (Severity.WARNING, Level.STORAGE),
+    "dv.names-nothing": (Severity.ERROR, Level.LOG),
 }
 """Rules that the reference does not have."""
 

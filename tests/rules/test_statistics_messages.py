@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.delta.rules.actions.single_actions import OLDEST_MS
 from deltacli.delta.rules.framework.base import Finding
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.storage import open_storage
-from deltacli.units import WRITER_SKEW_MS
+from deltacli.units import OLDEST_MS, WRITER_SKEW_MS
 from tests.rules import corruptions_clustering as clustering
 from tests.rules import corruptions_compactions as compactions
 from tests.rules import corruptions_deletion_vectors as vectors

@@ -313,6 +313,13 @@ def deleted_rows(vector: Action | None, files: Files) -> frozenset[int]:
     """The rows that a vector takes from its file. Spec: Deletion Vector Format."""
     if not vector:
         return frozenset()
+    try:
+        return _deleted(vector, files)
+    except (struct.error, IndexError, ValueError) as fault:
+        raise Damaged(f"a vector cannot be read: {fault}") from fault
+
+
+def _deleted(vector: Action, files: Files) -> frozenset[int]:
     if vector["storageType"] == "i":
         return _bitmap(_unzipped(vector["pathOrInlineDv"])[: vector["sizeInBytes"]])
     path = vector_path_of(vector)

@@ -19,6 +19,8 @@ from deltacli.spark.carried_modules import carried_package
 from deltacli.spark.source_options import BatchOptions, batch_options, column_options
 from deltacli.spark.source_plans import BatchPlan, ChangesPlan, searchable_faults
 from tests.cli.support import ROOT, make_sample
+from tests.support.actions import metadata, protocol
+from tests.support.builder import TableBuilder
 
 SECRET = "nobody-may-see-this"
 
@@ -115,9 +117,9 @@ def test_options_of_a_read_that_do_not_fit_are_refused(options: dict[str, str]) 
         batch_options({"path": "/t", **options})
 
 
-def test_a_process_finds_modules_of_the_archive_beside_the_carried_ones(tmp_path: Path) -> None:
-    archive = write_package(tmp_path)
-    package = tmp_path / "package"
+def in_a_process(then: str, directory: Path) -> str:
+    """What a program prints that finds deltacli only among the carried modules, and which they are."""
+    package = directory / "package"
     package.write_bytes(carried_package().content)
     program = f"""
 import sys
@@ -129,10 +131,33 @@ from typing import Any
 finder = _finder_class()(json.loads(zlib.decompress(open({str(package)!r}, "rb").read())), "digest")
 sys.meta_path.insert(0, finder)
 import deltacli.spark.sink
+{then}
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=directory, check=False)
+    return done.stdout or done.stderr
+
+
+def test_a_process_finds_modules_of_the_archive_beside_the_carried_ones(tmp_path: Path) -> None:
+    archive = write_package(tmp_path)
+    then = f"""
 sys.path.append({str(archive)!r})
 import deltacli.spark.care.fact_rows as found
 print(found.__spec__.origin)
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path, check=False)
 
-    assert done.stdout.startswith(str(archive)), done.stderr
+    assert in_a_process(then, tmp_path).startswith(str(archive))
+
+
+def test_a_process_finds_the_rules_that_the_plan_of_an_append_asks(tmp_path: Path) -> None:
+    place = TableBuilder().commit(protocol(), metadata()).write(tmp_path / "t")
+    then = f"""
+from deltacli.changing.change import plan_change
+from deltacli.operations.change.append import Append
+from deltacli.operations.table.handle import TableHandle
+from deltacli.storage import LocalStorage
+import pyarrow
+plan = plan_change(Append(pyarrow.schema([])), TableHandle(LocalStorage({str(place)!r})))
+print(plan.basis.version, plan.refusals)
+"""
+
+    assert in_a_process(then, tmp_path) == "0 ()\n"

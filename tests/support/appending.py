@@ -6,27 +6,29 @@ from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 
-from deltacli.changing.commit import Committed, NothingToDo
-from deltacli.operations.change.append import AppendBasis, Transaction, commit_append, plan_append, require_demands
+from deltacli.changing.change import carry_out, plan_change
+from deltacli.operations.change.append import Append, AppendBasis, AppendPlan, Transaction, require_demands
 from deltacli.operations.table.handle import TableHandle
-from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.spark.sink import SessionZone
 from deltacli.work.rewrite.append import AppendedFile, AppendRows, AppendSpec
 from deltacli.work.task import TaskContext
 
 
-def append(table: TableHandle, *tasks: pa.Table, transaction: Transaction | None = None) -> Committed | NothingToDo:
-    """Append the rows of some tasks in one commit."""
-    snapshot = read_snapshot(table)
-    spec = plan_append(snapshot, tasks[0].schema)
-    files = [file for rows in tasks for file in written(table, spec, rows.to_batches(max_chunksize=97))]
-    return commit_append(
-        *(table, spec, files),
-        basis=AppendBasis.of(snapshot),
-        parameters={"mode": "Append"},
-        transaction=transaction,
-        commit_metadata={},
-    )
+def append(table: TableHandle, *tasks: pa.Table, transaction: Transaction | None = None) -> int | None:
+    """Append the rows of some tasks in one commit; return its version, None for a transaction that is there already."""
+    plan = plan_change(Append(tasks[0].schema), table)
+    if (refusal := plan.objection()) is not None:
+        raise refusal
+    files = [file for rows in tasks for file in written(table, plan.spec, rows.to_batches(max_chunksize=97))]
+    return committed(plan, files, transaction)
+
+
+def committed(plan: AppendPlan, files: Sequence[AppendedFile], transaction: Transaction | None = None) -> int | None:
+    """Commit the files of tasks, as the driver does in a process of its own."""
+    table = plan.basis.table
+    sent = AppendPlan.sent(table, AppendBasis.of(plan.basis), plan.spec)
+    change = Append(files=files, parameters={"mode": "Append"}, transaction=transaction)
+    return carry_out(change, table, plan=sent).committed_version
 
 
 def written(table: TableHandle, spec: AppendSpec, rows: Iterable[pa.RecordBatch]) -> Sequence[AppendedFile]:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
-from urllib.parse import unquote
 
 import pyarrow as pa
 
@@ -16,9 +15,8 @@ from deltacli.changing.acts import Act
 from deltacli.changing.change import Change, carry_out, plan_change
 from deltacli.changing.gate import for_plan, standing
 from deltacli.delta.evolution.requests import AddColumn
-from deltacli.errors import DeltacliError
 from deltacli.operations.change.alter import Alteration, AlterationRequest
-from deltacli.operations.change.append import AppendBasis, commit_append, plan_append
+from deltacli.operations.change.append import Append
 from deltacli.operations.change.drop_feature import DropFeature
 from deltacli.operations.change.table_features import FeaturesAddition
 from deltacli.operations.change.table_properties import PropertiesChange, PropertyEdits
@@ -39,11 +37,10 @@ from deltacli.operations.repair.execute import Repair
 from deltacli.operations.repair.request import RepairRequest
 from deltacli.operations.restore.execute import Restore
 from deltacli.operations.restore.request import RestoreRequest
-from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.vacuum.full_plan import VacuumChange
 from deltacli.operations.vacuum.quarantine.purge import QuarantinePurge
 from deltacli.operations.vacuum.request import VacuumRequest
-from tests.support.appending import written
+from tests.support.appending import committed, written
 from tests.support.builder import LOG, Files, commit_path
 from tests.world.events import Event, Moment
 from tests.world.oracle import Reading, Rows
@@ -155,23 +152,16 @@ def _has_checkpoint(table: Reading) -> bool:
     return max(table.checkpoints) >= NEWEST
 
 
-# -- how changes are executed that have no place in the room yet ------------------------------------------------------
+# -- rows that tasks write between plan and commit --------------------------------------------------------------------
 
 
 def _plan_append(table: Table) -> Plan:
-    held = table.held()
-    snapshot = read_snapshot(held)
-    return held, AppendBasis.of(snapshot), plan_append(snapshot, _new_rows().schema)
+    return plan_change(Append(_new_rows().schema), table)
 
 
 def _append(_: Table, plan: Plan, __: bool) -> None:
-    table, basis, spec = plan
-    files = written(table, spec, _new_rows().to_batches())
-    try:
-        commit_append(table, spec, files, basis=basis, parameters={"mode": "Append"}, commit_metadata={})
-    except DeltacliError:  # as the sink of Spark does
-        deque(table.storage.delete_many([unquote(one.file.path) for one in files]), maxlen=0)
-        raise
+    table = plan.basis.table
+    committed(plan, written(table, plan.spec, _new_rows().to_batches()))
 
 
 def _new_rows() -> pa.Table:

@@ -9,6 +9,7 @@ from deltacli.cli.options.common_options import DryRunOption, TableArgument, Yes
 from deltacli.cli.options.request_options import Asked
 from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.shell import quoted_table
+from deltacli.hints import command, fill_hint
 from deltacli.operations.optimize.request import OptimizeRequest
 from deltacli.request_fields import option
 from deltacli.units import format_size, plural
@@ -65,20 +66,25 @@ def optimize(run: Run, table: TableArgument, *, asked: Asked[OptimizeRequest], h
     from deltacli.operations.optimize.execute import Optimize
 
     name, mode = quoted_table(table), Mode(how.dry_run, how.yes, how.check)
-    repair = f"deltacli repair {name} --dry-run"
     wording: Wording[OptimizePlan, OptimizeOutcome] = Wording(
         question=_question,
         planned=lambda plan, _: optimize_result(plan, None),
         done=lambda outcome: optimize_result(outcome.plan, outcome),
         following=lambda outcome: f"deltacli history {name} --limit 3" if outcome.versions else None,
-        facts=lambda plan: _unreadable(plan, repair) if plan.unreadable else {},
-        before=lambda plan: repair if plan.unreadable else None,
+        facts=lambda plan: _unreadable(plan) if plan.unreadable else {},
+        before=lambda plan: _before(plan, table) if plan.unreadable else None,
     )
     run_change(run, run.open_table(table, writes=not mode.only_plans), Optimize(asked.request()), wording, mode)
 
 
-def _unreadable(plan: OptimizePlan, repair: str) -> dict[str, str]:
-    return {"unreadable": f"{plural(len(plan.unreadable), 'file')}, left alone", "repair first": repair}
+def _before(plan: OptimizePlan, table: str) -> str:
+    """Return what helps before files that cannot be read are rewritten, else what shows what is wrong with them."""
+    return fill_hint(plan.way_out or command("validate", level="data"), table)
+
+
+def _unreadable(plan: OptimizePlan) -> dict[str, str]:
+    count = f"{plural(len(plan.unreadable), 'file')}, left alone"
+    return {"unreadable": count, **({} if plan.way_out is None else {"first": plan.way_out})}
 
 
 def _question(plan: OptimizePlan) -> str:

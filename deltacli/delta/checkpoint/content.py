@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deltacli.arrow import compute as pc
 from deltacli.delta.log.action_fields import arrow_schema
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.file_actions import whole_column
@@ -152,11 +151,6 @@ def counted_leaves(schema: pyarrow.Schema) -> list[str]:
 def tombstone_cutoff(properties: Mapping[str, str], now_ms: int) -> int:
     """A remove whose deletionTimestamp is greater than this (epoch milliseconds) must be kept."""
     return now_ms - deleted_file_retention_ms(properties)
-
-
-def unexpired(removes: pyarrow.RecordBatch, cutoff_ms: int) -> pyarrow.RecordBatch:
-    """Return the removes (`action_schemas().remove`) that must be kept. One without a deletionTimestamp has expired."""
-    return pc.filter(removes, pc.greater(pc.fill_null(removes.column("deletionTimestamp"), 0), cutoff_ms))
 
 
 def live_transactions(

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
+from deltacli.units import OLDEST_MS
 
 if TYPE_CHECKING:
     import pyarrow
@@ -22,7 +23,9 @@ _SAFE_SUM = 2**62
 class FileCounts:
     """Live files.
 
-    `records` sums the known numRecords; `deleted_rows` sums the cardinality of deletion vectors.
+    `records` sums the known numRecords; `deleted_rows` sums the cardinality of deletion vectors. Of the files with a
+    vector, `tight` have bounds that are not said to be wide, `unjudged` may have such, and `exceeding` vectors delete
+    more rows than the file has.
     """
 
     count: int = 0
@@ -31,6 +34,9 @@ class FileCounts:
     files_without_records: int = 0
     deletion_vectors: int = 0
     deleted_rows: int = 0
+    tight: int = 0
+    unjudged: int = 0
+    exceeding: int = 0
 
     @property
     def rows(self) -> int | None:
@@ -45,6 +51,9 @@ class FileCounts:
             self.files_without_records + other.files_without_records,
             self.deletion_vectors + other.deletion_vectors,
             self.deleted_rows + other.deleted_rows,
+            self.tight + other.tight,
+            self.unjudged + other.unjudged,
+            self.exceeding + other.exceeding,
         )
 
 
@@ -61,7 +70,8 @@ class TombstoneCounts:
 
 def count_adds(adds: pyarrow.RecordBatch) -> FileCounts:
     """Count a batch of `narrow_add`."""
-    records, cardinality = adds.column("num_records"), adds.column("dv_cardinality")
+    records, cardinality, is_tight = (adds.column(name) for name in ("num_records", "dv_cardinality", "is_tight"))
+    has_vectors = cardinality.null_count < adds.num_rows
     return FileCounts(
         count=adds.num_rows,
         size_bytes=_sum(adds.column("size")),
@@ -69,15 +79,25 @@ def count_adds(adds: pyarrow.RecordBatch) -> FileCounts:
         files_without_records=records.null_count,
         deletion_vectors=adds.num_rows - cardinality.null_count,
         deleted_rows=_sum(cardinality),
+        tight=pc.sum(is_tight).as_py() or 0 if has_vectors else 0,
+        unjudged=is_tight.null_count,
+        exceeding=pc.sum(pc.greater(cardinality, records)).as_py() or 0 if has_vectors else 0,
     )
 
 
-def count_removes(removes: pyarrow.RecordBatch, expired_before_ms: int) -> TombstoneCounts:
+def count_removes(removes: pyarrow.RecordBatch, expired_before_ms: int, *, are_young: bool = False) -> TombstoneCounts:
     """Count a batch of `narrow_remove`; a tombstone without a deletion timestamp counts as deleted at 0."""
+    kept = unexpired(removes.column("deletion_timestamp"), expired_before_ms, are_young=are_young)
+    return TombstoneCounts(removes.num_rows, removes.num_rows - kept.true_count)
 
-    timestamps = pc.fill_null(removes.column("deletion_timestamp"), 0)
-    expired = pc.sum(pc.less_equal(timestamps, expired_before_ms)).as_py() or 0
-    return TombstoneCounts(removes.num_rows, expired)
+
+def unexpired(timestamps: pyarrow.Array, cutoff_ms: int, *, are_young: bool = False) -> pyarrow.Array:
+    """Return which tombstones with these deletion timestamps must be kept. Where they `are_young`, being those of
+    commits after the cutoff, one that is no time in milliseconds does not speak against it.
+    """
+    known = pc.fill_null(timestamps, 0)
+    kept = pc.greater(known, cutoff_ms)
+    return pc.or_(kept, pc.less(known, OLDEST_MS)) if are_young else kept
 
 
 def _sum(column: pyarrow.Array) -> int:
@@ -91,11 +111,11 @@ def _sum(column: pyarrow.Array) -> int:
 
 
 def count_batch(
-    batch: FileBatch, cutoff_ms: int, files: FileCounts, tombstones: TombstoneCounts
+    batch: FileBatch, cutoff_ms: int, files: FileCounts, tombstones: TombstoneCounts, *, are_young: bool = False
 ) -> tuple[FileCounts, TombstoneCounts]:
-    """Return the counts with those of one more batch."""
+    """Return the counts with those of one more batch, the tombstones as by `unexpired`."""
     if batch.adds is not None:
         files += count_adds(batch.adds)
     if batch.removes is not None:
-        tombstones += count_removes(batch.removes, cutoff_ms)
+        tombstones += count_removes(batch.removes, cutoff_ms, are_young=are_young)
     return files, tombstones

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.delta.log.action_fields import arrow_schema, missing, shown, wrong_type
 from deltacli.delta.log.commit_lines import Action
-from deltacli.delta.stats.record_counts import num_records_column
+from deltacli.delta.stats.record_counts import num_records_column, tight_column
 from deltacli.delta.vectors import fault_of, unique_id
 from deltacli.errors import CommitCorrupt
 from deltacli.typing import ArrowArray, ArrowField, Json
@@ -30,7 +30,8 @@ class FileBatch(NamedTuple):
 class ActionSchemas(NamedTuple):
     """The Arrow schemas of file actions.
 
-    `narrow_add`: path, dv_id, size, num_records, dv_cardinality (null without a vector). `narrow_remove`: path,
+    `narrow_add`: path, dv_id, size, num_records, dv_cardinality (null without a vector),
+    is_tight (see `tight_column`). `narrow_remove`: path,
     dv_id, deletion_timestamp. `add`, `remove`: the action's own fields, as in the checkpoint schema. Sizes are bytes,
     times epoch milliseconds.
     """
@@ -49,7 +50,14 @@ def action_schemas() -> ActionSchemas:
     text, whole = pa.string(), pa.int64()
     return ActionSchemas(
         narrow_add=pa.schema(
-            [("path", text), ("dv_id", text), ("size", whole), ("num_records", whole), ("dv_cardinality", whole)]
+            [
+                ("path", text),
+                ("dv_id", text),
+                ("size", whole),
+                ("num_records", whole),
+                ("dv_cardinality", whole),
+                ("is_tight", pa.bool_()),
+            ]
         ),
         narrow_remove=pa.schema([("path", text), ("dv_id", text), ("deletion_timestamp", whole)]),
         add=arrow_schema("add"),
@@ -107,12 +115,15 @@ class NarrowRows:
         import pyarrow as pa
 
         paths, dv_ids, sizes, stats, cardinalities = self._adds
+        texts = _text_column(stats, "add.stats", source)
+        cardinality = _whole_column(cardinalities, "add.deletionVector.cardinality", source)
         adds = [
             _path_column(paths, "add", source),
             _text_column(dv_ids, "add.deletionVector", source),
             _whole_column(sizes, "add.size", source),
-            num_records_column(_text_column(stats, "add.stats", source)),
-            _whole_column(cardinalities, "add.deletionVector.cardinality", source),
+            num_records_column(texts),
+            cardinality,
+            tight_column(texts, cardinality),
         ]
         if adds[2].null_count:
             raise missing("add.size", source)

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 _LEAD = '{"numRecords":'
 _WIDEST_NUMBER = 20
+_WIDE = r'"tightBounds"\s*:\s*false'
+_BOUNDS = r'"(minValues|maxValues)"'
 _WIDEST_PLAIN_NUMBER = 18  # digits that surely fit 64 bits
 
 
@@ -77,6 +79,22 @@ def _parse(stats: pyarrow.Array) -> pyarrow.Array:
         if parsed is not None and parsed.num_rows == len(stats):
             return parsed.column("numRecords").combine_chunks()
     return pyarrow.array([parse_num_records(text) for text in stats.to_pylist()], pyarrow.int64())
+
+
+def tight_column(stats: pyarrow.Array | None, cardinality: pyarrow.Array) -> pyarrow.Array:
+    """Return which files with a vector have bounds that are not said to be wide: bool array out, null where `stats`,
+    the JSON texts, are not known. Such a file may not count its deleted rows in `numRecords`.
+    """
+    import pyarrow
+
+    has_vector = pc.is_valid(cardinality)
+    if cardinality.null_count == len(cardinality):
+        return has_vector
+    if stats is None:
+        return pc.if_else(has_vector, pyarrow.scalar(None, pyarrow.bool_()), pyarrow.scalar(False))
+    texts = pc.filter(stats, has_vector)
+    is_tight = pc.and_not(pc.match_substring_regex(texts, _BOUNDS), pc.match_substring_regex(texts, _WIDE))
+    return pc.replace_with_mask(has_vector, has_vector, pc.fill_null(is_tight, pyarrow.scalar(False)))
 
 
 def stated_records(stats: object) -> int | None:

@@ -12,8 +12,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from deltacli.changing.acts import Act
-from deltacli.changing.basis import Basis, basis_of
+from deltacli.changing.basis import basis_of
 from deltacli.changing.commit import Committed, require_possible
+from deltacli.changing.plan import OneCommit
 from deltacli.changing.preflight import broken_rules
 from deltacli.changing.texts import require_text
 from deltacli.changing.views import STALE_VIEW
@@ -87,14 +88,12 @@ class AlterationRequest:
 
 
 @short_repr("read_version", "committed_version", "changes=request.changes", "refusals", "is_noop")
-@dataclass(frozen=True)
-class AlterationOutcome:
+@dataclass(frozen=True, repr=False)
+class AlterationOutcome(OneCommit):
     """A planned or executed change. `committed_version` is None where nothing was committed."""
 
-    basis: Basis
     request: AlterationRequest
     evolution: Evolution
-    committed_version: int | None = None
 
     @property
     def table(self) -> TableHandle:
@@ -128,13 +127,6 @@ class AlterationOutcome:
             yield " ".join(word for word in words if word is not None)
         yield from (f"feature {name}" for name in sorted(after.features - before.features))
         yield from (caution.message for caution in self.evolution.cautions)
-
-    def so_far(self) -> str:
-        """Return what was committed."""
-        return f"version {self.committed_version} was committed"
-
-    def require_complete(self) -> None:
-        """Do nothing: one commit is done or not."""
 
     @property
     def clients(self) -> tuple[ClientAccess, ...]:

@@ -7,15 +7,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass, field, replace
+from time import monotonic
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from urllib.parse import unquote
 
 from deltacli.changing.acts import Act
-from deltacli.changing.basis import Basis, past_of, require_clock, require_same
-from deltacli.changing.commit import Committed, NothingToDo, commit, require_possible
+from deltacli.changing.basis import Basis, basis_of, past_of, require_clock, require_same
+from deltacli.changing.commit import Committed, require_possible
+from deltacli.changing.new_files import NewFiles
+from deltacli.changing.plan import OneCommit
+from deltacli.changing.preflight import errors_of_row_ids
 from deltacli.delta.clustering.clustering_columns import clustering_paths
 from deltacli.delta.log.body_lines import encoded_files
-from deltacli.delta.log.commit_content import CommitRequest, Slot
+from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.schema.stray_partitions import require_partitions
@@ -25,11 +30,12 @@ from deltacli.delta.schema.unread_columns import unread_columns, unsupported
 from deltacli.delta.sql.nodes import Form
 from deltacli.delta.sql.parser import parse_expression
 from deltacli.delta.sql.stored import DEFAULT_KEY, GENERATION_KEY
-from deltacli.errors import ConflictLost, Refused
+from deltacli.errors import ConflictLost, DeltacliError, OutcomeUnknown, Refusal, Refused
 from deltacli.hints import command
 from deltacli.operations.optimize.request import target_of
 from deltacli.operations.table.demands import DemandCheck, demands_of
 from deltacli.operations.table.find_log import list_log
+from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.typing import ArrowScalar, ArrowType, RecordBatch
 from deltacli.work.rewrite.append import AppendedFile, AppendSpec, Source
 from deltacli.work.rewrite.pieces import RewriteSpec
@@ -37,6 +43,7 @@ from deltacli.work.rewrite.pieces import RewriteSpec
 if TYPE_CHECKING:
     import pyarrow
 
+    from deltacli.changing.gate import Gate
     from deltacli.delta.log.segment import LogFile
     from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.table.version import Snapshot
@@ -65,11 +72,116 @@ class AppendBasis(NamedTuple):
     now_ms: int
 
     @classmethod
-    def of(cls, snapshot: Snapshot) -> AppendBasis:
-        """Return the basis of a plan on a version, in the directory that its table is bound to."""
-        location = snapshot.table.stores.location
-        past = past_of(snapshot.listing, snapshot.version)
-        return cls(snapshot.version, past, None if location is None else location.place, snapshot.table.clock())
+    def of(cls, basis: Basis) -> AppendBasis:
+        """Return what can be pickled of a basis, with the directory that its table is bound to."""
+        location = basis.table.stores.location
+        return cls(basis.version, basis.past, None if location is None else location.place, basis.now_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class AppendPlan(OneCommit):
+    """How rows become files of a table, as planned or committed."""
+
+    spec: AppendSpec
+    refusals: Sequence[Refusal] = ()
+    is_noop: bool = False
+    """Whether the table has the transaction already."""
+
+    @classmethod
+    def sent(cls, table: TableHandle, basis: AppendBasis, spec: AppendSpec) -> AppendPlan:
+        """Return a plan that was made in another process, for the table in its directory."""
+        return cls(Basis(table, basis.version, basis.now_ms, basis.past), spec)
+
+    def objection(self) -> Refused | None:
+        """Return the error of the refusals, None without one."""
+        return Refused.by(self.refusals) if self.refusals else None
+
+    def effects(self) -> Iterator[str]:
+        """Yield that rows are appended."""
+        yield "append rows"
+
+
+@dataclass(frozen=True)
+class Append:
+    """New rows, whose files are written by tasks between plan and commit."""
+
+    act: ClassVar[Act] = Act.ADD
+
+    rows: pyarrow.Schema | None = None
+    """What the rows look like, for the plan."""
+    files: Sequence[AppendedFile] = ()
+    operation: str = "WRITE"
+    parameters: Mapping[str, object] = field(default_factory=dict)
+    transaction: Transaction | None = None
+    commit_metadata: Mapping[str, str] = field(default_factory=dict)
+
+    def plan(self, table: TableHandle, now: Snapshot | None = None) -> AppendPlan:
+        """Plan it. Raises as `plan_append` does; errors of the row ids of the table are refusals."""
+        assert self.rows is not None
+        snapshot = now or read_snapshot(table)
+        spec = plan_append(snapshot, self.rows)
+        return AppendPlan(basis_of(snapshot), spec, errors_of_row_ids(snapshot))
+
+    def outcome(self, plan: AppendPlan) -> AppendPlan:
+        """Return the plan: nothing is committed yet."""
+        return plan
+
+    def execute(self, gate: Gate[AppendPlan, AppendPlan]) -> None:
+        """Commit the files as one version, after any appends of others; delete those that are certainly in none.
+
+        Raises Refused (`plan.*`) where the log is not the one of the plan, ConflictLost (`append.table-changed`) where
+        protocol or metadata have changed since, FileMissing for a file that is gone, and what `Gate.commit` raises.
+        """
+        new, since = NewFiles(gate.table), monotonic()
+        sizes = {unquote(one.file.path): one.file.size_bytes for one in self.files}
+        try:
+            done = gate.commit(
+                self._request,
+                plan_again=self._again,
+                look=lambda: new.require_there(sizes, since),
+                commit_metadata=self.commit_metadata,
+            )
+        except OutcomeUnknown:
+            raise
+        except DeltacliError:
+            new.delete(sizes)
+            raise
+        if isinstance(done, Committed):
+            gate.outcome = replace(gate.plan, committed_version=done.version)
+        else:
+            new.delete(sizes)
+
+    def _again(self, plan: AppendPlan, snapshot: Snapshot) -> AppendPlan:
+        """Return the plan for a newer version; it is as it was, or cannot be executed."""
+        if self.transaction is not None and _has(snapshot, self.transaction):
+            return replace(plan, is_noop=True)
+        _require_same_log(plan.basis, snapshot)
+        require_clock(snapshot.table, plan.basis.now_ms, past_of(snapshot.listing, snapshot.version))
+        _require_unchanged(plan.spec.config, snapshot)
+        return plan
+
+    def _request(self, plan: AppendPlan) -> CommitRequest:
+        def batches() -> Iterator[tuple[str, RecordBatch]]:
+            if self.files:
+                yield "add", adds_of(plan.spec.config, self.files)
+
+        rows = sum(one.file.rows for one in self.files)
+        own: tuple[dict[str, object], ...] = ()
+        if (once := self.transaction) is not None:
+            own = ({"appId": once.app_id, "version": once.version, "lastUpdated": plan.basis.table.clock()},)
+        return CommitRequest(
+            self.operation,
+            self.parameters,
+            {
+                "numFiles": len(self.files),
+                "numOutputRows": rows,
+                "numOutputBytes": sum(one.file.size_bytes for one in self.files),
+            },
+            transactions=own,
+            body=lambda slot: encoded_files(batches, slot),
+            new_rows=rows,
+            is_blind_append=True,
+        )
 
 
 def plan_append(snapshot: Snapshot, rows: pyarrow.Schema) -> AppendSpec:
@@ -90,11 +202,11 @@ def plan_append(snapshot: Snapshot, rows: pyarrow.Schema) -> AppendSpec:
         raise unsupported(unread)
     places = _places(rows.names, fields)
     columns, wanted = list[Source](), arrow_schema(fields)
-    for column, field in zip(fields, wanted, strict=True):
+    for column, kind in zip(fields, wanted.types, strict=True):
         place = places.get(column.name)
         if place is not None:
-            _require_fits(column, rows.field(place).type, field.type)
-        value = _value_of_missing(column, field.type) if place is None else None
+            _require_fits(column, rows.field(place).type, kind)
+        value = _value_of_missing(column, kind) if place is None else None
         columns.append(Source(column, place, value, _most_characters(column)))
     names = [(name, column) for name, column in config.partition_columns.items() if column is not None]
     return AppendSpec(
@@ -293,51 +405,22 @@ def adds_of(config: TableConfiguration, files: Iterable[AppendedFile]) -> Record
     return whole_actions(actions, action_schemas().add, "")
 
 
-# -- the commit -------------------------------------------------------------------------------------------------------
-
-
-def commit_append(
-    table: TableHandle,
-    spec: AppendSpec,
-    files: Sequence[AppendedFile],
-    *,
-    basis: AppendBasis,
-    operation: str = "WRITE",
-    parameters: Mapping[str, object],
-    transaction: Transaction | None = None,
-    commit_metadata: Mapping[str, str],
-) -> Committed | NothingToDo:
-    """Commit new files as one version; NothingToDo for a transaction that the table has already.
-
-    Appends of others do not matter. Raises Refused (`plan.*`) where the log is not the one of the basis, ConflictLost
-    (`append.table-changed`) where the protocol or the metadata has changed since the files were written, and what
-    `commit` raises.
-    """
-
-    def make(snapshot: Snapshot) -> CommitRequest | None:
-        if transaction is not None and _has(snapshot, transaction):
-            return None
-        _require_same_log(basis, snapshot)
-        require_clock(table, basis.now_ms, past_of(snapshot.listing, snapshot.version))
-        _require_unchanged(spec.config, snapshot)
-        return _request(snapshot, operation, parameters, files, transaction, table.clock())
-
-    return commit(table, make, commit_metadata=commit_metadata)
+# -- the version before -----------------------------------------------------------------------------------------------
 
 
 def _has(snapshot: Snapshot, transaction: Transaction) -> bool:
     return any(one.app_id == transaction.app_id and one.version >= transaction.version for one in snapshot.transactions)
 
 
-def _require_same_log(basis: AppendBasis, snapshot: Snapshot) -> None:
+def _require_same_log(basis: Basis, snapshot: Snapshot) -> None:
     """Raise Refused where a log was rolled back or written anew. One that was cleaned past the basis is accepted: a
     query may append for weeks.
     """
-    table, listing = snapshot.table, snapshot.listing
+    listing = snapshot.listing
     if listing.start_version > basis.version:  # from the hint on
-        listing = list_log(table.storage, start_version=basis.version)
+        listing = list_log(snapshot.table.storage, start_version=basis.version)
     if min(listing.commits, default=-1) <= basis.version:
-        require_same(Basis(table, basis.version, 0, basis.past), listing)
+        require_same(basis, listing)
 
 
 def _require_unchanged(config: TableConfiguration, snapshot: Snapshot) -> None:
@@ -349,36 +432,3 @@ def _require_unchanged(config: TableConfiguration, snapshot: Snapshot) -> None:
             facts={"version": str(snapshot.version)},
             hint="write the frame again",
         )
-
-
-def _request(
-    snapshot: Snapshot,
-    operation: str,
-    parameters: Mapping[str, object],
-    files: Sequence[AppendedFile],
-    transaction: Transaction | None,
-    now_ms: int,
-) -> CommitRequest:
-    def batches() -> Iterator[tuple[str, RecordBatch]]:
-        if files:
-            yield "add", adds_of(snapshot.config, files)
-
-    def body(slot: Slot) -> Iterator[bytes]:
-        return encoded_files(batches, slot)
-
-    own: tuple[dict[str, object], ...] = ()
-    if transaction is not None:
-        own = ({"appId": transaction.app_id, "version": transaction.version, "lastUpdated": now_ms},)
-    return CommitRequest(
-        operation,
-        parameters,
-        {
-            "numFiles": len(files),
-            "numOutputRows": sum(one.file.rows for one in files),
-            "numOutputBytes": sum(one.file.size_bytes for one in files),
-        },
-        transactions=own,
-        body=body,
-        new_rows=sum(one.file.rows for one in files),
-        is_blind_append=True,
-    )

@@ -74,7 +74,7 @@ _BARRIERS = 3
 
 
 @short_repr("name", "version", "commits=versions", "steps", "is_made")
-@dataclass
+@dataclass(repr=False)
 class FeatureDrop:
     """A drop of a feature, planned or made. `steps` are sentences; `versions` those that were committed."""
 

@@ -8,15 +8,14 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from deltacli.changing.acts import Act
-from deltacli.changing.basis import Basis, basis_of
+from deltacli.changing.basis import basis_of
 from deltacli.changing.commit import Committed, require_possible
 from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.commit_metadata import require_free
 from deltacli.delta.log.state import read_protocol
 from deltacli.delta.protocol.clients import ClientAccess
 from deltacli.delta.protocol.feature_changes import FeaturesPlan, ShownFeature, plan_features, show_features
-from deltacli.errors import Refused
-from deltacli.operations.change.table_properties import guarded
+from deltacli.operations.change.table_properties import GuardedCommit, guarded
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.known_clients import clients_after
 from deltacli.operations.table.rebuild import read_snapshot
@@ -29,51 +28,25 @@ if TYPE_CHECKING:
 
 
 @short_repr("version", "committed_version", "added=plan.added", "dry_run")
-@dataclass(frozen=True, slots=True)
-class FeaturesOutcome:
+@dataclass(frozen=True, slots=True, repr=False)
+class FeaturesOutcome(GuardedCommit):
     """An addition of features, planned or made. `version` is the one it was planned on, `committed_version` the one
     that it created; None where nothing was committed.
     """
 
-    basis: Basis
     names: tuple[str, ...]
     plan: FeaturesPlan
     commit_metadata: Mapping[str, str]
-    refused: Refused | None = None
-    """Why it is not made; the plan is then what a guard refuses."""
-    committed_version: int | None = None
-    dry_run: bool = True
-
-    @property
-    def table(self) -> str:
-        """The URI of the table."""
-        return self.basis.table.uri
-
-    @property
-    def version(self) -> int:
-        """The version that it was planned on."""
-        return self.basis.version
 
     @property
     def is_noop(self) -> bool:
         """True where the protocol has the features."""
         return self.plan.protocol_after is None
 
-    def objection(self) -> Refused | None:
-        """Return the error of the guard that objects, None without one."""
-        return self.refused
-
     def effects(self) -> Iterator[str]:
         """Yield the features that are added, and what clients need."""
         yield from (f"feature {one.name}" for one in self.plan.added)
         yield from (f"readers: {self.plan.readers}", f"writers: {self.plan.writers}")
-
-    def so_far(self) -> str:
-        """Return what was committed."""
-        return f"version {self.committed_version} was committed"
-
-    def require_complete(self) -> None:
-        """Do nothing: one commit is done or not."""
 
     @property
     def clients(self) -> tuple[ClientAccess, ...]:
@@ -130,7 +103,7 @@ class FeaturesAddition:
             return plan
 
         plan, refused = guarded(make, partial(add, unguarded=True))
-        return FeaturesOutcome(basis_of(snapshot), tuple(self.names), plan, self.commit_metadata, refused)
+        return FeaturesOutcome(basis_of(snapshot), tuple(self.names), plan, self.commit_metadata, refused=refused)
 
     def outcome(self, plan: FeaturesOutcome) -> FeaturesOutcome:
         """Return the plan: nothing is committed yet."""

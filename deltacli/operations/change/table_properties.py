@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from deltacli.changing.acts import Act
-from deltacli.changing.basis import Basis, basis_of
+from deltacli.changing.basis import basis_of
 from deltacli.changing.commit import Committed, require_possible
+from deltacli.changing.plan import OneCommit
 from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.commit_metadata import require_free
 from deltacli.delta.protocol.known_properties import MEANINGS, kind_of
@@ -60,20 +61,12 @@ class PropertyEdits:
     commit_metadata: Mapping[str, str] = field(default_factory=dict)
 
 
-@short_repr("version", "committed_version", "changes=plan.changes", "dry_run")
-@dataclass(frozen=True, slots=True)
-class PropertiesOutcome:
-    """A change of properties, planned or made. `version` is the one it was planned on, `committed_version` the one that
-    it created; None where nothing was committed.
-    """
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuardedCommit(OneCommit):
+    """A commit that a guard may refuse."""
 
-    basis: Basis = field(repr=False)
-    edits: PropertyEdits
-    protocol: JsonObject = field(repr=False)
-    plan: PropertiesPlan
     refused: Refused | None = None
     """Why it is not made; the plan is then what a guard refuses."""
-    committed_version: int | None = None
     dry_run: bool = True
 
     @property
@@ -86,27 +79,32 @@ class PropertiesOutcome:
         """The version that it was planned on."""
         return self.basis.version
 
+    def objection(self) -> Refused | None:
+        """Return the error of the guard that objects, None without one."""
+        return self.refused
+
+
+@short_repr("version", "committed_version", "changes=plan.changes", "dry_run")
+@dataclass(frozen=True, slots=True, repr=False)
+class PropertiesOutcome(GuardedCommit):
+    """A change of properties, planned or made. `version` is the one it was planned on, `committed_version` the one that
+    it created; None where nothing was committed.
+    """
+
+    edits: PropertyEdits
+    protocol: JsonObject = field(repr=False)
+    plan: PropertiesPlan
+
     @property
     def is_noop(self) -> bool:
         """True where the properties are as requested."""
         return self.plan.metadata is None
-
-    def objection(self) -> Refused | None:
-        """Return the error of the guard that objects, None without one."""
-        return self.refused
 
     def effects(self) -> Iterator[str]:
         """Yield each property with its value before and after."""
         for one in self.plan.changes:
             values = ["(not set)" if value is None else value for value in (one.before, one.after)]
             yield f"{one.key}: {' -> '.join(values)}"
-
-    def so_far(self) -> str:
-        """Return what was committed."""
-        return f"version {self.committed_version} was committed"
-
-    def require_complete(self) -> None:
-        """Do nothing: one commit is done or not."""
 
     def as_json(self) -> dict[str, Json]:
         changes = [
@@ -152,7 +150,7 @@ class PropertiesChange:
             return plan
 
         plan, refused = guarded(make, lambda: _plan(snapshot, replace(edits, force=True)))
-        return PropertiesOutcome(basis_of(snapshot), edits, snapshot.protocol.as_json(), plan, refused)
+        return PropertiesOutcome(basis_of(snapshot), edits, snapshot.protocol.as_json(), plan, refused=refused)
 
     def outcome(self, plan: PropertiesOutcome) -> PropertiesOutcome:
         """Return the plan: nothing is committed yet."""

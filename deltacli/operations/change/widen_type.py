@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from deltacli.arrow import compute as pc
 from deltacli.changing.acts import Act
-from deltacli.changing.basis import Basis, basis_of
+from deltacli.changing.basis import basis_of
 from deltacli.changing.commit import Committed, require_possible
+from deltacli.changing.plan import OneCommit
 from deltacli.changing.views import STALE_VIEW
 from deltacli.delta.log.commit_content import CommitRequest, EveryFile
 from deltacli.delta.log.commit_metadata import NO_METADATA, require_free
@@ -81,15 +82,13 @@ class WideningImpact:
 
 
 @short_repr("read_version", "committed_version", "changes=plan.due", "refusals")
-@dataclass(frozen=True)
-class WideningOutcome:
+@dataclass(frozen=True, repr=False)
+class WideningOutcome(OneCommit):
     """A planned or executed change. `committed_version` is None where nothing was committed."""
 
-    basis: Basis
     plan: WideningPlan
     clients: tuple[ClientAccess, ...]
     impact: WideningImpact | None = None
-    committed_version: int | None = None
     refused_files: tuple[Refusal, ...] = field(default=())
 
     @property
@@ -122,13 +121,6 @@ class WideningOutcome:
         yield from (f"feature {name}" for name in self.plan.added_features)
         yield from ["enables type widening"] if self.plan.enables_property else []
         yield from (caution.message for caution in self.plan.warnings)
-
-    def so_far(self) -> str:
-        """Return what was committed."""
-        return f"version {self.committed_version} was committed"
-
-    def require_complete(self) -> None:
-        """Do nothing: one commit is done or not."""
 
     def as_json(self, *, dry_run: bool) -> dict[str, Json]:
         """Return the content of the document `deltacli.widen-type`."""

@@ -51,7 +51,7 @@ Counts = tuple[FileCounts, TombstoneCounts]
 
 
 @short_repr("version", "files", "expired_tombstones_dropped", "skipped", "dry_run")
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CheckpointResult:
     """What was done, or would be (`dry_run`); paths are relative to the table."""
 
@@ -244,7 +244,7 @@ def _part_count(plan: CheckpointPlan) -> int:
 def _foreseen(plan: CheckpointPlan) -> CheckpointResult:
     """Count the actions that would be written."""
     snapshot = plan.snapshot
-    by_piece = list(snapshot.file_actions.counts_of_pieces(now_ms=plan.now_ms))
+    by_piece = list(snapshot.file_actions.counts_of_pieces(now_ms=plan.now_ms, as_checkpoint=True))
     files, tombstones = _total(counts for _, counts in by_piece)
     if plan.layout is Layout.MULTI_PART:
         _part_count(plan)

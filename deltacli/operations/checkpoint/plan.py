@@ -101,7 +101,7 @@ class CheckpointRequest:
 
 
 @short_repr("version=snapshot.version", "behind", "is_due", "notes")
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CheckpointPlan:
     """The state and the files to write; nothing has been done."""
 

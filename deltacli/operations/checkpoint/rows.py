@@ -6,6 +6,7 @@ Spec: Checkpoints; Action Reconciliation.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from deltacli.delta.checkpoint.content import Columns, live_transactions, tombstone_cutoff
 from deltacli.delta.log.commit_lines import Action
@@ -22,6 +23,8 @@ class StateRows:
         self._snapshot = snapshot
         self._now_ms = now_ms
         self.converter = RowConverter(columns, config, tombstone_cutoff(snapshot.properties, now_ms))
+        are_young = snapshot.file_actions.commits_are_young(self.converter.cutoff_ms)
+        self._of_commits = replace(self.converter, are_young=are_young)
         self.expired = 0
         self.add_bytes = 0
 
@@ -43,12 +46,14 @@ class StateRows:
     def batches(self) -> Iterator[RowBatch]:
         """Yield live files and unexpired tombstones."""
         with self._snapshot.table.progress.step("writing the checkpoint", unit="rows") as step:
-            yield from self._counted(self._snapshot.file_actions.map_file_actions(self.converter), step)
+            yield from self._counted(
+                self._snapshot.file_actions.map_file_actions(self.converter, self._of_commits), step
+            )
 
     def batches_of_commits(self) -> Iterator[RowBatch]:
         """Yield those of the commits, and of the lines of a JSON checkpoint."""
         with self._snapshot.table.progress.step("writing the checkpoint", unit="rows") as step:
-            yield from self._counted(map(self.converter, self._snapshot.file_actions.batches_of_commits()), step)
+            yield from self._counted(map(self._of_commits, self._snapshot.file_actions.batches_of_commits()), step)
 
     def take(self, add_bytes: int, expired: int) -> None:
         """Add the totals of rows that were written elsewhere."""

@@ -50,7 +50,7 @@ class Changed(NamedTuple):
 
 
 @short_repr("before=before.version", "after=after.version", "schema_changes", "properties", "protocol")
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TableDiff:
     """Two versions, and what differs from the first to the second."""
 

@@ -96,7 +96,7 @@ class Explained(NamedTuple):
 
 
 @short_repr("version", "features", "clients", "ways_out", "unknown_features")
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Explanation:
     """What clients do with a table. `supposed` are changes that are not made. `gap`: why this is not about the newest
     version. Of a Paimon table: its traits, and `version` is that of its schema.

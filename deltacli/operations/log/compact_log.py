@@ -46,7 +46,7 @@ _FILES = ("add", "remove")
 
 
 @short_repr("first", "last", "size_bytes", "commit_bytes", "skipped", "dry_run")
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Compaction:
     """A compaction that was written, existed already, or would be written (`dry_run`)."""
 

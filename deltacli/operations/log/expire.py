@@ -94,7 +94,7 @@ class ExpiredFile(NamedTuple):
 
 
 @short_repr("newest_version", "boundary", "files", "size_bytes", "lost_versions", "refusals")
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ExpiryPlan:
     """The files to delete, in the order of deletion. Nothing has been done."""
 

@@ -51,7 +51,7 @@ PARTLY_DONE = "expire.partly-done"
 
 
 @short_repr("deleted", "deleted_bytes", "missing", "failed=failed.count")
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class ExpiryOutcome:
     """The outcome of a plan, as far as it was executed."""
 

@@ -92,7 +92,7 @@ class BackupPlan:
 
 
 @short_repr("files=files.files", "copied", "dry_run")
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class BackupResult:
     """The outcome: the new list, and the copied files. With `dry_run` it is what would be, without digests."""
 

@@ -79,7 +79,7 @@ class RestoreItem:
 
 
 @short_repr("backup", "newest_before", "writes", "kept", "unchanged=unchanged.files")
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class RestorePlan:
     """The plan of a restore: `writes` in their order, and the files that are kept.
 

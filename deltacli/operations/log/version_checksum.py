@@ -135,7 +135,7 @@ class ChecksumStatus(StrEnum):
 
 
 @short_repr("version", "status", "fields", "differences")
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ChecksumReport:
     """One checksum file; `differences` are (field, value in the file, value in the log)."""
 

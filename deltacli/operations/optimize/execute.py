@@ -18,18 +18,14 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 from deltacli.arrow import compute as pc
 from deltacli.changing.acts import Act
 from deltacli.changing.commit import Committed, Dropped, jittered_pause
-from deltacli.changing.new_files import NewFiles
-from deltacli.delta.log.body_lines import encoded_files
 from deltacli.delta.log.commit_content import CommitRequest, OnConflict, Slot
 from deltacli.delta.paths import decode
 from deltacli.errors import DeltacliError, OutcomeUnknown, PartlyDone, StorageFailed
 from deltacli.hints import command
 from deltacli.operations.optimize.open_bins import OpenBin, added_files, open_groups, parameters_of, size_metrics
-from deltacli.operations.optimize.plan import OptimizePlan, breaks_rule, is_unreadable, weight_of
+from deltacli.operations.optimize.plan import OptimizePlan, breaks_rule, is_unreadable, way_out, weight_of
 from deltacli.operations.optimize.planning import Find, plan_optimize
 from deltacli.operations.optimize.request import OptimizeRequest
-from deltacli.operations.optimize.verify import ROWS_DIFFER, Verified, verify_rows
-from deltacli.operations.optimize.watching import Watch, WatchedFiles
 from deltacli.operations.table.keyed_files import removes_of
 from deltacli.progress import weighed
 from deltacli.short_repr import short_repr
@@ -37,10 +33,11 @@ from deltacli.typing import Json, RecordBatch
 from deltacli.units import plural
 from deltacli.work.rewrite.exactness import SPEC
 from deltacli.work.rewrite.pieces import NamedFiles, RefusedFile, RewritePiece, Rewritten
-from deltacli.work.rewrite.rewrite_files import NAMED, RewriteFiles
 
 if TYPE_CHECKING:
     from deltacli.changing.gate import Gate
+    from deltacli.operations.optimize.verify import Verified
+    from deltacli.operations.optimize.watching import Watch
     from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.table.version import Snapshot
 
@@ -59,7 +56,7 @@ _SHORT = 2
     "bins=plan.selection.bins",
     "dry_run=plan.request.dry_run",
 )
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class OptimizeOutcome:
     """What was done so far."""
 
@@ -132,13 +129,13 @@ class OptimizeOutcome:
         if self.difference is not None:
             raise self.difference
         if damaged := [one for one in self.refused if is_unreadable(one)]:
-            first, repair = damaged[0], command("repair", dry_run=True)
-            are = "was left alone; it needs" if len(damaged) == 1 else "were left alone; they need"
+            first, way = damaged[0], way_out(damaged)
             facts = {"first": first.path, "why": first.reason, "so far": self.summary}
             raise PartlyDone(
-                f"{plural(len(damaged), 'file')} could not be read and {are} a repair before another run",
+                f"{plural(len(damaged), 'file')} could not be read and {'was' if len(damaged) == 1 else 'were'} left "
+                "alone",
                 code=first.code,
-                facts={**facts, "repair": repair} if repair else facts,
+                facts={**facts, "before another run": way} if way else facts,
                 hint=command("validate", level="data"),
             )
         if broken := [one for one in self.refused if breaks_rule(one)]:
@@ -179,6 +176,8 @@ class Optimize:
         gate.look(needs_clock=True)
         _Run(gate).run()
         if plan.request.verify:
+            from deltacli.operations.optimize.verify import ROWS_DIFFER, verify_rows
+
             try:
                 outcome.verified = verify_rows(
                     plan, outcome.versions, files=outcome.files_removed + outcome.files_added
@@ -206,6 +205,9 @@ class _Run:
     """One execution of a plan."""
 
     def __init__(self, gate: Gate[OptimizePlan, OptimizeOutcome]) -> None:
+        from deltacli.changing.new_files import NewFiles
+        from deltacli.operations.optimize.watching import Watch
+
         self._gate = gate
         self._plan, self._outcome = gate.plan, gate.outcome
         self._table = gate.table
@@ -221,6 +223,8 @@ class _Run:
 
     def run(self) -> None:
         """Rewrite the groups one after the other, several files at once, and commit each when it is complete."""
+        from deltacli.work.rewrite.rewrite_files import NAMED, RewriteFiles
+
         table, plan = self._table, self._plan
         sizes = {
             "total": plan.selection.files,
@@ -386,6 +390,8 @@ class _Made:
             self.ready = [one for one in self.ready if not self._watch.is_touched(one.opened)]
         if not self.ready:
             return None
+        from deltacli.operations.optimize.watching import WatchedFiles
+
         operation, parameters = parameters_of(self._plan)
         new = [file for one in self.ready for file in one.result.files]
         paths = (path for one in self.ready for path in one.result.used)
@@ -400,6 +406,8 @@ class _Made:
         )
 
     def _body(self) -> Callable[[Slot], Iterator[bytes]]:
+        from deltacli.delta.log.body_lines import encoded_files
+
         ready, now_ms = self.ready, self._plan.table.clock()
 
         def batches() -> Iterator[tuple[str, RecordBatch]]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.changing.preflight import REMOVED_OTHERWISE, TWICE
+from deltacli.changing.preflight import REMOVED_OTHERWISE, ROW_ID_FIELDS, TWICE, row_ids_of
 from deltacli.delta.clustering.chosen_files import CUBE_COLUMNS, CUBE_ID, PROVIDER, Z_ORDER_TAG
 from deltacli.delta.encoding.digests import codes
 from deltacli.delta.encoding.many_keys import repeated
@@ -39,7 +39,6 @@ OUTSIDE, FOREIGN_CLUSTERING = "outside", "clustering-provider"
 """Why files are left alone: they are not below the table, another program clusters them."""
 LIVE_FIELDS = ("path", "size", "partitionValues", "deletionVector", "stats", "tags", "clusteringProvider")
 """The fields of adds that `LiveReader` needs."""
-_ID_FIELDS = ("baseRowId", "defaultRowCommitVersion")
 _ZONE = r"(Z|[+-][0-9]{2}(:?[0-9]{2})?|\[.*\]|[A-Za-z]+(/[A-Za-z_]+)*)\s*$"
 
 
@@ -82,7 +81,7 @@ def live_files(snapshot: Snapshot, condition: Mask | None) -> LiveFiles:
     """
     with_ids = FEATURE in snapshot.config.features
     reader = LiveReader(snapshot, condition, with_ids=with_ids)
-    fields = (*LIVE_FIELDS, *(_ID_FIELDS if with_ids else ()))
+    fields = [*dict.fromkeys((*LIVE_FIELDS, *(ROW_ID_FIELDS if with_ids else ())))]
     parts = list(snapshot.file_actions.map_actions("add", reader.read, fields=fields))
     found = joined([part for part in parts if part is not None])
     return replace(found, row_ids=reader.row_ids)
@@ -121,7 +120,7 @@ class LiveReader:
         import pyarrow as pa
 
         if self._ids is not None:
-            self._ids.append(_row_ids(adds))
+            self._ids.append(row_ids_of(adds))
         if self._condition is not None:
             adds = pc.filter(adds, self._condition(adds))
         if not adds.num_rows:
@@ -203,24 +202,6 @@ def _path_keys(adds: RecordBatch, keys: ArrowArray) -> ArrowArray:
     if not pc.any(has_vector).as_py():
         return found
     return pc.replace_with_mask(found, has_vector, narrow_keys(pc.filter(adds, has_vector), None, with_vectors=False))
-
-
-def _row_ids(adds: RecordBatch) -> RecordBatch:
-    """Return the columns of `StateView.live` that rules about row ids look at."""
-    import pyarrow as pa
-
-    from deltacli.delta.rules.framework.views import OF_CHECKPOINT
-
-    paths = pc.cast(adds.column("path"), pa.string())
-    columns = {
-        "path": paths,
-        "key": paths,
-        "num_records": num_records_column(adds.column("stats")),
-        "base_row_id": adds.column("baseRowId"),
-        "default_row_commit_version": adds.column("defaultRowCommitVersion"),
-        "version": pa.repeat(pa.scalar(OF_CHECKPOINT, pa.int64()), adds.num_rows),
-    }
-    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
 
 def _lookup(maps: ArrowArray, key: str) -> ArrowArray:

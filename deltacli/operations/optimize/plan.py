@@ -12,9 +12,9 @@ from deltacli.changing.basis import Basis
 from deltacli.changing.preflight import REMOVED_OTHERWISE, TWICE
 from deltacli.delta.clustering.clustering_columns import clustering_paths
 from deltacli.errors import Refusal, Refused
+from deltacli.hints import command
 from deltacli.operations.optimize.live_files import LiveFiles
 from deltacli.operations.optimize.request import COMMIT_BINS, COMMIT_BYTES, OptimizeRequest
-from deltacli.operations.optimize.row_order import RowOrder
 from deltacli.operations.optimize.select import Bin, Rules, Selection
 from deltacli.operations.table.keyed_files import Mask
 from deltacli.short_repr import short_repr
@@ -23,6 +23,7 @@ from deltacli.units import format_size, plural
 from deltacli.work.rewrite.pieces import RefusedFile, RewriteSpec
 
 if TYPE_CHECKING:
+    from deltacli.operations.optimize.row_order import RowOrder
     from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.table.version import Snapshot
 
@@ -48,8 +49,20 @@ def is_unreadable(file: RefusedFile) -> bool:
     return not (file.code.startswith("optimize.") or breaks_rule(file))
 
 
+def way_out(files: Sequence[RefusedFile]) -> str | None:
+    """Return the command after which the first of these files that has one can be rewritten; None without one."""
+    from deltacli.delta.rules.framework.repairs import row_of
+
+    for one in files:
+        if one.column is not None:
+            return command("alter", "nullable", one.column, dry_run=True)
+        if row_of(one.code).steps:
+            return command("repair", dry_run=True)
+    return None
+
+
 @short_repr("version=snapshot.version", "bins=selection.bins", "small_files", "is_noop", "damaged")
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class OptimizePlan:
     """What an optimization would do. Nothing has been done."""
 
@@ -83,6 +96,11 @@ class OptimizePlan:
     def unreadable(self) -> Sequence[RefusedFile]:
         """Return the files that could not be read."""
         return [one for one in self.damaged if is_unreadable(one)]
+
+    @property
+    def way_out(self) -> str | None:
+        """Return `way_out` of the files that could not be read."""
+        return way_out(self.unreadable)
 
     def objection(self) -> Refused | None:
         """Return the error of the refusals, None without one; a file that cannot be rewritten is left out instead."""

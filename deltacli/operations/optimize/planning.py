@@ -26,7 +26,6 @@ from deltacli.delta.schema.type_changes import require_readable_rows
 from deltacli.operations.optimize.live_files import LiveFiles, live_files
 from deltacli.operations.optimize.plan import OptimizePlan
 from deltacli.operations.optimize.request import OptimizeRequest, target_of
-from deltacli.operations.optimize.row_order import RowOrder, row_order
 from deltacli.operations.optimize.select import Bin, Rules, Selection, select, select_ordered
 from deltacli.operations.table.keyed_files import Mask, PartitionCondition, chosen_actions
 from deltacli.operations.table.rebuild import read_snapshot
@@ -39,6 +38,7 @@ from deltacli.work.rows.data_files import DataFile
 from deltacli.work.task import Task
 
 if TYPE_CHECKING:
+    from deltacli.operations.optimize.row_order import RowOrder
     from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.table.version import Snapshot
 
@@ -68,7 +68,11 @@ def plan_optimize(
     require_free(request.commit_metadata)
     snapshot = now or read_snapshot(table)
     _require_writable(snapshot)
-    order = row_order(snapshot, request)
+    order = None
+    if request.cluster or request.zorder or request.where is not None:
+        from deltacli.operations.optimize.row_order import row_order
+
+        order = row_order(snapshot, request)
     condition = None if request.where is None else PartitionCondition(snapshot.config, request.where)
     live = live_files(snapshot, condition)
     if request.purge:

@@ -61,7 +61,7 @@ class AlterRequest:
 
 
 @short_repr("table", "changes", "committed", "refusal=refusal.code", "is_noop")
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class AlterOutcome:
     """A planned or executed change. `after` is None where it is refused, and equal to `before` in all that matters
     where there is nothing to do. `committed` is the id of the version that was created.

@@ -127,7 +127,7 @@ Event = SchemaVersion | SnapshotVersion
 
 
 @short_repr("table", "branch", "events", "total", "gaps", "missing", "broken", "notes")
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class PaimonHistory:
     """The events of a branch, newest first; `total` is their number, more than the events if a limit cut the list.
 

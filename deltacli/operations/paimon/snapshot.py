@@ -44,7 +44,7 @@ class Point(NamedTuple):
 
 
 @short_repr("table", "schema_id", "tags")
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class PaimonSnapshot:
     """A schema and the snapshot that was asked for, None if a schema was, or if there is no snapshot.
 

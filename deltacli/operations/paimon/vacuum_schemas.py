@@ -110,7 +110,7 @@ class SchemaVacuumRequest(NamedTuple):
 
 
 @short_repr("files", "candidates", "refusals")
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class SchemaVacuumPlan:
     """All schema files of a branch with their verdicts, by id. Nothing has been done."""
 
@@ -188,7 +188,7 @@ class SchemaVacuumPlan:
 
 
 @short_repr("deleted=deleted.files", "missing", "spared", "failed=failed.count")
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class SchemaVacuumOutcome:
     """What was deleted. `spared` are candidates that a newer commit needs."""
 

@@ -121,7 +121,7 @@ class Cleanup(NamedTuple):
 
 
 @short_repr("newest_version", "versions", "readable", "is_complete")
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TableReach:
     """The versions of a table, from 0 to the newest; `versions` has those with a commit or a checkpoint."""
 

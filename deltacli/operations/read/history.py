@@ -67,7 +67,7 @@ class ActionCounts:
 
 
 @short_repr("version", "time=time.moment", "operation", "problem")
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class HistoryItem:
     """One commit.
 
@@ -125,7 +125,7 @@ class HistoryItem:
 
 
 @short_repr("table", "items", "total", "gaps", "missing", "lost")
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class History:
     """Commits newest first. `total` is their number in the log; fewer items mean that a limit cut the list.
 

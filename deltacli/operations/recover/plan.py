@@ -47,7 +47,7 @@ class DataPlan:
 
 
 @short_repr("version", "needed=needed.files", "found=found.files", "missing=missing.files", "refusals")
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class UndeletePlan:
     """What would be brought back. `needed` is everything that the version needs, the files of its log included.
 

@@ -242,9 +242,10 @@ class Put(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class UndoPlan:
-    """What would be put back of a backup, in this order."""
+    """What would be put back of the backup at an address, in this order."""
 
     basis: Basis
+    backup: str
     source: ReadStorage
     puts: tuple[Put, ...]
     unchanged: int
@@ -341,7 +342,7 @@ def plan_undo(table: TableHandle, uri: str) -> UndoPlan:
     _require_rebuilt(table, store, noted, [one for one in waiting if one in of_log])
     puts = [Put(one, Noted(one.sha256), digest_at(table.storage, one.path)) for one in sorted(waiting, key=_order)]
     basis = Basis(table, newest, table.clock(), past_of(listing, newest))
-    return UndoPlan(basis, store, tuple(puts), len(noted.files) - len(waiting))
+    return UndoPlan(basis, uri, store, tuple(puts), len(noted.files) - len(waiting))
 
 
 def _still_right(plan: UndoPlan, agreed: Mapping[str, str | None], kept: Mapping[str, str]) -> Iterator[Put]:

@@ -33,7 +33,7 @@ _MOST_PASSES = 6
 
 
 @short_repr("plan", "done", "failed", "committed_version", "backup=backup_uri")
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class RepairOutcome:
     """What was done so far: the steps of all plans that were executed, and the plan that remains."""
 

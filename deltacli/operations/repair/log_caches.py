@@ -22,6 +22,8 @@ from deltacli.delta.rules.actions.commit_contents import REMOVE_OF_UNKNOWN, UNKN
 from deltacli.delta.rules.checkpoints.columns import PARSED_PARTITION_MISSING
 from deltacli.delta.rules.checkpoints.contents import ADD_DIFFERS, EXTRA_ADD, MISSING_ADD, PARSED_PARTITION_DIFFERS
 from deltacli.delta.rules.checkpoints.state import METADATA_DIFFERS
+from deltacli.delta.rules.files.vector_descriptors import NAMES_NOTHING
+from deltacli.delta.rules.framework.base import Severity
 from deltacli.delta.rules.framework.repairs import StepKind
 from deltacli.delta.rules.log.configuration_differences import metadata_differences, protocol_differences
 from deltacli.errors import CommitCorrupt, DeltacliError, Refused, Unreadable
@@ -43,8 +45,8 @@ if TYPE_CHECKING:
     from deltacli.operations.table.version import Snapshot
     from deltacli.typing import RecordBatch
 
-_OF_PARSED = {PARSED_PARTITION_DIFFERS.id, PARSED_PARTITION_MISSING.id}
-"""The rules about values that a checkpoint repeats from its own maps."""
+_OF_FORM = {PARSED_PARTITION_DIFFERS.id, PARSED_PARTITION_MISSING.id, NAMES_NOTHING.id}
+"""The rules about what a checkpoint says in the wrong form, or repeats from its own maps."""
 CHECKPOINTS = (LogFileKind.CLASSIC_CHECKPOINT, LogFileKind.MULTI_PART_CHECKPOINT, LogFileKind.UUID_CHECKPOINT)
 DOUBTS = (REMOVE_OF_UNKNOWN.id, UNKNOWN_ACTION.id)
 """The rules about commits that may be damaged."""
@@ -107,7 +109,9 @@ class WriteCheckpoint:
 
     @property
     def name(self) -> str:
-        source = "the rest of the log" if self.damaged.issuperset(self.replaced) else "its maps of partition values"
+        source = "the rest of the log"
+        if not self.damaged.issuperset(self.replaced):
+            source = "its own fields"
         return f"write the checkpoint of version {self.version} from {source}"
 
     def run(self, run: Run) -> None:
@@ -208,9 +212,17 @@ def plan_checkpoints(
         else:
             change, action = WriteCheckpoint(version, names, every, seen), StepKind.REBUILD
             reason = reason or _why_not(table, listing, version, names, found, others)
-            if reason is not None and obstacle is None and {one.rule.id for one in found} <= _OF_PARSED:
+            if reason is not None and obstacle is None and names and {one.rule.id for one in found} <= _OF_FORM:
                 rest = every.difference(names)
-                doubt = _why_not(table, sound_listing(files, rest), version, names, found, others, is_own=True)
+                own = sound_listing(files, rest)
+                if version not in own.commits:
+                    later = max((one.version for one in own.checkpoints), default=version)
+                    if later > version:
+                        reason = f"readers begin at the checkpoint of version {later}"
+                        unrepaired += [left(one, reason)._replace(severity=Severity.WARNING) for one in found]
+                        continue
+                    version, names = own.newest_version, ()
+                doubt = _why_not(table, own, version, names, found, others, is_own=True)
                 reason = doubt and (doubt if doubt == reason else f"{reason}; {doubt}")
                 change = WriteCheckpoint(version, names, rest, seen)
         if reason is not None:
@@ -233,7 +245,7 @@ def _why_not(
     is_own: bool = False,
 ) -> str | None:
     """Return why a checkpoint is not written from a listing, which has it where `is_own`; None where it is."""
-    if not names:
+    if not names and not is_own:
         return "the log has no such checkpoint"
     if version not in listing.commits:
         return f"commit {version} is missing, and a checkpoint is written only beside its commit"

@@ -144,7 +144,7 @@ class Unrepaired(NamedTuple):
 
 
 @short_repr("version", "planned", "unrepaired", "refusals", "is_partial")
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RepairPlan:
     """The changes in the order in which they are made, and the steps that ask for them.
 

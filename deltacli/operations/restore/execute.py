@@ -18,7 +18,6 @@ from deltacli.delta.log.commit_content import CommitRequest, EveryFile, FilesOfP
 from deltacli.delta.log.conflicts import is_vacuum
 from deltacli.errors import DeltacliError, PartlyDone
 from deltacli.hints import command
-from deltacli.operations.recover.sources import Journal
 from deltacli.operations.restore.plan import RestorePlan, plan_again, plan_restore, request_of
 from deltacli.operations.restore.request import RestoreRequest
 from deltacli.operations.restore.verify import VERIFIED, ProblemFile, check_sizes
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
     "lost",
     "refusals=plan.refusals",
 )
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RestoreOutcome:
     """What was done: the plan as it was executed, and the version that was made, None where nothing differs."""
 
@@ -128,6 +127,8 @@ class _Attempts:
     def make(self, plan: RestorePlan) -> CommitRequest:
         """Return the commit, after files from elsewhere are in their places."""
         if plan.brought is not None:
+            from deltacli.operations.recover.sources import Journal
+
             has_begun, journal = self._gate.has_begun, Journal()
             self._gate.has_begun = True  # nobody knows it of an interruption
             try:

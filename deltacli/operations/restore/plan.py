@@ -14,8 +14,6 @@ from deltacli.arrow import compute as pc
 from deltacli.changing.acts import Act
 from deltacli.changing.basis import Basis, basis_of
 from deltacli.changing.commit import require_possible
-from deltacli.changing.preflight import broken_rules
-from deltacli.delta.evolution.draft import Draft
 from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.commit_metadata import require_free
 from deltacli.delta.log.state import plain_action, plain_metadata, read_metadata, read_protocol
@@ -48,6 +46,7 @@ from deltacli.typing import ArrowArray, Json, RecordBatch
 from deltacli.units import format_size, format_timestamp, plural
 
 if TYPE_CHECKING:
+    from deltacli.delta.evolution.draft import Draft
     from deltacli.operations.restore.missing_files import Brought
     from deltacli.operations.schemas.described import SchemaDiff
     from deltacli.operations.table.handle import TableHandle
@@ -79,7 +78,7 @@ class Noticing(NamedTuple):
     "problems",
     "refusals",
 )
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RestorePlan:
     """What a restore would do. Nothing has been done."""
 
@@ -243,6 +242,8 @@ class _Planning:
         refusals += () if self._request.allow_removals else _removal_refusals(now, found)
         refusals += row_ids.refusals_of_files(now, target, after, found, self._where, begins_again=again)
         if small.metadata is not None:
+            from deltacli.changing.preflight import broken_rules
+
             refusals += broken_rules(now.version, _draft(now), _draft(after), Act.NAME)
         checked_at = now.table.machine.monotonic()
         checked, brought = self._verified(found)
@@ -373,6 +374,8 @@ def _after(now: Snapshot, small: SmallActions) -> Snapshot:
 
 
 def _draft(snapshot: Snapshot) -> Draft:
+    from deltacli.delta.evolution.draft import Draft
+
     return Draft(plain_metadata(snapshot.raw_metadata), plain_action(snapshot.raw_protocol))
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.counts import FileCounts
 from deltacli.delta.log.replay import key_column
-from deltacli.delta.stats.record_counts import num_records_column
+from deltacli.delta.stats.record_counts import num_records_column, tight_column
 from deltacli.typing import ArrowArray, RecordBatch
 
 if TYPE_CHECKING:
@@ -23,14 +23,12 @@ if TYPE_CHECKING:
     from deltacli.work.rows.vector_bytes import Descriptor
 
 TIGHT, EXCEEDS, DISAGREE = "stats.tight-with-dv", "stats.cardinality-exceeds", "stats.records-disagree"
-_LOOSE = r'"tightBounds"\s*:\s*false'
-_BOUNDS = r'"(minValues|maxValues)"'
 
 
 def doubts_of_rows(snapshot: Snapshot, counts: FileCounts) -> tuple[str, ...]:
     """Return the rules by which the log's row counts of a version cannot be trusted."""
-    if not snapshot.has_doubtful_records and not counts.deletion_vectors:
-        return ()
+    if not snapshot.has_doubtful_records and not counts.unjudged:
+        return tuple(rule for rule, files in ((EXCEEDS, counts.exceeding), (TIGHT, counts.tight)) if files)
     judge = partial(_rules_of, snapshot.contradicted)
     found = set(chain.from_iterable(snapshot.file_actions.map_actions("add", judge, fields=_FIELDS)))
     return tuple(sorted(found))
@@ -74,12 +72,12 @@ def _masks(contradicted: frozenset[bytes], adds: RecordBatch) -> tuple[ArrowArra
 
     vectors, stats = adds.column("deletionVector"), adds.column("stats")
     has_vector = pc.is_valid(vectors)
-    is_tight = pc.and_not(pc.match_substring_regex(stats, _BOUNDS), pc.match_substring_regex(stats, _LOOSE))
-    exceeds = pc.greater(pc.cast(pc.struct_field(vectors, ["cardinality"]), pa.int64()), num_records_column(stats))
+    cardinality = pc.cast(pc.struct_field(vectors, ["cardinality"]), pa.int64())
+    exceeds = pc.greater(cardinality, num_records_column(stats))
     paths = key_column(adds.column("path"), pa.repeat(pa.scalar(""), adds.num_rows))
     disagrees = pc.is_in(paths, value_set=pa.array(sorted(contradicted), pa.binary()))
     return has_vector, {
-        TIGHT: pc.and_(has_vector, pc.fill_null(is_tight, pa.scalar(False))),
+        TIGHT: tight_column(stats, cardinality),
         EXCEEDS: pc.fill_null(exceeds, pa.scalar(False)),
         DISAGREE: disagrees,
     }

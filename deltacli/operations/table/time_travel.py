@@ -135,7 +135,11 @@ def commits_between(
 def _find_range_in(store: StoreOfVersions, first: int | VersionTime, last: int | VersionTime | None) -> VersionRange:
     """Return the range of versions of a store that answers such questions itself."""
     newest = store.newest_version()
-    _require_existing(first, last, newest)
+    try:
+        _require_existing(first, last, newest)
+    except VersionAbsent as absent:
+        absent.nearest = newest if store.has_change_feed() else None  # without one no version has changes
+        raise
     begin = store.version_since(first.timestamp_ms) if isinstance(first, VersionTime) else first
     if isinstance(last, VersionTime):
         return VersionRange(begin, store.version_until(last.timestamp_ms))

@@ -311,24 +311,29 @@ class FileActions(NamedTuple):
 
         Batches of a checkpoint are processed by the reading threads, so `work` must be thread-safe.
         """
-        from deltacli.work.checkpoints.whole_rows import read_whole
-
         table = self.table
         for batch in self.batches_of_commits():
             rows = batch.adds if kind == "add" else batch.removes
             if rows is not None and rows.num_rows:
                 yield work(rows)
+        if not self.pieces:
+            return
+        from deltacli.work.checkpoints.whole_rows import read_whole
+
         read = partial(read_whole, table.stores, touched=self.touched, kind=kind, fields=fields)
         yield from self._of_pieces(read, _rows_of_columns, work, several_at_once=True)
 
-    def map_file_actions(self, work: Callable[[FileBatch], Result]) -> Iterator[Result]:
-        """Yield the result of `work` for each batch of live files or tombstones, including expired ones, with all their
-        own fields, in one pass. It must be thread-safe, as in `map_actions`.
+    def map_file_actions(
+        self, work: Callable[[FileBatch], Result], of_commits: Callable[[FileBatch], Result] | None = None
+    ) -> Iterator[Result]:
+        """Yield the result of `work` (`of_commits` for those of the commits) for each batch of live files or
+        tombstones, including expired ones, with all their own fields, in one pass. It must be thread-safe, as in
+        `map_actions`.
         """
         from deltacli.work.checkpoints.whole_rows import read_both
 
         table = self.table
-        yield from map(work, self.batches_of_commits())
+        yield from map(of_commits or work, self.batches_of_commits())
         read = partial(read_both, table.stores, touched=self.touched)
         yield from self._of_pieces(read, _rows_of_batch, work, several_at_once=True)
 
@@ -346,16 +351,23 @@ class FileActions(NamedTuple):
         if self.snapshot._inline.adds or self.snapshot._inline.removes:
             yield whole_batch([("checkpoint", self.snapshot._inline)])
 
+    def commits_are_young(self, cutoff_ms: int) -> bool:
+        """Return whether the newest commit after the checkpoint that this was rebuilt from is newer than the cutoff."""
+        return max((one.modified_ms for one in self.snapshot.segment.commits), default=0) > cutoff_ms
+
     def counts_of_pieces(
-        self, *, now_ms: int | None = None
+        self, *, now_ms: int | None = None, as_checkpoint: bool = False
     ) -> Iterator[tuple[CheckpointPiece | None, tuple[FileCounts, TombstoneCounts]]]:
-        """Yield the counts of each row group of the checkpoint; before them, with None, those of the commits."""
+        """Yield the counts of each row group of the checkpoint; before them, with None, those of the commits. With
+        `as_checkpoint`, tombstones that a checkpoint keeps are not expired.
+        """
         cutoff = (self.table.clock() if now_ms is None else now_ms) - deleted_file_retention_ms(
             self.snapshot.properties
         )
         files, tombstones = FileCounts(), TombstoneCounts()
+        are_young = as_checkpoint and self.commits_are_young(cutoff)
         for batch in self.tail_batches():
-            files, tombstones = count_batch(batch, cutoff, files, tombstones)
+            files, tombstones = count_batch(batch, cutoff, files, tombstones, are_young=are_young)
         yield None, (files, tombstones)
         if not self.pieces:
             return
@@ -404,6 +416,8 @@ class FileActions(NamedTuple):
 
     def narrow_pieces(self, pieces: Sequence[CheckpointPiece], *, with_records: bool = True) -> Iterator[FileBatch]:
         """Yield those of some row groups of the checkpoint."""
+        if not pieces:
+            return
         from deltacli.work.checkpoints.reading import read_narrow
 
         stores, touched = self.table.stores, self.touched

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any
 from deltacli.arrow import compute as pc
 from deltacli.arrow.rows import grouped
 from deltacli.changing.plan import Amount
-from deltacli.delta.checkpoint.layout import Layout, choose_layout
-from deltacli.delta.log.log_path import LogFileKind
 from deltacli.delta.log.segment import CheckpointInstance
 from deltacli.delta.manifests import MANIFESTS
 from deltacli.delta.protocol.property_values import CHANGE_FEED, is_true
@@ -42,7 +40,7 @@ from deltacli.operations.vacuum.plan_context import (
 )
 from deltacli.operations.vacuum.request import Mode
 from deltacli.typing import ArrowArray, ArrowTable
-from deltacli.units import format_duration, format_size, format_spans, format_timestamp, gaps_in, named_ranges, plural
+from deltacli.units import format_duration, format_size, format_spans, format_timestamp, gaps_in, plural
 
 if TYPE_CHECKING:
     import pyarrow
@@ -232,9 +230,6 @@ def _newest(versions: ArrowArray, mask: ArrowArray) -> int | None:
     return newest
 
 
-_COMMANDS = 5
-
-
 def viewed_notes(setting: PlanContext, needed: ArrowArray) -> Iterator[str]:
     """Yield a note where listed files are kept for a symlink manifest alone; `needed` are hashes of listed files."""
     viewed = setting.references.viewed
@@ -317,8 +312,8 @@ def _gap_note(setting: PlanContext, rows: pyarrow.Table) -> str:
 
 
 def _repair(setting: PlanContext, files: pyarrow.Array) -> str:
-    """Return the repair commands, as the end of a sentence. Empty where no older files are left to repair checkpoints
-    from, or where that cannot be determined; the plan does not depend on it.
+    """Return the command that repairs the checkpoints, as the end of a sentence. Empty where no older files are left to
+    repair them from, or where that cannot be determined; the plan does not depend on it.
     """
     try:
         wrong = _wrong_checkpoints(setting, files)
@@ -326,11 +321,8 @@ def _repair(setting: PlanContext, files: pyarrow.Array) -> str:
             return ""
     except (Unreadable, StorageFailed, Refused):
         return ""
-    versions = sorted({checkpoint.version for checkpoint in wrong})
-    if len(versions) < len(wrong) or any(checkpoint.kind is not LogFileKind.CLASSIC_CHECKPOINT for checkpoint in wrong):
-        found = command("checkpoint", table=setting.table.uri, verify=True)
-        return f"; to find the wrong checkpoints: {found}" if found else ""
-    return _rewriting(setting, versions)
+    found = command("repair", table=setting.table.uri)
+    return f"; to repair the {'checkpoint' if len(wrong) == 1 else 'checkpoints'}: {found}"
 
 
 def _is_repairable(setting: PlanContext, instance: CheckpointInstance) -> bool:
@@ -339,21 +331,6 @@ def _is_repairable(setting: PlanContext, instance: CheckpointInstance) -> bool:
 
     listing = setting.references.listing
     return verify_checkpoint(setting.table, listing, instance).verdict is CheckpointVerdict.DIFFERS
-
-
-def _rewriting(setting: PlanContext, versions: Sequence[int]) -> str:
-    """Return the commands that rewrite classic checkpoints, oldest first, each from the previous one. Other forms would
-    not be replaced.
-    """
-    snapshot = setting.snapshot
-    is_default = choose_layout(snapshot.protocol, snapshot.properties, None) is Layout.CLASSIC
-    form = {} if is_default else {"layout": "classic"}
-    commands = [
-        command("checkpoint", table=setting.table.uri, **form, force=True, version=version) for version in versions
-    ]
-    what = "checkpoint" if len(commands) == 1 else "checkpoints, oldest first"
-    more = f", and the same for {named_ranges('version', versions[_COMMANDS:])}" if versions[_COMMANDS:] else ""
-    return f"; to repair the {what}: {' && '.join(commands[:_COMMANDS])}{more}"
 
 
 def _wrong_checkpoints(setting: PlanContext, files: pyarrow.Array) -> Sequence[CheckpointInstance]:

@@ -117,7 +117,7 @@ class ProtectedTable(NamedTuple):
 
 
 @short_repr("version=snapshot_version", "files", "size_bytes", "refusals", "notes")
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class VacuumPlan:
     """The files to delete. Nothing has been done.
 
@@ -274,7 +274,7 @@ class VacuumPlan:
     "failures=failed.count",
     "end_version",
 )
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class VacuumOutcome:
     """The outcome of a plan, as far as it was executed."""
 

@@ -22,7 +22,6 @@ from deltacli.operations.table.find_log import list_log
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.time_travel import last_commit_before
 from deltacli.operations.vacuum.plan import Reason
-from deltacli.operations.vacuum.rechecking import made_absolute, of_protected
 from deltacli.typing import ArrowArray, RecordBatch
 from deltacli.work.commits.file_references import FileReferences
 
@@ -398,6 +397,8 @@ def collect_references(
     for version in keep_versions:
         _take_version(collector, read_snapshot(table, version=version))
     for other in protect:
+        from deltacli.operations.vacuum.rechecking import of_protected
+
         with of_protected(other.table.uri):
             _protect_table(other, collector, window.cutoff_ms)
     return collector.finish(listing, metadata, faults)
@@ -426,6 +427,7 @@ def _protect_table(other: Snapshot, collector: ReferenceCollector, cutoff_ms: in
     import pyarrow as pa
 
     from deltacli.operations.table.find_log import list_log
+    from deltacli.operations.vacuum.rechecking import made_absolute
 
     uri = other.table.uri
     cutoff_ms = min(cutoff_ms, other.table.clock() - deleted_file_retention_ms(other.properties))

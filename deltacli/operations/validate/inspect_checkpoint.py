@@ -18,6 +18,7 @@ from deltacli.delta.rules.framework.known_files import KnownFiles
 from deltacli.delta.rules.framework.raw_lines import LineScanner
 from deltacli.delta.rules.framework.views import CheckpointView, ExpectedState
 from deltacli.delta.stats.record_counts import num_records_column
+from deltacli.delta.vectors import without_empty_vectors
 from deltacli.operations.validate.file_rows import FileRows, with_metadata, with_protocol
 from deltacli.operations.validate.foresight import Foresight
 from deltacli.progress import Progress, Step
@@ -145,14 +146,14 @@ class CheckpointInspector:
         if batch.parsed_stats is not None and adds.column("stats").null_count == adds.num_rows:
             records = _parsed_records(batch.parsed_stats, records)
         narrow = adds if self._keeps_statistics else adds.drop_columns(["stats"])
-        narrow = narrow.append_column("num_records", records)
+        narrow = without_empty_vectors(narrow).append_column("num_records", records)
         self._kept.append(self._shared_nulls.replace(narrow))
 
     def _take_removes(self, removes: pyarrow.RecordBatch) -> None:
         self._duplicates.take(removes)
         if self._expected is not None:
             self._remove_keys.append(comparison.keys_of(removes))
-        self._removes.append(removes)
+        self._removes.append(without_empty_vectors(removes))
         for name in ("stats", "tags"):
             filled = removes.num_rows - removes.column(name).null_count
             if filled:

@@ -68,7 +68,7 @@ class TableContents:
 
 
 @short_repr("table", "version", "level", "findings", "suppressed", "not_checked")
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Validation:
     """The findings of one table. `version` is the newest that its log names, complete or not; `findings` are in the
     order of files and lines; `suppressed` has the number of omitted findings above the limit per rule; `not_checked`

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from deltacli.delta.schema.types import StructType
     from deltacli.operations.table.version import Snapshot
-    from deltacli.sharing.pulling.pull import PullResult
+    from deltacli.sharing.pulling.pull import PullPlan, PullResult
 
 
 class Client:
@@ -125,7 +125,7 @@ class ClientTable:
         With `where` and `limit` the server may leave out files without matching rows: use it for one scan with the
         same condition and limit.
         """
-        storage = ShareStorage(self.address, self.requests)
+        storage = self._store
         if where is not None or limit is not None:
             storage = storage.expecting(where=where, limit=limit)
         return Table(storage, clock=self.clock, name=self.address.uri)
@@ -168,9 +168,26 @@ class ClientTable:
         Only files that are not there are downloaded, all are verified, and the difference becomes one commit. `resume`
         finishes an interrupted pull at the version that it was pulling. `verify="data"` decodes all data of each file,
         also of those that are there, and downloads damaged ones again. Raises PullRefused for a directory that has
-        something else, DataUnreadable for a file that is not as declared, and UsageError for options that exclude each
-        other.
+        something else, Refused for a table whose metadata is not trusted, DataUnreadable for a file that is not as
+        declared, and UsageError for options that exclude each other.
         """
+        plan = self.plan_pull(
+            directory, version=version, timestamp=timestamp, resume=resume, verify=verify, progress=progress
+        )
+        return plan.result(dry_run=True) if dry_run else self._execute_pull(plan, progress, may_plan_again=True)
+
+    def plan_pull(
+        self,
+        directory: str | os.PathLike[str],
+        *,
+        version: int | None = None,
+        timestamp: datetime | date | None = None,
+        resume: bool = False,
+        verify: Literal["footers", "data"] = "footers",
+        progress: Progress = SILENT,
+    ) -> PullPlan:
+        """Return what `pull` with the same parameters would do. Raises as it does."""
+        from deltacli.changing.change import plan_change
         from deltacli.sharing.pulling.pull import Pull, PullRequest
 
         if (version is not None) + (timestamp is not None) + resume > 1:
@@ -178,9 +195,28 @@ class ClientTable:
         point = _point(version, timestamp)
         if verify not in ("footers", "data"):
             raise UsageError(f"verify is {verify!r}", facts={"expected": "footers or data"})
-        decodes = verify == "data"
-        request = PullRequest(os.fspath(directory), point, resumes=resume, dry_run=dry_run, decodes=decodes)
-        return Pull(ShareStorage(self.address, self.requests), request, clock=self.clock, progress=progress).run()
+        request = PullRequest(os.fspath(directory), point, resumes=resume, decodes=verify == "data")
+        return plan_change(Pull(self._store, request, progress), request.target(self.clock))
+
+    def execute_pull(self, plan: PullPlan, *, progress: Progress = SILENT) -> PullResult:
+        """Pull the version of a plan of this table. Raises as `pull` does, and ConflictLost where something else would
+        be pulled by now.
+        """
+        if plan.source.table != str(self.address.name):
+            raise UsageError("the plan is one of another table", facts={"plan": plan.source.table})
+        return self._execute_pull(plan, progress, may_plan_again=False)
+
+    def _execute_pull(self, plan: PullPlan, progress: Progress, *, may_plan_again: bool) -> PullResult:
+        from deltacli.changing.change import carry_out
+        from deltacli.changing.gate import for_plan, standing
+        from deltacli.sharing.pulling.pull import Pull
+
+        change, ask = Pull(self._store, plan.request, progress), standing if may_plan_again else for_plan
+        return carry_out(change, plan.basis.table, plan=plan, ask=ask)
+
+    @property
+    def _store(self) -> ShareStorage:
+        return ShareStorage(self.address, self.requests)
 
 
 def metadata_of(head: AnswerHead) -> TableMetadata:

@@ -92,7 +92,7 @@ _Answer = _Refused | _Cut | _Stale | None
 
 class Downloads:
     """Downloads the files of one version to a directory, with unfinished ones in another. `decodes`: verifies all data
-    of files, not only their footers.
+    of files, not only their footers. `look` is called before a file gets its name, and what it raises ends the run.
     """
 
     def __init__(
@@ -102,11 +102,12 @@ class Downloads:
         workspace: str,
         target: str,
         advance: _Advance,
+        look: Callable[[], None],
         *,
         decodes: bool = False,
     ) -> None:
         self._transport, self._url_of, self._advance, self._decodes = transport, url_of, advance, decodes
-        self._workspace, self._target = workspace, target
+        self._workspace, self._target, self._look = workspace, target, look
         self._stop = Event()
         self._range_workers = ThreadPoolExecutor(_PARALLEL_RANGES, thread_name_prefix="deltacli-range")
 
@@ -139,6 +140,7 @@ class Downloads:
         try:
             with open_part(self._workspace, wanted.name) as part:
                 received = self._receive(wanted, part)
+                self._look()
                 part.publish(f"{self._target}/{wanted.name}")
                 return received
         except DeltacliError:

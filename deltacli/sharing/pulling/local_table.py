@@ -36,17 +36,22 @@ class PullTarget:
     directory: str
     table: PulledTable | None = None
     unfinished: Unfinished | None = None
+    has_workspace: bool = False
+    """Whether an interrupted pull has left something, which a whole one removes."""
 
 
-def read_target(handle: TableHandle, directory: str) -> PullTarget:
-    """Return what a directory has. Raises PullRefused for one that has something else than a pull, StorageFailed, and
-    what `read_snapshot` raises.
+def read_target(handle: TableHandle, directory: str, now: Snapshot | None = None) -> PullTarget:
+    """Return what a directory has, with the newest version if that was read already. Raises PullRefused for one that
+    has something else than a pull, StorageFailed, and what `read_snapshot` raises.
     """
     found = _entries(directory)
-    unfinished = read_unfinished(directory) if WORKSPACE in found else None
+    has_workspace = WORKSPACE in found
+    unfinished = read_unfinished(directory) if has_workspace else None
     if _has_commits(directory):
         try:
-            return PullTarget(directory, _pulled(read_snapshot(handle), directory), unfinished)
+            return PullTarget(
+                directory, pulled_table(now or read_snapshot(handle), directory), unfinished, has_workspace
+            )
         except DeltacliError as fault:
             name_table(fault, directory)
             raise
@@ -57,7 +62,7 @@ def read_target(handle: TableHandle, directory: str) -> PullTarget:
             f"{directory} is not empty, and no pull has written to it",
             facts={"found": some, "expected": "a table that was pulled, an empty directory, or none"},
         )
-    return PullTarget(directory, None, unfinished)
+    return PullTarget(directory, None, unfinished, has_workspace)
 
 
 def _entries(directory: str) -> set[str]:
@@ -81,7 +86,7 @@ def _has_commits(directory: str) -> bool:
         raise disk_fault(fault, LOG_DIRECTORY, f"{directory}/{LOG_DIRECTORY}", "read") from fault
 
 
-def _pulled(snapshot: Snapshot, directory: str) -> PulledTable:
+def pulled_table(snapshot: Snapshot, directory: str) -> PulledTable:
     """Return what a table was pulled from. Raises PullRefused for a table that was not."""
     properties = snapshot.properties
     version = next((one.version for one in snapshot.transactions if one.app_id == APP_ID), None)

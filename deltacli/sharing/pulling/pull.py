@@ -7,15 +7,21 @@ whole difference to the version or is not there.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from time import monotonic
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from deltacli.changing.commit import Committed, NothingToDo, commit
+from deltacli.changing.acts import Act
+from deltacli.changing.basis import Basis, basis_of
+from deltacli.changing.commit import Committed
+from deltacli.changing.new_files import NewFiles
+from deltacli.changing.preflight import require_trusted
 from deltacli.clock import Clock, system_clock
 from deltacli.delta.log.body_lines import body_lines
 from deltacli.delta.log.commit_content import CommitRequest, EveryFile
 from deltacli.delta.protocol.property_values import APPEND_ONLY, is_true
-from deltacli.errors import ConflictLost, NoSpace, OutcomeUnknown, Refused
+from deltacli.errors import ConflictLost, DeltacliError, NoSpace, OutcomeUnknown, Refused
 from deltacli.hints import command
 from deltacli.operations.table.api_arguments import name_table
 from deltacli.operations.table.handle import TableHandle
@@ -40,14 +46,20 @@ from deltacli.sharing.pulling.local_actions import APP_ID, PullSource, local_met
 from deltacli.sharing.pulling.local_table import (
     PulledTable,
     PullTarget,
+    pulled_table,
     read_target,
     require_not_backwards,
     require_same_table,
 )
-from deltacli.sharing.pulling.unfinished_downloads import WORKSPACE, Workspace, open_workspace
+from deltacli.sharing.pulling.unfinished_downloads import open_workspace
 from deltacli.storage import LocalStorage
+from deltacli.storage.base import require_place
 from deltacli.storage.disk_faults import writing_faults
 from deltacli.typing import Json
+from deltacli.units import format_size, plural
+
+if TYPE_CHECKING:
+    from deltacli.changing.gate import Gate
 
 OPERATION = "SHARE PULL"
 FORMATS = (ResponseFormat.DELTA,)
@@ -65,8 +77,16 @@ class PullRequest:
     directory: str
     point: Point = NEWEST_POINT
     resumes: bool = False
-    dry_run: bool = False
     decodes: bool = False
+
+    @property
+    def place(self) -> str:
+        """The path of the directory, without links."""
+        return os.path.realpath(os.path.expanduser(self.directory))
+
+    def target(self, clock: Clock = system_clock) -> TableHandle:
+        """Return the local table, which may not be there yet."""
+        return TableHandle(LocalStorage(self.place), clock=clock)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +103,19 @@ class PullResult:
     is_committed: bool = False
     dry_run: bool = False
     decodes: bool = False
+    cautions: tuple[str, ...] = ()
 
     @property
     def is_unchanged(self) -> bool:
         """Return True where the local table has the version already, with all of its files."""
         return self.before == self.shared_version and not self.difference.wanted
+
+    def so_far(self) -> str:
+        """Return what was committed."""
+        return f"version {self.local_version} of the local table was committed"
+
+    def require_complete(self) -> None:
+        """Do nothing: an error ends a pull."""
 
     def as_json(self) -> dict[str, Json]:
         """Return the result as in documents."""
@@ -106,228 +134,271 @@ class PullResult:
             "filesPresent": difference.present,
             "filesAdded": difference.added,
             "filesRemoved": difference.removed,
+            **({"cautions": list(self.cautions)} if self.cautions else {}),
             "verified": "data" if self.decodes else "footers",
             "dryRun": self.dry_run,
         }
 
 
-class _Plan(NamedTuple):
-    """A version that was listed and compared with the target."""
+class _Shared(NamedTuple):
+    """The version of the shared table, and where its files are."""
 
     store: ShareStorage
-    shared: Snapshot
+    snapshot: Snapshot
+
+
+@dataclass(frozen=True, eq=False)
+class PullPlan:
+    """A version of a shared table, compared with the directory that it is pulled into."""
+
+    basis: Basis
+    request: PullRequest
     source: PullSource
+    shared_version: int
     target: PullTarget
     local: LocalFiles
     difference: Difference
+    shared: _Shared | None = None
+    """None where one request has shown that there is nothing to do."""
+
+    @property
+    def has_version(self) -> bool:
+        """Whether the local table is this version already."""
+        table, difference = self.target.table, self.difference
+        is_same = table is not None and table.shared_version == self.shared_version
+        return is_same and not difference.added and not difference.removed
+
+    @property
+    def is_noop(self) -> bool:
+        """True where all is there, and nothing that an interrupted pull has left."""
+        return self.has_version and not self.difference.wanted and not self.target.has_workspace
+
+    def objection(self) -> None:
+        """Return None: what objects to it is an error of the plan."""
+
+    def effects(self) -> Iterator[str]:
+        """Yield which version is pulled, and what the commit does."""
+        difference = self.difference
+        yield f"pull version {self.shared_version} of {self.source.table}, table id {self.source.table_id}"
+        yield f"add {plural(difference.added, 'file')}, remove {plural(difference.removed, 'file')}"
+
+    def result(self, *, dry_run: bool = False) -> PullResult:
+        """Return what would be done, or that nothing was done yet."""
+        table = self.target.table
+        return PullResult(
+            self.target.directory,
+            self.source,
+            self.shared_version,
+            None if table is None else table.shared_version,
+            None if table is None else table.snapshot.version,
+            self.difference,
+            dry_run=dry_run,
+            decodes=self.request.decodes,
+            cautions=tuple(self.basis.cautions),
+        )
 
 
-@dataclass
+@dataclass(frozen=True)
 class Pull:
-    """One run. `done_files` are the downloads that are finished, for the message of an interrupted run."""
+    """Bringing a local table to a version of a shared one."""
+
+    act: ClassVar[Act] = Act.ADD
 
     store: ShareStorage
     request: PullRequest
-    clock: Clock = system_clock
     progress: Progress = SILENT
-    done_files: int = 0
-    received_bytes: int = 0
-    _directory: str = field(init=False)
-    _target: LocalStorage = field(init=False)
-    """Bound to the directory from the comparison on, or from when it is made."""
 
-    def __post_init__(self) -> None:
-        self._directory = os.path.realpath(os.path.expanduser(self.request.directory))
-        self._target = LocalStorage(self._directory)
+    def plan(self, table: TableHandle, now: Snapshot | None = None) -> PullPlan:
+        """List the version and compare it with the directory. `now` is the local table, if that was read already.
 
-    def run(self) -> PullResult:
-        """Pull, or only compare for a dry run. Raises PullRefused, and what requests and downloads raise."""
-        for attempt in range(1, _MOST_LISTINGS + 1):
-            try:
-                return self._run_once()
-            except FilesMovedOn:
-                # The newest version may be listed again: its files are there, or are downloaded once.
-                if attempt == _MOST_LISTINGS or not self.request.point.is_newest or self.request.resumes:
-                    raise
-        raise AssertionError
+        Raises PullRefused for a directory that has something else, Refused where the metadata is not trusted, and what
+        requests and `read_snapshot` raise.
+        """
+        place = self.request.place
+        target = read_target(table, place, now)
+        point = self.request.point
+        if self.request.resumes and target.unfinished is not None:
+            point = Point(target.unfinished.version)
+        if target.table is not None and self._has_newest(target.table, target, point):
+            local = read_local_files(target.table, place)
+            version = target.table.shared_version
+            all_there = Difference(local.keys, (), present=len(local.sizes))
+            basis = basis_of(target.table.snapshot)
+            return PullPlan(basis, self.request, target.table.source, version, target, local, all_there)
+        store = ShareStorage(self.store.address, self.store.requests, Query(point, FORMATS), progress=self.progress)
+        shared = _Shared(store, read_snapshot(TableHandle(store, clock=table.clock)))
+        return self._compared(table, target, shared, decodes=self.request.decodes)
 
-    def _run_once(self) -> PullResult:
-        self._target = self._target.held()
-        target = read_target(self._handle(), self._directory)
-        point = self._point(target)
-        if self._has_newest(target, point):
-            assert target.table is not None
-            return self._result_of(target.table)
-        plan = self._plan(target, point)
-        if self.request.dry_run:
-            return self._result(plan, None)
-        self._require_space(plan.difference.wanted_bytes)
-        with writing_faults(self._directory, self._directory):
-            os.makedirs(self._directory, exist_ok=True)
-        self._target = self._target.held()
-        with open_workspace(self._directory) as workspace:
-            return self._do(plan, workspace)
-
-    def _handle(self) -> TableHandle:
-        return TableHandle(self._target, clock=self.clock)
-
-    def _point(self, target: PullTarget) -> Point:
-        """Return what to pull. Raises PullRefused where there is nothing to resume."""
-        if not self.request.resumes or target.unfinished is None:
-            return self.request.point
-        return Point(target.unfinished.version)
-
-    def _has_newest(self, target: PullTarget, point: Point) -> bool:
+    def _has_newest(self, table: PulledTable, target: PullTarget, point: Point) -> bool:
         """Return True where one request shows that a complete table has the newest version."""
-        table = target.table
-        if table is None or not point.is_newest or self.request.dry_run or self.request.decodes:
+        if not point.is_newest or self.request.decodes or target.has_workspace:
             return False
-        if os.path.lexists(f"{self._directory}/{WORKSPACE}"):
-            return False  # what an interrupted pull left is removed by a whole one
-        source = self._source(table.source.table_id)
-        return table.source == source and self.store.newest_version() == table.shared_version and self._is_whole(table)
-
-    def _is_whole(self, table: PulledTable) -> bool:
-        return not compare(table.snapshot, read_local_files(table, self._directory), self._directory).wanted
+        if table.source != self._source(table.source.table_id) or self.store.newest_version() != table.shared_version:
+            return False
+        local = read_local_files(table, target.directory)
+        return not compare(table.snapshot, local, target.directory).wanted
 
     def _source(self, table_id: str) -> PullSource:
         return PullSource(self.store.requests.transport.endpoint, str(self.store.address.name), table_id)
 
-    def _plan(self, target: PullTarget, point: Point) -> _Plan:
-        store = ShareStorage(self.store.address, self.store.requests, Query(point, FORMATS), progress=self.progress)
-        shared = read_snapshot(TableHandle(store, clock=self.clock))
-        metadata = shared.raw_metadata
-        endpoint, table = self.store.requests.transport.endpoint, str(self.store.address.name)
-        source = self._source(table_id_of(metadata, endpoint, table))
-        return _Plan(store, shared, source, target, *self._compared(target, shared, source))
-
-    def _compared(
-        self, target: PullTarget, shared: Snapshot, source: PullSource, *, is_again: bool = False
-    ) -> tuple[LocalFiles, Difference]:
+    def _compared(self, table: TableHandle, target: PullTarget, shared: _Shared, *, decodes: bool = False) -> PullPlan:
+        there, version = target.table, shared.snapshot.version
+        nameless = self._source("")
+        source = self._source(table_id_of(shared.snapshot.raw_metadata, nameless.endpoint, nameless.table))
         require_same_table(target, source)
-        require_not_backwards(target, shared.version)
-        local = NO_FILES if target.table is None else read_local_files(target.table, self._directory)
-        return local, compare(shared, local, self._directory, decodes=self.request.decodes and not is_again)
+        require_not_backwards(target, version)
+        local = NO_FILES if there is None else read_local_files(there, target.directory)
+        difference = compare(shared.snapshot, local, target.directory, decodes=decodes)
+        basis = Basis(table, -1, table.clock()) if there is None else basis_of(there.snapshot)
+        plan = PullPlan(basis, self.request, source, version, target, local, difference, shared)
+        if (request := _request(plan)) is not None:
+            require_trusted(self.act, None if there is None else there.snapshot, request)
+        return plan
 
-    def _require_space(self, needed: int) -> None:
-        """Raise NoSpace where the files cannot fit, before anything is downloaded."""
-        place = self._directory
-        while not os.path.isdir(place):
-            place = os.path.dirname(place)
-        found = os.statvfs(place)
-        free = found.f_bavail * found.f_frsize
-        if needed > free:
-            from deltacli.units import format_size
+    def outcome(self, plan: PullPlan) -> PullResult:
+        """Return that nothing was done yet."""
+        return plan.result()
 
-            raise NoSpace(
-                f"{self._directory} has no room for the files to download",
-                facts={"needed": format_size(needed), "free": format_size(free)},
-                hint=f"df -h {place}",
-            )
+    def execute(self, gate: Gate[PullPlan, PullResult]) -> None:
+        """Download, verify and commit; list the newest version again where its files are gone meanwhile.
 
-    def _do(self, plan: _Plan, workspace: Workspace) -> PullResult:
-        workspace.mark(plan.source, plan.shared.version)
-        wanted = plan.difference.wanted
-        self.done_files = self.received_bytes = 0
-        shared = plan.store.shared
+        Raises NoSpace before anything is downloaded, what downloads and `Gate.commit` raise, and PullRefused.
+        """
+        listings = 1
+        while True:
+            try:
+                return self._pull(gate)
+            except FilesMovedOn:
+                # The newest version may be listed again: its files are there, or are downloaded once.
+                if listings == _MOST_LISTINGS or not self.request.point.is_newest or self.request.resumes:
+                    raise
+            listings += 1
+            gate.again(self.plan(gate.table))
+
+    def _pull(self, gate: Gate[PullPlan, PullResult]) -> None:
+        plan, since = gate.plan, monotonic()
+        directory = plan.target.directory
+        gate.look(needs_clock=True)
+        _require_space(directory, plan.difference.wanted_bytes)
+        with writing_faults(directory, directory):
+            os.makedirs(directory, exist_ok=True)
+        gate.table = gate.table.held()
+        if plan.target.table is None:
+            read_target(gate.table, directory)  # others may have written there since
+        with open_workspace(directory) as workspace:
+            workspace.mark(plan.source, plan.shared_version)
+            with _Received() as received:
+                self._download(gate, workspace.place, received)
+                received.may_have_committed = True
+                self._commit(gate, since)
+        gate.outcome = replace(gate.outcome, received_bytes=received.size_bytes)
+
+    def _download(self, gate: Gate[PullPlan, PullResult], workspace: str, received: _Received) -> None:
+        plan = gate.plan
+        assert plan.shared is not None
+        shared = plan.shared.store.shared
         with self.progress.step("downloading", unit="bytes", total=plan.difference.wanted_bytes) as step:
             downloads = Downloads(
                 self.store.requests.transport,
                 lambda name, not_this: shared.url_of(name, not_this=not_this),
-                workspace.place,
-                self._directory,
+                workspace,
+                plan.target.directory,
                 step.advance,
+                lambda: require_place(gate.table.storage),
                 decodes=self.request.decodes,
             )
-            for received in downloads.run(wanted):
-                self.done_files += 1
-                self.received_bytes += received
-        return self._commit(plan)
+            for size in downloads.run(plan.difference.wanted):
+                received.files += 1
+                received.size_bytes += size
 
-    def _commit(self, plan: _Plan) -> PullResult:
+    def _commit(self, gate: Gate[PullPlan, PullResult], since: float) -> None:
         """Commit the difference; after another writer, compare again with what it has left."""
-        reads = 0
-
-        def read(_table: TableHandle) -> Snapshot | None:
-            nonlocal plan, reads
-            plan, reads = self._compared_again(plan) if reads else plan, reads + 1
-            return None if plan.target.table is None else plan.target.table.snapshot
-
-        def make(_snapshot: Snapshot | None = None) -> CommitRequest | None:
-            return None if _is_there(plan) else self._request(plan)
-
+        new = NewFiles(gate.table)
+        sizes = {one.name: one.size_bytes for one in gate.plan.difference.wanted if one.size_bytes is not None}
         try:
-            done = commit(self._handle(), make, read=read, create=make)
+            done = gate.commit(
+                _request, plan_again=self._again, look=lambda: new.require_there(sizes, since), needs_clock=True
+            )
         except (ConflictLost, OutcomeUnknown, Refused) as fault:
-            name_table(fault, self._directory)
+            name_table(fault, gate.plan.target.directory)
             raise
-        match done:
-            case NothingToDo(version):
-                return self._result(plan, version)
-            case Committed(version=version):
-                return replace(self._result(plan, version), is_committed=True)
+        result = gate.plan.result()
+        if isinstance(done, Committed):
+            result = replace(result, local_version=done.version, is_committed=True)
+        gate.outcome = result
 
-    def _compared_again(self, plan: _Plan) -> _Plan:
+    def _again(self, plan: PullPlan, snapshot: Snapshot) -> PullPlan:
         """Return the plan for the local table as another writer has left it."""
-        target = read_target(self._handle(), self._directory)
-        local, difference = self._compared(target, plan.shared, plan.source, is_again=True)
-        if difference.wanted:
-            raise PullRefused("files disappeared while they were pulled", facts={"in": self._directory})
-        return plan._replace(target=target, local=local, difference=replace(difference, wanted=plan.difference.wanted))
+        assert plan.shared is not None
+        directory = plan.target.directory
+        target = replace(plan.target, table=pulled_table(snapshot, directory))
+        found = self._compared(snapshot.table, target, plan.shared)
+        if found.difference.wanted:
+            raise PullRefused("files disappeared while they were pulled", facts={"in": directory})
+        return replace(found, difference=replace(found.difference, wanted=plan.difference.wanted))
 
-    def _request(self, plan: _Plan) -> CommitRequest:
-        """Return the commit that makes the next version. Raises PullRefused."""
-        table, shared, source, difference = plan.target.table, plan.shared, plan.source, plan.difference
-        now_ms = self.clock()
-        before = None if table is None else table.snapshot
-        old_protocol, old_metadata = (None, None) if before is None else (before.raw_protocol, before.raw_metadata)
-        metadata = local_metadata(shared.raw_metadata, source, old_metadata, now_ms)
-        if before is not None:
-            _require_allowed(before, difference.removed, self._directory)
-        return CommitRequest(
-            OPERATION,
-            {**source.facts, "version": str(shared.version)},
-            {
-                "numAddedFiles": difference.added,
-                "numRemovedFiles": difference.removed,
-                "numAddedBytes": difference.added_bytes,
-            },
-            protocol=local_protocol(shared.raw_protocol, metadata, old_protocol),
-            metadata=None if metadata == old_metadata else metadata,
-            transactions=({"appId": APP_ID, "version": shared.version, "lastUpdated": now_ms},),
-            body=lambda slot: body_lines(file_actions(shared, table, plan.local, difference, source, now_ms), slot),
-            new_rows=difference.added_rows,
-            reads=EveryFile(),
+
+class _Received:
+    """What was downloaded so far; errors and interruptions name it."""
+
+    def __init__(self) -> None:
+        self.files = self.size_bytes = 0
+        self.may_have_committed = False
+
+    def __enter__(self) -> _Received:
+        return self
+
+    def __exit__(self, _: object, stop: BaseException | None, __: object) -> None:
+        said = f"{plural(self.files, 'file')} downloaded ({format_size(self.size_bytes)})"
+        if isinstance(stop, DeltacliError):
+            if self.files:
+                stop.facts["kept"] = f"{said}; they are not downloaded again"
+        elif stop is not None and not isinstance(stop, Exception):
+            committed = "" if self.may_have_committed else "nothing was committed; "
+            stop.add_note(f"{said}; {committed}run the same command again to continue")
+
+
+def _require_space(directory: str, needed: int) -> None:
+    """Raise NoSpace where the files cannot fit, before anything is downloaded."""
+    place = directory
+    while not os.path.isdir(place):
+        place = os.path.dirname(place)
+    found = os.statvfs(place)
+    free = found.f_bavail * found.f_frsize
+    if needed > free:
+        raise NoSpace(
+            f"{directory} has no room for the files to download",
+            facts={"needed": format_size(needed), "free": format_size(free)},
+            hint=f"df -h {place}",
         )
 
-    def _result(self, plan: _Plan, version: int | None) -> PullResult:
-        table = plan.target.table
-        return PullResult(
-            self._directory,
-            plan.source,
-            plan.shared.version,
-            None if table is None else table.shared_version,
-            version if version is not None or table is None else table.snapshot.version,
-            plan.difference,
-            self.received_bytes,
-            dry_run=self.request.dry_run,
-            decodes=self.request.decodes,
-        )
 
-    def _result_of(self, table: PulledTable) -> PullResult:
-        local = read_local_files(table, self._directory)
-        difference = Difference(local.keys, (), present=len(local.sizes))
-        version = table.shared_version
-        return PullResult(self._directory, table.source, version, version, table.snapshot.version, difference)
-
-
-def _is_there(plan: _Plan) -> bool:
-    table = plan.target.table
-    return (
-        table is not None
-        and table.shared_version == plan.shared.version
-        and not plan.difference.added
-        and not plan.difference.removed
+def _request(plan: PullPlan) -> CommitRequest | None:
+    """Return the commit that makes the next version; None where the table is as it should be. Raises PullRefused."""
+    if plan.has_version:
+        return None
+    assert plan.shared is not None
+    table, shared, source, difference = plan.target.table, plan.shared.snapshot, plan.source, plan.difference
+    now_ms = plan.basis.table.clock()
+    before = None if table is None else table.snapshot
+    old_protocol, old_metadata = (None, None) if before is None else (before.raw_protocol, before.raw_metadata)
+    metadata = local_metadata(shared.raw_metadata, source, old_metadata, now_ms)
+    if before is not None:
+        _require_allowed(before, difference.removed, plan.target.directory)
+    return CommitRequest(
+        OPERATION,
+        {**source.facts, "version": str(shared.version)},
+        {
+            "numAddedFiles": difference.added,
+            "numRemovedFiles": difference.removed,
+            "numAddedBytes": difference.added_bytes,
+        },
+        protocol=local_protocol(shared.raw_protocol, metadata, old_protocol),
+        metadata=None if metadata == old_metadata else metadata,
+        transactions=({"appId": APP_ID, "version": shared.version, "lastUpdated": now_ms},),
+        body=lambda slot: body_lines(file_actions(shared, table, plan.local, difference, source, now_ms), slot),
+        new_rows=difference.added_rows,
+        reads=EveryFile(),
     )
 
 

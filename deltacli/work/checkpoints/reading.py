@@ -17,8 +17,8 @@ from deltacli.delta.log.log_path import LOG_DIRECTORY, SIDECAR_DIRECTORY
 from deltacli.delta.log.replay import TouchedFiles
 from deltacli.delta.log.segment import CheckpointInstance, LogFile
 from deltacli.delta.paths import sidecar_location
-from deltacli.delta.stats.record_counts import num_records_column
-from deltacli.delta.vectors import no_vector_ids, unique_id_column
+from deltacli.delta.stats.record_counts import num_records_column, tight_column
+from deltacli.delta.vectors import no_vector_ids, unique_id_column, without_empty
 from deltacli.errors import CheckpointUnreadable, CommitCorrupt, FileMissing
 from deltacli.hints import command
 from deltacli.memory_limit import stop_if_exhausted
@@ -313,7 +313,7 @@ def _narrow_rows(
     def column(name: str, data_type: Any) -> Any:
         return pc.cast(actions.field(name), data_type) if name in names else pa.nulls(len(actions), data_type)
 
-    vectors = actions.field("deletionVector") if "deletionVector" in names else None
+    vectors = without_empty(actions.field("deletionVector")) if "deletionVector" in names else None
     if vectors is not None and lacks_id(vectors):
         raise missing_field(f"{source}: a deletion vector has no id", source)
     dv_ids = unique_id_column(vectors) if vectors is not None and need_paths else no_vector_ids(len(actions))
@@ -334,8 +334,10 @@ def _narrow_rows(
             if vectors is not None
             else pa.nulls(len(actions), pa.int64())
         )
+        stats = pc.cast(actions.field("stats"), pa.string()) if "stats" in names else None
         rows = pa.RecordBatch.from_arrays(
-            [paths, dv_ids, sizes, _records(actions, names), cardinality], schema=schemas.narrow_add
+            [paths, dv_ids, sizes, _records(actions, names, stats), cardinality, tight_column(stats, cardinality)],
+            schema=schemas.narrow_add,
         )
     kept = touched.untouched(paths, dv_ids) if need_paths else None
     return rows if kept is None else pc.filter(rows, kept)
@@ -353,7 +355,7 @@ def lacks_id(vectors: ArrowArray) -> bool:
     return any(pc.struct_field(vectors, [part]).null_count != vectors.null_count for part in parts)
 
 
-def _records(actions: Any, names: set[str]) -> Any:  # Any: pyarrow has no types
+def _records(actions: Any, names: set[str], stats: Any) -> Any:  # Any: pyarrow has no types
     """Return `numRecords` of every add from the parsed statistics if present, otherwise from the JSON text."""
     import pyarrow as pa
 
@@ -362,9 +364,9 @@ def _records(actions: Any, names: set[str]) -> Any:  # Any: pyarrow has no types
         if "stats_parsed" in names
         else None
     )
-    if "stats" not in names or (parsed is not None and parsed.null_count == 0):
+    if stats is None or (parsed is not None and parsed.null_count == 0):
         return parsed if parsed is not None else pa.nulls(len(actions), pa.int64())
-    from_text = num_records_column(pc.cast(actions.field("stats"), pa.string()))
+    from_text = num_records_column(stats)
     return from_text if parsed is None else pc.coalesce(parsed, from_text)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.file_actions import FileBatch, action_schemas
 from deltacli.delta.log.replay import TouchedFiles
-from deltacli.delta.vectors import unique_id_column
+from deltacli.delta.vectors import unique_id_column, without_empty_vectors
 from deltacli.typing import RecordBatch
 from deltacli.work.checkpoints.reading import (
     CheckpointPiece,
@@ -50,6 +50,7 @@ def read_whole(
             rows = whole_rows(batch, kind, schema, piece.path)
             if rows is not None:
                 rows.validate(full=True)  # invalid UTF-8 would reach the output
+                rows = without_empty_vectors(rows)
                 _require_whole(rows, kind, piece.path)
                 if len(touched):
                     kept = touched.untouched(rows.column("path"), unique_id_column(rows.column("deletionVector")))

@@ -13,10 +13,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
-from deltacli.delta.checkpoint.content import Columns, checkpoint_schema, struct_of_actions, unexpired
+from deltacli.delta.checkpoint.content import Columns, checkpoint_schema, struct_of_actions
 from deltacli.delta.checkpoint.layout import sidecar_name, sidecar_path
 from deltacli.delta.checkpoint.parsed_columns import parsed_columns
 from deltacli.delta.log.commit_lines import Action
+from deltacli.delta.log.counts import unexpired
 from deltacli.delta.log.file_actions import FileBatch
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.errors import DeltacliError
@@ -58,19 +59,21 @@ class RowBatch:
 @dataclass(frozen=True)
 class RowConverter:
     """Converts file actions to rows of a checkpoint. Tombstones with a time before `cutoff_ms` (epoch milliseconds) are
-    dropped.
+    dropped, unless they `are_young` (`unexpired`).
     """
 
     columns: Columns
     config: TableConfiguration
     cutoff_ms: int
+    are_young: bool = False
 
     def __call__(self, batch: FileBatch) -> RowBatch:
         """Return live files and unexpired tombstones. Runs in the reading threads."""
         types = {field.name: field.type for field in checkpoint_schema(self.columns, kinds=FILE_KINDS)}
         found = RowBatch()
         if batch.removes is not None:
-            kept = unexpired(batch.removes, self.cutoff_ms)
+            times = batch.removes.column("deletionTimestamp")
+            kept = batch.removes.filter(unexpired(times, self.cutoff_ms, are_young=self.are_young))
             found.expired = batch.removes.num_rows - kept.num_rows
             if kept.num_rows:
                 found.actions["remove"] = struct_of_actions(kept, types["remove"], {})

@@ -13,7 +13,7 @@ from deltacli.delta.log.commit_lines import KNOWN_ACTIONS, MAX_LINE_BYTES, Actio
 from deltacli.delta.log.file_actions import FileBatch, action_schemas, narrow_batches, whole_actions
 from deltacli.delta.log.replay import TouchedFiles, file_key, key_column
 from deltacli.delta.log.segment import LogFile
-from deltacli.delta.stats.record_counts import num_records_column
+from deltacli.delta.stats.record_counts import num_records_column, tight_column
 from deltacli.delta.vectors import unique_id_column
 from deltacli.storage import ReadStorage
 from deltacli.typing import ArrowArray, ArrowSchema, RecordBatch
@@ -162,13 +162,15 @@ def _small_actions(lines: bytes, name: str) -> list[tuple[str, Action]]:
 def _narrow_adds(adds: Any) -> Any:  # Any: struct array in, RecordBatch out
     import pyarrow as pa
 
-    vectors = adds.field("deletionVector")
+    vectors, stats = adds.field("deletionVector"), adds.field("stats")
+    cardinality = vectors.flatten()[3]
     columns = [
         adds.field("path"),
         unique_id_column(vectors),
         adds.field("size"),
-        num_records_column(adds.field("stats")),
-        vectors.flatten()[3],
+        num_records_column(stats),
+        cardinality,
+        tight_column(stats, cardinality),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=action_schemas().narrow_add)
 

@@ -12,10 +12,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
-from deltacli.delta.footers.schema import FileSchema, leaves_of
-from deltacli.delta.log.log_path import Place
-from deltacli.delta.rules.framework.data_file_views import FileSchemaView
-from deltacli.delta.schema.hybrid_calendar import hybrid_leaf, is_old
 from deltacli.delta.schema.kinds import NANOSECONDS
 from deltacli.delta.schema.shredded_variants import TYPED
 from deltacli.delta.schema.to_arrow import unread_type
@@ -85,7 +81,10 @@ def broken_rule(config: TableConfiguration, opened: OpenDataFile) -> Finding | N
     """Return the first error of a file's columns by which it is not known what the file contains; None without one."""
     if config.mapping_mode == "none":
         return None
+    from deltacli.delta.footers.schema import FileSchema, leaves_of
+    from deltacli.delta.log.log_path import Place
     from deltacli.delta.rules.framework.base import Severity
+    from deltacli.delta.rules.framework.data_file_views import FileSchemaView
     from deltacli.delta.rules.mapping.files import AREA
 
     metadata = opened.parquet.metadata
@@ -134,6 +133,8 @@ def _suspects(column: StructField, leaf: int, stored: Any, marks: Mapping[bytes,
     """Yield what to look for in a leaf of a column. Raises DataUnreadable for a shredded variant."""
     if holds(column.data_type, PrimitiveType("variant")) and f".{TYPED}" in stored.path:
         raise DataUnreadable(f"column {column.name} has shredded variants, whose bytes cannot be kept", code=NOT_EXACT)
+    from deltacli.delta.schema.hybrid_calendar import hybrid_leaf
+
     kind = stored.logical_type.type
     names = {one.name for one in types_within(column.data_type) if isinstance(one, PrimitiveType)}
     # Beside a timestamp of microseconds in one column, it is not known here which of them a leaf is.
@@ -146,6 +147,8 @@ def _suspects(column: StructField, leaf: int, stored: Any, marks: Mapping[bytes,
 
 def _check(suspect: _Suspect, opened: OpenDataFile) -> None:
     """Raise DataUnreadable if a value of a leaf is not exact."""
+    from deltacli.delta.schema.hybrid_calendar import is_old
+
     for group in range(opened.parquet.metadata.num_row_groups):
         for batch in opened.parquet.read_leaves(_ROWS_AT_ONCE, group, [suspect.leaf]):
             for values in _innermost(batch.column(0)):

@@ -111,11 +111,14 @@ class NamedFiles:
 
 
 class RefusedFile(NamedTuple):
-    """A source that was left alone: its path in the log, the code of the error, and a sentence that says why."""
+    """A source that was left alone: its path in the log, the code of the error, and a sentence that says why; `column`
+    is NOT NULL and has no value in some row.
+    """
 
     path: str
     code: str
     reason: str
+    column: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -309,7 +309,8 @@ def _require_row_columns(spec: RewriteSpec, opened: OpenDataFile) -> None:
 
 def _refused(source: SourceFile, fault: DeltacliError) -> RefusedFile:
     why = fault.facts.get("reason")
-    return RefusedFile(source.file.path, fault.code, f"{fault.message}: {why}" if why else fault.message)
+    column = fault.facts.get("column") if fault.code in ("data.column-missing", "notnull.violated") else None
+    return RefusedFile(source.file.path, fault.code, f"{fault.message}: {why}" if why else fault.message, column)
 
 
 @contextmanager

@@ -79,7 +79,7 @@ def test_they_are_taken_from_the_maps_beside_them(
     done = repair_and_check(root, request(level="log"))
 
     assert {rule} == {step.rule for step in done.steps if step.rule.startswith("checkpoint.")}
-    assert "from its maps of partition values" in next(step.what for step in done.steps if step.rule == rule)
+    assert "from its own fields" in next(step.what for step in done.steps if step.rule == rule)
     assert set() == rules(root)
     assert 80 == rows.total()
     assert rows == readable_rows(open_damaged(root))

@@ -9,11 +9,9 @@ from pathlib import Path
 import pytest
 
 from deltacli.api.table import Table
-from deltacli.changing.change import carry_out
-from deltacli.changing.gate import for_plan
 from deltacli.errors import PartlyDone, Refused
 from deltacli.operations.repair import backup
-from deltacli.operations.repair.backup import Put, PutBack, Undo, UndoPlan, plan_undo
+from deltacli.operations.repair.backup import Put, plan_undo
 from deltacli.operations.repair.planning import plan_repair
 from deltacli.operations.repair.saved import read_plan, save_plan
 from deltacli.storage import LocalStorage, ReadStorage, Storage
@@ -36,10 +34,6 @@ def repaired(root: Path) -> tuple[Branch, str]:
     done = execute_repair(plan_repair(opened(table), request(level="log")))
     assert done.backup_uri is not None
     return table, done.backup_uri
-
-
-def execute(kept: str, plan: UndoPlan) -> PutBack:
-    return carry_out(Undo(kept), plan.basis.table, plan=plan, ask=for_plan)
 
 
 def expire(table: Branch) -> None:
@@ -95,12 +89,12 @@ def test_what_an_undo_replaces_is_kept_and_can_be_put_back(tmp_path: Path) -> No
 
 def test_a_file_that_changed_since_the_plan_stays_and_nothing_is_left_behind(tmp_path: Path) -> None:
     table, kept = repaired(tmp_path / "t")
-    plan = plan_undo(opened(table), kept)
+    plan = opened(table).plan_undo_repair(kept)
     (table.root / CHECKPOINT).write_bytes(b"another writer's")
     before = sorted(table.root.rglob("*"))
 
     with pytest.raises(Refused) as error:
-        execute(kept, plan)
+        opened(table).execute_undo_repair(plan)
 
     assert "repair.plan-stale" == error.value.code
     assert (table.root / CHECKPOINT).read_bytes() == b"another writer's"
@@ -109,12 +103,12 @@ def test_a_file_that_changed_since_the_plan_stays_and_nothing_is_left_behind(tmp
 
 def test_an_expiry_after_the_plan_is_seen_and_nothing_is_left_behind(tmp_path: Path) -> None:
     table, kept = repaired(tmp_path / "t")
-    plan = plan_undo(opened(table), kept)
+    plan = opened(table).plan_undo_repair(kept)
     expire(table)
     before, sound = sorted(table.root.rglob("*")), (table.root / CHECKPOINT).read_bytes()
 
     with pytest.raises(Refused) as error:
-        execute(kept, plan)
+        opened(table).execute_undo_repair(plan)
 
     assert "repair.undo-loses-versions" == error.value.code
     assert sound == (table.root / CHECKPOINT).read_bytes()
@@ -125,10 +119,10 @@ def test_a_hint_that_others_have_written_since_the_plan_stays(tmp_path: Path) ->
     table, kept = repaired(tmp_path / "t")
     hint = table.root / "_delta_log/_last_checkpoint"
     hint.write_bytes(b"{}")
-    plan = plan_undo(opened(table), kept)
+    plan = opened(table).plan_undo_repair(kept)
     hint.write_bytes(b"{ }")
 
-    done = execute(kept, plan)
+    done = opened(table).execute_undo_repair(plan)
 
     assert (2, 1, b"{ }") == (len(plan.puts), done.files, hint.read_bytes())
     assert b"PAR1 damaged PAR1" == (table.root / CHECKPOINT).read_bytes()
@@ -147,7 +141,7 @@ def test_an_error_after_the_first_file_says_what_was_put(tmp_path: Path, monkeyp
 
     monkeypatch.setattr(backup, "_put", fails_late)
     with pytest.raises(PartlyDone) as error:
-        execute(kept, plan)
+        opened(table).execute_undo_repair(plan)
 
     assert ("repair.plan-stale", 4) == (error.value.code, error.value.cause_exit)
     assert error.value.facts["so far"].startswith("1 file put back; what they replaced is kept in")

@@ -20,6 +20,7 @@ def main(address: str, target: str, number: int, range_bytes: int | None = None)
     """Pull, and die on the way."""
     if range_bytes is not None:
         set_range_bytes(range_bytes)
+    from deltacli.changing.change import carry_out
     from deltacli.sharing.client.tables.share_storage import open_share
     from deltacli.sharing.pulling.pull import Pull, PullRequest
 
@@ -41,7 +42,8 @@ def main(address: str, target: str, number: int, range_bytes: int | None = None)
     store = open_share(address)
     assert store is not None
     sys.addaudithook(hook)
-    Pull(store, PullRequest(target)).run()
+    request = PullRequest(target)
+    carry_out(Pull(store, request), request.target())
     sys.stdout.write(f"{count}\n")
     return 0
 

@@ -11,6 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from deltacli import open_table
+from deltacli.changing.change import carry_out, plan_change
+from deltacli.sharing.client.tables.share_storage import ShareStorage
 from deltacli.sharing.protocol.parameters import Point
 from deltacli.sharing.pulling.pull import Pull, PullRequest, PullResult
 from tests.sharing.client.serving import Proxy
@@ -74,7 +76,14 @@ class Origin:
 
 def pull(proxy: Proxy, target: Path, *, version: int | None = None, **fields: Any) -> PullResult:
     """Pull the table `t` by a client whose waits take no time."""
-    return Pull(proxy.store(), PullRequest(str(target), Point(version), **fields)).run()
+    return pull_from(proxy.store(), target, point=Point(version), **fields)
+
+
+def pull_from(store: ShareStorage, target: Path, *, dry_run: bool = False, **fields: Any) -> PullResult:
+    """Pull a table, or only plan it."""
+    request = PullRequest(str(target), **fields)
+    plan = plan_change(Pull(store, request), request.target())
+    return plan.result(dry_run=True) if dry_run else carry_out(Pull(store, request), plan.basis.table, plan=plan)
 
 
 def rows_of(target: Path) -> list[int]:

@@ -16,9 +16,9 @@ from deltacli.delta.rules.framework.base import Severity
 from deltacli.errors import DeltacliError
 from deltacli.operations.table.find_log import list_log
 from deltacli.sharing.protocol.parameters import Point
-from deltacli.sharing.pulling.pull import Pull, PullRequest
 from tests.sharing.client.serving import Proxy, proxied
 from tests.sharing.client.test_corpus import OTHER_SIZE, shared_corpus
+from tests.sharing.pulling.origin import pull_from
 from tests.sharing.served import shared
 from tests.support.effort import is_soaking, sampled
 
@@ -49,7 +49,7 @@ def test_pulled_tables_have_the_rows_of_the_shared_ones_and_are_valid(server: Pr
         target = tmp_path / table.name
         for version in versions:
             try:
-                result = Pull(server.store(table.name), PullRequest(str(target), Point(version))).run()
+                result = pull_from(server.store(table.name), target, point=Point(version))
             except DeltacliError as fault:
                 wrong.append((table.name, version, f"{fault.code}: {fault}"))
                 break

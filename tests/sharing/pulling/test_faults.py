@@ -14,7 +14,6 @@ import pytest
 from deltacli import open_table
 from deltacli.errors import DataUnreadable, DeltacliError, NoSpace, PermissionRefused, Unreadable
 from deltacli.sharing.client.faults import AnswerBroken
-from deltacli.sharing.pulling.pull import Pull, PullRequest
 from tests.sharing.client.serving import Asked, Proxy, Sent, proxied
 from tests.sharing.pulling.origin import Origin, files_asked, pull, rows_of
 from tests.sharing.served import shared
@@ -320,7 +319,7 @@ def test_two_pulls_at_once_make_one_version(proxy: Proxy, tmp_path: Path) -> Non
     def plant(asked: Asked, truly: Truly) -> Sent:
         if asked.is_for_file and not others:
             others.append(None)
-            others.append(Pull(proxy.store(), PullRequest(str(target))).run())
+            others.append(pull(proxy, target))
         return truly()
 
     proxy.plant = plant

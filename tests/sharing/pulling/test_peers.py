@@ -11,10 +11,9 @@ import pyarrow as pa
 import pytest
 
 from deltacli.errors import DeltacliError
-from deltacli.sharing.pulling.pull import Pull, PullRequest
 from tests.sharing.client.serving import Proxy, proxied
 from tests.sharing.client.test_corpus import OTHER_SIZE, shared_corpus
-from tests.sharing.pulling.origin import Origin, pull
+from tests.sharing.pulling.origin import Origin, pull, pull_from
 from tests.sharing.served import shared
 from tests.support.peers import ENVIRONMENT_VARIABLE, PeerRows, Task, ask_for_rows, has_peer, peer_python
 from tests.support.row_counts import Rows, count_rows
@@ -47,7 +46,7 @@ def test_deltalake_reads_the_rows_of_the_shared_table(server: Proxy, tmp_path: P
     python, pulled = python_of("deltalake"), []
     for table in server.served.tables[::2]:
         try:
-            Pull(server.store(table.name), PullRequest(str(tmp_path / table.name))).run()
+            pull_from(server.store(table.name), tmp_path / table.name)
         except DeltacliError:  # not readable; the corpus of the client names those
             continue
         if table.name != OTHER_SIZE:

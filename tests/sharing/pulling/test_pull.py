@@ -18,9 +18,9 @@ from deltacli.clock import fixed_clock
 from deltacli.errors import DataUnreadable, Refused, UsageError
 from deltacli.sharing import Client
 from deltacli.sharing.client.tables import downloads
-from deltacli.sharing.pulling.pull import Pull, PullRequest, PullResult
+from deltacli.sharing.pulling.pull import Pull
 from tests.sharing.client.serving import Asked, Proxy, Sent, proxied
-from tests.sharing.pulling.origin import Origin, files_asked, pull, rows_of
+from tests.sharing.pulling.origin import Origin, files_asked, pull, pull_from, rows_of
 from tests.sharing.served import shared
 
 
@@ -226,7 +226,7 @@ def test_another_table_is_refused_by_name_finished_or_not(tmp_path: Path, origin
         pull(proxy, target)
 
         with pytest.raises(Refused, match="has another table") as refused:
-            Pull(proxy.store("u"), PullRequest(str(target))).run()
+            pull_from(proxy.store("u"), target)
 
     assert origin.table_id in refused.value.facts["there"]
     assert other.table_id in refused.value.facts["asked for"]
@@ -273,6 +273,68 @@ def test_python_pulls_a_table_and_continues_it(tmp_path: Path) -> None:
     assert list(range(8)) == rows_of(tmp_path / "local")
 
 
+def test_a_plan_is_executed_or_refused_where_its_commit_would_be_another(tmp_path: Path) -> None:
+    origin, target = Origin(tmp_path / "origin").append(range(5)), tmp_path / "local"
+    with proxied(tmp_path, shared(origin.path)) as proxy:
+        table = Client(proxy.profile).table("Sales.Main.t")
+        first = table.execute_pull(table.plan_pull(target))
+        origin.append(range(5, 8))
+        late = table.plan_pull(target)
+        origin.append(range(8, 9), removing=1)
+        table.pull(target)
+        with pytest.raises(Refused, match="is newer than 1"):
+            table.execute_pull(late)
+
+    assert (0, True) == (first.local_version, first.is_committed)
+    assert [*range(5, 9)] == rows_of(target)
+
+
+def test_metadata_that_breaks_a_rule_is_refused_before_a_download(tmp_path: Path) -> None:
+    field = {"name": "a", "type": "long", "nullable": True, "metadata": {}}
+    origin = Origin(tmp_path / "origin").append(range(5))
+    broken = json.dumps({"type": "struct", "fields": [field, field | {"name": "A"}]})
+    with proxied(tmp_path, shared(origin.path)) as proxy:
+        pull(proxy, tmp_path / "local")
+        origin.commit({"metaData": {**origin._metadata(), "schemaString": broken}}).append(range(5, 8))
+        proxy.asked.clear()
+        for target in ("local", "other"):
+            with pytest.raises(Refused) as refused:
+                pull(proxy, tmp_path / target)
+            assert "schema.duplicate-column" == refused.value.code
+
+    assert [] == files_asked(proxy)
+    assert [0, False] == [open_table(tmp_path / "local").snapshot().version, (tmp_path / "other").exists()]
+
+
+def test_views_of_the_local_table_are_named(proxy: Proxy, origin: Origin, tmp_path: Path) -> None:
+    pull(proxy, tmp_path / "local")
+    (tmp_path / "local/_symlink_format_manifest").mkdir()
+    (tmp_path / "local/_symlink_format_manifest/manifest").touch()
+    origin.append(range(20, 22))
+
+    results = [pull(proxy, tmp_path / "local", dry_run=dry_run) for dry_run in (True, False)]
+
+    assert [1, 1] == [sum("Athena" in text for text in one.as_json()["cautions"]) for one in results]
+
+
+def test_a_log_that_was_rolled_back_is_not_continued(proxy: Proxy, origin: Origin, tmp_path: Path) -> None:
+    target = tmp_path / "local"
+    pull(proxy, target)
+    origin.append(range(20, 22))
+    pull(proxy, target)
+    origin.append(range(22, 24))
+    table = Client(proxy.profile).table("Sales.Main.t")
+    plan = table.plan_pull(target)
+    (target / "_delta_log" / f"{1:020}.json").unlink()
+    proxy.asked.clear()
+
+    with pytest.raises(Refused) as refused:
+        table.execute_pull(plan)
+
+    assert "plan.newer" == refused.value.code
+    assert [] == files_asked(proxy)
+
+
 def test_a_pull_is_not_committed_where_another_directory_is_in_the_place_of_its_target(
     origin: Origin, proxy: Proxy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -281,10 +343,10 @@ def test_a_pull_is_not_committed_where_another_directory_is_in_the_place_of_its_
     origin.append(range(20, 22))
     commit = Pull._commit
 
-    def switched(pulling: Pull, plan: Any) -> PullResult:
+    def switched(pulling: Pull, *gate: Any) -> None:
         target.rename(moved)
         shutil.copytree(moved, target)
-        return commit(pulling, plan)
+        commit(pulling, *gate)
 
     monkeypatch.setattr(Pull, "_commit", switched)
 

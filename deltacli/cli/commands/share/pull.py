@@ -16,21 +16,19 @@ from deltacli.cli.options.request_options import Asked
 from deltacli.cli.options.rows import require_all_columns
 from deltacli.cli.options.run import Run
 from deltacli.cli.options.shared_tables import SharedTableArgument, open_shared
-from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.cli.terminal.output import directory_of, require_directory, require_target
 from deltacli.cli.terminal.shell import again, again_with, again_without, quoted
 from deltacli.cli.terminal.term import detect_terminal
-from deltacli.errors import DeltacliError, Refused, StorageFailed, UsageError
+from deltacli.errors import Refused, StorageFailed, UsageError
 from deltacli.request_fields import Option
 from deltacli.sharing.pulling.row_pull import RowRequest
-from deltacli.units import format_size, plural
 
 if TYPE_CHECKING:
     import pyarrow
 
     from deltacli.operations.table.scan import Scan
     from deltacli.sharing.client.tables.share_storage import ShareStorage
-    from deltacli.sharing.pulling.pull import Pull, PullResult
+    from deltacli.sharing.pulling.pull import PullResult
     from deltacli.sharing.pulling.row_pull import WrittenRows
 
 EXIT_CODES = (0, 2, 3, 4, 6, 7, 8, 70)
@@ -154,49 +152,42 @@ def _require_fitting(form: PullForm, asked: Asked[RowRequest], *, resume: bool, 
 def _pull_table(
     run: Run, table: str, to: str, *, version: int | None, at_ms: int | None, resume: bool, dry_run: bool, decodes: bool
 ) -> None:
+    from deltacli.cli.changing import Mode, Wording, run_change
     from deltacli.cli.render.sharing import pull_outcome
     from deltacli.sharing.protocol.parameters import Point
-    from deltacli.sharing.pulling.pull import Pull, PullRequest
+    from deltacli.sharing.pulling.pull import Pull, PullPlan, PullRequest
 
     if "://" in to or to == "-" or not to:
         raise UsageError("--to is not a local directory", facts={"found": to or "an empty string"})
     require_target(to.rstrip("/") or "/", "--to")
-    request = PullRequest(to, Point(version, at_ms), resumes=resume, dry_run=dry_run, decodes=decodes)
+    request = PullRequest(to, Point(version, at_ms), resumes=resume, decodes=decodes)
     shared = open_shared(run, table)
-    pulling = Pull(shared, request, clock=run.clock, progress=run.progress)
+    wording: Wording[PullPlan, PullResult] = Wording(
+        question=None,
+        planned=lambda plan, is_only: pull_outcome(shared.uri, plan.result(dry_run=is_only)),
+        done=lambda result: pull_outcome(shared.uri, result),
+        following=_next,
+    )
+    change = Pull(shared, request, run.progress)
     try:
-        result = pulling.run()
-    except Interrupted as signal:
-        signal.outcome = f"{_downloaded(pulling)}; nothing was committed; run the same command again to continue"
+        found = run_change(run, request.target(run.clock), change, wording, Mode(dry_run=dry_run))
+    except StorageFailed as fault:
+        if fault.hint is None:
+            fault.hint = again(invocation.arguments)
         raise
-    except DeltacliError as fault:
-        _explain(fault, pulling)
-        raise
-    run.write(pull_outcome(shared.uri, result))
-    _say_next(run, result)
+    if isinstance(found, PullPlan) and not dry_run:
+        run.say_next(_next(found.result()))
 
 
-def _explain(fault: DeltacliError, pulling: Pull) -> None:
-    """Add what was downloaded, and how to continue where that helps."""
-    if pulling.done_files:
-        fault.facts["kept"] = f"{_downloaded(pulling)}; they are not downloaded again"
-    if fault.hint is None and isinstance(fault, StorageFailed):
-        fault.hint = again(invocation.arguments)
-
-
-def _downloaded(pulling: Pull) -> str:
-    return f"{plural(pulling.done_files, 'file')} downloaded ({format_size(pulling.received_bytes)})"
-
-
-def _say_next(run: Run, result: PullResult) -> None:
-    if result.dry_run:
-        run.say_next(again_without(invocation.arguments, "--dry-run"))
-    elif result.difference.removed:
-        run.say_next(f"deltacli vacuum {quoted(result.directory)} --dry-run")
-    elif result.is_committed:
-        run.say_next(f"deltacli validate {quoted(result.directory)} --level data")
-    else:
-        run.say_next(f"deltacli read {quoted(result.directory)} --limit 10")
+def _next(result: PullResult) -> str:
+    directory = quoted(result.directory)
+    if result.difference.removed:
+        return f"deltacli vacuum {directory} --dry-run"
+    return (
+        f"deltacli validate {directory} --level data"
+        if result.is_committed
+        else f"deltacli read {directory} --limit 10"
+    )
 
 
 def _pull_rows(run: Run, table: str, to: str, request: RowRequest, *, force: bool, dry_run: bool) -> None:

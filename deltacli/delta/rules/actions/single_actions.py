@@ -20,12 +20,9 @@ from deltacli.delta.rules.framework.views import (
     TouchedFile,
 )
 from deltacli.delta.vectors import VECTOR_FILE
-from deltacli.units import DAY_MS, WRITER_SKEW_MS, format_count, format_timestamp
+from deltacli.units import DAY_MS, OLDEST_MS, WRITER_SKEW_MS, format_count, format_timestamp
 
 AREA = Area("actions", spec="Add File and Remove File")
-
-OLDEST_MS = 100_000_000_000
-"3 March 1973 in milliseconds, or the year 5138 in seconds. Smaller values were most likely meant as seconds."
 
 _ADD_AGAIN = "commit the add again with the correct value and dataChange=false"
 

@@ -8,7 +8,15 @@ from deltacli.arrow import compute as pc
 from deltacli.delta.rules.framework.base import Area, Finding
 from deltacli.delta.rules.framework.view_lookups import stats_of
 from deltacli.delta.rules.framework.views import CommitView, FilesView
-from deltacli.delta.vectors import UUID_LENGTH, decode_z85, fault_of, inline_bytes, unique_id
+from deltacli.delta.vectors import (
+    UUID_LENGTH,
+    decode_z85,
+    fault_of,
+    inline_bytes,
+    name_nothing,
+    unique_id,
+    without_empty,
+)
 from deltacli.typing import ArrowArray, Json, JsonObject
 from deltacli.units import format_count
 
@@ -24,6 +32,14 @@ BAD_DESCRIPTOR = AREA.error(
     repair=_REWRITE,
     loss="the deletions of the vector",
     example='"deletionVector":{"storageType":"x","pathOrInlineDv":"…","sizeInBytes":34,"cardinality":1}',
+)
+NAMES_NOTHING = AREA.error(
+    "dv.names-nothing",
+    "A checkpoint has a deletion vector descriptor of nulls, or of empty texts and zeros, for a file without a vector.",
+    spec="Checkpoint Schema",
+    broken="some readers refuse the checkpoint; deltacli reads the file without a vector",
+    repair="rewrite the checkpoint",
+    example='"deletionVector":{"storageType":"","pathOrInlineDv":"","sizeInBytes":0,"cardinality":0} in a checkpoint',
 )
 BAD_Z85 = AREA.error(
     "dv.bad-z85",
@@ -129,6 +145,8 @@ class _Vectors:
 
     def __init__(self, view: FilesView) -> None:
         column = view.adds.column("deletionVector")
+        if view.versions is None:
+            column = without_empty(column)
         self.rows = pc.indices_nonzero(pc.is_valid(column))
         present = pc.filter(column, pc.is_valid(column))
         self.kind = pc.struct_field(present, ["storageType"])
@@ -153,7 +171,7 @@ def _vectors_of(view: FilesView) -> _Vectors | None:
     vectors = view.memory.get("vectors")
     if not isinstance(vectors, _Vectors):
         vectors = view.memory["vectors"] = _Vectors(view)
-    return vectors
+    return vectors if len(vectors.rows) else None
 
 
 @AREA.check(FilesView, BAD_DESCRIPTOR, EMPTY)
@@ -192,6 +210,15 @@ def descriptors_without_sense(view: FilesView) -> Iterator[Finding]:
     for index in _indices(pc.equal(vectors.cardinality, 0)):
         text = "the deletion vector deletes no row"
         yield EMPTY.at(view.place(vectors.row(index)), text, seen=0, expected="1 or more")
+
+
+@AREA.check(FilesView, NAMES_NOTHING)
+def descriptors_of_no_vector(view: FilesView) -> Iterator[Finding]:
+    """Descriptors in a checkpoint that stand for none."""
+    if view.versions is None and view.rows_with_vectors:
+        for row in view.rows(name_nothing(view.adds.column("deletionVector"))):
+            text = "the file has no deletion vector, but a descriptor that names nothing"
+            yield NAMES_NOTHING.at(view.place(row), text, expected="null")
 
 
 @AREA.check(

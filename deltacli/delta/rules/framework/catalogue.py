@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from importlib import import_module
 
 from deltacli.cached import cached_property
@@ -31,10 +31,10 @@ class Catalogue:
             area.checks += found.checks
         return list(merged.values())
 
-    def checks_of(self, view: type) -> Iterator[Check]:
-        """Yield the checks of such views."""
+    def checks_of(self, view: type, modules: Collection[str] | None = None) -> Iterator[Check]:
+        """Yield the checks of such views; those of some modules only, where these are given."""
         for name, views in self.modules.items():
-            if view.__name__ in views.split():
+            if view.__name__ in views.split() and (modules is None or name in modules):
                 yield from (check for check in self._area(name).checks if check.view is view)
 
     def _area(self, name: str) -> Area:

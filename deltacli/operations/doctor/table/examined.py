@@ -138,7 +138,7 @@ class Examined:
 
 
 @short_repr("version=snapshot.version", "advice", "notes")
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TableReport:
     """What was read of a table, and advice, what saves most first. Nothing was changed."""
 

@@ -69,7 +69,7 @@ class DuePlan(NamedTuple):
 
 
 @short_repr("due", "young", "unnamed", "refusals")
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PurgePlan:
     """What is deleted of a quarantine."""
 
@@ -141,7 +141,7 @@ class PurgePlan:
 
 
 @short_repr("plans", "files", "failures=failed.count")
-@dataclass
+@dataclass(repr=False)
 class PurgeOutcome:
     """What was deleted."""
 

@@ -27,6 +27,7 @@ from deltacli.delta.predicate import parse_predicate
 from deltacli.delta.predicate.columns import Column
 from deltacli.delta.predicate.compared_literals import Limit, Order
 from deltacli.delta.predicate.conditions import And, Compare, Condition, Contained, IsNull, Not, Or
+from deltacli.delta.protocol.property_values import is_true
 from deltacli.delta.schema.kinds import Kind
 from deltacli.delta.schema.types import NO_COLUMNS, StructType, parse_schema
 from deltacli.errors import FileMissing, UsageError
@@ -43,7 +44,7 @@ from deltacli.sharing.client.tables.shared_version import LogFileBytes, SharedLo
 from deltacli.sharing.client.transport import Transport
 from deltacli.sharing.configuration.profiles import read_profile
 from deltacli.sharing.hints.limits import LONGEST_SENT, MOST_VALUES_SENT
-from deltacli.sharing.protocol.parameters import Point
+from deltacli.sharing.protocol.parameters import NEWEST_POINT, Point
 from deltacli.storage.base import PARALLEL_READS, Capabilities, FileStat, PathKind, ShouldDescend, WalkEntry
 from deltacli.storage.objects.contents import ObjectReader
 from deltacli.storage.read_only import ReadOnlyFiles
@@ -166,6 +167,11 @@ class ShareStorage(ReadOnlyFiles):
     def newest_version(self) -> int:
         """Return the newest version that the server has."""
         return self.requests.version()
+
+    def has_change_feed(self) -> bool:
+        """Return whether the newest version says that changes are recorded."""
+        head = self.requests.metadata(NEWEST_POINT, self.query.formats)
+        return is_true(head.delta_metadata.get("configuration") or {}, "delta.enableChangeDataFeed")
 
     def version_since(self, timestamp_ms: int) -> int:
         """Return the first version committed at or after a time."""
