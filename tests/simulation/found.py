@@ -1,0 +1,38 @@
+"""What the simulation found: a scenario each, in its smallest form, which must go right ever after."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tests.simulation.scenario import Item, Scenario
+
+
+class Found(NamedTuple):
+    """What was wrong, and a history of it."""
+
+    what: str
+    scenario: Scenario
+
+
+def _scenario(
+    seed: int, *items: Item, is_disk: bool = True, has_copy: bool = False, has_backup: bool = False
+) -> Scenario:
+    return Scenario(seed, is_disk, items, (), {}, has_copy, has_backup)
+
+
+FOUND: tuple[Found, ...] = (
+    Found(
+        "restore --where ended with 70 where an older version had no file of the partition",
+        _scenario(
+            23,
+            Item("admin1", "restore-where", 87444773),
+            Item("admin2", "restore", 250686947, 60.0, 4.0),
+            Item("writer1", "act", 4248886427, 2.0),
+            Item("writer2", "clean_log", 1465291072, 0.1),
+            Item("writer2", "rewrite", 2199243839),
+            Item("world", "cut-file", 1786115928),
+            is_disk=False,
+            has_copy=True,
+        ),
+    ),
+)
