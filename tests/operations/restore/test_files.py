@@ -442,7 +442,7 @@ def calls(builder: TableBuilder) -> int:
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("deltacli.changing.commit.time.sleep", lambda _: None)
+    monkeypatch.setattr("deltacli.changing.commit.jittered_pause", lambda *_: None)
 
 
 @pytest.mark.usefixtures("quick")
