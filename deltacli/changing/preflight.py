@@ -55,11 +55,6 @@ STOPS = (
 those of the second row it is not known what a file contains, or which ids are free. A rewrite leaves the files with a
 column of an unknown type alone (`work/rewrite/exactness.py`), and an append is refused for it by itself.
 """
-RULES_OF_ADD = (
-    *("protocol.metadata", "schema.schema_changes", "schema.schema", "mapping.history", "mapping.mapping"),
-    *("actions.row_tracking", "widening.entries", "widening.history"),
-)
-"""The modules of all rules about metadata that stop new files: no others are imported for them."""
 REMOVED_OTHERWISE, TWICE = "action.remove-dv-mismatch", "action.readd-without-remove"
 """The errors that keep the live files they name out of a rewrite."""
 _REASONS = {
@@ -75,25 +70,22 @@ def reason_of(rule: str) -> str:
 
 def require_trusted(act: Act, snapshot: Snapshot | None, request: CommitRequest) -> None:
     """Raise Refused where errors of the metadata that a request leaves, or begins a table with, stop an act."""
-    found, version = list[Refusal](), -1 if snapshot is None else snapshot.version
-    if snapshot is not None and request.metadata is None:
-        config, metadata = snapshot.config, plain_metadata(snapshot.raw_metadata)
-    else:
+    found, version = list[Refusal](), 0
+    if snapshot is not None:
+        metadata, config, version = plain_metadata(snapshot.raw_metadata), snapshot.config, snapshot.version
+    if request.metadata is not None:
         from deltacli.delta.evolution.draft import Draft
 
-        before = None
-        if snapshot is not None:
-            before = Draft(plain_metadata(snapshot.raw_metadata), plain_action(snapshot.raw_protocol))
-            if not isinstance(before.metadata.get("schemaString"), str):
-                return
-        assert request.metadata is not None
-        protocol = request.protocol if before is None else request.protocol or before.protocol
-        assert protocol is not None
+        protocol = request.protocol or plain_action({} if snapshot is None else snapshot.raw_protocol)
         after = Draft(request.metadata, protocol)
-        config, metadata = after.config, after.metadata
-        found += () if before is None else broken_rules(version, before, after, act)
+        if snapshot is not None:
+            if not isinstance(metadata.get("schemaString"), str):
+                return
+            before = Draft(metadata, plain_action(snapshot.raw_protocol))
+            found += broken_rules(version, before, after, act)
+        metadata, config = after.metadata, after.config
     if act is Act.ADD and not found:
-        errors = _errors(config, metadata, max(version, 0), act)
+        errors = _errors(config, metadata, version, act)
         found += [_refusal(one) for one in errors if _stops(one, act, is_new=False)]
     if found:
         raise Refused.by(found)
@@ -143,7 +135,7 @@ def _errors(
     it may stop an act.
     """
     from deltacli.delta.rules.framework.base import Severity
-    from deltacli.delta.rules.framework.catalogue import CATALOGUE
+    from deltacli.delta.rules.framework.catalogue import CATALOGUE, RULES_OF_ADD
     from deltacli.delta.rules.framework.views import MetadataView, TableConfigurationView
 
     memory, place, config = {} if memory is None else memory, _place(version), _placed(config, version)

@@ -15,8 +15,7 @@ from hashlib import sha256
 from importlib.util import find_spec
 from typing import Any
 
-from deltacli.changing.preflight import RULES_OF_ADD
-from deltacli.delta.rules.framework.catalogue import CATALOGUE
+from deltacli.delta.rules.framework.catalogue import CATALOGUE, RULES_OF_ADD
 from deltacli.release import VERSION
 
 _NEEDED = (
@@ -168,7 +167,7 @@ def _without_docstrings(text: str, tree: ast.AST) -> str:
     for node in ast.walk(tree):
         match node:
             case ast.Expr(ast.Constant(str()) as unread) | ast.keyword(
-                "broken" | "repair" | "loss" | "example", ast.Constant(str()) as unread
+                "broken" | "repair" | "loss" | "example" | "spec", ast.Constant(str()) as unread
             ):
                 first, last = unread.lineno - 1, (unread.end_lineno or 0) - 1
                 before, after = (

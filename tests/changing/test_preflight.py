@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 
 from deltacli.changing.acts import Act
-from deltacli.changing.preflight import REMOVED_OTHERWISE, RULES_OF_ADD, STOPS, TWICE, Stop, broken_rules
+from deltacli.changing.preflight import REMOVED_OTHERWISE, STOPS, TWICE, Stop, broken_rules
 from deltacli.delta.evolution.draft import Draft
 from deltacli.delta.rules.framework.base import Check, Severity
-from deltacli.delta.rules.framework.catalogue import CATALOGUE
+from deltacli.delta.rules.framework.catalogue import CATALOGUE, RULES_OF_ADD
 from deltacli.delta.rules.framework.views import MetadataView, TableConfigurationView
 from deltacli.errors import PartlyDone, Refused
 from tests.operations.optimize.test_cases import TRACKED

@@ -31,7 +31,9 @@ with spelled(ShellSpelling()):
 STAYS_IN_THE_LOG = {"history.vacuum-start-without-end"}
 """What these report is superseded by the repair, and reported until the log is cleaned up."""
 BY_REPAIR = [damage for damage in DAMAGES if row_of(damage.rule).steps and damage.rule in REPAIRED_BY_COMMANDS]
-BY_REPAIR = [damage for damage in BY_REPAIR if row_of(damage.rule).family is not Family.STATISTICS]
+OF_ROWS = (Family.STATISTICS, Family.DOUBLED)
+"""What is planned from the rows of files, which damages do not have."""
+BY_REPAIR = [damage for damage in BY_REPAIR if row_of(damage.rule).family not in OF_ROWS]
 FIRST = {row_of(damage.rule).family: damage for damage in reversed(BY_REPAIR)}
 """`tests/operations/repair` has all of them."""
 LATER = format_timestamp(NOW_MS + 8 * DAY_MS)
@@ -50,7 +52,7 @@ def shell() -> Iterator[None]:
         pytest.param(damage, id=f"{damage.rule}-{damage.name}")
         for damage in DAMAGES
         if damage.rule in REPAIRED_BY_COMMANDS
-        and row_of(damage.rule).family is not Family.STATISTICS
+        and row_of(damage.rule).family not in OF_ROWS
         and (damage not in BY_REPAIR or damage in FIRST.values())
     ],
 )

@@ -17,7 +17,7 @@ import pytest
 
 from deltacli import open_table
 from deltacli.api.table import Table
-from deltacli.errors import DataUnreadable, DeltacliError, Refused
+from deltacli.errors import DataUnreadable, DeltacliError, PartlyDone, Refused
 from tests.field.builders import build, lines_of, output_of
 from tests.support.builder import commit_path
 from tests.support.peers import Task, ask_for_rows, peer_python
@@ -174,10 +174,45 @@ def test_files_with_logical_names_in_a_mapped_table_are_an_error(name: str, fres
     assert any(one.severity.value == "error" and one.rule.id.startswith(("mapping.", "data.")) for one in found)
 
 
-@pytest.mark.xfail(reason="B12", strict=True)
-def test_rows_doubled_by_a_remove_without_its_vector_are_not_merged(fresh: Fresh) -> None:
-    with pytest.raises(Refused):
-        fresh("03").optimize()
+def test_rows_doubled_by_a_remove_without_its_vector_are_not_merged_and_a_repair_takes_them_out(fresh: Fresh) -> None:
+    table = fresh("03")
+
+    with pytest.raises(PartlyDone) as left_alone:
+        table.optimize(min_files=2)
+    assert "action.remove-dv-mismatch" == left_alone.value.code
+    assert EXPECTED["03"]["rows"] == rows_of(table)
+
+    done = table.repair(allow_in_use=True)
+
+    assert ["2", "3", "4", "5"] == rows_of(table)
+    assert {"action.remove-dv-mismatch"} == {step.rule for step in done.steps}
+    assert [] == [row for change in table.changes(from_version=4) for row in change.to_pylist()]
+    assert 0 == len(table.repair(allow_in_use=True).steps)
+    assert not table.plan_optimize(min_files=2).damaged
+
+
+@pytest.mark.parametrize("what", ["the new file is gone", "it has other rows", "it was removed", "the old one is back"])
+def test_a_file_whose_rows_are_not_known_to_be_elsewhere_stays(what: str, fresh: Fresh) -> None:
+    table = fresh("03")
+    root = Path(table.storage.uri.removeprefix("file://"))
+    commits = [(root / commit_path(version)).read_text("utf-8").splitlines() for version in range(5)]
+    (new,) = [line for line in commits[4] if '"add"' in line]
+    (old,) = [line for line in commits[3] if '"add"' in line]
+    match what:
+        case "the new file is gone":
+            (root / "c.parquet").unlink()
+        case "it has other rows":
+            pq.write_table(pa.table({"x": pa.array([2, 3, 4, 6], pa.int32())}), root / "c.parquet")
+        case "it was removed":
+            removed = {"path": "c.parquet", "dataChange": True, "deletionTimestamp": 1}
+            (root / commit_path(5)).write_text(json.dumps({"remove": removed}) + "\n", "utf-8")
+        case _:
+            (root / commit_path(5)).write_text(f"{old}\n{new}\n", "utf-8")
+
+    plan = table.plan_repair(select=["action.remove-dv-mismatch"])
+
+    assert () == tuple(plan.steps)
+    assert {"action.remove-dv-mismatch"} == {one.rule for one in plan.unrepaired}
 
 
 @pytest.mark.parametrize("name", ["05/dec", "05/dec38"])

@@ -65,7 +65,7 @@ class ToldDraft:
 
 def _created(listener: Listener, path: str, create: Callable[[], Creation], *, is_draft: bool = False) -> Creation:
     if _COMMIT.fullmatch(path) is None:
-        if path.startswith(f"{LOG}/") and not is_draft:
+        if path.startswith((f"{LOG}/", "schema/")) and not is_draft:
             listener.begins()
         done = create()
     else:

@@ -147,7 +147,7 @@ def plan_statistics(
     if obstacle is not None:
         return Planned(unrepaired=[left(one, obstacle) for one in findings])
     adds = _live(now, {one.place.key for one in findings if one.place.key}, findings)
-    later = _added_later(table, findings, listing)
+    later = added_later(table, findings, listing)
     paths = adds["path"].to_pylist()
     faults = [
         _fault_of_columns(table, now.config, path) if fault is None else fault
@@ -230,7 +230,7 @@ def _version_of(finding: Finding) -> int:
     return parse_log_path(finding.place.path.rpartition("/")[2]).version
 
 
-def _added_later(table: TableHandle, findings: Sequence[Finding], listing: LogListing) -> dict[str, int]:
+def added_later(table: TableHandle, findings: Sequence[Finding], listing: LogListing) -> dict[str, int]:
     """Return the newest version that adds each file which findings are about, where that is after the first finding."""
     wanted = {one.place.key for one in findings if one.place.key}
     first = min(map(_version_of, findings))

@@ -102,6 +102,8 @@ class RemoveFiles:
     """Path -> the files that it lacks, where nothing else is wrong: an add whose files are back is not removed."""
     unreadable: tuple[DamagedFile, ...]
     """The data files of which parts may be readable."""
+    is_change: bool = True
+    """Whether rows are given up; else other files have them."""
     is_sensitive: bool = True
 
     @property
@@ -132,7 +134,9 @@ class RemoveFiles:
         batches = adds.combine_chunks().to_batches()
 
         def body(slot: Slot) -> Iterator[bytes]:
-            return encoded_files(lambda: (("remove", removes_of(one, now_ms, is_change=True)) for one in batches), slot)
+            return encoded_files(
+                lambda: (("remove", removes_of(one, now_ms, is_change=self.is_change)) for one in batches), slot
+            )
 
         metrics = {"numRemovedFiles": adds.num_rows, "numRemovedBytes": pc.sum(adds["size"]).as_py() or 0}
         return CommitRequest("FSCK", {}, metrics, body=body, reads=FilesAt(self.paths))

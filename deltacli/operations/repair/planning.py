@@ -125,6 +125,10 @@ def _planned(
             plan_checksums(by_family[Family.CHECKSUM], files, listing, obstacle),
             plan_hint(by_family[Family.HINT], files, obstacle),
         ]
+        if doubled := by_family[Family.DOUBLED]:
+            from deltacli.operations.repair.doubled_files import plan_doubled
+
+            parts.insert(2, plan_doubled(table, doubled, now, listing, obstacle))
     found = joined(parts)
     basis = Basis(table, -1, table.clock()) if now is None else replace(basis_of(now), snapshot=None)
     without_steps = [left(one, row_of(one.rule.id).reason) for one in others if choice.names(one.rule.id)]

@@ -24,13 +24,17 @@ from deltacli.documents import dumps
 from deltacli.errors import Refusal, Refused
 from deltacli.hints import command, parameter, spelling
 from deltacli.operations.recover.verify import Problem
-from deltacli.operations.restore import row_ids
 from deltacli.operations.restore.difference import Difference, compare, file_rows, no_difference, rows_of_problems
 from deltacli.operations.restore.metadata import (
     CLUSTERING,
     SmallActions,
     SmallState,
+    begins_again,
+    files_to_number,
+    refusal_of_files_that_stay,
     refusal_of_partitioning,
+    refusals_of_files,
+    refusals_of_marks,
     settle,
     skipped_applications,
     vector_refusals,
@@ -234,13 +238,12 @@ class _Planning:
             refusals += vector_refusals(states[0], brings_vectors=found.brings_vectors)
         else:
             small = settle(*states, brings_vectors=found.brings_vectors)
-            refusals += small.refusals
-            refusals += refusal_of_partitioning(*states, found.unchanged)
-            refusals += row_ids.refusal_of_files_that_stay(*states, found.unchanged_without_row_id)
-        after, again = _after(now, small), row_ids.begins_again(*states)
-        refusals += row_ids.refusals_of_marks(*states)
+            refusals += (*small.refusals, *refusal_of_partitioning(*states, found.unchanged))
+            refusals += refusal_of_files_that_stay(*states, found.unchanged_without_row_id)
+        after, again = _after(now, small), begins_again(*states)
+        refusals += refusals_of_marks(*states)
         refusals += () if self._request.allow_removals else _removal_refusals(now, found)
-        refusals += row_ids.refusals_of_files(now, target, after, found, self._where, begins_again=again)
+        refusals += refusals_of_files(now, target, after, found, self._where, begins_again=again)
         if small.metadata is not None:
             from deltacli.changing.preflight import broken_rules
 
@@ -257,7 +260,7 @@ class _Planning:
             where=self._where,
             small=small,
             renumbers=again,
-            new_rows=row_ids.files_to_number(after, found, begins_again=again).rows or 0,
+            new_rows=files_to_number(after, found, begins_again=again).rows or 0,
             problems=checked.problems,
             brought=brought,
             restorable=self._restorable(found, checked.problems),

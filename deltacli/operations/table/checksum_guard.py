@@ -66,14 +66,13 @@ def _differing(snapshot: Snapshot, checksum: JsonObject, path: str) -> Iterator[
     metadata, protocol = checksum.get("metadata"), checksum.get("protocol")
     with suppress(CommitCorrupt):
         if isinstance(metadata, dict):
-            yield from (
-                ("metadata", one) for one in metadata_differences(snapshot.metadata, read_metadata(metadata, path))
-            )
+            for one in metadata_differences(snapshot.metadata, read_metadata(metadata, path)):
+                yield "metadata", one
     with suppress(CommitCorrupt):
         if isinstance(protocol, dict):
-            yield from (
-                ("protocol", one) for one in protocol_differences(snapshot.protocol, read_protocol(protocol, path))
-            )
+            theirs = read_protocol(protocol, path)
+            for one in protocol_differences(snapshot.protocol, theirs, with_null_lists=False):
+                yield "protocol", one
 
 
 def require_as_in_checksum(snapshot: Snapshot, files: int, size_bytes: int) -> None:

@@ -155,10 +155,11 @@ REMOVE_DV_MISMATCH = AREA.error(
     "The deletion vector of a remove differs from that of the live file, so the file stays live.",
     broken="the rows that the commit was meant to remove or replace are still in the table",
     repair=Worded(
-        "restore the version before, and let the writer do it again: {}",
+        "remove the live file where new files of the commit have its rows; else restore the version before, and let "
+        "the writer do it again: {}",
         partial(command, "restore", version=..., table="TABLE"),
     ),
-    loss="what the commit and later ones wrote",
+    loss="where it is restored, what the commit and later ones wrote",
     example='{"remove":{"path":"part-0.parquet",…}} where the live add has a deletion vector',
 )
 FALSE_NEW_DATA = AREA.warning(

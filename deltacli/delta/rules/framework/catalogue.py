@@ -99,3 +99,9 @@ CATALOGUE = Catalogue(
         "log.history": "CommitView HistoryView StorageView",
     },
 )
+
+RULES_OF_ADD = (
+    *("protocol.metadata", "schema.schema_changes", "schema.schema", "mapping.history", "mapping.mapping"),
+    *("actions.row_tracking", "widening.entries", "widening.history"),
+)
+"""The modules of all rules about metadata that stop new data files, `STOPS`: no others are imported for them."""

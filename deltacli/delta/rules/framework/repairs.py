@@ -103,6 +103,7 @@ class Family(StrEnum):
 
     LOG = "log"
     FILES = "files"
+    DOUBLED = "doubled"
     STATISTICS = "statistics"
     CHECKPOINT = "checkpoint"
     COMPACTION = "compaction"
@@ -149,6 +150,7 @@ _STEPS: tuple[tuple[Family, tuple[StepKind, ...], str], ...] = (
         """data.size-mismatch dv.file-too-short dv.size-mismatch dv.crc-mismatch dv.magic dv.cardinality-mismatch
         dv.bad-descriptor""",
     ),
+    (Family.DOUBLED, (_REBUILD,), "action.remove-dv-mismatch"),
     (
         Family.STATISTICS,
         (_REBUILD,),
@@ -266,7 +268,7 @@ _NO_STEP: tuple[tuple[str, str], ...] = (
         _INTENDED,
         """commit.duplicate-key commit.duplicate-metadata commit.duplicate-protocol commit.duplicate-txn
         commit.duplicate-domain action.add-remove-same-key action.readd-without-remove
-        action.remove-dv-mismatch path.same-file-two-spellings path.not-unique-over-history""",
+        path.same-file-two-spellings path.not-unique-over-history""",
     ),
     (
         _AGAIN,
