@@ -5,7 +5,7 @@ parameters of the Python API and the keys of fleet policies are made from them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import field
+from dataclasses import field, fields
 from enum import Enum, StrEnum
 from functools import wraps
 from importlib import import_module
@@ -128,6 +128,7 @@ def takes(
                 if own not in str(fault):
                     raise
                 raise TypeError(str(fault).replace(own, f"{type(self).__name__}.{method.__name__}")) from None
+            _require_least(asked)
             return method(self, asked)
 
         vars(call)["__wrapped__"] = _Fields(request, method)
@@ -142,6 +143,15 @@ def spellings_of(name: str, option: Option) -> list[str]:
         return option.spelled.split()
     word = name.removesuffix("s") if option.kind is Kind.VERSIONS else name.removesuffix("_ms")
     return [f"--{'no-' if option.kind is Kind.OPPOSITE else ''}{word.replace('_', '-')}"]
+
+
+def _require_least(request: object) -> None:
+    """Raise UsageError for a number that is less than its field takes; the parser of the command line does it there."""
+    for one in fields(request):  # type: ignore[arg-type]
+        shown, value = one.metadata.get("option"), getattr(request, one.name)
+        least = None if shown is None else 1 if shown.kind is Kind.COUNT else shown.least
+        if least is not None and isinstance(value, int) and value < least:
+            raise UsageError(f"{one.name} is {value}", facts={"expected": f"at least {least}"})
 
 
 def require_word(value: object, name: str, words: Iterable[str]) -> None:

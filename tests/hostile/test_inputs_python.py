@@ -170,6 +170,12 @@ def tried(call: Call, value: object, place: Place) -> Iterator[str]:
         os.chdir(place.root)
 
 
+@pytest.mark.parametrize("threads", [0, -1])
+def test_a_number_below_the_least_of_its_field_is_refused(threads: int, place: Place) -> None:
+    with pytest.raises(deltacli.UsageError, match=f"threads is {threads}"):
+        deltacli.open_table("tbl").vacuum(threads=threads)
+
+
 @pytest.mark.parametrize("path", ["a\0b", "a\ud800b"])
 def test_what_is_no_path_is_refused(path: str) -> None:
     with pytest.raises(deltacli.UsageError) as refused:
