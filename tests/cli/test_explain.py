@@ -307,7 +307,7 @@ def test_a_partition_value_that_kernels_refuse_stops_those_that_were_measured(
 
     assert (not is_odd) == found["deltalake"]["reads"] == found["duckdb"]["reads"]
     assert (None if is_odd else True) == found["spark"]["reads"] == found["trino"]["reads"]
-    assert is_odd == ("partition.kernel-unreadable" in found["spark"]["unknown"])
+    assert is_odd == ("values.kernel-unreadable" in found["spark"]["unknown"])
 
 
 @pytest.mark.parametrize(

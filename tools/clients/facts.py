@@ -64,7 +64,7 @@ def _traits(case: Case, path: Path) -> frozenset[str]:
     except DeltacliError:
         return frozenset(case.features or ())
     traits = traits_of_version(snapshot)
-    return traits - {"partition.kernel-unreadable"} if case.trait.startswith("widen.") else traits  # it is the same one
+    return traits - {"values.kernel-unreadable"} if case.trait.startswith("widen.") else traits  # it is the same one
 
 
 def _attributed(trait: str, traits: frozenset[str], found: Access, facts: Mapping[str, Pair]) -> Pair:

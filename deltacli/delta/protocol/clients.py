@@ -278,7 +278,7 @@ OTHERS: Mapping[str, str] = {
     "columns.letter-case": "names of columns differ only by case",
     "partition.decimal": "a partition column has the type decimal",
     "partition.large-decimal": "a partition column has a decimal type of more than 18 digits",
-    "partition.kernel-unreadable": "a partition value has a spelling that readers built on a Delta kernel refuse",
+    "values.kernel-unreadable": "a partition value has a spelling that readers built on a Delta kernel refuse",
     "sql.quoted-column": "the SQL of a constraint or a generated column has the name of a column in double quotes",
     "widen.partition-date": "a partition column was widened from date to timestamp_ntz",
     "widen.partition-decimal": "a partition column was widened to a decimal type of more decimal places",
@@ -287,7 +287,7 @@ OTHERS: Mapping[str, str] = {
 _UNCOMMON = frozenset(
     {
         *("type.void", "type.interval", "type.unlisted", "columns.letter-case"),
-        *("partition.kernel-unreadable", "sql.quoted-column"),
+        *("values.kernel-unreadable", "sql.quoted-column"),
     }
 )
 """What the protocol does not have, or forbids, or does not define: a client without a fact may refuse the table, or

@@ -209,7 +209,7 @@ def traits_of_version(snapshot: Snapshot) -> frozenset[str]:
         for name, type_name in spelled.items()
         for text in partition_values_of(snapshot, name)
     )
-    return traits | {"partition.kernel-unreadable"} if is_odd else traits
+    return traits | {"values.kernel-unreadable"} if is_odd else traits
 
 
 def asked_of(known: Sequence[Client], request: ExplainRequest) -> list[tuple[Client, str | None]]:
