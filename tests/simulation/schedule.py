@@ -19,8 +19,8 @@ from deltacli.machine import Machine
 
 START_MS = 1_780_000_000_000
 """When a history begins: later than all that was written before it."""
-_REAL_SECONDS = 120
-"""After so long an actor must be waiting for a lock that another one holds over a call."""
+_REAL_SECONDS, _MOST_WAITS = 30, 4
+"""An actor that makes no step for so often so long waits for a lock that another one holds over a call."""
 _MOST_STEPS = 60_000
 _MOST_LOOKS, _LOOKING = 500, 3
 _LOOK = re.compile(r"(?:stat|list|read) _delta_log/?")
@@ -128,8 +128,11 @@ class Schedule:
             actor.baton.acquire()
             threading.Thread(target=self._act, args=(actor,), name=actor.name, daemon=True).start()
         self._hand_on(None)
-        if not self._over.wait(_REAL_SECONDS):
-            raise RuntimeError(f"{self.seed}: {self._current} waits for what another one holds")
+        waits, steps = 0, -1
+        while not self._over.wait(_REAL_SECONDS):
+            waits, steps = waits + 1 if steps == self.steps else 0, self.steps
+            if waits == _MOST_WAITS:
+                raise RuntimeError(f"{self.seed}: {self.current} waits for what another one holds")
         for actor in self._actors:
             if actor.error is not None:
                 raise actor.error
