@@ -293,9 +293,7 @@ USED: tuple[Case, ...] = (
     Case("columns.letter-case", _WIDE.append_column("N", pa.array(["x", "y"])), None),
     Case("partition.decimal", _partitioned(Decimal("1.5"), pa.decimal128(5, 2)), None, partition={"p": "1.50"}),
     Case("partition.large-decimal", _partitioned(Decimal(12), pa.decimal128(38, 2)), None, partition={"p": "12.00"}),
-    Case(
-        "values.kernel-unreadable", _partitioned(Decimal("1.5"), pa.decimal128(5, 2)), None, partition={"p": "1.5"}
-    ),
+    Case("values.kernel-unreadable", _partitioned(Decimal("1.5"), pa.decimal128(5, 2)), None, partition={"p": "1.5"}),
     Case("sql.quoted-column", PLAIN, None, (1, 3), {"delta.constraints.positive": '"id" > 0'}),
     _widened_partition("date", pa.timestamp("us"), "2021-09-08", datetime(2021, 9, 8)),
     _widened_partition("decimal", pa.decimal128(7, 4), "1.50", Decimal("1.5")),
