@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from deltacli.operations.paimon.alter import AlterOutcome, SchemaAlteration
     from deltacli.operations.paimon.history import PaimonHistory
     from deltacli.operations.paimon.snapshot import PaimonSnapshot
-    from deltacli.operations.paimon.vacuum_schemas import SchemaVacuumResult
+    from deltacli.operations.paimon.vacuum_schemas import SchemaVacuum, SchemaVacuumPlan, SchemaVacuumResult
     from deltacli.operations.validate.validate import Validation
     from deltacli.paimon.evolution.requests import SchemaChange
 
@@ -195,13 +195,33 @@ class Paimon(Changes):
         Raises Refused, with nothing deleted, where a guard objects (`vacuum.*`, `paimon.*`), among them NoAtomicCreate
         for a store that is read-only; PartlyDone where files could not be deleted; and what `snapshot` raises.
         """
-        from deltacli.changing.change import carry_out, plan_change
-        from deltacli.operations.paimon.vacuum_schemas import SchemaVacuum, SchemaVacuumRequest, SchemaVacuumResult
+        from deltacli.operations.paimon.vacuum_schemas import SchemaVacuumResult
 
-        self.require_writable(dry_run=dry_run)
-        request = SchemaVacuumRequest.of(self.branch, retention_ms, allow_retention_below_ms, keep_last)
-        change = SchemaVacuum(request)
-        return SchemaVacuumResult(plan_change(change, self), None) if dry_run else carry_out(change, self)
+        change = self._vacuum(retention_ms, allow_retention_below_ms, keep_last)
+        return SchemaVacuumResult(self._plan(change), None) if dry_run else self._carry_out(change)
+
+    @named
+    def plan_vacuum(
+        self,
+        *,
+        retention_ms: int | None = None,
+        allow_retention_below_ms: int | None = None,
+        keep_last: int | None = None,
+    ) -> SchemaVacuumPlan:
+        """Return what `vacuum` with the same parameters would do; refusals are in the plan. Raises as it does."""
+        return self._plan(self._vacuum(retention_ms, allow_retention_below_ms, keep_last))
+
+    @named
+    def execute_vacuum(self, plan: SchemaVacuumPlan) -> SchemaVacuumResult:
+        """Delete what a plan of this table says, if nothing needs it by now. Raises as `vacuum` does."""
+        from deltacli.operations.paimon.vacuum_schemas import SchemaVacuum
+
+        return self._execute(SchemaVacuum(plan.request), plan)
+
+    def _vacuum(self, retention_ms: int | None, below_ms: int | None, keep_last: int | None) -> SchemaVacuum:
+        from deltacli.operations.paimon.vacuum_schemas import SchemaVacuum, SchemaVacuumRequest
+
+        return SchemaVacuum(SchemaVacuumRequest.of(self.branch, retention_ms, below_ms, keep_last))
 
 
 def _as_changes(changes: Iterable[SchemaChange | JsonObject]) -> tuple[SchemaChange, ...]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from deltacli.operations.restore.execute import RestoreOutcome
     from deltacli.operations.restore.plan import RestorePlan
     from deltacli.operations.restore.request import RestoreRequest
-    from deltacli.operations.vacuum.quarantine.purge import PurgeResult
+    from deltacli.operations.vacuum.quarantine.purge import PurgePlan, PurgeResult, QuarantinePurge
 else:
     RepairRequest = Lazy("deltacli.operations.repair.request", "RepairRequest")
     RestoreRequest = Lazy("deltacli.operations.restore.request", "RestoreRequest")
@@ -121,14 +121,20 @@ class Undo(Changes):
         Raises Refused where a manifest cannot be trusted, or the quarantine is in a table; PartlyDone where files could
         not be deleted; StorageFailed; and what `snapshot` raises.
         """
-        from deltacli.changing.change import carry_out, plan_change
-        from deltacli.operations.vacuum.quarantine.purge import PurgeResult, QuarantinePurge
+        from deltacli.operations.vacuum.quarantine.purge import PurgeResult
 
-        self.require_writable(dry_run=dry_run)
-        if type(older_ms) is not int or older_ms < 0:
-            raise UsageError(f"older_ms is {older_ms!r}", facts={"expected": "a number of milliseconds"})
-        change = QuarantinePurge(quarantine, older_ms)
-        return PurgeResult(plan_change(change, self), None) if dry_run else carry_out(change, self)
+        change = _purge(quarantine, older_ms)
+        return PurgeResult(self._plan(change), None) if dry_run else self._carry_out(change)
+
+    @named
+    def plan_purge_quarantine(self, quarantine: str, *, older_ms: int) -> PurgePlan:
+        """Return what `purge_quarantine` would delete; its refusals are in the plan. Raises as it does."""
+        return self._plan(_purge(quarantine, older_ms))
+
+    @named
+    def execute_purge_quarantine(self, plan: PurgePlan) -> PurgeResult:
+        """Delete what a plan of this table says. Raises as `purge_quarantine` does."""
+        return self._execute(_purge(plan.quarantine, max(0, plan.basis.now_ms - plan.cutoff_ms)), plan)
 
     @named
     @takes(RepairRequest)
@@ -189,3 +195,11 @@ class Undo(Changes):
         from deltacli.operations.repair.backup import Undo
 
         return self._execute(Undo(plan.backup), plan)
+
+
+def _purge(quarantine: str, older_ms: int) -> QuarantinePurge:
+    from deltacli.operations.vacuum.quarantine.purge import QuarantinePurge
+
+    if type(older_ms) is not int or older_ms < 0:
+        raise UsageError(f"older_ms is {older_ms!r}", facts={"expected": "a number of milliseconds"})
+    return QuarantinePurge(quarantine, older_ms)

@@ -285,7 +285,9 @@ def test_the_api_deletes_what_the_command_deletes(table: PaimonBuilder) -> None:
     with pytest.raises(UsageError):
         opened.vacuum(keep_last=-1)
     assert (plan_of(table.root).as_json(), None) == (planned.plan.as_json(), planned.outcome)
-    done = opened.vacuum(keep_last=1, retention_ms=0, allow_retention_below_ms=7 * DAY_MS).outcome
+    plan = opened.plan_vacuum(keep_last=1, retention_ms=0, allow_retention_below_ms=7 * DAY_MS)
+    assert 6 == len(os.listdir(table.root / "schema"))
+    done = opened.execute_vacuum(plan).outcome
 
     assert ("vacuum.retention", None) == (refused.value.code, refused.value.__cause__)
     assert done is not None

@@ -68,7 +68,9 @@ def test_a_quarantine_is_purged(table: Table, tmp_path: Path) -> None:
         table.purge_quarantine(str(tmp_path / "q"), older_ms=-1)
 
     later = open_table(tmp_path / "t", clock=lambda: planned.plan.cutoff_ms + 1_000)
-    done = later.purge_quarantine(str(tmp_path / "q"), older_ms=0)
+    plan = later.plan_purge_quarantine(str(tmp_path / "q"), older_ms=0)
+    assert held == content_of(tmp_path / "q")
+    done = later.execute_purge_quarantine(plan)
 
     assert done.outcome is not None
     assert (4, 1, {}) == (done.outcome.files, done.outcome.plans, content_of(tmp_path / "q"))
