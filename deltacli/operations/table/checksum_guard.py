@@ -31,7 +31,7 @@ class Contradiction(NamedTuple):
     @property
     def hint(self) -> str:
         """Return the command that helps."""
-        return command("repair" if self.rule.endswith("-differs") else "validate")
+        return command("repair") if self.rule.endswith("-differs") else command("validate")
 
 
 def contradiction(snapshot: Snapshot, files: int, size_bytes: int) -> Contradiction | None:
