@@ -1,0 +1,1 @@
+"""One seed, one history of a table and its world."""

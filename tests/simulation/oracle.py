@@ -1,0 +1,405 @@
+"""The table as it must be: told of every change of a directory when it happens, it keeps each version as committed.
+
+It shares no code with deltacli. What is wrong is collected as values; after each of them it believes what is there, so
+that one fault is one violation and not hundred.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from urllib.parse import unquote
+
+from tests.simulation.judging import (
+    Version,
+    absent,
+    checksum_difference,
+    data_changes,
+    difference,
+    doubled,
+    listed,
+    metadata_changes,
+    row_ids,
+    rows_as_of,
+    times,
+)
+from tests.simulation.promises import ENVIRONMENT, Answer, Changes, Intent, Invariant, Tree, Violation
+from tests.simulation.reading import (
+    Kind,
+    Tracked,
+    checkpoints_of,
+    commits_of,
+    counted,
+    deleted_rows,
+    info_of,
+    lines_of,
+    name_of,
+    named_by,
+    paths_of,
+    physical_records,
+    shown,
+    told_difference,
+)
+from tests.simulation.truth import Truth
+from tests.support.actions import Action, Line
+from tests.support.builder import StoredFile, commit_path
+from tests.support.model import State, identity, num_records
+from tests.world.oracle import Damaged
+
+_NOBODY = Intent("nothing")
+
+
+@dataclass
+class Doing:
+    """What an actor is doing."""
+
+    intent: Intent
+    begun: int
+    """The number of changes that there had been."""
+    changes: dict[str, tuple[StoredFile | None, StoredFile | None]] = field(default_factory=dict)
+    landed: list[int] = field(default_factory=list)
+    to_vacuum: frozenset[str] = frozenset()
+    is_over: bool = False
+
+
+class Oracle(Truth):
+    """The truth about one directory. `changed` is a watcher of it."""
+
+    def __init__(self, tree: Tree, now_ms: Callable[[], int]) -> None:
+        super().__init__(tree, now_ms)
+        self.violations: list[Violation] = []
+        self._doing: dict[str, Doing] = {}
+        self._by_txn: dict[str, Intent] = {}
+
+    def intends(self, actor: str, intent: Intent) -> None:
+        """An actor begins, or knows better what it is about to do."""
+        before = self._doing.get(actor)
+        begun = self._ticks if before is None or before.is_over else before.begun
+        self._doing[actor] = Doing(intent, begun)
+        if intent.cleans:
+            self._doing[actor].to_vacuum = frozenset(self.to_vacuum(intent.retention_ms))
+        if intent.txn_id:
+            self._by_txn[intent.txn_id] = intent
+
+    def judge_answer(
+        self, actor: str, answer: Answer, changes: Changes | None = None, *, is_elsewhere: bool = False
+    ) -> None:
+        """An actor ended: is it what it did? `changes` are those that it made, by default all that were seen here since
+        it began. With `is_elsewhere` another directory is at the table's path now, where it cannot tidy up.
+        """
+        doing = self._doing.get(actor)
+        if doing is None:
+            return
+        doing.is_over = True
+        left = [path for path, (before, after) in (changes or doing.changes).items() if before != after]
+        if answer is not Answer.REFUSED and answer is not Answer.NOTHING:
+            left = [path for path in left if name_of(path).kind is not Kind.HIDDEN]
+        named = self._named() if answer is Answer.REFUSED and is_elsewhere else None
+        if named is not None:
+            left = [path for path in left if name_of(path).kind is not Kind.DATA or path in named]
+        intent = doing.intent
+        match answer:
+            case Answer.REFUSED | Answer.NOTHING if left:
+                self._report(Invariant.REFUSAL, actor, f"{intent.what}: {answer.value}, but {listed(left)} changed")
+            case Answer.GAVE_UP if doing.landed:
+                self._report(Invariant.REFUSAL, actor, f"{intent.what} gave up, but committed {doing.landed}")
+            case Answer.DONE:
+                if intent.is_again and left:
+                    self._report(Invariant.AGAIN, actor, f"{intent.what} a second time changed {listed(left)}")
+                if intent.commits and not doing.landed:
+                    self._report(Invariant.DONE, actor, f"{intent.what} is done, but there is no commit")
+                if intent.done is not None and (wrong := intent.done()):
+                    self._report(Invariant.DONE, actor, f"{intent.what} is done, but {wrong}")
+            case _:
+                pass
+        left = sorted(doing.to_vacuum & self.to_vacuum(intent.retention_ms)) if doing.to_vacuum else []
+        if left and answer in (Answer.DONE, Answer.NOTHING):
+            self._report(Invariant.LEFTOVER, actor, f"{intent.what} is done and left {listed(left)}")
+
+    def changed(self, tree: Tree, path: str, before: StoredFile | None, after: StoredFile | None, actor: str) -> None:
+        """A file was made, replaced or deleted."""
+        assert tree is self.tree
+        if actor == ENVIRONMENT:
+            self.environment({path: after})
+            return
+        self._ticks += 1
+        doing = self._doing.get(actor)
+        if doing is None:
+            self._report(Invariant.OUTSIDE, actor, f"{path} was changed")
+            doing = self._doing[actor] = Doing(_NOBODY, self._ticks)
+        first, _ = doing.changes.get(path, (before, None))
+        doing.changes[path] = (first, after)
+        if before is not None and after is not None and before.data == after.data:
+            return
+        name = name_of(path)
+        match name.kind:
+            case Kind.COMMIT:
+                self._commit_changed(name.version, before, after, actor, doing)
+            case Kind.DATA if after is None:
+                assert before is not None
+                self._data_deleted(path, before, actor, doing)
+            case Kind.DATA:
+                self._data_written(path, before, after, actor)
+            case Kind.CHECKPOINT | Kind.COMPACTION | Kind.CHECKSUM if after is not None:
+                for invariant, wrong in self._contradictions(path):
+                    self._report(invariant, actor, wrong)
+            case _:
+                pass
+        if name.kind in (Kind.COMMIT, Kind.CHECKPOINT, Kind.SIDECAR):
+            self._look_at_log(actor, doing.intent)
+
+    def finish(self) -> None:
+        """The history is over: is what is left a table, and does each version read as it was committed?"""
+        files = self.tree.files
+        commits = sorted(commits_of(files))
+        for before, after in itertools.pairwise(commits):
+            missing = [number for number in range(before + 1, after) if commit_path(number) not in self._lost]
+            if missing:
+                self._report(Invariant.GAP, "", f"commits {missing} are missing")
+        for version in sorted(self._rebuilt):
+            for start in [None, *(one for one in checkpoints_of(files) if one.version <= version)]:
+                state = self._rebuild(version, start)
+                if state is not None and (wrong := told_difference(self.truth[version].state, state)):
+                    origin = "commits" if start is None else f"checkpoint {start.version}"
+                    self._report(Invariant.REBUILT, "", f"version {version} by {origin} has another {wrong}")
+        for version in sorted(self._rebuilt):
+            if version == self.newest or self._is_retained(version):
+                for path in sorted(named_by(self.truth[version].state.live.values())):
+                    if path not in files and path not in self._lost:
+                        self._report(Invariant.NEEDED, "", f"{path} of version {version} is gone")
+        for path, known in self._bytes.items():
+            if path in files and path not in self._lost and files[path].data != known.data:
+                self._report(Invariant.IMMUTABLE, "", f"{path} is another file now")
+
+    def _report(self, invariant: Invariant, actor: str, message: str) -> None:
+        doing = self._doing.get(actor)
+        if doing is None or not doing.intent.is_trusting or self._last_environment <= doing.begun:
+            self.violations.append(Violation(invariant, actor, message))
+
+    def _commit_changed(
+        self, version: int, before: StoredFile | None, after: StoredFile | None, actor: str, doing: Doing
+    ) -> None:
+        intent = doing.intent
+        if before is not None:
+            if after is not None:
+                self._report(Invariant.REPLACED, actor, f"commit {version} was replaced")
+                self._follow()
+            elif not intent.expires:
+                self._report(Invariant.REPLACED, actor, f"commit {version} was deleted")
+            return
+        assert after is not None
+        commits = commits_of(self.tree.files)
+        newest = max([*(one for one in commits if one != version), *self._of_checkpoints(version)], default=-1)
+        known = self.truth.get(version)
+        if known is not None and known.data == after.data:
+            self._lost.pop(commit_path(version), None)
+            doing.landed.append(version)
+            return
+        doing.landed.append(version)
+        is_below = version <= newest and known is None
+        if version > newest + 1 or is_below:
+            where = "below" if is_below else "above a gap:"
+            self._report(Invariant.GAP, actor, f"commit {version} is {where} the newest, {newest}")
+            if version - 1 not in self.truth:
+                return
+        try:
+            made = self._judged(version, after, actor, doing)
+        except (Damaged, KeyError) as fault:
+            self._report(Invariant.UNREADABLE, actor, f"commit {version} cannot be read: {fault!r}")
+            return
+        if known is not None and (intent.puts_back or version <= newest):
+            wrong = told_difference(known.state, made.state)
+            if wrong or known.counted != made.counted:
+                self._report(Invariant.OTHER_PAST, actor, f"commit {version} has another {wrong or 'rows'} than it had")
+        self.truth[version] = made
+        if version > newest:
+            for later in [number for number in self.truth if number > version]:
+                del self.truth[later]
+        self._lost.pop(commit_path(version), None)
+
+    def _of_checkpoints(self, without: int) -> Iterator[int]:
+        for one in checkpoints_of(self.tree.files):
+            if one.version != without:
+                yield one.version
+
+    def _judged(self, version: int, file: StoredFile, actor: str, doing: Doing) -> Version:
+        """A version by its commit, and what is wrong about that."""
+        lines = lines_of(file.data)
+        base = self.truth.get(version - 1)
+        made = self._made(version, file, base)
+        info = info_of(lines)
+        intent = self._by_txn.get(info.get("txnId", ""), doing.intent)
+        is_putting_back = intent.puts_back and version in self.truth
+        for invariant, wrong in (
+            *self._files_of(lines, base, made, doing),
+            *absent(lines, base),
+            *doubled(made.state),
+            *(() if is_putting_back else self._rows_as_meant(lines, base, made, intent)),
+            *(() if base is None else times(lines, base, made)),
+            *(() if is_putting_back else row_ids(lines, base, made, intent, self._target_of(intent, info))),
+            *(() if base is None or is_putting_back else metadata_changes(lines, base.state, made.state, intent)),
+            *data_changes(lines),
+        ):
+            self._report(invariant, actor, f"{intent.what}, version {version}: {wrong}")
+        return made
+
+    def _files_of(
+        self, lines: tuple[Line, ...], base: Version | None, made: Version, doing: Doing
+    ) -> Iterator[tuple[Invariant, str]]:
+        files = self.tree.files
+        before = set() if base is None else named_by(base.state.live.values())
+        for line in lines:
+            if (add := line.get("add")) is None:
+                continue
+            path = unquote(add["path"])
+            wanted = paths_of(add)
+            missing = [one for one in sorted(wanted) if one not in files]
+            for one in missing:
+                if one not in before and self._lost.get(one, -1) <= doing.begun:
+                    yield Invariant.FILES, f"{one} was added and is not there"
+            if missing or self._is_damaged(wanted):
+                continue
+            partitions = {name for name, _ in add["partitionValues"].items()}
+            columns = (made.state.metadata or {})["partitionColumns"]
+            if len(partitions) != len(columns):
+                yield Invariant.FILES, f"{path} has values of {sorted(partitions)}, not of {columns}"
+            if len(files[path].data) != add["size"]:
+                yield Invariant.FILES, f"{path} has {len(files[path].data)} bytes, not {add['size']}"
+                continue
+            try:
+                count, gone = physical_records(path, files), deleted_rows(add.get("deletionVector"), files)
+            except Damaged as fault:
+                yield Invariant.UNREADABLE, f"{path}: {fault}"
+                continue
+            if (said := num_records(add)) is not None and said != count:
+                yield Invariant.FILES, f"{path} has {count} rows, not {said}"
+            if gone and len(gone) != add["deletionVector"]["cardinality"]:
+                yield Invariant.FILES, f"the vector of {path} has {len(gone)} rows"
+            if gone and max(gone) >= count:
+                yield Invariant.FILES, f"the vector of {path} has rows that it does not have"
+
+    def _is_damaged(self, paths: set[str]) -> bool:
+        return any(path in self._lost for path in paths)
+
+    def _target_of(self, intent: Intent, info: Action) -> Version | None:
+        """The version that a commit restores."""
+        number = intent.restores
+        if number is None and info.get("operation") == "RESTORE":
+            said = info.get("operationParameters", {}).get("version")
+            number = None if said is None else int(said)
+        return None if number is None else self.truth.get(number)
+
+    def _rows_as_meant(
+        self, lines: tuple[Line, ...], base: Version | None, made: Version, intent: Intent
+    ) -> Iterator[tuple[Invariant, str]]:
+        target = self._target_of(intent, info_of(lines))
+        if target is not None:
+            expected = rows_as_of(target, made.state)
+            if intent.where is not None:
+                there = {row: intent.where(shown(row, made.state)) for row in expected | made.counted}
+                expected = Counter({row: count for row, count in expected.items() if there[row]})
+                rest = Counter() if base is None else rows_as_of(base, made.state)
+                expected += Counter(
+                    {row: count for row, count in rest.items() if not intent.where(shown(row, made.state))}
+                )
+        else:
+            expected = Counter() if base is None else rows_as_of(base, made.state)
+            absent = intent.removes - expected
+            if absent:
+                yield Invariant.ROWS, f"{absent.total()} rows that it deletes were deleted before"
+            expected = expected - intent.removes + intent.adds
+            if base is not None and (intent.accepts_loss or info_of(lines).get("operation") == "FSCK"):
+                expected -= counted(self._lost_rows(lines, base))
+        if expected != made.counted:
+            yield Invariant.ROWS, difference(expected, made.counted)
+
+    def _lost_rows(self, lines: tuple[Line, ...], base: Version) -> Iterator[Tracked]:
+        """The rows of removed files that are not there as a whole."""
+        gone = {identity(line["remove"]["path"]) for line in lines if line.get("remove")}
+        again = {identity(line["add"]["path"]) for line in lines if line.get("add")}
+        for key, add in base.state.live.items():
+            if key[0] in gone - again and not all(
+                path in self.tree.files and path not in self._lost for path in paths_of(add)
+            ):
+                yield from self._rows_of(add, base.state)
+
+    def _look_at_log(self, actor: str, intent: Intent) -> None:
+        found = self._rebuildable()
+        for version in sorted(self._rebuilt - found):
+            if not (intent.expires and self._is_expired(version, intent.retention_ms)):
+                self._report(Invariant.REBUILT, actor, f"{intent.what}: version {version} cannot be rebuilt any more")
+        self._rebuilt = found
+
+    def _contradictions(self, path: str) -> Iterator[tuple[Invariant, str]]:
+        """What a derived file of the log says otherwise than the versions."""
+        name, files = name_of(path), self.tree.files
+        known = self.truth.get(name.last if name.kind is Kind.COMPACTION else name.version)
+        if known is None:
+            yield Invariant.CHECKPOINT, f"{path} is of a version that is not there"
+            return
+        try:
+            match name.kind:
+                case Kind.CHECKPOINT:
+                    for one in checkpoints_of(files):
+                        if path in one.paths:
+                            found = one.state(files)
+                            wrong = told_difference(known.state, found) or self._tombstones(known.state, found)
+                            if wrong:
+                                yield Invariant.CHECKPOINT, f"checkpoint {name.version} has another {wrong}"
+                case Kind.COMPACTION:
+                    before = self.truth[name.version - 1].state if name.version else State()
+                    state = before.after(lines_of(files[path].data))
+                    if wrong := told_difference(known.state, state):
+                        yield Invariant.COMPACTION, f"{path} has another {wrong}"
+                case _:
+                    if wrong := checksum_difference(json.loads(files[path].data), known):
+                        yield Invariant.CHECKSUM, f"{path} has another {wrong}"
+        except (Damaged, KeyError, ValueError) as fault:
+            yield Invariant.UNREADABLE, f"{path} cannot be read: {fault!r}"
+
+    def _tombstones(self, known: State, found: State) -> str:
+        # Those that were dropped before the retention was raised do not come back.
+        kept = min(self._retention_ms(version.state) for version in self.truth.values())
+        cutoff = self._now_ms() - kept
+        wanted = {key for key, one in known.tombstones.items() if one.get("deletionTimestamp", 0) > cutoff}
+        return (
+            "tombstones"
+            if wanted - found.tombstones.keys() or found.tombstones.keys() - known.tombstones.keys()
+            else ""
+        )
+
+    def _data_written(self, path: str, before: StoredFile | None, after: StoredFile | None, actor: str) -> None:
+        assert after is not None
+        known = self._bytes.get(path)
+        if before is not None and path not in self._lost:
+            self._report(Invariant.IMMUTABLE, actor, f"{path} was replaced")
+        elif known is not None and known.data != after.data and path in self._named():
+            self._report(Invariant.OTHER_PAST, actor, f"{path} is not the file that the table had")
+        else:
+            self._lost.pop(path, None)
+
+    def _data_deleted(self, path: str, before: StoredFile, actor: str, doing: Doing) -> None:
+        newest = self.newest
+        head = self.truth.get(newest)
+        if head is None:
+            return
+        intent = doing.intent
+        now, kept = self._now_ms(), self._retention_ms(head.state)
+        cutoff = now - (kept if intent.retention_ms is None else intent.retention_ms)
+        if path in named_by(head.state.live.values()):
+            self._report(Invariant.NEEDED, actor, f"{path} was deleted and is live in version {newest}")
+            return
+        if doing.changes[path][0] is None:
+            return
+        removed = [
+            remove.get("deletionTimestamp", 0) for remove in self._visible(head).values() if path in paths_of(remove)
+        ]
+        if removed and max(removed) > cutoff:
+            self._report(Invariant.NEEDED, actor, f"{path} was deleted, which was removed {now - max(removed)} ms ago")
+        elif not removed and before.modified_ms > cutoff:
+            self._report(Invariant.NEEDED, actor, f"{path} was deleted, which a writer may be about to commit")
+        elif not intent.deletes:
+            self._report(Invariant.NEEDED, actor, f"{intent.what} deleted {path}")
