@@ -111,7 +111,8 @@ def row_ids(
     before, mark = -1 if base is None else _mark(base.state), _mark(made.state)
     if mark < before:
         yield Invariant.HIGH_WATER_MARK, f"the mark goes from {before} to {mark}"
-    old = set() if base is None else {path for path, _ in (*base.state.live, *base.state.tombstones)}
+    states = [one.state for one in (base, target) if one is not None]
+    old = {path for state in states for path, _ in (*state.live, *state.tombstones)}
     for line in lines:
         if (add := line.get("add")) is None:
             continue

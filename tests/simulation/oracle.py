@@ -26,7 +26,7 @@ from tests.simulation.judging import (
     rows_as_of,
     times,
 )
-from tests.simulation.promises import ENVIRONMENT, Answer, Changes, Intent, Invariant, Tree, Violation
+from tests.simulation.promises import ENVIRONMENT, Answer, Intent, Invariant, Tree, Violation
 from tests.simulation.reading import (
     Kind,
     Tracked,
@@ -73,6 +73,8 @@ class Oracle(Truth):
         self.violations: list[Violation] = []
         self._doing: dict[str, Doing] = {}
         self._by_txn: dict[str, Intent] = {}
+        self._gone: set[str] = set()
+        """Files that nobody needed when they were deleted."""
 
     def intends(self, actor: str, intent: Intent) -> None:
         """An actor begins, or knows better what it is about to do."""
@@ -84,22 +86,20 @@ class Oracle(Truth):
         if intent.txn_id:
             self._by_txn[intent.txn_id] = intent
 
-    def judge_answer(
-        self, actor: str, answer: Answer, changes: Changes | None = None, *, is_elsewhere: bool = False
-    ) -> None:
-        """An actor ended: is it what it did? `changes` are those that it made, by default all that were seen here since
-        it began. With `is_elsewhere` another directory is at the table's path now, where it cannot tidy up.
+    def judge_answer(self, actor: str, answer: Answer, *, is_elsewhere: bool = False) -> None:
+        """An actor ended: is it what it did since it began? With `is_elsewhere` another directory is at the table's
+        path now, so that it cannot tidy up here.
         """
         doing = self._doing.get(actor)
         if doing is None:
             return
         doing.is_over = True
-        left = [path for path, (before, after) in (changes or doing.changes).items() if before != after]
-        if answer is not Answer.REFUSED and answer is not Answer.NOTHING:
-            left = [path for path in left if name_of(path).kind is not Kind.HIDDEN]
-        named = self._named() if answer is Answer.REFUSED and is_elsewhere else None
-        if named is not None:
+        left = [path for path, (before, after) in doing.changes.items() if before != after]
+        if answer in (Answer.REFUSED, Answer.NOTHING):
+            named = self._named() if is_elsewhere else {*left}
             left = [path for path in left if name_of(path).kind is not Kind.DATA or path in named]
+        else:
+            left = [path for path in left if name_of(path).kind is not Kind.HIDDEN]
         intent = doing.intent
         match answer:
             case Answer.REFUSED | Answer.NOTHING if left:
@@ -109,7 +109,7 @@ class Oracle(Truth):
             case Answer.DONE:
                 if intent.is_again and left:
                     self._report(Invariant.AGAIN, actor, f"{intent.what} a second time changed {listed(left)}")
-                if intent.commits and not doing.landed:
+                if intent.commits and not doing.landed and self._last_commit <= doing.begun:
                     self._report(Invariant.DONE, actor, f"{intent.what} is done, but there is no commit")
                 if intent.done is not None and (wrong := intent.done()):
                     self._report(Invariant.DONE, actor, f"{intent.what} is done, but {wrong}")
@@ -143,7 +143,7 @@ class Oracle(Truth):
                 self._data_deleted(path, before, actor, doing)
             case Kind.DATA:
                 self._data_written(path, before, after, actor)
-            case Kind.CHECKPOINT | Kind.COMPACTION | Kind.CHECKSUM if after is not None:
+            case Kind.CHECKPOINT | Kind.COMPACTION | Kind.CHECKSUM if after is not None and not doing.intent.undoes:
                 for invariant, wrong in self._contradictions(path):
                     self._report(invariant, actor, wrong)
             case _:
@@ -160,7 +160,10 @@ class Oracle(Truth):
             if missing:
                 self._report(Invariant.GAP, "", f"commits {missing} are missing")
         for version in sorted(self._rebuilt):
-            for start in [None, *(one for one in checkpoints_of(files) if one.version <= version)]:
+            starts = [
+                one for one in checkpoints_of(files) if one.version <= version and one.version not in self._shaken
+            ]
+            for start in [None, *starts]:
                 state = self._rebuild(version, start)
                 if state is not None and (wrong := told_difference(self.truth[version].state, state)):
                     origin = "commits" if start is None else f"checkpoint {start.version}"
@@ -168,7 +171,7 @@ class Oracle(Truth):
         for version in sorted(self._rebuilt):
             if version == self.newest or self._is_retained(version):
                 for path in sorted(named_by(self.truth[version].state.live.values())):
-                    if path not in files and path not in self._lost:
+                    if path not in files and path not in self._lost and path not in self._gone:
                         self._report(Invariant.NEEDED, "", f"{path} of version {version} is gone")
         for path, known in self._bytes.items():
             if path in files and path not in self._lost and files[path].data != known.data:
@@ -199,6 +202,7 @@ class Oracle(Truth):
             doing.landed.append(version)
             return
         doing.landed.append(version)
+        self._last_commit = self._ticks
         is_below = version <= newest and known is None
         if version > newest + 1 or is_below:
             where = "below" if is_below else "above a gap:"
@@ -329,7 +333,8 @@ class Oracle(Truth):
     def _look_at_log(self, actor: str, intent: Intent) -> None:
         found = self._rebuildable()
         for version in sorted(self._rebuilt - found):
-            if not (intent.expires and self._is_expired(version, intent.retention_ms)):
+            is_expired = intent.is_trusting or self._is_expired(version, intent.retention_ms)
+            if not (intent.expires and is_expired):
                 self._report(Invariant.REBUILT, actor, f"{intent.what}: version {version} cannot be rebuilt any more")
         self._rebuilt = found
 
@@ -403,3 +408,5 @@ class Oracle(Truth):
             self._report(Invariant.NEEDED, actor, f"{path} was deleted, which a writer may be about to commit")
         elif not intent.deletes:
             self._report(Invariant.NEEDED, actor, f"{intent.what} deleted {path}")
+        else:
+            self._gone.add(path)

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import NamedTuple, Protocol
 
 from tests.simulation.reading import Rows
-from tests.support.builder import Files, StoredFile
+from tests.support.builder import Files
 
 ENVIRONMENT = "environment"
 """The actor of what happens to a table from outside: the model follows it."""
@@ -85,7 +85,7 @@ class Intent:
     """The version whose rows the commit has, or those of them for which `where` is true."""
     where: Callable[[Mapping[str, object]], bool] | None = None
     commits: bool = False
-    """Success means a commit."""
+    """Success means a commit, unless others committed meanwhile: then there may be nothing left to do."""
     alters: bool = False
     """Metadata or protocol may change."""
     sets: Mapping[str, str | None] | None = None
@@ -99,6 +99,8 @@ class Intent:
     """It may delete data files, or versions from the log, that are older than the retention."""
     retention_ms: int | None = None
     """Instead of that of the table."""
+    undoes: bool = False
+    """What it puts back is as it was, damaged or not."""
     cleans: bool = False
     """Success, or nothing to do, means that nothing is left of what a vacuum could delete when it began."""
     is_again: bool = False
@@ -119,7 +121,3 @@ class Witness(Protocol):
     def intends(self, actor: str, intent: Intent) -> None: ...
 
     def judge_answer(self, actor: str, answer: Answer) -> None: ...
-
-
-Changes = Mapping[str, tuple[StoredFile | None, StoredFile | None]]
-"""Path -> what it was and what it became."""

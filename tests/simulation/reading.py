@@ -313,6 +313,13 @@ def deleted_rows(vector: Action | None, files: Files) -> frozenset[int]:
     """The rows that a vector takes from its file. Spec: Deletion Vector Format."""
     if not vector:
         return frozenset()
+    try:
+        return _deleted(vector, files)
+    except (struct.error, IndexError, ValueError) as fault:
+        raise Damaged(f"a vector cannot be read: {fault}") from fault
+
+
+def _deleted(vector: Action, files: Files) -> frozenset[int]:
     if vector["storageType"] == "i":
         return _bitmap(_unzipped(vector["pathOrInlineDv"])[: vector["sizeInBytes"]])
     path = vector_path_of(vector)
@@ -390,8 +397,16 @@ def told(state: State) -> dict[str, object]:
         "metadata": {name: metadata.get(name) or None for name in described},
         "files": frozenset(_told_of(add) for add in state.live.values()),
         "transactions": {name: one["version"] for name, one in state.transactions.items()},
-        "domains": {name: one["configuration"] for name, one in state.live_domains.items()},
+        "domains": {name: _configuration(one) for name, one in state.live_domains.items()},
     }
+
+
+def _configuration(domain: Action) -> object:
+    """The configuration of a domain: JSON as a value, whatever its spaces."""
+    try:
+        return json.dumps(json.loads(domain["configuration"]), sort_keys=True)
+    except ValueError:
+        return domain["configuration"]
 
 
 def normal_protocol(protocol: Action | None) -> Action:

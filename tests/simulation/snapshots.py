@@ -78,7 +78,7 @@ def read_snapshot(storage: ReadStorage) -> Snapshot:
                 time_ms = time_of(state, lines, listed[commits[version]].modified_ms)
         except (Damaged, FileMissing):
             continue
-        if state.metadata and state.protocol and version == max(commits, default=version):
+        if state.metadata and state.protocol and version >= max(commits, default=version):
             return Snapshot(version, state, time_ms, listed)
     raise Damaged("no version can be read")
 

@@ -437,3 +437,84 @@ def test_a_broken_invariant_is_reported_and_a_sound_history_is_not(case: Case) -
 
 def test_every_invariant_has_a_history_that_breaks_it() -> None:
     assert set(Invariant) == {case.invariant for case in CASES}
+
+
+def rolled_back(scene: Scene) -> None:
+    scene.environment(lambda: scene.delete(commit_path(2)))
+    scene.writer.append()
+
+
+def rewritten(scene: Scene) -> None:
+    data = scene.tree.files[commit_path(1)].data
+    scene.environment(lambda: scene.tree.put(commit_path(2), data.replace(b"part-", b"past-")))
+    scene.environment(lambda: scene.delete(commit_path(2)))
+    scene.writer.append()
+
+
+def lost_file(scene: Scene) -> None:
+    lose(scene)
+    scene.writer.append()
+    scene.writer.set_property()
+
+
+def given_up(scene: Scene) -> None:
+    """FSCK removes a file that is lost."""
+    lose(scene)
+    scene.admin(lambda: scene.commit(scene.removed(), operation="FSCK"))
+
+
+def cut_checkpoint(scene: Scene) -> None:
+    """A checkpoint that is cut is put in its place again, as an undo does it."""
+    scene.admin(scene.checkpoint)
+    path = f"{LOG}/{scene.newest:020d}.checkpoint.parquet"
+    cut = scene.tree.files[path].data[:-9]
+    scene.environment(lambda: scene.tree.put(path, cut))
+    scene.admin(scene.checkpoint)
+    scene.admin(lambda: scene.tree.put(path, cut), undoes=True)
+
+
+def brought_back(scene: Scene) -> None:
+    """A lost file comes back as it was."""
+    lose(scene)
+    scene.environment(lambda: scene.tree.put(scene.lost, scene.kept.data))
+    scene.writer.overwrite()
+
+
+def behind_a_rollback(scene: Scene) -> None:
+    """Another engine removes a file that the environment took from its version meanwhile."""
+    gone = scene.removed(len(scene.live) - 1)
+    scene.oracle.intends("writer", Intent("a writer", is_trusting=True))
+    scene.environment(lambda: scene.delete(commit_path(2)))
+    scene.commit(gone, version=3)
+
+
+@pytest.mark.parametrize(
+    "happens", [rolled_back, rewritten, lost_file, given_up, cut_checkpoint, brought_back, behind_a_rollback]
+)
+def test_the_model_follows_the_environment(happens: Callable[[Scene], None]) -> None:
+    scene = Scene()
+
+    happens(scene)
+
+    assert [] == scene.oracle.violations
+
+
+def test_a_cut_checkpoint_in_place_of_a_needed_one_is_reported() -> None:
+    scene = Scene()
+    expires(0)(scene)
+    path = f"{LOG}/{1:020d}.checkpoint.parquet"
+    cut = scene.tree.files[path].data[:-9]
+
+    scene.admin(lambda: scene.tree.put(path, cut), undoes=True)
+
+    assert Invariant.REBUILT in {one.invariant for one in scene.oracle.violations}
+
+
+def test_a_refusal_that_cannot_tidy_up_elsewhere_may_leave_what_no_version_names() -> None:
+    scene = Scene()
+    scene.oracle.intends("admin", Intent("a command"))
+    scene.tree.by("admin", a_file_in)
+
+    scene.oracle.judge_answer("admin", Answer.REFUSED, is_elsewhere=True)
+
+    assert [] == scene.oracle.violations

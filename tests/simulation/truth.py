@@ -11,6 +11,8 @@ from tests.simulation.judging import (
 )
 from tests.simulation.promises import Tree
 from tests.simulation.reading import (
+    ROW_ID,
+    ROW_VERSION,
     Checkpoint,
     Kind,
     Rows,
@@ -48,7 +50,9 @@ class Truth:
         """The files of versions as they were first committed."""
         self._lost: dict[str, int] = {}
         """What the environment took away or damaged, and the number of changes that there had been."""
-        self._ticks = self._last_environment = 0
+        self._ticks = self._last_environment = self._last_commit = 0
+        self._shaken: set[int] = set()
+        """Versions whose commits the environment took away or rewrote, perhaps while a file was made from them."""
         self._rows: dict[tuple[object, ...], tuple[Tracked, ...]] = {}
         self._rebuilt: set[int] = set()
         self.environment(dict(tree.files))
@@ -92,8 +96,11 @@ class Truth:
         """The world changed, and the model follows: what `changes` names is in the directory already."""
         self._ticks += 1
         self._last_environment = self._ticks
+        self._last_commit = self._ticks
         for path, after in changes.items():
             kind = name_of(path).kind
+            if kind is Kind.COMMIT and self._ticks > 1:
+                self._shaken.add(name_of(path).version)
             if after is None or (path in self._bytes and self._bytes[path].data != after.data):
                 self._lost[path] = self._ticks
             else:
@@ -146,7 +153,9 @@ class Truth:
 
     def _rows_of_state(self, state: State) -> tuple[Tracked, ...]:
         assert state.metadata is not None
-        schema = (state.metadata["schemaString"], tuple(sorted((state.metadata.get("configuration") or {}).items())))
+        configuration = configuration_of(state)
+        named = (configuration.get(name) for name in ("delta.columnMapping.mode", ROW_ID, ROW_VERSION))
+        schema = (state.metadata["schemaString"], *named)
         found: list[Tracked] = []
         for key, add in state.live.items():
             wanted = (key, schema, add.get("baseRowId"), add.get("defaultRowCommitVersion"))

@@ -1,0 +1,206 @@
+"""Simulates: `python -m tests.simulation --seeds A..B [--commands A,B] [--events A,B] [--jobs N] [--without GUARD]`,
+`--replay SEED` tells one history, in its smallest form. `dev.py simulate` calls it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import re
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.simulation.commands import COMMANDS
+from tests.simulation.events import EVENTS
+from tests.simulation.guards import GUARDS, Guard, without
+from tests.simulation.history import Outcome, play
+from tests.simulation.scenario import Scenario, make_scenario
+from tests.simulation.shrink import shrunk
+from tests.simulation.story import told
+
+_SEEDS = "1..300"
+_PRODUCT = Path(__file__).parents[2] / "deltacli"
+_CODE = re.compile(
+    r"""\bcode="([a-z]+\.[a-z0-9.-]+)"|^[A-Z_]+(?:, [A-Z_]+)* = "([a-z]+\.[a-z0-9.-]+)\"""", re.MULTILINE
+)
+_SEEN_BY = ("changing", "operations/change", "operations/checkpoint", "operations/log", "operations/optimize")
+_SEEN_BY += ("operations/recover", "operations/repair", "operations/restore", "operations/vacuum")
+
+
+class Theme(NamedTuple):
+    """Which histories are made from seeds."""
+
+    commands: tuple[str, ...] = ()
+    events: tuple[str, ...] = ()
+    guard: str | None = None
+
+    def scenario(self, seed: int) -> Scenario:
+        """The history of a seed."""
+        guard = None if self.guard is None else GUARDS[self.guard]
+        if guard is None:
+            return make_scenario(seed, commands=self.commands, events=self.events)
+        return make_scenario(
+            seed,
+            commands=self.commands or guard.commands,
+            events=self.events or guard.events,
+            chain=guard.chain,
+        )
+
+    def played(self, seed: int) -> Outcome:
+        """How the history of a seed goes."""
+        guarded: AbstractContextManager[Guard | None] = nullcontext() if self.guard is None else without(self.guard)
+        with guarded:
+            return play(self.scenario(seed))
+
+
+class Result(NamedTuple):
+    """What is kept of a history."""
+
+    seed: int
+    digest: str
+    violations: list[str]
+    answers: Counter[str]
+    codes: Counter[str]
+    steps: int
+    cpu_seconds: float
+    items: str
+
+
+@dataclass
+class Summary:
+    """The figures of a run."""
+
+    seeds: int = 0
+    steps: int = 0
+    cpu_seconds: float = 0.0
+    answers: Counter[str] = field(default_factory=Counter)
+    codes: Counter[str] = field(default_factory=Counter)
+    wrong: list[int] = field(default_factory=list)
+
+    def add(self, result: Result) -> None:
+        """Count a history."""
+        self.seeds += 1
+        self.steps += result.steps
+        self.cpu_seconds += result.cpu_seconds
+        self.answers += result.answers
+        self.codes += result.codes
+        if result.violations:
+            self.wrong.append(result.seed)
+
+    def lines(self, seconds: float) -> Iterator[str]:
+        """The figures as text."""
+        cpu_ms = 1_000 * self.cpu_seconds / max(self.seeds, 1)
+        yield (
+            f"{self.seeds} seeds in {seconds:.0f} s: {60 * self.seeds / max(seconds, 0.01):.0f} a minute, "
+            f"{cpu_ms:.0f} ms of a core each; {self.steps} steps, {self.answers.total()} acts, "
+            f"{len(self.wrong)} histories are wrong"
+        )
+        ends: dict[str, Counter[str]] = {}
+        for name, count in self.answers.items():
+            what, _, answer = name.partition(": ")
+            ends.setdefault(what, Counter())[answer] += count
+        for what, found in sorted(ends.items()):
+            yield f"  {what:<20} {', '.join(f'{answer} {count}' for answer, count in found.most_common())}"
+        yield f"errors by code: {', '.join(f'{code} {count}' for code, count in self.codes.most_common())}"
+        unseen = sorted(codes_of_product() - self.codes.keys())
+        yield f"codes that no seed met: {', '.join(unseen)}"
+
+
+def codes_of_product() -> set[str]:
+    """The codes of errors in the modules that change tables."""
+    found: set[str] = set()
+    for room in _SEEN_BY:
+        for path in sorted((_PRODUCT / room).rglob("*.py")):
+            found |= {one or other for one, other in _CODE.findall(path.read_text("utf-8"))}
+    return found
+
+
+def result_of(theme: Theme, seed: int) -> Result:
+    """Play the history of a seed, in a process of a pool."""
+    begun = time.process_time()
+    outcome = theme.played(seed)
+    items = ", ".join(item.what for item in outcome.scenario.items)
+    cpu = time.process_time() - begun
+    return Result(seed, outcome.digest, outcome.violations, outcome.answers, outcome.codes, outcome.steps, cpu, items)
+
+
+def results(theme: Theme, seeds: Sequence[int], jobs: int) -> Iterator[Result]:
+    """Play the histories of seeds, in order."""
+    if jobs == 1:
+        yield from map(partial(result_of, theme), seeds)
+        return
+    with multiprocessing.get_context("spawn").Pool(jobs) as pool:
+        yield from pool.imap(partial(result_of, theme), seeds, chunksize=8)
+
+
+def simulate(theme: Theme, seeds: Sequence[int], jobs: int, *, stops: bool) -> Summary:
+    """Play histories, and print those that are wrong and the figures."""
+    begun, summary = time.monotonic(), Summary()
+    for result in results(theme, seeds, jobs):
+        summary.add(result)
+        if result.violations:
+            _say(f"seed {result.seed} ({result.items})")
+            for one in result.violations[:3]:
+                _say(f"  {one[:300]}")
+            if stops:
+                break
+    for line in summary.lines(time.monotonic() - begun):
+        _say(line)
+    return summary
+
+
+def replay(theme: Theme, seed: int, *, is_whole: bool) -> int:
+    """Tell the history of a seed, in its smallest form where it goes wrong."""
+    guarded: AbstractContextManager[Guard | None] = nullcontext() if theme.guard is None else without(theme.guard)
+    with guarded:
+        outcome = play(theme.scenario(seed))
+        if outcome.violations:
+            outcome = shrunk(outcome)
+    _say("\n".join(told(outcome, is_whole=is_whole)))
+    return 1 if outcome.violations else 0
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run as the arguments say; return 1 where a history is wrong."""
+    parser = argparse.ArgumentParser(
+        prog="dev.py simulate", description="Play histories of tables, each from its seed."
+    )
+    parser.add_argument("--seeds", default=_SEEDS, metavar="A..B", help=f"the first and the last seed [{_SEEDS}]")
+    parser.add_argument("--commands", default="", help=f"only these: {', '.join(COMMANDS)}")
+    parser.add_argument("--events", default="", help=f"only these: {', '.join(EVENTS)}")
+    parser.add_argument("--jobs", type=int, default=1, help="processes [1]")
+    parser.add_argument("--replay", type=int, metavar="SEED", help="tell the history of a seed, in its smallest form")
+    parser.add_argument("--all-calls", action="store_true", help="with --replay: also the calls that read")
+    parser.add_argument("--stop", action="store_true", help="end at the first history that is wrong")
+    parser.add_argument("--without", choices=GUARDS, metavar="GUARD", help=f"take a guard out: {', '.join(GUARDS)}")
+    given = parser.parse_args(arguments)
+    theme = Theme(_names(given.commands, COMMANDS), _names(given.events, EVENTS), given.without)
+    if given.replay is not None:
+        return replay(theme, given.replay, is_whole=given.all_calls)
+    first, _, last = given.seeds.partition("..")
+    seeds = range(int(first), int(last or first) + 1)
+    return 1 if simulate(theme, seeds, given.jobs, stops=given.stop).wrong else 0
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+def _names(text: str, known: object) -> tuple[str, ...]:
+    names = tuple(name for name in text.split(",") if name)
+    unknown = [name for name in names if name not in known]  # type: ignore[operator]
+    if unknown:
+        sys.exit(f"error: unknown: {', '.join(unknown)}")
+    return names
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,175 @@
+"""What happens to a table from outside while others work on it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from tests.simulation.quiet import Quiet, QuietTree
+from tests.simulation.reading import Kind, commits_of, name_of
+from tests.simulation.store import Tree, World
+from tests.simulation.writers import Writer
+from tests.support.builder import HINT, Files, StoredFile, commit_path
+
+
+@dataclass
+class Scene:
+    """Where it happens."""
+
+    world: World
+    uri: str
+    chance: random.Random
+    lost: dict[str, StoredFile]
+    """What the table has lost."""
+
+    @property
+    def tree(self) -> Tree:
+        return self.world.places[self.uri]
+
+    def beside(self, name: str) -> str:
+        return f"{self.uri.rpartition('/')[0]}/{name}"
+
+    @property
+    def newest(self) -> int:
+        return max(commits_of(self.tree.files), default=-1)
+
+
+Event = Callable[[Scene], None]
+
+
+def switch_link(scene: Scene) -> None:
+    """Let the path lead to the copy."""
+    copy = scene.beside("copy")
+    if copy in scene.world.places:
+        scene.world.places[scene.uri] = scene.world.places[copy]
+
+
+def rename(scene: Scene) -> None:
+    """Rename the directory, and put the copy in its place."""
+    copy, places = scene.beside("copy"), scene.world.places
+    if copy in places:
+        places[scene.uri], places[copy] = places[copy], places[scene.uri]
+
+
+def roll_back(scene: Scene) -> None:
+    """Take the newest commits away, as a snapshot of the disk does, with what they brought."""
+    _rolled_back(scene, scene.chance.choice((1, 1, 2)))
+
+
+def rewrite(scene: Scene) -> None:
+    """Take the newest commits away, and let another engine commit in their place."""
+    count = scene.chance.choice((1, 1, 2))
+    _rolled_back(scene, count)
+    scene.tree.become(_written_on(scene, count + scene.chance.choice((0, 1))))
+
+
+def _written_on(scene: Scene, commits: int) -> Files:
+    """The files of the table after some commits of another engine."""
+    quiet = Quiet(scene.chance.getrandbits(30), scene.world.schedule.time_ms)
+    store = QuietTree(quiet, scene.tree.files)
+    writer = Writer(quiet, store, quiet.random)
+    for _ in range(commits):
+        scene.chance.choice((writer.append, writer.append, writer.delete, writer.overwrite))()
+    return store.files
+
+
+def _rolled_back(scene: Scene, count: int) -> None:
+    files, newest = scene.tree.files, scene.newest
+    gone = [
+        path
+        for path in files
+        if (name := name_of(path)).kind in (Kind.COMMIT, Kind.CHECKPOINT, Kind.CHECKSUM, Kind.COMPACTION)
+        and max(name.version, name.last) > max(newest - count, 0)
+    ]
+    scene.tree.happen(dict.fromkeys(gone))
+
+
+def lose_commit(scene: Scene) -> None:
+    """Lose a commit."""
+    found = sorted(commits_of(scene.tree.files))
+    _lose(scene, [commit_path(scene.chance.choice(found))] if found else [])
+
+
+def lose_newest(scene: Scene) -> None:
+    """Lose the newest commit."""
+    _lose(scene, [commit_path(scene.newest)] if scene.newest > 0 else [])
+
+
+def lose_file(scene: Scene) -> None:
+    """Lose data files."""
+    data = [path for path in sorted(scene.tree.files) if name_of(path).kind is Kind.DATA]
+    _lose(scene, scene.chance.sample(data, min(len(data), scene.chance.choice((1, 2)))))
+
+
+def cut_file(scene: Scene) -> None:
+    """Cut a data file short."""
+    _cut(scene, Kind.DATA)
+
+
+def cut_checkpoint(scene: Scene) -> None:
+    """Cut a checkpoint short."""
+    _cut(scene, Kind.CHECKPOINT)
+
+
+def lose_hint(scene: Scene) -> None:
+    """Lose the hint."""
+    _lose(scene, [HINT] if HINT in scene.tree.files else [])
+
+
+def bring_back(scene: Scene) -> None:
+    """Put back what was lost and is still gone."""
+    files = scene.tree.files
+    back: dict[str, StoredFile | None] = {path: file for path, file in scene.lost.items() if path not in files}
+    scene.lost.clear()
+    scene.tree.happen(back)
+
+
+def copy_anew(scene: Scene) -> None:
+    """Make the backup anew."""
+    _let_be(scene, "backup", dict(scene.tree.files))
+
+
+def fork(scene: Scene) -> None:
+    """Make a copy that goes its own way from here on."""
+    _let_be(scene, "fork", _written_on(scene, scene.chance.choice((1, 1, 2))))
+
+
+def _let_be(scene: Scene, name: str, files: Files) -> None:
+    place = scene.beside(name)
+    if place in scene.world.places:
+        scene.world.places[place].become(files)
+    else:
+        scene.world.places[place] = Tree(name, files)
+
+
+def _lose(scene: Scene, paths: list[str]) -> None:
+    scene.lost.update({path: scene.tree.files[path] for path in paths})
+    scene.tree.happen(dict.fromkeys(paths))
+
+
+def _cut(scene: Scene, kind: Kind) -> None:
+    files = scene.tree.files
+    found = [path for path in sorted(files) if name_of(path).kind is kind and len(files[path].data) > 16]
+    if found:
+        path = scene.chance.choice(found)
+        scene.lost[path] = files[path]
+        scene.tree.happen({path: replace(files[path], data=files[path].data[: -scene.chance.randint(1, 16)])})
+
+
+EVENTS: Mapping[str, Event] = {
+    "switch-link": switch_link,
+    "rename": rename,
+    "roll-back": roll_back,
+    "rewrite": rewrite,
+    "lose-commit": lose_commit,
+    "lose-newest": lose_newest,
+    "lose-file": lose_file,
+    "cut-file": cut_file,
+    "cut-checkpoint": cut_checkpoint,
+    "lose-hint": lose_hint,
+    "bring-back": bring_back,
+    "copy-anew": copy_anew,
+    "fork": fork,
+}
+OF_DISKS = ("switch-link", "rename")

@@ -1,0 +1,209 @@
+"""Plays a history and says what is wrong about it."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from deltacli.changing.basis import LOOK_SECONDS
+from deltacli.errors import DeltacliError
+from tests.simulation.commands import COMMANDS, Notes, Turn, carried_out, rows_of
+from tests.simulation.events import EVENTS, Scene
+from tests.simulation.oracle import Oracle
+from tests.simulation.past import Past, make_past
+from tests.simulation.promises import Answer, Intent
+from tests.simulation.scenario import CLOCK, READ, Item, Scenario
+from tests.simulation.schedule import START_MS, Crash, Schedule, Step
+from tests.simulation.store import Tree, World
+from tests.simulation.writers import Writer
+from tests.support.builder import StoredFile
+
+
+@dataclass
+class Outcome:
+    """How a history went."""
+
+    scenario: Scenario
+    digest: str
+    trace: list[Step]
+    violations: list[str]
+    answers: Counter[str]
+    """Command and answer."""
+    codes: Counter[str]
+    """Errors of commands, by code."""
+    steps: int
+
+
+class Witness:
+    """Tells the oracle of the tree that is at a path what a writer is about to do."""
+
+    def __init__(self, oracle: Callable[[], Oracle | None]) -> None:
+        self._find, self._oracle = oracle, None
+
+    def intends(self, actor: str, intent: Intent) -> None:
+        self._oracle: Oracle | None = self._find()
+        if self._oracle is not None:
+            self._oracle.intends(actor, intent)
+
+    def judge_answer(self, actor: str, answer: Answer) -> None:
+        if self._oracle is not None:
+            self._oracle.judge_answer(actor, answer)
+
+
+@dataclass
+class History:
+    """One run of a scenario."""
+
+    scenario: Scenario
+    oracles: dict[int, Oracle] = field(default_factory=dict)
+    answers: Counter[str] = field(default_factory=Counter)
+    codes: Counter[str] = field(default_factory=Counter)
+    problems: list[str] = field(default_factory=list)
+    lost: dict[str, StoredFile] = field(default_factory=dict)
+    notes: Notes = field(default_factory=Notes)
+
+    def __post_init__(self) -> None:
+        scenario = self.scenario
+        self.schedule = Schedule(f"{scenario.seed} {scenario.order}", scenario.faults)
+        self.world = World(self.schedule, is_disk=scenario.is_disk)
+        root = "disk://lake" if scenario.is_disk else "objects://lake"
+        self.uri = f"{root}/table"
+        past: Past = make_past(random.Random(f"past {scenario.seed}"), now_ms=START_MS - 60_000)
+        self.past = past
+        self._place(Tree("table", dict(past.files)), "table")
+        if scenario.has_copy:
+            self._place(Tree("copy", dict(past.copy)), "copy")
+        if scenario.has_backup:
+            self.world.places[f"{root}/backup"] = Tree("backup", dict(past.files))
+
+    def _place(self, tree: Tree, name: str) -> None:
+        self.world.places[f"{self.uri.rpartition('/')[0]}/{name}"] = tree
+        oracle = Oracle(tree, lambda: self.schedule.time_ms)
+        tree.watchers.append(oracle)
+        self.oracles[tree.inode] = oracle
+
+    def play(self) -> Outcome:
+        """Let everybody act, and look at what is left."""
+        for actor in self.scenario.actors:
+            items = [item for item in self.scenario.items if item.actor == actor]
+            offset = self.scenario.offsets_ms.get(actor, 0)
+            self.schedule.add(actor, lambda items=items: self._act(items), offset_ms=offset)  # type: ignore[misc]
+        self.schedule.run()
+        self._finish()
+        found = [f"{one.actor}: {one.message} ({one.invariant})" for o in self.oracles.values() for one in o.violations]
+        return Outcome(
+            self.scenario,
+            self.schedule.digest,
+            self.schedule.trace,
+            [*found, *self.problems],
+            self.answers,
+            self.codes,
+            self.schedule.steps,
+        )
+
+    def _act(self, items: list[Item]) -> None:
+        for item in items:
+            self.schedule.sleep(item.wait_seconds)
+            for _ in range(item.steps):
+                self.schedule.step("lets others act")
+            self.schedule.note(f"begins {item.what}")
+            try:
+                self._do(item)
+            except Crash:
+                self.answers[f"{item.what}: crashed"] += 1
+                self.schedule.revive()
+
+    def _do(self, item: Item) -> None:
+        chance = random.Random(item.chance)
+        if item.what in COMMANDS:
+            self._command(item, chance)
+        elif item.what in EVENTS:
+            self.schedule.let_look()
+            EVENTS[item.what](Scene(self.world, self.uri, chance, self.lost))
+            if not self.scenario.is_disk:  # where a look counts for some seconds, one at files for a minute
+                self.schedule.jump(LOOK_SECONDS + 1)
+        elif item.what == CLOCK:
+            others = [actor for actor in self.scenario.actors if actor.startswith("admin")]
+            self.schedule.move_clock(chance.choice(others), chance.choice((-86_400_000, -600_000, 60_000, 864_000_000)))
+        elif item.what == READ:
+            self._read(item)
+        else:
+            self._write(item, chance)
+
+    def _command(self, item: Item, chance: random.Random) -> None:
+        oracle = self._oracle()
+        assert oracle is not None
+        turn = Turn(self.world, self.uri, item.actor, chance, self.notes, oracle)
+        done = carried_out(
+            item.what,
+            turn,
+            ask_seconds=item.ask_seconds,
+            is_standing=item.is_standing,
+            oracle_of=self._oracle_of,
+        )
+        self.answers[f"{item.what}: {done.answer.name.lower()}"] += 1
+        if done.code is not None:
+            self.codes[done.code] += 1
+        if done.bug is not None:
+            self.problems.append(f"{item.actor}: {item.what} failed with {done.bug!r}")
+
+    def _write(self, item: Item, chance: random.Random) -> None:
+        storage: Any = self.world.storage(self.uri, item.actor)
+        storage = storage.held() if self.scenario.is_disk else storage
+        writer = Writer(self.schedule, storage, chance, name=item.actor, witness=Witness(self._oracle))
+        answer: Answer = getattr(writer, item.what)()
+        self.answers[f"writer {item.what}: {answer.name.lower()}"] += 1
+        self.schedule.note(answer.name)
+
+    def _read(self, item: Item) -> None:
+        turn = Turn(self.world, self.uri, item.actor, random.Random(item.chance), self.notes, self._known())
+        try:
+            version, rows = rows_of(turn.table())
+        except DeltacliError as fault:
+            self.codes[f"read {fault.code}"] += 1
+            return
+        if not self._is_shaken and rows != self._known().rows(version):
+            self.problems.append(f"{item.actor}: version {version} was read with other rows")
+
+    @property
+    def _is_shaken(self) -> bool:
+        return any(item.what in EVENTS for item in self.scenario.items)
+
+    def _oracle(self) -> Oracle | None:
+        tree = self.world.places.get(self.uri)
+        return None if tree is None else self.oracles.get(tree.inode)
+
+    def _known(self) -> Oracle:
+        oracle = self._oracle()
+        assert oracle is not None
+        return oracle
+
+    def _oracle_of(self, storage: Any) -> Oracle | None:
+        """The oracle of the tree that a store is bound to."""
+        place = getattr(storage, "place", None)
+        return self._oracle() if place is None else self.oracles.get(place[2])
+
+    def _finish(self) -> None:
+        for oracle in self.oracles.values():
+            oracle.finish()
+        oracle = self._known()
+        turn = Turn(self.world, self.uri, "", random.Random(0), self.notes, oracle)
+        try:
+            version, rows = rows_of(turn.table())
+        except DeltacliError as fault:
+            if not self._is_shaken:
+                self.problems.append(f"in the end the table cannot be read: {fault}")
+            return
+        except Exception as fault:  # noqa: BLE001  (a violation)
+            self.problems.append(f"in the end reading fails with {fault!r}")
+            return
+        if version in oracle.truth and rows != oracle.rows(version):
+            self.problems.append(f"in the end version {version} is read with other rows")
+
+
+def play(scenario: Scenario) -> Outcome:
+    """Play a scenario."""
+    return History(scenario).play()

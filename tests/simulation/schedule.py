@@ -1,0 +1,304 @@
+"""One baton for all actors: a seed decides who acts next, what time it is, and what goes wrong.
+
+An actor is a thread, and one of them runs at a time. It hands the baton on at each call of a store, at each look at the
+clock, and where it waits; whoever has it decides who is next, so there is no thread that governs the others.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import re
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple, NoReturn
+
+from deltacli.machine import Machine
+
+START_MS = 1_780_000_000_000
+"""When a history begins: later than all that was written before it."""
+_REAL_SECONDS = 120
+"""After so long an actor must be waiting for a lock that another one holds over a call."""
+_MOST_STEPS = 60_000
+_MOST_LOOKS, _LOOKING = 500, 3
+_LOOK = re.compile(r"(?:stat|list|read) _delta_log/?")
+
+
+class Crash(BaseException):
+    """The actor ends here, as if its process was killed."""
+
+
+class FaultKind(StrEnum):
+    """What goes wrong at a call."""
+
+    CRASH_BEFORE = "crash before"
+    CRASH_AFTER = "crash after"
+    FAIL_BEFORE = "fail before"
+    FAIL_AFTER = "fail after"
+    SLOW_BEFORE = "slow before"
+    SLOW_AFTER = "slow after"
+    LOST = "answer lost"
+    """The file is created, and its creator is not told."""
+    UNSENT = "request lost"
+    DELAYED = "request delayed"
+    """The file is created some steps later."""
+    DUPLICATED = "request sent twice"
+    """The file is created, and its creator is told that it existed."""
+
+
+OF_CREATIONS = (FaultKind.LOST, FaultKind.UNSENT, FaultKind.DELAYED, FaultKind.DUPLICATED)
+OF_CALLS = (FaultKind.CRASH_BEFORE, FaultKind.FAIL_BEFORE, FaultKind.SLOW_BEFORE, FaultKind.SLOW_AFTER)
+OF_WRITES = (*OF_CALLS, FaultKind.CRASH_AFTER, FaultKind.FAIL_AFTER)
+
+
+class Fault(NamedTuple):
+    """What goes wrong for an actor at a call, counted from 1, of all or of those that write."""
+
+    actor: str
+    call: int
+    kind: FaultKind
+    is_of_writes: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.actor}: {self.kind} at {'write' if self.is_of_writes else 'call'} {self.call}"
+
+
+@dataclass(eq=False)
+class Actor:
+    """Somebody who acts. `offset_ms` is how far the own clock is ahead."""
+
+    name: str
+    run: Callable[[], None]
+    random: random.Random
+    offset_ms: int = 0
+    wakes_at: float = 0.0
+    priority: int = 0
+    calls: int = 0
+    writes: int = 0
+    since_look: int = 99
+    """The number of calls since it looked at the log; it may act on that, as long as it is small."""
+    is_dead: bool = False
+    is_over: bool = False
+    error: BaseException | None = None
+    baton: threading.Lock = field(default_factory=threading.Lock)
+
+
+class Step(NamedTuple):
+    """A line of the trace."""
+
+    time_ms: int
+    actor: str
+    what: str
+
+
+class Schedule:
+    """The order of everything in one history. `random` is the only source of chance."""
+
+    def __init__(self, seed: int | str, faults: Iterable[Fault] = (), *, start_ms: int = START_MS) -> None:
+        self.seed = seed
+        self.random = random.Random(f"schedule {seed}")
+        self.trace: list[Step] = []
+        self.steps = 0
+        self._hash = hashlib.sha256()
+        self._seconds = start_ms / 1_000
+        self._faults = {(one.actor, one.is_of_writes, one.call): one.kind for one in faults}
+        self._actors: list[Actor] = []
+        self._current: Actor | None = None
+        self._late: list[tuple[int, Callable[[], None]]] = []
+        self._over = threading.Event()
+        self._stays = self.random.choice((0.0, 0.3, 0.6, 0.9, 0.97))
+        self._has_priorities = self.random.random() < 0.5
+        self._changes = {self.random.randrange(400) for _ in range(self.random.randint(2, 8))}
+        self._pace = self.random.choice((0.002, 0.01, 0.05, 0.5))
+
+    # Actors
+
+    def add(self, name: str, run: Callable[[], None], *, offset_ms: int = 0) -> None:
+        """Let somebody act."""
+        chance = random.Random(f"{name} {self.seed}")
+        self._actors.append(Actor(name, run, chance, offset_ms, priority=self.random.randrange(1_000)))
+
+    def run(self) -> None:
+        """Let all act until they are done."""
+        if not self._actors:
+            return
+        for actor in self._actors:
+            actor.baton.acquire()
+            threading.Thread(target=self._act, args=(actor,), name=actor.name, daemon=True).start()
+        self._hand_on(None)
+        if not self._over.wait(_REAL_SECONDS):
+            raise RuntimeError(f"{self.seed}: {self._current} waits for what another one holds")
+        for actor in self._actors:
+            if actor.error is not None:
+                raise actor.error
+        self._deliver(everything=True)
+        self._current = None
+
+    def _act(self, actor: Actor) -> None:
+        actor.baton.acquire()
+        try:
+            actor.run()
+        except Crash:
+            pass
+        except BaseException as fault:  # noqa: BLE001  (of the simulation: raised in its thread)
+            actor.error = fault
+        actor.is_over = True
+        self._hand_on(None)
+
+    @property
+    def current(self) -> str:
+        """The name of the actor that has the baton; '' where nobody acts yet or any more."""
+        return "" if self._current is None else self._current.name
+
+    def revive(self) -> None:
+        """Let the current actor begin anew after a crash."""
+        if self._current is not None:
+            self._current.is_dead = False
+
+    def move_clock(self, name: str, by_ms: int) -> None:
+        """Let the clock of an actor go wrong."""
+        for actor in self._actors:
+            if actor.name == name:
+                actor.offset_ms += by_ms
+
+    def let_look(self) -> None:
+        """Let others act until nobody stands between a look at the log and the act that follows from it.
+
+        No store closes that gap, so what happens from outside must not happen there.
+        """
+        for _ in range(_MOST_LOOKS):
+            if all(one.since_look > _LOOKING or one.is_over or one is self._current for one in self._actors):
+                break
+            self.step("lets others look")
+
+    def jump(self, seconds: float) -> None:
+        """Let time go by for all."""
+        self._seconds += seconds
+
+    # Time
+
+    def now_ms(self) -> int:
+        """The clock of the actor that acts."""
+        return self.time_ms + (0 if self._current is None else self._current.offset_ms)
+
+    @property
+    def time_ms(self) -> int:
+        """The true time, which the stores have."""
+        return int(self._seconds * 1_000)
+
+    def monotonic(self) -> float:
+        """Seconds since some time."""
+        return self._seconds
+
+    def sleep(self, seconds: float) -> None:
+        """Let the others act for a time."""
+        actor = self._current
+        if actor is None:
+            self._seconds += seconds
+            return
+        self.note(f"waits {seconds:.3f} s")
+        actor.wakes_at = self._seconds + max(seconds, 0.0)
+        actor.since_look = 99
+        self._hand_on(actor)
+
+    def machine(self) -> Machine:
+        """What the product takes from its machine, for whoever acts."""
+        return Machine(self._look_at_clock, self.monotonic, self.sleep, self._random_bytes)
+
+    def _look_at_clock(self) -> int:
+        self.step("looks at the clock")
+        return self.now_ms()
+
+    def _random_bytes(self, count: int) -> bytes:
+        return (self.random if self._current is None else self._current.random).randbytes(count)
+
+    # Steps
+
+    def step(self, call: str, *, is_write: bool = False) -> FaultKind | None:
+        """Let others act before a call, and return what goes wrong at it. Raises Crash."""
+        actor = self._current
+        if actor is None:
+            return None
+        if actor.is_dead:
+            raise Crash
+        actor.calls += 1
+        actor.writes += is_write
+        actor.since_look = 99 if is_write else 0 if _LOOK.search(call) else actor.since_look + 1
+        self._hand_on(actor)
+        kind = self._faults.get((actor.name, False, actor.calls))
+        if is_write:
+            kind = self._faults.get((actor.name, True, actor.writes), kind)
+        self.note(f"{call} ({kind})" if kind else call)
+        if kind is FaultKind.CRASH_BEFORE:
+            self.crash()
+        return kind
+
+    def crash(self) -> NoReturn:
+        """End the actor: whatever it calls from now on is not done."""
+        assert self._current is not None
+        self._current.is_dead = True
+        self.note("is killed")
+        raise Crash
+
+    def later(self, effect: Callable[[], None]) -> None:
+        """Let something happen some steps later."""
+        self._late.append((self.steps + self.random.choice((1, 5, 20, 100)), effect))
+
+    def note(self, what: str, actor: str | None = None) -> None:
+        """Add a line to the trace."""
+        step = Step(self.time_ms, self.current if actor is None else actor, what)
+        self.trace.append(step)
+        self._hash.update(f"{step.time_ms} {step.actor} {step.what}\n".encode("utf-8", "surrogatepass"))
+
+    @property
+    def digest(self) -> str:
+        """The same for the same history."""
+        return self._hash.hexdigest()[:16]
+
+    def _hand_on(self, actor: Actor | None) -> None:
+        """Decide who is next, and wait until this one is again; None: it is done."""
+        self.steps += 1
+        if self.steps > _MOST_STEPS:
+            raise RuntimeError(f"{self.seed}: {_MOST_STEPS} steps")
+        self._seconds += self.random.random() * self._pace
+        self._deliver()
+        following = self._next(actor)
+        self._current = following
+        if following is None:
+            self._over.set()
+            return
+        if following is actor:
+            return
+        following.baton.release()
+        if actor is not None:
+            actor.baton.acquire()
+
+    def _next(self, actor: Actor | None) -> Actor | None:
+        alive = [one for one in self._actors if not one.is_over]
+        if not alive:
+            return None
+        ready = [one for one in alive if one.wakes_at <= self._seconds]
+        if not ready:
+            self._seconds = min(one.wakes_at for one in alive)
+            ready = [one for one in alive if one.wakes_at <= self._seconds]
+        if len(ready) == 1:
+            return ready[0]
+        if self._has_priorities:
+            if self.steps in self._changes:
+                max(ready, key=_priority).priority = -self.steps
+            return max(ready, key=_priority)
+        if actor in ready and self.random.random() < self._stays:
+            return actor
+        return self.random.choice(ready)
+
+    def _deliver(self, *, everything: bool = False) -> None:
+        due = [effect for at, effect in self._late if everything or at <= self.steps]
+        self._late = [] if everything else [one for one in self._late if one[0] > self.steps]
+        for effect in due:
+            effect()
+
+
+def _priority(actor: Actor) -> int:
+    return actor.priority
