@@ -18,7 +18,7 @@ import sys
 import time
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType, ModuleType
@@ -45,6 +45,7 @@ class Mutant(NamedTuple):
     edits: tuple[Edit, ...]
     commands: tuple[str, ...] = ()
     events: tuple[str, ...] = ()
+    chain: tuple[str, ...] = ()
     seeds: int | None = None
     why: str = ""
 
@@ -77,6 +78,7 @@ def mutants() -> list[Mutant]:
             tuple(Edit(**edit) for edit in entry["edits"]),
             tuple(entry.get("commands", ())),
             tuple(entry.get("events", ())),
+            tuple(entry.get("chain", ())),
             entry.get("seeds"),
             entry.get("why", ""),
         )
@@ -130,12 +132,12 @@ class Trial:
     def _first(self, applied: str, seeds: range) -> Found | None:
         task = json.dumps([applied, self.mutant.name, seeds.start, seeds.stop])
         command = [sys.executable, "-m", "tools.safety_mutants", "--task", task]
-        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-        return Found(*json.loads(done.stdout)) if done.stdout else None
+        found = json.loads(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout)
+        return None if found is None else Found(*found)
 
 
 def first_violation(applied: Mutant | None, theme: Mutant, seeds: range) -> Found | None:
-    """Play seeds with the commands and events of a mutant, itself applied or not. To be called before deltacli is
+    """Play seeds with the commands, events and chain of a mutant, itself applied or not. To be called before deltacli is
     imported.
     """
     if applied is not None:
@@ -144,21 +146,22 @@ def first_violation(applied: Mutant | None, theme: Mutant, seeds: range) -> Foun
     from tests.simulation.scenario import make_scenario
 
     for seed in seeds:
-        outcome = play(make_scenario(seed, commands=theme.commands, events=theme.events))
+        outcome = play(make_scenario(seed, commands=theme.commands, events=theme.events, chain=theme.chain))
         if outcome.violations:
             return Found(seed, outcome.violations[0])
     return None
 
 
 def run_all(chosen: Sequence[Mutant], seeds: range, jobs: int) -> Iterator[tuple[Mutant, Found | None, float]]:
-    """Try mutants, some at a time, and yield what became of each, in order, and the seconds it took."""
+    """Try mutants, some at a time, and yield what became of each, and the seconds it took."""
 
     def run(mutant: Mutant) -> tuple[Mutant, Found | None, float]:
         begun = time.monotonic()
         return mutant, Trial(mutant, seeds).run(), time.monotonic() - begun
 
     with ThreadPoolExecutor(jobs) as pool:
-        yield from pool.map(run, chosen)
+        for trial in as_completed([pool.submit(run, mutant) for mutant in chosen]):
+            yield trial.result()
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -173,9 +176,8 @@ def main(arguments: Sequence[str]) -> int:
     if given.task:
         applied, theme, begin, end = json.loads(given.task)
         found = first_violation(listed.get(applied), listed[theme], range(begin, end))
-        if found is not None:
-            print(json.dumps(found))
-        return 0
+        print(json.dumps(found), flush=True)
+        os._exit(0)  # threads of actors may wait for ever
     if unknown := [name for name in given.names if name not in listed]:
         parser.error(f"no such mutant: {', '.join(unknown)}; there are {', '.join(listed)}")
     first, _, last = given.seeds.partition("..")

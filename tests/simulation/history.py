@@ -15,7 +15,7 @@ from tests.simulation.events import EVENTS, Scene
 from tests.simulation.oracle import Oracle
 from tests.simulation.past import Past, make_past
 from tests.simulation.promises import Answer, Intent
-from tests.simulation.scenario import CLOCK, READ, Item, Scenario
+from tests.simulation.scenario import AHEAD, CLOCK, READ, Item, Scenario
 from tests.simulation.schedule import START_MS, Crash, Schedule, Step
 from tests.simulation.store import Tree, World
 from tests.simulation.writers import Writer
@@ -128,6 +128,11 @@ class History:
         elif item.what == CLOCK:
             others = [actor for actor in self.scenario.actors if actor.startswith("admin")]
             self.schedule.move_clock(chance.choice(others), chance.choice((-86_400_000, -600_000, 60_000, 864_000_000)))
+            self._note_clocks()
+        elif item.what == AHEAD:
+            for actor in self.scenario.actors:
+                self.schedule.move_clock(actor, 864_000_000 if actor.startswith("admin") else 0)
+            self._note_clocks()
         elif item.what == READ:
             self._read(item)
         else:
@@ -144,6 +149,8 @@ class History:
             is_standing=item.is_standing,
             oracle_of=self._oracle_of,
         )
+        if done.answer is Answer.UNKNOWN:
+            self.schedule.let_land()
         self.answers[f"{item.what}: {done.answer.name.lower()}"] += 1
         if done.code is not None:
             self.codes[done.code] += 1
@@ -167,6 +174,10 @@ class History:
             return
         if not self._is_shaken and rows != self._known().rows(version):
             self.problems.append(f"{item.actor}: version {version} was read with other rows")
+
+    def _note_clocks(self) -> None:
+        for oracle in self.oracles.values():
+            oracle.clocks_moved()
 
     @property
     def _is_shaken(self) -> bool:
