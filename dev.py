@@ -11,6 +11,7 @@
   python3 dev.py prepare    set up every environment of these suites; can run beside them
   python3 dev.py soak       run the suites that take hours   [races|inputs|clouds|share|fleet|spark|fuzz[:TARGET] …]
   python3 dev.py fuzz       run the parsers on hostile input [TARGET …] [--minutes 20] [--guided TARGET]
+  python3 dev.py simulate   play histories of tables from seeds [--seeds A..B] [--commands A,B] [--jobs N] [--replay N]
   python3 dev.py clients    measure again what clients do with each feature, and write the facts [CLIENT …]
   python3 dev.py lock       resolve requirements/*.txt again
 
@@ -67,7 +68,7 @@ def main(arguments: list[str]) -> int:
     """Run one task and return its exit code."""
     tasks = {"demo": demo, "test": test, "check": check, "generate": generate, "docs": build_site}
     tasks |= {"long": run_long, "cluster": run_cluster, "soak": soak, "fuzz": fuzz, "lock": lock, "prepare": prepare}
-    tasks |= {"clients": measure_clients}
+    tasks |= {"clients": measure_clients, "simulate": simulate}
     if not arguments or arguments[0] not in tasks:
         print(__doc__)
         if near := get_close_matches(arguments[0] if arguments else "", tasks, 1):
@@ -344,6 +345,16 @@ def fuzz(arguments: list[str]) -> int:
         return run(FUZZ, "python", "-m", "fuzz.guided", *arguments[1:], *options, PYTHONPATH=str(ROOT))
     set_up(DEV, "dev")
     return run(DEV, "python", "-m", "fuzz", *arguments)
+
+
+def simulate(arguments: list[str]) -> int:
+    """Play histories of tables from their seeds, in the memory of this machine, and print those that go wrong."""
+    set_up(DEV, "dev")
+    files = tempfile.mkdtemp(prefix=files_prefix(), dir=memory_disk())
+    try:
+        return run(DEV, "python", "-m", "tests.simulation", *arguments, TMPDIR=files)
+    finally:
+        shutil.rmtree(files, ignore_errors=True)
 
 
 def measure_clients(arguments: list[str]) -> int:

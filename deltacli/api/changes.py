@@ -48,14 +48,16 @@ class Changes(TableHandle):
         self.require_writable()
         return carry_out(change, self)
 
-    def _execute(self, change: Change[P, O], plan: P, *, writes: bool = True) -> O:
-        """Execute a plan of this table and nothing else; `writes`: it writes to the table."""
+    def _execute(self, change: Change[P, O], plan: P, *, writes: bool = True, may_plan_again: bool = False) -> O:
+        """Execute a plan of this table and nothing else, unless it may be made again behind other writers; `writes`: it
+        writes to the table.
+        """
         from deltacli.changing.change import carry_out
-        from deltacli.changing.gate import for_plan
+        from deltacli.changing.gate import for_plan, standing
 
         self.require_writable(dry_run=not writes)
         self._require_own(plan.basis.table.uri)
-        return carry_out(change, self, plan=plan, ask=for_plan)
+        return carry_out(change, self, plan=plan, ask=standing if may_plan_again else for_plan)
 
     def _require_own(self, uri: str) -> None:
         if uri != self.uri:

@@ -214,9 +214,9 @@ class LogCare(Changes):
 
     @named
     def restore_log(self, source: str, *, replace: bool = False, dry_run: bool = False) -> RestoreResult:
-        """Add the files of a backup that the log lacks, and return the plan with whether it was executed.
+        """Add, at once, the files of a backup that the log lacks; `dry_run=True` returns the plan.
 
-        `replace` also replaces files that differ. `dry_run` only plans.
+        Returns the plan with whether it was executed. `replace` also replaces files that differ.
 
         Raises Unreadable for a directory without a backup, or with a damaged one; Refused, with nothing written, where
         it is of another table or the result would mix two histories; ConflictLost where a writer was first;

@@ -186,7 +186,7 @@ class Paimon(Changes):
     ) -> SchemaVacuumResult:
         """Delete, at once, the schema files of the branch that nothing needs; `dry_run=True` returns the plan.
 
-        Those go that nothing has needed since the retention began. Data files and snapshots are not touched.
+        A schema is deleted that nothing has needed since the retention began. Data files and snapshots are not touched.
 
         The defaults are those of `SchemaVacuumRequest`; a shorter `retention_ms` needs `allow_retention_below_ms` with
         its default. The last `keep_last` schemas are kept. `dry_run` only plans: the outcome is None, and refusals are

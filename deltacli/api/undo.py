@@ -32,8 +32,9 @@ class Undo(Changes):
     @named
     @takes(UndeleteRequest)
     def undelete(self, request: UndeleteRequest) -> UndeleteResult:
-        """Bring back files that the newest version, or `version`, and its log need and that are gone, and return the
-        plan with what was put in place.
+        """Bring back lost files of the newest version, or of `version`, at once; `dry_run=True` returns the plan.
+
+        Returns the plan with what was put in place. Files of the log come back as well.
 
         The parameters are the fields of `UndeleteRequest`. `sources` are `versions` (what the store keeps of deleted
         objects; the default) or paths and URIs of copies of the table; the first that has a file as the log describes
@@ -104,18 +105,15 @@ class Undo(Changes):
         same, else ConflictLost is raised. With `may_plan_again` it is committed in any case, and undoes those commits,
         too. Raises as `restore` does.
         """
-        from deltacli.changing.change import carry_out
-        from deltacli.changing.gate import for_plan, standing
         from deltacli.operations.restore.execute import Restore
 
-        self.require_writable(dry_run=False)
-        self._require_own(plan.table.uri)
-        return carry_out(Restore(plan.request), self, plan=plan, ask=standing if may_plan_again else for_plan)
+        return self._execute(Restore(plan.request), plan, may_plan_again=may_plan_again)
 
     @named
     def purge_quarantine(self, quarantine: str, *, older_ms: int, dry_run: bool = False) -> PurgeResult:
-        """Delete the files of this table from a quarantine that were put there longer ago, and return the plan with its
-        outcome.
+        """Delete, at once, older files of this table from a quarantine; `dry_run=True` returns the plan.
+
+        Returns the plan with its outcome.
 
         Only what manifests of this table name is deleted. `dry_run` only plans: directories that are not touched are in
         `refusals` of the plan.
@@ -167,7 +165,7 @@ class Undo(Changes):
 
     @named
     def undo_repair(self, backup: str, *, dry_run: bool = False) -> PutBack:
-        """Put the files that a repair replaced or moved back from its backup, byte for byte.
+        """Put back, at once, the files that a repair replaced or moved; `dry_run=True` returns the plan.
 
         Raises Refused where others have committed since (`repair.log-moved-on`), where versions could not be rebuilt
         any more (`repair.undo-loses-versions`), and where others change the files meanwhile; Unreadable for a damaged

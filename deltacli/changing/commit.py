@@ -39,7 +39,7 @@ from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.version import Snapshot
 from deltacli.release import VERSION
-from deltacli.storage import Created, Creation, Existed, Unknown
+from deltacli.storage import Created, Creation, Existed, ReadStorage, Unknown
 from deltacli.storage.base import require_writable
 from deltacli.work.commits.reading import stream_commit
 
@@ -115,22 +115,19 @@ def commit(
     `make` returns None, or Dropped.
 
     If another writer is first, the request is retried after it, or made again where that commit changed what was read:
-    `make` may be called several times, with newer snapshots, and what it raises ends the run. `read` returns
-    that version, None where there is no table yet: then `create` makes the request for version 0. With `after`, a
-    commit of the same run that changed neither protocol nor metadata, the request is made from the same version and
-    tried as the next one without reading the table; the caller knows what the commits before `after` changed.
-    `look` is called before each attempt: where it returns False, the request is made again from the newest version.
-    `commit_metadata` are keys to add to the commitInfo; reserved ones raise UsageError.
+    `make` may be called several times, with newer snapshots, and what it raises ends the run. `read` returns the
+    version, None where there is no table yet: then `create` makes the request for version 0. With `after`, a commit of
+    the same run that changed neither protocol nor metadata, the request is made from the same version and tried as the
+    next one without reading the table. `look` is called before each attempt: where it returns False, the request is
+    made again from the newest version. `commit_metadata` are keys to add to the commitInfo.
 
     The version that a commit follows is looked at again before each attempt: on a disk always, on a store over a
     network where it was read some seconds ago; and where the commits of others are read that took its place.
 
-    Raises Refused where the table's protocol forbids it, its newest commits are lost, or the log has another past by
-    now (`plan.other-past`), NoAtomicCreate where the store
-    is read-only, StorageFailed, and ConflictLost after `max_attempts` versions went to others or for a request that
-    must not be made again, all with nothing changed; OutcomeUnknown where the commit was sent and cannot be read back;
-    and what `read` and a body raise. An interruption carries a note where a commit was in flight.
-
+    Raises UsageError for reserved keys, Refused where the table's protocol forbids it, its newest commits are lost, or
+    the log has another past by now (`plan.other-past`), NoAtomicCreate where the store is read-only, StorageFailed, and
+    ConflictLost after `max_attempts` versions went to others, all with nothing changed; OutcomeUnknown where the commit
+    was sent and cannot be read back; and what `read` and a body raise. An interruption has a note on one in flight.
     Spec: Delta Log Entries; Protocol Evolution; In-Commit Timestamps.
     """
     storage = table.storage
@@ -158,14 +155,9 @@ def commit(
                     base.version, sender.txn_id, made.request, made.read_version, attempt, made.snapshot, base, past
                 )
             case _Lost() as lost:
-                require_listed(storage, made.past, lost.before)
-                match judge(made.request, made.base, lost.winners):
-                    case Rebase(base):
-                        made = made._replace(base=base, past=lost.past)
-                    case Recompute():
-                        made = None
-                    case Drop(reason):
-                        return Dropped(made.read_version, reason)
+                if isinstance(behind := _behind(made, lost, storage), Dropped):
+                    return behind
+                made = behind
     raise _conflict("other writers created every version that was tried", lost, max_attempts)
 
 
@@ -228,6 +220,18 @@ def _require_free_versions(table: TableHandle, snapshot: Snapshot) -> None:
             facts={"file": f"{LOG_DIRECTORY}/*.{listing.compacted_to:020d}.compacted.json"},
             hint=command("repair", level="log", sources=["COPY"]),
         )
+
+
+def _behind(made: _Made, lost: _Lost, storage: ReadStorage) -> _Made | Dropped | None:
+    """Return the request as it follows the commits of others; None where it has to be made again."""
+    require_listed(storage, made.past, lost.before)
+    match judge(made.request, made.base, lost.winners):
+        case Rebase(base):
+            return made._replace(base=base, past=lost.past)
+        case Recompute():
+            return None
+        case Drop(reason):
+            return Dropped(made.read_version, reason)
 
 
 class _Lost(NamedTuple):
@@ -401,7 +405,7 @@ def _require_allowed(request: CommitRequest, base: Base) -> None:
     """Raise Refused where the protocol forbids a commit, UsageError where its texts are not."""
     require_allowed(request, base)
     texts = {"metaData": request.metadata, "operation": request.operation_parameters, "tags": request.tags}
-    require_text({**texts, "txn": request.transactions, "domainMetadata": request.domains}, base.metadata)
+    require_text({**texts, "txn": request.transactions, "domainMetadata": request.domains}, base.metadata.as_json())
 
 
 def _base(snapshot: Snapshot | None, request: CommitRequest, before: Committed | None = None) -> Base:

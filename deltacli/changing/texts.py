@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 
 import orjson
@@ -17,13 +18,22 @@ def require_text(new: Mapping[str, object], before: object) -> None:
         orjson.dumps(new)
     except TypeError:
         try:
-            known = {half for _, text in _texts(before, "") for half in _halves(text)}
+            known = {half for _, text in _texts([before, _schema_of(before)], "") for half in _halves(text)}
             texts = list(_texts(new, ""))
         except RecursionError:
             return  # nested too deeply to be written at all, which the encoder refuses
         for place, text in texts:
             if not known.issuperset(_halves(text)):
                 raise not_text(text, f"{place} is not text: it holds half a character") from None
+
+
+def _schema_of(metadata: object) -> object:
+    """Return the schema of a metaData, whose names may have half a surrogate pair as an escape of its JSON."""
+    text = metadata.get("schemaString") if isinstance(metadata, Mapping) else None
+    try:
+        return json.loads(text) if isinstance(text, str) else None
+    except ValueError:
+        return None
 
 
 def _halves(text: str) -> Iterator[str]:

@@ -16,7 +16,7 @@ from deltacli.cli.invocation import invocation
 from deltacli.cli.options.run import Run
 from deltacli.cli.results import Outcome, Result
 from deltacli.cli.terminal.interrupts import Interrupted
-from deltacli.cli.terminal.shell import again_with, again_without
+from deltacli.cli.terminal.shell import again, again_with, again_without
 from deltacli.errors import EXIT_FINDINGS, DeltacliError, PartlyDone, Refused
 
 if TYPE_CHECKING:
@@ -60,6 +60,8 @@ class Wording(Generic[P, O]):
     """Makes the command to run before the change can do what it is for; pipes show it, too. Empty: none is advised."""
     deletes_by_age: bool = False
     """Nothing is executed with a `--now` that is later than the clock."""
+    repeats: bool = False
+    """The same command does what could not be done."""
     facts: Callable[[P], Mapping[str, str]] = lambda _: {}
     """What the refusal to go on without a confirmation names as well."""
 
@@ -83,6 +85,10 @@ def run_change(run: Run, table: TableHandle, change: Change[P, O], wording: Word
     except Refused as refused:
         if refused.hint is None and (option := wording.overrides.get(refused.code)) is not None:
             refused.hint = again_with(invocation.arguments, option)
+        raise
+    except PartlyDone as partly:
+        if wording.repeats and partly.cause_exit is None:
+            partly.hint = again(invocation.arguments)
         raise
 
 

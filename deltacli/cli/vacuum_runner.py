@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.changing.change import Change, O, P, plan_change
@@ -11,8 +12,8 @@ from deltacli.cli.invocation import invocation
 from deltacli.cli.options.run import Run
 from deltacli.cli.results import Outcome, Result
 from deltacli.cli.terminal.output import require_target
-from deltacli.cli.terminal.shell import again, keep_retention, quoted, quoted_table
-from deltacli.errors import PaimonTable, PartlyDone, Refused
+from deltacli.cli.terminal.shell import keep_retention, quoted, quoted_table
+from deltacli.errors import PaimonTable, Refused
 from deltacli.operations.vacuum.full_plan import VacuumChange
 from deltacli.operations.vacuum.plan import VacuumOutcome, VacuumPlan, VacuumResult
 from deltacli.operations.vacuum.request import VacuumRequest
@@ -55,13 +56,9 @@ def _carry_out(
 ) -> None:
     """Carry out a vacuum in the mode of the options. `condition` is that under which a shorter retention is safe."""
     try:
-        run_change(run, table, change, wording, Mode(options.dry_run, options.yes))
+        run_change(run, table, change, replace(wording, repeats=True), Mode(options.dry_run, options.yes))
     except Refused as refused:
         _keep_retention(refused, condition)
-        raise
-    except PartlyDone as partly:
-        if partly.cause_exit is None:
-            partly.hint = again(invocation.arguments)
         raise
 
 

@@ -27,6 +27,8 @@ _NEEDED = (
     "deltacli.spark.sink",
 )
 """The modules that the classes of the data source import; those of the rules that an append asks come by name."""
+_PACKAGES = ("pyarrow", "fsspec", "botocore", "urllib3", "google", "azure")
+"""The packages of others that they may import."""
 _UNREAD = re.compile(r"^ *# .*$|  # (?:noqa|type: ignore|Any: ).*$", re.MULTILINE)
 """Comments: on lines of their own, and for tools."""
 
@@ -67,6 +69,27 @@ def _finder_class() -> Any:  # Any: a class that is made here
     return Finder
 
 
+def _last_finder_class() -> Any:  # Any: a class that is made here
+    class LastFinder:
+        """Is asked for packages that nothing else has found, and says what to do."""
+
+        def __init__(self, packages: tuple[str, ...]) -> None:
+            self.packages = packages
+
+        def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+            import sys
+
+            if name in self.packages and sys._getframe(2).f_code.co_name != "find_spec":  # which only asks
+                raise ModuleNotFoundError(
+                    f"[cluster.module] No module named '{name}' in the Python of this process of Spark, "
+                    f"{sys.executable}; try: install {name} there, or set PYSPARK_PYTHON to a Python that has it "
+                    "before Spark starts",
+                    name=name,
+                )
+
+    return LastFinder
+
+
 @cache
 def carried_package() -> Any:  # Any: an object of a class that is made here
     """Return an object that has the modules, and that no process has to import a class for: it is pickled by value.
@@ -75,7 +98,9 @@ def carried_package() -> Any:  # Any: an object of a class that is made here
     RuntimeError in a process that has imported other ones: Spark gives a process to several sessions.
     """
 
-    finder_class = _finder_class()  # a class of this module would be imported by its name
+    finder_class, last_finder_class = _finder_class(), _last_finder_class()  # classes of this module would be imported
+
+    packages = _PACKAGES
 
     class Carried:
         def __init__(self, content: bytes, digest: str, version: str) -> None:
@@ -90,6 +115,7 @@ def carried_package() -> Any:  # Any: an object of a class that is made here
             if found is None:
                 found = finder_class(json.loads(zlib.decompress(self.content)), self.digest)
                 sys.meta_path.insert(0, found)
+                sys.meta_path.append(last_finder_class(packages))
             from deltacli.engine.spark import orjson_stand_in
             from deltacli.release import VERSION  # of another version, if it was imported before
 

@@ -23,6 +23,7 @@ from tests.support.builder import TableBuilder
 from tests.support.optimizing import Ids, live_paths, rows_of
 from tests.support.reading import open_at
 from tests.support.restoring import Restoring
+from tests.support.rows import parquet_bytes
 from tests.support.small_vectors import inline
 
 
@@ -71,6 +72,26 @@ def test_the_mark_is_compared_with_files_outside_of_the_condition() -> None:
         table.optimize(min_files=2, where="p = '0'")
 
     assert "rowtracking.high-water-mark" == refused.value.code
+
+
+@pytest.mark.parametrize("statistics", [True, False])
+def test_a_file_with_a_row_id_above_the_mark_is_left_alone_and_named(statistics: bool) -> None:
+    """The next writer gives the id to another row."""
+    ids = tracked(11, 0, 3, 6)
+    rows = pa.table({"id": [100, 101], "_row_id": pa.array([2, 40]), "_row_version": pa.array([1, 1])})
+    data = parquet_bytes(rows, write_statistics=statistics)
+    ids.builder.file("stored", data)
+    line = add("stored", size=len(data), records=2, partition_values={"p": "0"})
+    line["add"] |= {"baseRowId": 9, "defaultRowCommitVersion": 2}
+    ids.builder.commit(commit_info(), line)
+    table = ids.table()
+
+    with pytest.raises(PartlyDone) as refused:
+        table.optimize(min_files=2)
+
+    assert ("rowtracking.materialised-beyond-mark", "stored") == (refused.value.code, refused.value.facts["first"])
+    assert "stored" in live_paths(table)
+    assert 2 == len(live_paths(table))
 
 
 def test_sound_row_ids_stop_nothing() -> None:

@@ -259,10 +259,10 @@ def test_a_gap_is_named_beside_a_feature_that_nobody_knows(tmp_path: Path) -> No
     ("columns", "known", "trait"),
     [
         ([column("a", "void")], {"duckdb": False, "deltalake": True}, "type.void"),
-        ([column("a", "interval year to month")], {}, "type.interval"),
+        ([column("a", "interval year to month")], {"duckdb": False, "deltalake": True}, "type.interval"),
         ([column("a", "unheard_of")], {}, "type.unlisted"),
         ([column("a", {"type": "array", "elementType": "hugeint", "containsNull": True})], {}, "type.unlisted"),
-        ([column("a", "long"), column("A", "long")], {}, "columns.letter-case"),
+        ([column("a", "long"), column("A", "long")], {"duckdb": False}, "columns.letter-case"),
         (
             [column("s", {"type": "struct", "fields": [column("a", "long"), column("A", "long")]})],
             {},
@@ -283,3 +283,51 @@ def test_what_the_protocol_does_not_list_is_unknown_unless_it_was_measured(
     documented = [found[name] for name in ("databricks", "spark", "trino") if name not in known]
     assert {None} == {one["reads"] for one in documented}
     assert all(trait in one["unknown"] for one in documented)
+
+
+@pytest.mark.parametrize(
+    ("text", "data_type", "is_odd"),
+    [
+        ("1.5", "decimal(5,2)", True),
+        ("1.50", "decimal(5,2)", False),
+        ("2026-01-02T03:04:05", "timestamp", True),
+        ("2026-01-02 03:04:05", "timestamp", False),
+        ("1.5f", "double", True),
+        ("1.5", "string", False),
+    ],
+)
+def test_a_partition_value_that_kernels_refuse_stops_those_that_were_measured(
+    text: str, data_type: str, is_odd: bool, tmp_path: Path
+) -> None:
+    schema = json.dumps({"type": "struct", "fields": [column("a", "long"), column("p", data_type)]})
+    meta = metadata(schema_string=schema, partition_columns=["p"])
+    TableBuilder().commit(protocol(), meta, add("a", partition_values={"p": text})).write(tmp_path / "tbl")
+
+    found = {one["name"]: one for one in document(tmp_path)["clients"]}
+
+    assert (not is_odd) == found["deltalake"]["reads"] == found["duckdb"]["reads"]
+    assert (None if is_odd else True) == found["spark"]["reads"] == found["trino"]["reads"]
+    assert is_odd == ("partition.kernel-unreadable" in found["spark"]["unknown"])
+
+
+@pytest.mark.parametrize(
+    ("text", "spark"),
+    [
+        ("id > 0", True),
+        ("`id` > 0", True),
+        ("name <> 'id'", True),
+        ('"other" <> name', True),
+        ('"id" > 0', None),
+        ('"ID" > 0 AND name = "x"', None),
+    ],
+)
+def test_a_column_in_double_quotes_is_not_known_to_be_written(text: str, spark: bool | None, tmp_path: Path) -> None:
+    schema = json.dumps({"type": "struct", "fields": [column("id", "long"), column("name", "string")]})
+    meta = metadata(schema_string=schema, configuration={"delta.constraints.c": text})
+    TableBuilder().commit(protocol(1, 3), meta, add("a")).write(tmp_path / "tbl")
+
+    found = {one["name"]: one for one in document(tmp_path)["clients"]}
+
+    assert (True, spark) == (found["spark"]["reads"], found["spark"]["writes"])
+    assert (True, spark) == (found["trino"]["reads"], found["trino"]["writes"])
+    assert (True, True) == (found["deltalake"]["reads"], found["deltalake"]["writes"])

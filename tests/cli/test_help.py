@@ -347,7 +347,9 @@ def test_global_options_before_help_change_nothing(given: list[str], words: list
     assert deltacli("help", *words).out == shown.out
 
 
-@pytest.mark.parametrize("given", [["--now", "2026-01-01"], ["--timeout", "5s", "-q"], ["--color=never"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "given", [["--now", "2026-01-01"], ["--color", "never", "-q"], ["--color=never"]], ids=" ".join
+)
 @pytest.mark.parametrize("words", [["log.gap"], ["5"], ["vacuum"], ["--where"]], ids=" ".join)
 def test_values_of_options_behind_a_word_are_no_words(given: list[str], words: list[str]) -> None:
     shown = deltacli("help", *words, *given)

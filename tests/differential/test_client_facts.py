@@ -13,7 +13,8 @@ import pyarrow as pa
 import pytest
 
 from deltacli import open_table
-from deltacli.delta.protocol.clients import ClientAccess, access, traits_of
+from deltacli.delta.protocol.clients import ClientAccess, access
+from deltacli.operations.explain.explain import traits_of_version
 from deltacli.operations.table.known_clients import known_clients
 from tests.support import corpus
 from tests.support.effort import is_soaking, sampled
@@ -56,7 +57,7 @@ def python_of(client: str) -> Path:
 
 def predicted(client: str, path: Path) -> ClientAccess:
     snapshot = open_table(path).snapshot()
-    return access(CLIENTS[client], traits_of(snapshot.config, [one.domain for one in snapshot.domains]))
+    return access(CLIENTS[client], traits_of_version(snapshot))
 
 
 @pytest.mark.parametrize("client", ENVIRONMENTS)

@@ -18,7 +18,7 @@ from deltacli.fleet.policy_file.model import STEP_KEYS, TOP_KEYS
 from tests.hostile.inputs import LINES, LONGEST, VALUES, Case, Place, cases, faults_of, run_here
 from tests.support.actions import add, metadata, protocol
 from tests.support.builder import TableBuilder
-from tests.support.effort import is_soaking
+from tests.support.effort import InTurn, is_soaking
 from tests.support.peak import deltacli as measured
 
 EACH = 3
@@ -150,6 +150,32 @@ def test_no_value_in_a_file_is_a_bug(kind: str, place: Place) -> None:
             os.chdir(place.root)
 
     assert "" == "\n".join(wrong)
+
+
+SECRET = "hunter2222"
+ADDRESSES = (f"nosuch://me:{SECRET}@host/t", f"nosuch://host/t?sig={SECRET}&x=1")
+
+
+@pytest.mark.parametrize("address", ADDRESSES, ids=["password", "signature"])
+def test_no_error_repeats_the_secret_of_an_address_in_any_parameter(
+    address: str, place: Place, in_turn: InTurn
+) -> None:
+    shown = []
+    for case in in_turn([*cases(shared=False), *shared_cases()]):
+        if case.serves(""):
+            continue
+        ended = run_here(case.argv(address))
+        os.chdir(place.root)
+        text = ended.err if case.command in SHOWING_TEXTS else ended.err + ended.out.decode()
+        shown += [(str(case), text[:300])] if SECRET in text else []
+        place.again()
+        os.chdir(place.root)
+
+    assert [] == shown
+
+
+SHOWING_TEXTS = ("alter", "properties")
+"""Commands whose results show the texts that they were given for the table."""
 
 
 def test_every_command_has_a_line_that_is_tried() -> None:

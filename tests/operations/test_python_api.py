@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import shutil
 import subprocess
 import sys
@@ -15,9 +16,11 @@ import pytest
 
 import deltacli
 import deltacli.spark
+from deltacli.api.paimon import Paimon
 from deltacli.api.table import Table
 from deltacli.errors import DataUnreadable, DeltacliError, UsageError
 from deltacli.hints import Spelling, spelled
+from deltacli.spark.care.delta_table import DeltaTable
 from tests.cli.support import make_sample
 
 
@@ -454,3 +457,18 @@ def test_arguments_of_spark_functions_are_of_their_kind_and_hints_name_the_table
     with spelled(Spelling()), pytest.raises(UsageError) as unknown:
         deltacli.spark.read_table(Session(), str(path), columns=["zzzzzzz"])
     assert f"open_table({str(path)!r}).snapshot()" == unknown.value.hint
+
+
+_AT_ONCE = (
+    *((Table, name) for name in ("vacuum", "optimize", "restore", "repair", "undelete", "undo_repair")),
+    *((Table, name) for name in ("expire_log", "restore_log", "purge_quarantine")),
+    (Paimon, "vacuum"),
+    *((DeltaTable, name) for name in ("vacuum", "optimize", "restore", "repair")),
+)
+
+
+@pytest.mark.parametrize(("kind", "name"), _AT_ONCE)
+def test_what_deletes_or_rewrites_says_first_that_it_does_so_at_once(kind: type, name: str) -> None:
+    first, _, _ = inspect.cleandoc(getattr(kind, name).__doc__).partition("\n")
+
+    assert re.search(r"at once\b.*; `dry_run=True` returns the plan\.$", first), first

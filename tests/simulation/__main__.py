@@ -30,8 +30,7 @@ _PRODUCT = Path(__file__).parents[2] / "deltacli"
 _CODE = re.compile(
     r"""\bcode="([a-z]+\.[a-z0-9.-]+)"|^[A-Z_]+(?:, [A-Z_]+)* = "([a-z]+\.[a-z0-9.-]+)\"""", re.MULTILINE
 )
-_SEEN_BY = ("changing", "operations/change", "operations/checkpoint", "operations/log", "operations/optimize")
-_SEEN_BY += ("operations/recover", "operations/repair", "operations/restore", "operations/vacuum")
+_ROOMS = ("change", "checkpoint", "log", "optimize", "recover", "repair", "restore", "vacuum")
 
 
 class Theme(NamedTuple):
@@ -116,8 +115,8 @@ class Summary:
 def codes_of_product() -> set[str]:
     """The codes of errors in the modules that change tables."""
     found: set[str] = set()
-    for room in _SEEN_BY:
-        for path in sorted((_PRODUCT / room).rglob("*.py")):
+    for room in (_PRODUCT / "changing", *(_PRODUCT / "operations" / name for name in _ROOMS)):
+        for path in sorted(room.rglob("*.py")):
             found |= {one or other for one, other in _CODE.findall(path.read_text("utf-8"))}
     return found
 

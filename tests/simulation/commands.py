@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from deltacli.api.table import Table
@@ -57,15 +57,6 @@ DAY_MS = 24 * 3_600_000
 
 
 @dataclass
-class Notes:
-    """What commands of one history leave for those after them."""
-
-    backups: list[str] = field(default_factory=list)
-    """Where the backups of repairs are."""
-    files: int = 0
-
-
-@dataclass
 class Turn:
     """What a command finds when it begins."""
 
@@ -73,7 +64,6 @@ class Turn:
     uri: str
     actor: str
     chance: random.Random
-    notes: Notes
     oracle: Oracle
 
     def table(self) -> Table:
@@ -91,7 +81,7 @@ class Turn:
 
     def source(self) -> str:
         """A copy of the table: one that is made anew now and then, or one that goes its own way."""
-        names = [one for one in ("backup", "copy", "fork") if self.beside(one) in self.world.places]
+        names = [one for one in ("backup", "copy", "fork", "aside") if self.beside(one) in self.world.places]
         return self.beside(self.chance.choice(names or ["backup"]))
 
     def a_version(self) -> int:
@@ -216,7 +206,7 @@ def _repair_saved(turn: Turn) -> AnyChange:
 
 
 def _undo(turn: Turn) -> AnyChange:
-    backups = turn.notes.backups or _backups_in(turn)
+    backups = _backups_in(turn)
     return Undo(turn.chance.choice(backups) if backups else f"{turn.uri}/_delta_log/.deltacli/none")
 
 
@@ -375,7 +365,8 @@ def carried_out(
         raise
     except DeltacliError as fault:
         answer, code = _answer(fault), fault.code
-        schedule.note(f"{answer.name} {fault.code}: {fault.message}")
+        message = fault.message.replace(turn.world.directory, "")
+        schedule.note(f"{answer.name} {fault.code}: {message}")
     except Exception as fault:  # noqa: BLE001  (what is no error of deltacli is a violation)
         answer, bug = Answer.PARTLY, fault
         schedule.note(f"failed with {fault!r}")

@@ -8,9 +8,8 @@ from tests.simulation.scenario import Item, Scenario
 
 
 class Found(NamedTuple):
-    """A seed whose past it needs, and what was wrong."""
+    """What was wrong, and a history of it."""
 
-    seed: int
     what: str
     scenario: Scenario
 
@@ -21,4 +20,19 @@ def _scenario(
     return Scenario(seed, is_disk, items, (), {}, has_copy, has_backup)
 
 
-FOUND: tuple[Found, ...] = ()
+FOUND: tuple[Found, ...] = (
+    Found(
+        "restore --where ended with 70 where an older version had no file of the partition",
+        _scenario(
+            23,
+            Item("admin1", "restore-where", 87444773),
+            Item("admin2", "restore", 250686947, 60.0, 4.0),
+            Item("writer1", "act", 4248886427, 2.0),
+            Item("writer2", "clean_log", 1465291072, 0.1),
+            Item("writer2", "rewrite", 2199243839),
+            Item("world", "cut-file", 1786115928),
+            is_disk=False,
+            has_copy=True,
+        ),
+    ),
+)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 from unittest import mock
 
@@ -68,7 +68,7 @@ _VACUUM = "deltacli.operations.vacuum"
 
 def _with_strangers(sender: Any, request: Any, version: int) -> Any:  # Any: of the product
     lost, newest = _WINNERS(sender, request, version)
-    winners = tuple(replace(one, txn_id=None) for one in lost.winners)
+    winners = tuple(one._replace(txn_id=None) for one in lost.winners)
     return lost._replace(winners=winners), newest
 
 
@@ -81,6 +81,10 @@ _WINNERS = _Sender._winners
 
 _COMMIT = "deltacli.changing.commit"
 _PAST: Patches = {f"{_COMMIT}.require_past": _nothing, f"{_COMMIT}.require_listed": _nothing}
+_PROVEN: Patches = {
+    "deltacli.operations.recover.proving._reach": _all_are_proven,
+    "deltacli.operations.recover.proving.still_holds": _yes,
+}
 _VACUUMS = ("vacuum", "vacuum-lite", "vacuum-saved")
 _REWRITES = ("rewrite", "roll-back")
 
@@ -108,13 +112,13 @@ GUARDS: Mapping[str, Guard] = {
     ),
     "A4": Guard(
         "every commit of a copy is believed: above the newest one",
-        {"deltacli.operations.recover.proving._reach": _all_are_proven},
+        _PROVEN,
         ("undelete",),
         ("lose-file", "fork"),
     ),
     "A5": Guard(
         "every commit of a copy is believed: in a gap",
-        {"deltacli.operations.recover.proving._reach": _all_are_proven},
+        _PROVEN,
         ("undelete", "repair"),
         ("lose-commit", "lose-file"),
     ),
@@ -181,7 +185,7 @@ GUARDS: Mapping[str, Guard] = {
     ),
     "still_holds": Guard(
         "what proved the commits of a copy is not looked at again",
-        {"deltacli.operations.recover.execute.still_holds": _yes},
+        {"deltacli.operations.recover.proving.still_holds": _yes},
         ("undelete",),
         ("lose-commit", "rewrite", "copy-anew"),
     ),

@@ -9,13 +9,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from deltacli.changing.basis import LOOK_SECONDS
+from deltacli.changing.change import carry_out
 from deltacli.errors import DeltacliError
-from tests.simulation.commands import COMMANDS, Notes, Turn, carried_out, rows_of
+from deltacli.operations.log.log_backup import LogBackup
+from tests.simulation.commands import COMMANDS, Turn, carried_out, rows_of
 from tests.simulation.events import EVENTS, Scene
 from tests.simulation.oracle import Oracle
 from tests.simulation.past import Past, make_past
 from tests.simulation.promises import Answer, Intent
-from tests.simulation.scenario import AHEAD, CLOCK, READ, Item, Scenario
+from tests.simulation.scenario import AHEAD, CLOCK, CLOCKS_MS, READ, Item, Scenario
 from tests.simulation.schedule import START_MS, Crash, Schedule, Step
 from tests.simulation.store import Tree, World
 from tests.simulation.writers import Writer
@@ -41,10 +43,11 @@ class Witness:
     """Tells the oracle of the tree that is at a path what a writer is about to do."""
 
     def __init__(self, oracle: Callable[[], Oracle | None]) -> None:
-        self._find, self._oracle = oracle, None
+        self._find = oracle
+        self._oracle: Oracle | None = None
 
     def intends(self, actor: str, intent: Intent) -> None:
-        self._oracle: Oracle | None = self._find()
+        self._oracle = self._find()
         if self._oracle is not None:
             self._oracle.intends(actor, intent)
 
@@ -63,7 +66,8 @@ class History:
     codes: Counter[str] = field(default_factory=Counter)
     problems: list[str] = field(default_factory=list)
     lost: dict[str, StoredFile] = field(default_factory=dict)
-    notes: Notes = field(default_factory=Notes)
+    writing: set[str] = field(default_factory=set)
+    """The writers that are about to commit."""
 
     def __post_init__(self) -> None:
         scenario = self.scenario
@@ -78,6 +82,7 @@ class History:
             self._place(Tree("copy", dict(past.copy)), "copy")
         if scenario.has_backup:
             self.world.places[f"{root}/backup"] = Tree("backup", dict(past.files))
+            carry_out(LogBackup(self.world.storage(f"{root}/log", "")), self._turn("", 0).table())
 
     def _place(self, tree: Tree, name: str) -> None:
         self.world.places[f"{self.uri.rpartition('/')[0]}/{name}"] = tree
@@ -91,8 +96,11 @@ class History:
             items = [item for item in self.scenario.items if item.actor == actor]
             offset = self.scenario.offsets_ms.get(actor, 0)
             self.schedule.add(actor, lambda items=items: self._act(items), offset_ms=offset)  # type: ignore[misc]
-        self.schedule.run()
-        self._finish()
+        try:
+            self.schedule.run()
+            self._finish()
+        finally:
+            self.world.close()
         found = [f"{one.actor}: {one.message} ({one.invariant})" for o in self.oracles.values() for one in o.violations]
         return Outcome(
             self.scenario,
@@ -119,15 +127,16 @@ class History:
     def _do(self, item: Item) -> None:
         chance = random.Random(item.chance)
         if item.what in COMMANDS:
-            self._command(item, chance)
+            self._command(item)
         elif item.what in EVENTS:
-            self.schedule.let_look()
+            self.schedule.let_look(lambda: not self.writing)
             EVENTS[item.what](Scene(self.world, self.uri, chance, self.lost))
             if not self.scenario.is_disk:  # where a look counts for some seconds, one at files for a minute
                 self.schedule.jump(LOOK_SECONDS + 1)
         elif item.what == CLOCK:
             others = [actor for actor in self.scenario.actors if actor.startswith("admin")]
-            self.schedule.move_clock(chance.choice(others), chance.choice((-86_400_000, -600_000, 60_000, 864_000_000)))
+            if others:
+                self.schedule.move_clock(chance.choice(others), chance.choice(CLOCKS_MS))
             self._note_clocks()
         elif item.what == AHEAD:
             for actor in self.scenario.actors:
@@ -138,13 +147,10 @@ class History:
         else:
             self._write(item, chance)
 
-    def _command(self, item: Item, chance: random.Random) -> None:
-        oracle = self._oracle()
-        assert oracle is not None
-        turn = Turn(self.world, self.uri, item.actor, chance, self.notes, oracle)
+    def _command(self, item: Item) -> None:
         done = carried_out(
             item.what,
-            turn,
+            self._turn(item.actor, item.chance),
             ask_seconds=item.ask_seconds,
             is_standing=item.is_standing,
             oracle_of=self._oracle_of,
@@ -161,12 +167,16 @@ class History:
         storage: Any = self.world.storage(self.uri, item.actor)
         storage = storage.held() if self.scenario.is_disk else storage
         writer = Writer(self.schedule, storage, chance, name=item.actor, witness=Witness(self._oracle))
-        answer: Answer = getattr(writer, item.what)()
+        self.writing.add(item.actor)  # it does not look again at what it has read, as the product does
+        try:
+            answer: Answer = getattr(writer, item.what)()
+        finally:
+            self.writing.discard(item.actor)
         self.answers[f"writer {item.what}: {answer.name.lower()}"] += 1
         self.schedule.note(answer.name)
 
     def _read(self, item: Item) -> None:
-        turn = Turn(self.world, self.uri, item.actor, random.Random(item.chance), self.notes, self._known())
+        turn = self._turn(item.actor, item.chance)
         try:
             version, rows = rows_of(turn.table())
         except DeltacliError as fault:
@@ -182,6 +192,9 @@ class History:
     @property
     def _is_shaken(self) -> bool:
         return any(item.what in EVENTS for item in self.scenario.items)
+
+    def _turn(self, actor: str, chance: int) -> Turn:
+        return Turn(self.world, self.uri, actor, random.Random(chance), self._known())
 
     def _oracle(self) -> Oracle | None:
         tree = self.world.places.get(self.uri)
@@ -201,7 +214,7 @@ class History:
         for oracle in self.oracles.values():
             oracle.finish()
         oracle = self._known()
-        turn = Turn(self.world, self.uri, "", random.Random(0), self.notes, oracle)
+        turn = self._turn("", 0)
         try:
             version, rows = rows_of(turn.table())
         except DeltacliError as fault:

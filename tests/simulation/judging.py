@@ -83,9 +83,11 @@ def absent(lines: tuple[Line, ...], base: Version | None) -> Iterator[tuple[Inva
             yield Invariant.ABSENT, f"{remove['path']} was removed and was not live"
 
 
-def doubled(state: State) -> Iterator[tuple[Invariant, str]]:
+def doubled(base: Version | None, state: State) -> Iterator[tuple[Invariant, str]]:
+    """Files that are live twice, and were not before."""
+    before = Counter(path for path, _ in ({} if base is None else base.state.live))
     for path, count in Counter(path for path, _ in state.live).items():
-        if count > 1:
+        if count > max(before[path], 1):
             yield Invariant.ROWS, f"{path.decode()} is live {count} times"
 
 
@@ -131,12 +133,17 @@ def row_ids(
     if not is_on(made.state, "delta.enableRowTracking"):
         return
     found = {one.row_id: one for one in made.rows}
-    if len(found) != len(made.rows):
-        yield Invariant.ROW_IDS, f"{len(made.rows) - len(found)} row ids are there twice"
+    twice = 0 if base is None else _twice(base)
+    if _twice(made) > twice:
+        yield Invariant.ROW_IDS, f"{_twice(made)} row ids are there twice"
     origin = target or base
-    if origin is None or not is_on(origin.state, "delta.enableRowTracking") or (target and intent.where):
+    if origin is None or not is_on(origin.state, "delta.enableRowTracking") or (target and intent.where) or twice:
         return
     yield from _stable(origin, made, found, Intent("restore") if target else intent)
+
+
+def _twice(version: Version) -> int:
+    return len(version.rows) - len({one.row_id for one in version.rows})
 
 
 def _stable(

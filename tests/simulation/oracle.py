@@ -255,7 +255,7 @@ class Oracle(Truth):
         for invariant, wrong in (
             *self._files_of(lines, base, made, doing),
             *absent(lines, base),
-            *doubled(made.state),
+            *doubled(base, made.state),
             *(() if is_putting_back else self._rows_as_meant(lines, base, made, intent)),
             *(() if base is None else times(lines, base, made)),
             *(() if is_putting_back else row_ids(lines, base, made, intent, self._target_of(intent, info))),

@@ -179,13 +179,14 @@ class Schedule:
             if actor.name == name:
                 actor.offset_ms += by_ms
 
-    def let_look(self) -> None:
+    def let_look(self, may_happen: Callable[[], bool]) -> None:
         """Let others act until nobody stands between a look at the log and the act that follows from it.
 
         No store closes that gap, so what happens from outside must not happen there.
         """
         for _ in range(_MOST_LOOKS):
-            if all(one.since_look > _LOOKING or one.is_over or one is self._current for one in self._actors):
+            is_looking = any(one.since_look <= _LOOKING and not one.is_over for one in self._actors)
+            if may_happen() and not is_looking:
                 break
             self.step("lets others look")
 

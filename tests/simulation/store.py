@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import itertools
 import os
+import shutil
 import tempfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -110,6 +111,8 @@ class World:
         self.schedule = schedule
         self.is_disk = is_disk
         self.places: dict[str, Tree] = {}
+        self.directory = os.path.join(tempfile.gettempdir(), f"simulation-{os.getpid()}-{next(_numbers)}")
+        """Where drafts and saved plans are, which the product writes to real paths."""
         self._scratch = itertools.count(1)
 
     def storage(self, uri: str, actor: str) -> Store:
@@ -121,10 +124,13 @@ class World:
         return kind(self, place, name[len(place) + 1 :], actor)
 
     def scratch(self) -> str:
-        """A real path for a draft, which the product writes to."""
-        directory = os.path.join(tempfile.gettempdir(), f"simulation-{os.getpid()}")
-        os.makedirs(directory, exist_ok=True)
-        return os.path.join(directory, f"{next(self._scratch)}.draft")
+        """A path of this machine where nothing is."""
+        os.makedirs(self.directory, exist_ok=True)
+        return os.path.join(self.directory, str(next(self._scratch)))
+
+    def close(self) -> None:
+        """Remove what is left there."""
+        shutil.rmtree(self.directory, ignore_errors=True)
 
 
 class Store:
@@ -258,9 +264,12 @@ class Store:
         return _Draft(self, path, self._world.scratch())
 
     def copy_within(self, source: str, target: str) -> Creation:
+        if self._place not in self._world.places:  # above the places of both
+            origin = self._world.storage(f"{self.uri}/{source}", self.actor)
+            goal = self._world.storage(f"{self.uri}/{target}", self.actor)
+            return goal.put_if_absent("", origin.read(""))
         file = self._get(source, self._read(f"copy {source}", source))
-        modified_ms = file.modified_ms if self.capabilities.has_directories else None
-        return self.put_if_absent(target, file.data, modified_ms=modified_ms)
+        return self.put_if_absent(target, file.data, modified_ms=file.modified_ms)
 
     def delete_many(self, paths: Iterable[str]) -> Iterator[tuple[str, Deletion]]:
         self._to_write()
@@ -310,7 +319,8 @@ class Store:
         return self._world.places[self._place]
 
     def _write(self, tree: Tree, path: str, data: bytes, modified_ms: int | None) -> None:
-        stamp = self._world.schedule.time_ms if modified_ms is None else modified_ms
+        keeps = self.capabilities.has_directories
+        stamp = modified_ms if modified_ms is not None and keeps else self._world.schedule.time_ms
         tree.put(self._below(path), StoredFile(data, stamp), self.actor)
 
     def _delete(self, path: str) -> Deletion:

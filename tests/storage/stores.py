@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,11 @@ import fsspec
 import pytest
 
 from deltacli.storage import LocalStorage, Storage, open_storage
+from tests.simulation.schedule import Schedule
+from tests.simulation.store import Tree, World
 from tests.support.azure import ACCOUNT, AzureServer
 from tests.support.azurite import PROGRAM, Azurite
+from tests.support.builder import StoredFile
 from tests.support.gcs import GcsServer
 from tests.support.gcs_api import GcsApi
 from tests.support.in_memory import MemoryStorage
@@ -62,6 +66,18 @@ def memory(request: pytest.FixtureRequest) -> Place:
             storage.write(path, data)
 
     return Place(storage, put)
+
+
+def simulated(_: pytest.FixtureRequest, *, is_disk: bool = True) -> Place:
+    """A store of the simulation, where nobody else acts."""
+    world = World(Schedule(0), is_disk=is_disk)
+    tree = world.places["simulated://lake"] = Tree("lake")
+
+    def put(files: Files) -> None:
+        for path, data in files.items():
+            tree.put(path, StoredFile(data), "")
+
+    return Place(world.storage("simulated://lake", ""), put)
 
 
 def remote(request: pytest.FixtureRequest) -> Place:
@@ -134,9 +150,11 @@ def azurite(request: pytest.FixtureRequest) -> Place:
 
 
 EMULATED = {"azurite": azurite} if PROGRAM else {}
-WRITABLE = {
+WRITABLE: Mapping[str, Callable[[pytest.FixtureRequest], Place]] = {
     "local": local,
     "memory": memory,
+    "simulated disk": simulated,
+    "simulated objects": partial(simulated, is_disk=False),
     "s3": s3,
     "gcs": gcs,
     "gcs by its text": gcs_by_its_text,

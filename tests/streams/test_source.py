@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import inspect
 import json
 import subprocess
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from deltacli import open_table
+from deltacli.engine.spark.cluster import explain
 from deltacli.engine.spark.package import write_package
 from deltacli.errors import UsageError
 from deltacli.spark import carried_modules
@@ -43,6 +45,19 @@ def test_a_process_with_other_modules_of_deltacli_is_refused(monkeypatch: pytest
 
     with pytest.raises(RuntimeError, match=r"^\[cluster\.other-version\]"):
         older.make_importable()
+
+
+def test_a_package_that_a_process_lacks_is_named_with_its_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
+    carried_package().make_importable()
+    monkeypatch.setattr(sys.meta_path[-1], "packages", ("no_such_package",))
+
+    with pytest.raises(ModuleNotFoundError) as caught:
+        importlib.import_module("no_such_package")
+
+    assert f"'no_such_package' in the Python of this process of Spark, {sys.executable}; try: " in str(caught.value)
+    assert "cluster.module" == explain(caught.value).code
+    assert importlib.util.find_spec("no_such_package") is None
 
 
 @pytest.mark.parametrize(

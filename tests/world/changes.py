@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -26,6 +29,7 @@ from deltacli.operations.checkpoint.plan import CheckpointRequest
 from deltacli.operations.log.compact_log import LogCompaction
 from deltacli.operations.log.expire import ExpiryRequest
 from deltacli.operations.log.expire_execute import LogExpiry
+from deltacli.operations.log.log_backup import LogBackup
 from deltacli.operations.log.log_restore_execute import LogRestore
 from deltacli.operations.log.version_checksum import Checksum
 from deltacli.operations.optimize.execute import Optimize
@@ -37,14 +41,21 @@ from deltacli.operations.repair.execute import Repair
 from deltacli.operations.repair.request import RepairRequest
 from deltacli.operations.restore.execute import Restore
 from deltacli.operations.restore.request import RestoreRequest
+from deltacli.operations.vacuum.execute import SavedVacuum
 from deltacli.operations.vacuum.full_plan import VacuumChange
 from deltacli.operations.vacuum.quarantine.purge import QuarantinePurge
+from deltacli.operations.vacuum.rechecking import with_past
 from deltacli.operations.vacuum.request import VacuumRequest
+from deltacli.operations.vacuum.saved.plan_file import save_plan
+from deltacli.sharing.protocol.parameters import Point
+from deltacli.sharing.pulling.pull import Pull, PullRequest
+from tests.sharing.client.serving import Asked, Proxy, Sent, proxied
+from tests.sharing.served import shared
 from tests.support.appending import committed, written
 from tests.support.builder import LOG, Files, commit_path
-from tests.world.events import Event, Moment
+from tests.world.events import EVERY, Event, Moment
 from tests.world.oracle import Reading, Rows
-from tests.world.places import World
+from tests.world.places import DiskWorld, Listener, World
 from tests.world.tables import (
     CHECKPOINT,
     LOST,
@@ -83,6 +94,14 @@ class Row:
     """Whether it may leave alone what others touch meanwhile, and say so."""
     is_beside: bool = False
     """Whether it changes files beside the table only, so that it does not matter what happens to the table."""
+    is_backup: bool = False
+    """Whether what it leaves beside the table is a copy of the log, as that was at one time."""
+    is_saved: bool = False
+    """Whether it follows from a file, which an equal table at the same address fits as well."""
+    is_alone: bool = False
+    """Whether nobody else may write rows to the table."""
+    keeps_files: bool = False
+    """Whether new files stay where they are not committed, for the next run."""
 
     @property
     def has_moments(self) -> frozenset[Moment]:
@@ -100,9 +119,15 @@ class Row:
         """Whether an event can happen to the table at a moment. When a file of the log is written that follows from
         commits, only the store can still stop it.
         """
+        if self.is_saved and event.is_equal and moment.is_before:
+            return False
         return (self.is_readable or not event.reads) and (
             event.is_place or moment.is_before or self.act is not Act.DERIVE
         )
+
+    def goes_on(self, event: Event) -> bool:
+        """Whether it must be done all the same."""
+        return self.act in event.passes and (not self.is_alone or event.passes == EVERY)
 
 
 def row(
@@ -232,6 +257,59 @@ def _backup_of(world: World) -> str:
     return f"{world.uri_of('beside')}/{manifest.rpartition('/')[0]}"
 
 
+def _with_saved_plan(world: World) -> None:
+    """The plan of a vacuum lies beside the table."""
+    table = world.table()
+    save_plan(with_past(table, table.plan_vacuum()), _saved(world))
+    world.time.wait(60)
+
+
+def _saved(world: World) -> str:
+    assert isinstance(world, DiskWorld)
+    return str(world.root / "plan.parquet")
+
+
+def _apply(table: Table, change: SavedVacuum, is_standing: bool) -> object:
+    return carry_out(change, table, ask=standing if is_standing else for_plan)
+
+
+def _with_share(world: World) -> None:
+    """The table is a local copy of a shared one, which has a newer version."""
+    world.write("source", world.files("own"))
+    world.write("own", _pulled())
+
+
+@cache
+def _pulled() -> Files:
+    """The files of a local table that has all but the newest version of a shared one."""
+    with tempfile.TemporaryDirectory() as place:
+        world = DiskWorld(Path(place), Listener())
+        world.write("source", the_table(world.time.begun_ms))
+        with world.closing:
+            store = _server(world).store()
+            for version in range(NEWEST):
+                request = PullRequest(world.uri_of("own"), Point(version))
+                carry_out(Pull(store, request), request.target())
+            return world.files("own")
+
+
+def _server(world: World) -> Proxy:
+    assert isinstance(world, DiskWorld)
+    return world.closing.enter_context(proxied(world.root, shared(Path(world.uri_of("source")))))
+
+
+def _pull(world: World, _: Table) -> Pull:
+    proxy = _server(world)
+
+    def plant(asked: Asked, truly: Callable[[], Sent]) -> Sent:
+        if asked.is_for_file:
+            world.listener.begins()
+        return truly()
+
+    proxy.plant = plant
+    return Pull(proxy.store(), PullRequest(world.uri_of("own")))
+
+
 def _request(world: World, **others: Any) -> Any:
     return UndeleteRequest(sources=[world.uri_of("source")], **others)
 
@@ -295,6 +373,15 @@ CHANGES: Mapping[str, Row] = {
         lambda *_: VacuumChange(VacuumRequest(mode="lite")),
         lambda table: _without_garbage(table, "p=b/b3.parquet"),
         Act.DELETE | Act.COMMIT,
+    ),
+    "vacuum --apply": Row(
+        Act.DELETE | Act.COMMIT,
+        lambda world: lambda _: SavedVacuum(_saved(world), VacuumRequest()),
+        _apply,
+        lambda table: _without_garbage(table, *_GARBAGE),
+        prepare=_with_saved_plan,
+        kinds=("disk",),
+        is_saved=True,
     ),
     "purge": row(
         lambda world, _: QuarantinePurge(world.uri_of("beside"), 1_000),
@@ -379,6 +466,23 @@ CHANGES: Mapping[str, Row] = {
         prepare=_with_repair,
         kinds=("disk",),
         moments=_SINGLE,
+    ),
+    "log backup": row(
+        lambda world, table: LogBackup(table.open_other(world.uri_of("beside"))),
+        lambda _: True,
+        Act.DERIVE,
+        is_backup=True,
+        is_beside=True,
+    ),
+    "share pull": row(
+        _pull,
+        lambda table: 17 == table.versions[table.newest].total(),
+        Act.ADD,
+        prepare=_with_share,
+        kinds=("disk",),
+        moments=_SINGLE | {Moment.BATCH},
+        is_alone=True,
+        keeps_files=True,
     ),
     "log restore": row(
         lambda world, table: LogRestore(table.open_other(world.uri_of("beside"))),

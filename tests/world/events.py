@@ -65,12 +65,14 @@ class Event:
     """Whether it needs a table that can be read."""
     is_place: bool = False
     """Whether another directory comes to be at the path of the table."""
+    is_equal: bool = False
+    """Whether that is an equal table."""
 
-    def right(self, act: Act, moment: Moment) -> frozenset[Answer]:
+    def right(self, act: Act, moment: Moment, *, goes_on: bool) -> frozenset[Answer]:
         """The right answers of a change."""
         if act & (self.stops if moment.is_before else self.halts):
             return _STOPS
-        return _GOES_ON if act in self.passes else _ANY
+        return _GOES_ON if goes_on else _ANY
 
 
 def _write(step: Callable[[Writer], object]) -> Callable[[World], None]:
@@ -204,7 +206,8 @@ def _compaction(writer: Writer) -> None:
 
 def _lost(writer: Writer) -> None:
     state = writer.reading.state(writer.reading.newest)
-    writer.delete(min(one["path"] for one in state.live.values() if one["path"].startswith("p=b")))
+    live = sorted(one["path"] for one in state.live.values())
+    writer.delete(next((path for path in live if path.startswith("p=b")), live[0]))
 
 
 def _clock_back(world: World) -> None:
@@ -217,8 +220,8 @@ def _purged(world: World) -> None:
             world.write(name, {})
 
 
-def _place(happen: Callable[[World], None]) -> Event:
-    return Event(happen, ("disk",), stops=EVERY, halts=EVERY, is_place=True)
+def _place(happen: Callable[[World], None], *, is_equal: bool = False) -> Event:
+    return Event(happen, ("disk",), stops=EVERY, halts=EVERY, is_place=True, is_equal=is_equal)
 
 
 _COMMITTING = Act.COMMIT | Act.ADD | Act.NAME | Act.DELETE
@@ -228,7 +231,7 @@ _LASTING = Act.DELETE | Act.EXPIRE
 EVENTS: Mapping[str, Event] = {
     "link switched to a copy": _place(_link),
     "renamed, a copy in its place": _place(_rename),
-    "renamed, an equal copy in its place": _place(_equal_copy),
+    "renamed, an equal copy in its place": _place(_equal_copy, is_equal=True),
     "replaced by a copy": Event(_replaced, ("objects",), stops=_COMMITTING | Act.EXPIRE | Act.PUT, halts=_LASTING),
     "rolled back": Event(_write(_rolled_back), stops=_COMMITTING | Act.EXPIRE | Act.PUT, halts=_LASTING),
     "rolled back and written anew": Event(

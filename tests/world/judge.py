@@ -91,6 +91,11 @@ class Ending:
 
 def play(world: World, change: Row, event: Event | None, moment: Moment) -> list[str]:
     """Let a change be planned and executed, and the event happen at its moment; return what is wrong."""
+    with world.closing:
+        return _play(world, change, event, moment)
+
+
+def _play(world: World, change: Row, event: Event | None, moment: Moment) -> list[str]:
     truth = begin(world, change)
     first = _all(world)
     stages: list[dict[str, Files]] = []
@@ -143,11 +148,11 @@ def play(world: World, change: Row, event: Event | None, moment: Moment) -> list
         truth,
     )
     found = list(_problems(ending))
-    is_undisturbed = event is None or change.act in event.passes
+    is_undisturbed = event is None or change.goes_on(event)
     if ending.answer is Answer.DONE and (is_undisturbed or not change.may_leave):
         found += _undone(ending)
     if event is not None and not found and not change.is_beside:
-        right = event.right(change.act, moment)
+        right = event.right(change.act, moment, goes_on=change.goes_on(event))
         if ending.answer not in right:
             said = "" if error is None else f": {getattr(error, 'code', '')} {error}"
             found.append(f"it is {ending.answer.value}, not {' or '.join(sorted(one.value for one in right))}{said}")
@@ -172,10 +177,20 @@ def _problems(ending: Ending) -> Iterator[str]:
     elsewhere = [(name, path) for name, path in acted if name in ("copy", "equal", "source")]
     if elsewhere:
         yield f"{elsewhere[0][1]} of {elsewhere[0][0]} was changed"
+    if ending.change.is_backup and ending.answer is Answer.DONE:
+        yield from _backup(ending)
     for old, new in ending.spans:
         yield from _deletions(ending, old["own"], new["own"])
         yield from _log(ending, old["own"], new["own"])
         yield from _rows(ending, Reading(old["own"]), Reading(new["own"]))
+
+
+def _backup(ending: Ending) -> Iterator[str]:
+    """What is wrong about a copy of the log: it is that of one time."""
+    copied, times = ending.last["beside"], (ending.first["own"], ending.after["own"])
+    commits = Reading(copied).commits.values()
+    if not any(all(path in files and files[path].data == copied[path].data for path in commits) for files in times):
+        yield "the backup has commits of several pasts"
 
 
 def _changes(begin: dict[str, Files], end: dict[str, Files]) -> Iterator[tuple[str, str]]:
@@ -193,7 +208,8 @@ def _is_left(ending: Ending, name: str, path: str) -> bool:
     if before != after:  # the event undid it
         return after != last
     is_new = first is None and not path.startswith(LOG)
-    return first != last and not (ending.is_elsewhere and is_new and path not in Reading(ending.last[name]).named())
+    is_kept = ending.is_elsewhere or ending.change.keeps_files
+    return first != last and not (is_kept and is_new and path not in Reading(ending.last[name]).named())
 
 
 def _deletions(ending: Ending, begin: Files, end: Files) -> Iterator[str]:
@@ -267,6 +283,9 @@ def _rows(ending: Ending, old: Reading, new: Reading) -> Iterator[str]:
 def _expected(ending: Ending, old: Reading, new: Reading, version: int) -> Rows | None:
     before = new.versions.get(version - 1)
     operation = next((line["commitInfo"].get("operation") for line in new.lines(version) if "commitInfo" in line), "")
+    if operation == "SHARE PULL":
+        shared = Reading(ending.first["source"])
+        return shared.versions[shared.newest]
     if operation == "RESTORE":
         return old.versions.get(TARGET)
     if ending.change.act & Act.PUT:

@@ -8,6 +8,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, Self
@@ -179,6 +180,8 @@ class World(Protocol):
 
     time: Time
     listener: Listener
+    closing: ExitStack
+    """What ends with it."""
 
     @property
     def kind(self) -> str:
@@ -208,6 +211,7 @@ class DiskWorld:
     listener: Listener
     time: Time = field(default_factory=Time)
     kind: str = "disk"
+    closing: ExitStack = field(default_factory=ExitStack)
 
     def __post_init__(self) -> None:
         self._at = {name: self.root / name for name in ("own", "copy", "equal", "source")}
@@ -279,6 +283,7 @@ class ObjectWorld:
     listener: Listener
     time: Time = field(default_factory=Time)
     kind: str = "objects"
+    closing: ExitStack = field(default_factory=ExitStack)
 
     def __post_init__(self) -> None:
         self._stores: dict[str, ToldObjects] = {}

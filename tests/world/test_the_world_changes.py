@@ -19,10 +19,8 @@ import pytest
 
 import deltacli.operations
 from deltacli.changing.acts import Act
-from deltacli.operations.log.log_backup import LogBackup
 from deltacli.operations.paimon.alter import SchemaAlteration
 from deltacli.operations.paimon.vacuum_schemas import SchemaVacuum
-from deltacli.operations.vacuum.execute import SavedVacuum
 from tests.support.builder import Files, StoredFile, commit_path
 from tests.world import changes
 from tests.world.cells import Cell, all_cells, played, small_and_quick
@@ -38,8 +36,6 @@ NOW_MS = 1_702_419_200_000
 SHARE = 6
 """Of so many cells, the ordinary suite plays one."""
 ELSEWHERE = {
-    LogBackup: "it writes nothing to the table",
-    SavedVacuum: "a vacuum, whose plan is compared with the table as `tests/operations/vacuum` says",
     SchemaAlteration: "a Paimon table has no log",
     SchemaVacuum: "a Paimon table has no log",
 }

@@ -182,6 +182,7 @@ _WITH_VARIANT = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "v": _VARIANTS}
 _NTZ = pa.table({"id": _IDS, "t": pa.array([0, 1], pa.timestamp("us"))})
 _WIDE = pa.table({"id": _IDS, "n": pa.array([1, 2], pa.int64())})
 _NARROW = pa.table({"id": _IDS, "n": pa.array([1, 2], pa.int32())})
+_MONTHS = pa.array([1, 14], pa.int32())
 _TYPE_CHANGES = [{"fromType": "integer", "toType": "long"}]
 _MAPPING = {"delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId": "9"}
 _BY_ID = {**_MAPPING, "delta.columnMapping.mode": "id"}
@@ -288,8 +289,14 @@ USED: tuple[Case, ...] = (
     _switched("materializePartitionColumns"),
     Case("type.map", pa.table({"id": _IDS, "m": _MAPS}), None),
     Case("type.void", PLAIN.append_column("n", pa.nulls(3)), None, stored=PLAIN, schema=_typed("n", "void")),
+    Case("type.interval", _WIDE.append_column("v", _MONTHS), None, schema=_typed("v", "interval year to month")),
+    Case("columns.letter-case", _WIDE.append_column("N", pa.array(["x", "y"])), None),
     Case("partition.decimal", _partitioned(Decimal("1.5"), pa.decimal128(5, 2)), None, partition={"p": "1.50"}),
     Case("partition.large-decimal", _partitioned(Decimal(12), pa.decimal128(38, 2)), None, partition={"p": "12.00"}),
+    Case(
+        "partition.kernel-unreadable", _partitioned(Decimal("1.5"), pa.decimal128(5, 2)), None, partition={"p": "1.5"}
+    ),
+    Case("sql.quoted-column", PLAIN, None, (1, 3), {"delta.constraints.positive": '"id" > 0'}),
     _widened_partition("date", pa.timestamp("us"), "2021-09-08", datetime(2021, 9, 8)),
     _widened_partition("decimal", pa.decimal128(7, 4), "1.50", Decimal("1.5")),
 )

@@ -12,6 +12,7 @@ from deltacli.cli.render.sections import Section, without_repetition
 from deltacli.cli.terminal.output import errors_follow, keep_heading
 from deltacli.cli.terminal.shell import again_with
 from deltacli.cli.terminal.term import Style, Terminal, cells, encoded, folded_command, shorten, visible
+from deltacli.units import without_middle
 
 
 def write_whole_table(
@@ -30,9 +31,12 @@ def write_whole_table(
 
 
 def write_sections(sink: BinaryIO, terminal: Terminal, sections: Sequence[Section]) -> None:
-    """Write labelled lines: folded on a terminal, uncut into a pipe. What the error says is not said twice."""
+    """Write labelled lines: folded on a terminal, in one line in a pipe, and without the middle of what nobody reads
+    whole. What the error says is not said twice.
+    """
     if errors_follow(sink):
         sections = without_repetition(sections)
+    sections = [section._replace(lines=[without_middle(line) for line in section.lines]) for section in sections]
     if terminal.is_drawn:
         from deltacli.cli.render.terminal.console import Canvas
         from deltacli.cli.render.terminal.sections import draw_sections

@@ -130,7 +130,8 @@ _INFO = ("timestamp", "inCommitTimestamp", "readVersion")
 
 
 @lru_cache(maxsize=1)
-def _integer_fields() -> Mapping[str, tuple[str, ...]]:
+def integer_fields() -> Mapping[str, tuple[str, ...]]:
+    """Return the fields of each kind of action that are integers, and those of a deletion vector."""
     found = {kind: _integers_of(fields) for kind, fields in FIELDS.items()}
     return {**found, "commitInfo": _INFO, "deletionVector": _integers_of(PARTS[FieldType.VECTOR])}
 
@@ -143,11 +144,9 @@ def respelled_integers(kind: str, action: Mapping[str, Json]) -> list[tuple[str,
     """Return the places of integers of an action that JSON parsers return as floats: `486.0` and `4.86e2`, which are
     the number 486 as JSON has it, and numbers with a fraction. Readers and `validate` ask this function.
     """
-    vector = action.get("deletionVector")
-    if vector is None and float not in map(type, action.values()):
-        return []
-    whole = _integer_fields()
+    whole = integer_fields()
     found: list[tuple[str, ...]] = [(name,) for name in whole.get(kind, ()) if type(action.get(name)) is float]
+    vector = action.get("deletionVector")
     if type(vector) is dict:
         found += [("deletionVector", name) for name in whole["deletionVector"] if type(vector.get(name)) is float]
     return found

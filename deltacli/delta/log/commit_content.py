@@ -282,8 +282,12 @@ def _dated(metadata: Action, base: Base, stamp: int | None) -> Action:
 
 
 def _parameter(value: object) -> object:
-    """Return a parameter of an operation as the reference implementation writes it: non-scalars as JSON text."""
-    return value if value is None or isinstance(value, str | bool | int) else _json(value).decode()
+    """Return a parameter of an operation as the reference implementation writes it: non-scalars as JSON text. Half a
+    surrogate pair of an old name is written as its escape, as no other engine reads it.
+    """
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    return value if value is None or isinstance(value, bool | int) else _json(value).decode()
 
 
 def encode_line(line: Action) -> bytes:

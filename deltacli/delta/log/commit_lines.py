@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from deltacli.delta.log.action_fields import respelled_integers
+from deltacli.delta.log.action_fields import integer_fields, respelled_integers
 from deltacli.errors import CommitCorrupt
 from deltacli.hints import command
 from deltacli.patterns import pattern
@@ -115,15 +115,18 @@ def _read_plain_actions(data: bytes) -> list[tuple[str, Action]]:
 
     Anything else is left to `stream_actions`.
     """
-    actions = []
+    actions, whole = [], integer_fields()
     for line in data.split(b"\n"):
         if line:
             value = orjson.loads(line)
             if type(value) is not dict or len(value) != 1:
                 raise _NotPlainError
-            action = value.popitem()
-            if type(action[1]) is not dict or respelled_integers(*action):
+            action = kind, fields = value.popitem()
+            if type(fields) is not dict or ("deletionVector" in fields and respelled_integers(kind, fields)):
                 raise _NotPlainError
+            for name in whole.get(kind, ()):  # a call of `respelled_integers` would take a third of the time
+                if name in fields and type(fields[name]) is float:
+                    raise _NotPlainError
             actions.append(action)
     return actions
 
@@ -155,7 +158,8 @@ def stream_actions(lines: Iterable[bytes], name: str) -> Iterator[tuple[str, Act
             raise _not_an_action(name, number, offset, value)
         for kind, action in value.items():
             if type(action) is dict:
-                take_whole_numbers(kind, action, line)
+                if "deletionVector" in action or float in map(type, action.values()):
+                    take_whole_numbers(kind, action, line)
                 yield kind, action
             elif action is not None:
                 if kind in KNOWN_ACTIONS:

@@ -49,7 +49,8 @@ def file_key(action: Action, source: str = "") -> str:
         )
     vector = action.get("deletionVector")
     if vector is None:
-        return _encodable(canonical(path), source)
+        key = canonical(path)
+        return key if key.isascii() else _encodable(key, source)
     if fault := fault_of(vector):
         raise CommitCorrupt(f"{source}: {fault.text}", code=fault.code, facts={"path": path}, hint=command("history"))
     return _encodable(f"{canonical(path)}{_VECTOR_MARK}{unique_id(vector)}", source)
@@ -57,11 +58,10 @@ def file_key(action: Action, source: str = "") -> str:
 
 def _encodable(key: str, source: str) -> str:
     """Return the key if it is text: half a surrogate pair is legal JSON, but not the name of a file."""
-    if not key.isascii():
-        try:
-            key.encode("utf-8", "surrogateescape")
-        except UnicodeEncodeError as fault:
-            raise wrong_type("path or deletionVector", str(fault), source) from fault
+    try:
+        key.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError as fault:
+        raise wrong_type("path or deletionVector", str(fault), source) from fault
     return key
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 
 from deltacli.delta.log.commit_lines import Action, exact_number
-from deltacli.delta.log.state import Metadata
+from deltacli.delta.log.state import DomainMetadata, Metadata
 from deltacli.delta.protocol.property_values import is_true
 from deltacli.delta.protocol.protocol_action import Protocol
 
@@ -42,6 +43,11 @@ def read_mark(configuration: object) -> int | None:
         return None
     found = value.get("rowIdHighWaterMark", value.get("highWaterMark"))
     return found if type(found) is int else None
+
+
+def mark_of(domains: Iterable[DomainMetadata]) -> int | None:
+    """Return the high-water mark among the domains of a version."""
+    return next((read_mark(one.configuration) for one in domains if one.domain == DOMAIN), None)
 
 
 def mark_action(mark: int) -> Action:

@@ -207,7 +207,9 @@ def _of_trait(
     if is_other:
         return None, None, None
     if fact is None:
-        is_needless = trait.endswith(WRITER_ONLY) or (not needs_readers(trait) and not client.is_measured)
+        is_needless = trait.endswith(WRITER_ONLY) or (
+            not needs_readers(trait) and (not client.is_measured or trait in OTHERS)
+        )
         return (True if is_needless else None), None, None
     return _does(fact.reads, version), _does(fact.writes, version), fact
 
@@ -276,12 +278,21 @@ OTHERS: Mapping[str, str] = {
     "columns.letter-case": "names of columns differ only by case",
     "partition.decimal": "a partition column has the type decimal",
     "partition.large-decimal": "a partition column has a decimal type of more than 18 digits",
+    "partition.kernel-unreadable": "a partition value has a spelling that readers built on a Delta kernel refuse",
+    "sql.quoted-column": "the SQL of a constraint or a generated column has the name of a column in double quotes",
     "widen.partition-date": "a partition column was widened from date to timestamp_ntz",
     "widen.partition-decimal": "a partition column was widened to a decimal type of more decimal places",
 }
 """Traits that are not features of a protocol, in words."""
-_UNCOMMON = frozenset({"type.void", "type.interval", "type.unlisted", "columns.letter-case"})
-"""What the protocol does not have, or forbids: a client without a fact may refuse the table, or misread it."""
+_UNCOMMON = frozenset(
+    {
+        *("type.void", "type.interval", "type.unlisted", "columns.letter-case"),
+        *("partition.kernel-unreadable", "sql.quoted-column"),
+    }
+)
+"""What the protocol does not have, or forbids, or does not define: a client without a fact may refuse the table, or
+misread it.
+"""
 
 READER_VERSION = "protocol.reader-version"
 WRITER_VERSION = "protocol.writer-version"
@@ -308,7 +319,7 @@ def feature_of(trait: str) -> str:
 def needs_readers(trait: str) -> bool:
     """Return False for a trait that readers may ignore: a writer feature, or its use."""
     feature = FEATURES.get(feature_of(trait))
-    return trait not in ("features.writer", WRITER_VERSION) and (
+    return trait not in ("features.writer", "sql.quoted-column", WRITER_VERSION) and (
         feature is None or feature.kind is FeatureKind.READER_WRITER
     )
 
@@ -339,9 +350,21 @@ def _traits(config: TableConfiguration, domains: Collection[str]) -> Iterator[st
         if stable_name(feature) in uses:
             yield feature + USED
     if config.schema is not None:
+        if _has_quoted_column(config, config.schema):
+            yield "sql.quoted-column"
         types = (one.name for one in types_within(config.schema) if isinstance(one, PrimitiveType))
         yield from {f"{of_type}{USED}" for name in types if (of_type := feature_of_type(name)) is not None}
         yield from _of_schema(config, config.schema)
+
+
+def _has_quoted_column(config: TableConfiguration, schema: StructType) -> bool:
+    stored = (config.metadata.schema_string if config.metadata is not None else None) or ""
+    constraints = [config.properties[use.key] for use in constraint_uses(config.properties)]
+    if '\\"' not in stored and not any('"' in text for text in constraints):
+        return False
+    from deltacli.delta.sql.stored import has_quoted_column, stored_sql
+
+    return any(one.text is not None and has_quoted_column(one.text, schema) for one in stored_sql(config))
 
 
 def _of_versions(protocol: Protocol) -> Iterator[str]:

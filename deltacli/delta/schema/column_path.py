@@ -22,6 +22,8 @@ CODE = "usage.column"
 _SHOWN_NAMES = 40
 _STEP = pattern(r"`(?P<quoted>(?:[^`]|``)*)`(?=\.|\Z)|(?P<plain>[^.`]+)(?=\.|\Z)")
 
+_ESCAPING = "utf-8", "backslashreplace"
+
 
 class PathPart(StrEnum):
     """The kind of a step. All except fields are named in a fieldPath."""
@@ -127,6 +129,8 @@ class ColumnFinder:
         if isinstance(place.data_type, StructType):
             fields = place.data_type.fields
             places = self._index_of(place.data_type).places_of(name)
+            if not places and "\\" in name:  # half a surrogate pair, which no argument holds, as messages write it
+                places = [index for index, one in enumerate(fields) if one.name.encode(*_ESCAPING).decode() == name]
             if len(places) == 1:
                 return _field(place, places[0], fields[places[0]])
             reason = _no_field(place, name)

@@ -80,6 +80,20 @@ def invariant_sql(value: object) -> str | None:
     return inner if isinstance(inner, str) else None
 
 
+def has_quoted_column(text: str, schema: StructType) -> bool:
+    """Return whether an expression has the name of a column in double quotes: a string in Spark, a column in other
+    engines.
+    """
+    expression = parse_expression(text) if '"' in text else None
+    if expression is None or expression.root is None:
+        return False
+    names = {field.name.lower() for field in schema.fields}
+    return any(
+        node.form is Form.TEXT and text[node.position : node.position + 1] == '"' and node.value.lower() in names
+        for node in expression.nodes()
+    )
+
+
 def json_object(text: str) -> object:
     """Return the value of a JSON text that is an object, or False if it is not one."""
     try:

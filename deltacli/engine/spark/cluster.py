@@ -343,7 +343,7 @@ def missing_module(text: str) -> UsageError:
         f"executors lack the Python package {top}",
         code="cluster.module",
         facts={"reason": message[:200]},
-        hint=f"install {top} in the Python environment of the executors",
+        hint=f"install {top} in the Python of the executors, or set PYSPARK_PYTHON to one that has it",
     )
 
 

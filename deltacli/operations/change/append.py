@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from urllib.parse import unquote
 
@@ -132,7 +131,7 @@ class Append:
         Raises Refused (`plan.*`) where the log is not the one of the plan, ConflictLost (`append.table-changed`) where
         protocol or metadata have changed since, FileMissing for a file that is gone, and what `Gate.commit` raises.
         """
-        new, since = NewFiles(gate.table), monotonic()
+        new, since = NewFiles(gate.table), gate.table.machine.monotonic()
         sizes = {unquote(one.file.path): one.file.size_bytes for one in self.files}
         try:
             done = gate.commit(

@@ -38,7 +38,7 @@ from deltacli.delta.protocol.property_changes import plan_unset
 from deltacli.delta.protocol.property_values import truncation_retention_ms
 from deltacli.delta.schema.type_changes import TYPE_CHANGES_KEY
 from deltacli.delta.schema.widened_schema import read_exactly, write_exactly
-from deltacli.errors import DeltacliError, OutcomeUnknown, PartlyDone, Refused
+from deltacli.errors import NOTHING_CHANGED, DeltacliError, OutcomeUnknown, PartlyDone, Refused
 from deltacli.hints import command
 from deltacli.operations.change.feature_traces import OPERATION as UNBACKFILL
 from deltacli.operations.change.feature_traces import (
@@ -241,11 +241,10 @@ class DropFeature:
         except (OutcomeUnknown, PartlyDone):
             raise
         except DeltacliError as fault:
-            if not gate.has_begun:
-                raise
-            partly = PartlyDone.after(fault, gate.outcome.so_far())
-            partly.message, partly.hint = f"{self.name} is not dropped yet: {partly.message}", _again(gate.outcome)
-            raise partly from fault
+            if gate.has_begun:
+                reason = fault.message.removeprefix(NOTHING_CHANGED)
+                fault.message, fault.hint = f"{self.name} is not dropped yet: {reason}", _again(gate.outcome)
+            raise
         gate.outcome.is_made = True
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.counts import FileCounts
 from deltacli.delta.log.state import StateBuilder, TableConfiguration, plain_action, read_protocol
+from deltacli.delta.partitions.text import kernel_refuses
 from deltacli.delta.protocol.clients import OTHERS, USED, Client, ClientAccess, access, traits_of, traits_without
 from deltacli.delta.protocol.feature_changes import plan_features
 from deltacli.delta.protocol.feature_drops import (
@@ -25,11 +26,11 @@ from deltacli.delta.protocol.feature_drops import (
 )
 from deltacli.delta.protocol.features import FEATURES
 from deltacli.delta.schema.stray_partitions import require_partitions
-from deltacli.delta.schema.types import parse_schema
+from deltacli.delta.schema.types import PrimitiveType, parse_schema
 from deltacli.delta.schema.widening_plan import plan_widening
 from deltacli.errors import DeltacliError, LogIncomplete, ProtocolUnsupported, UsageError
 from deltacli.hints import TABLE, command, quoted_table
-from deltacli.operations.change.widen_type import refusal_error
+from deltacli.operations.change.widen_type import partition_values_of, refusal_error
 from deltacli.operations.explain.request import ChangeKind, ExplainRequest, Supposed
 from deltacli.operations.table.find_log import list_log
 from deltacli.operations.table.handle import TableHandle
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
     from deltacli.delta.log.segment import LogListing
     from deltacli.delta.protocol.clients import Blocker
 
+_SPELLED_IN_WAYS = ("decimal", "timestamp", "float", "double")
+"""How the names of types begin whose partition values have several valid spellings: only these are looked at."""
 _SWITCHES = {name: feature.enabled_by for name, feature in FEATURES.items() if feature.enabled_by}
 
 
@@ -161,15 +164,15 @@ def explain(table: TableHandle, request: ExplainRequest) -> Explanation:
     try:
         snapshot, gap = read_newest_readable(table)
         require_partitions(snapshot.config, snapshot.version)
-        version, domains = snapshot.version, tuple(one.domain for one in snapshot.domains)
+        version, traits = snapshot.version, traits_of_version(snapshot)
         config = replace(snapshot.config, raw_protocol=snapshot.raw_protocol, raw_metadata=snapshot.raw_metadata)
     except ProtocolUnsupported as fault:
         gap = fault.__context__ if isinstance(fault.__context__, LogIncomplete) else None
         log = list(states(table))
         if not log:
             raise
-        version, (_, config, domains, _) = fault.version, log[-1]
-    now = _Ground(config, plain_action(config.raw_protocol or {}), traits_of(config, domains))
+        version, config, traits = fault.version, log[-1].config, log[-1].traits
+    now = _Ground(config, plain_action(config.raw_protocol or {}), traits)
     after = now
     for change in request.supposed:
         after = _with(after, change, version)
@@ -185,6 +188,21 @@ def explain(table: TableHandle, request: ExplainRequest) -> Explanation:
     clients = tuple(Explained(found, before, since) for found, before in pairs)
     unknown = tuple(sorted(config.features - FEATURES.keys()))
     return Explanation(table, version, after.config, clients, out, tuple(request.supposed), unknown, gap)
+
+
+def traits_of_version(snapshot: Snapshot) -> frozenset[str]:
+    """Return the traits of a version, also of the partition values of its files. Raises what reading them does."""
+    config = snapshot.config
+    traits = traits_of(config, [one.domain for one in snapshot.domains])
+    is_odd = any(
+        text is not None and kernel_refuses(field.data_type.name, text)
+        for field in config.partition_columns.values()
+        if field is not None
+        and isinstance(field.data_type, PrimitiveType)
+        and field.data_type.name.startswith(_SPELLED_IN_WAYS)
+        for text in partition_values_of(snapshot, config.physical_name(field))
+    )
+    return traits | {"partition.kernel-unreadable"} if is_odd else traits
 
 
 def asked_of(known: Sequence[Client], request: ExplainRequest) -> list[tuple[Client, str | None]]:

@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from deltacli.changing.acts import Act
-from deltacli.changing.basis import Basis
+from deltacli.changing.basis import Basis, past_of
 from deltacli.changing.plan import Amount
 from deltacli.delta.checkpoint.last_checkpoint_content import MAX_HINT_BYTES
 from deltacli.delta.log.log_path import HINT_NAME, LOG_DIRECTORY, LogFileKind
@@ -43,7 +43,7 @@ from deltacli.operations.table.version import Snapshot
 from deltacli.progress import Progress, reported, weighed
 from deltacli.short_repr import short_repr
 from deltacli.storage import Existed, PathKind, ReadStorage, Storage, is_inside
-from deltacli.storage.base import require_writable
+from deltacli.storage.base import require_place, require_writable
 from deltacli.storage.secrets import without_secrets
 from deltacli.units import format_ranges, format_timestamp, plural
 
@@ -174,7 +174,7 @@ def plan_backup(table: TableHandle, destination: Storage, *, full: bool = False)
 
     Raises UsageError, NotATable, and Refused where the destination has other content.
     """
-    storage, engine, progress = table.writable(), table.engine, table.progress
+    storage, engine, progress = table.storage, table.engine, table.progress
     _require_apart(storage, destination)
     require_writable(destination)
     if destination.kind_of("") is PathKind.FILE:
@@ -209,9 +209,10 @@ def plan_backup(table: TableHandle, destination: Storage, *, full: bool = False)
     gone = {found.file.name for found in judged if found.verdict is _Verdict.GONE}
     missing = tuple(entry for name, entry in sorted(listed.items()) if name not in files or name in gone)
     copies = tuple(found.file for found in judged if found.verdict is _Verdict.COPY)
-    newest = versioned(file for file in files.values() if file.name not in gone).newest_version
+    listing = versioned(file for file in files.values() if file.name not in gone)
+    newest = listing.newest_version
     return BackupPlan(
-        basis=Basis(table, newest, table.clock()),
+        basis=Basis(table, newest, table.clock(), past_of(listing, newest)),
         destination=destination,
         table_id=table_id or (backup.listed.table_id if backup.listed else None),
         version=newest if newest >= 0 else None,
@@ -249,8 +250,10 @@ class LogBackup:
     def execute(self, gate: Gate[BackupPlan, BackupResult]) -> None:
         """Copy the files of the plan, read them back, and write the list last. Running it again is harmless.
 
-        Raises StorageFailed where a copy differs from what was written; the list then describes the previous backup.
+        Raises StorageFailed where a copy differs from what was written, and Refused where the log is another one than
+        when it was planned, or by the end; the list then describes the previous backup.
         """
+        _look(gate)
         plan, destination, storage = gate.plan, self.destination, gate.table.storage
         engine, progress = gate.table.engine, gate.table.progress
         begun = BackupList(plan.table, plan.table_id, plan.version, gate.table.clock(), False)
@@ -271,9 +274,15 @@ class LogBackup:
                     gate.outcome.journal.written += 1
                 step.advance(weight=file.size_bytes)
         _verify(destination, copied, engine, progress)
+        _look(gate)
         result = _result(plan, tuple(copied), False)
         destination.put(LIST_NAME, result.listed.to_bytes())
         gate.outcome = result
+
+
+def _look(gate: Gate[BackupPlan, BackupResult]) -> None:
+    require_place(gate.table.storage)  # what only reads follows the path
+    gate.look()
 
 
 def _result(plan: BackupPlan, copied: tuple[BackedUp, ...], dry_run: bool) -> BackupResult:
@@ -341,7 +350,7 @@ def _digest_of_copy(storage: ReadStorage, name: str) -> str | None:
         return None
 
 
-def _require_apart(storage: Storage, destination: Storage) -> None:
+def _require_apart(storage: ReadStorage, destination: Storage) -> None:
     """Raise UsageError where one of table and backup contains the other: they could be lost together or confused."""
     if is_inside(destination, storage) or is_inside(storage, destination):
         raise UsageError(

@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from deltacli.delta.log.log_path import HINT_NAME, LOG_DIRECTORY, LogFileKind, LogPath, parse_log_path
 from deltacli.delta.log.segment import LogListing, make_log_file, read_listing
@@ -133,13 +133,13 @@ def versioned(files: Iterable[StoredFile]) -> LogListing:
     )
 
 
-def find_table_id(storage: Storage, engine: Engine) -> str | None:
+def find_table_id(storage: ReadStorage, engine: Engine) -> str | None:
     """Return the id in the metaData of a table, also of one that cannot be opened; None where it is not found."""
     from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.table.rebuild import read_snapshot
 
     try:
-        return read_snapshot(TableHandle(storage, engine=engine)).metadata.id
+        return read_snapshot(TableHandle(cast("Storage", storage), engine=engine)).metadata.id
     except (Unreadable, FileMissing):
         pass
     try:

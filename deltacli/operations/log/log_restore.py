@@ -178,7 +178,7 @@ def plan_restore(table: TableHandle, source: Storage, *, replace: bool = False) 
     Raises Unreadable for a missing or damaged backup, PaimonTable for a Paimon table, and Refused where the backup is
     of another table, or where the result would mix two histories.
     """
-    storage, engine, progress = table.writable(), table.engine, table.progress
+    storage, engine, progress = table.storage, table.engine, table.progress
     log = list_whole_log(storage, progress=progress)
     if log is None:
         refuse_paimon(storage)
@@ -296,7 +296,7 @@ def _is_sound(data: bytes, name: str) -> bool:
 
 
 def _require_same_table(
-    storage: Storage,
+    storage: ReadStorage,
     source: Storage,
     engine: Engine,
     listed: BackupList,

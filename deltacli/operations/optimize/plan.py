@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
@@ -11,6 +11,7 @@ from deltacli.cached import cached_property
 from deltacli.changing.basis import Basis
 from deltacli.changing.preflight import REMOVED_OTHERWISE, TWICE
 from deltacli.delta.clustering.clustering_columns import clustering_paths
+from deltacli.delta.log.row_ids import mark_of
 from deltacli.errors import Refusal, Refused
 from deltacli.hints import command
 from deltacli.operations.optimize.live_files import LiveFiles
@@ -117,7 +118,8 @@ class OptimizePlan:
         order = None if self.order is None else self.order.curve(self.request.temp_dir)
         config = self.snapshot.config
         clustering = clustering_paths(config, self.snapshot.domains)
-        return RewriteSpec.make(config, target_bytes=self.rules.target_bytes, order=order, clustering=clustering)
+        made = RewriteSpec.make(config, target_bytes=self.rules.target_bytes, order=order, clustering=clustering)
+        return replace(made, row_id_mark=mark_of(self.snapshot.domains))
 
     @property
     def z_order_by(self) -> list[str]:

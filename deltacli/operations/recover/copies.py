@@ -12,7 +12,7 @@ from urllib.parse import unquote_to_bytes
 from deltacli.arrow import compute as pc
 from deltacli.delta.paths import text_of
 from deltacli.engine.base import Engine
-from deltacli.errors import FileMissing, StorageFailed
+from deltacli.errors import FileMissing, Refused, StorageFailed
 from deltacli.operations.recover.quarantine_layout import NotedChecksums
 from deltacli.operations.recover.verify import Fault, Problem
 from deltacli.operations.table.needed import NeededFiles, whole
@@ -21,10 +21,13 @@ from deltacli.storage import Created, Creation, ReadStorage, Storage
 from deltacli.storage.disk_faults import writing_faults
 from deltacli.storage.local_write import take_permissions
 from deltacli.typing import ArrowArray
+from deltacli.units import format_size
 
 if TYPE_CHECKING:
     from deltacli.operations.table.handle import TableHandle
 
+_LARGE, _AT_LEAST_STORED = 1 << 30, 32
+"""A disk that compresses stores JSON in an eighth of its bytes."""
 _LARGEST_IN_MEMORY = 8 << 20
 _BYTES_AT_ONCE = 8 << 20
 _FILES_AT_ONCE = 10_000
@@ -43,6 +46,7 @@ def copy_file(
     """Copy a file to the same path or a `target`, with its time, and between local disks with its permissions: other
     stores keep neither. A `digest` is updated with the bytes. Raises StorageFailed.
     """
+    require_stored(origin, path)
     target = path if target is None else target
     modified_ms = origin.stat(path).modified_ms
     roots = [_local_root(store) for store in (origin, to)]
@@ -67,6 +71,27 @@ def copy_file(
             _require_size(origin, path, writer.tell(), size_bytes)
         os.utime(draft.place, ns=(modified_ms * 1_000_000,) * 2)
         return draft.publish(replace=replace)
+
+
+def require_stored(origin: ReadStorage, path: str) -> None:
+    """Raise Refused for a large file of a local disk that is hardly stored there: nobody waits for terabytes of zeros
+    to be read and written, and no file of a table is so. One that is missing is passed over.
+    """
+    if (root := _local_root(origin)) is None:
+        return
+    try:
+        found = os.stat(f"{root}/{path}")
+    except OSError:
+        return
+    stored = found.st_blocks * 512
+    if found.st_size >= _LARGE and stored * _AT_LEAST_STORED < found.st_size:
+        raise Refused(
+            f"{path} is not copied: of its {format_size(found.st_size)}, {format_size(stored)} are stored on the disk, "
+            "and the rest would be zeros",
+            code="repair.sparse-file",
+            facts={"file": path},
+            hint="move the file out of the table, then run the command again",
+        )
 
 
 def _require_size(origin: ReadStorage, path: str, seen: int, expected: int) -> None:

@@ -130,7 +130,7 @@ class DivergedError(Refused):
 
 
 def require_same_commits(
-    one: tuple[str, Storage, Iterable[StoredFile]], other: tuple[str, Storage, Iterable[StoredFile]]
+    one: tuple[str, ReadStorage, Iterable[StoredFile]], other: tuple[str, ReadStorage, Iterable[StoredFile]]
 ) -> None:
     """Raise DivergedError where commits differ between two logs: together they would be a state that never was. The
     bytes of the newest commits are compared, of all others the sizes.

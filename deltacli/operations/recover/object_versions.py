@@ -96,7 +96,7 @@ class VersionsSource:
     name: str = VERSIONS
     digests: None = None
 
-    def keeps_time(self, path: str, to: Storage) -> bool:  # noqa: ARG002
+    def keeps_time(self, path: str, to: ReadStorage) -> bool:  # noqa: ARG002
         return self.chosen[path].keeps_time
 
     def bring(self, path: str, size_bytes: int, to: Storage, *, replace: bool = False) -> Creation:  # noqa: ARG002

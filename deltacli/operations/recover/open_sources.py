@@ -96,7 +96,7 @@ def _checked(
     theirs_listed = list_whole_log(copy.files) or {}
     cut = cut_commits((table.storage, present), (copy.files, theirs_listed))
     sound = [file for name, file in present.items() if name not in cut]
-    require_same_commits(("the log", table.writable(), sound), (copy.name, copy.files, theirs_listed.values()))
+    require_same_commits(("the log", table.storage, sound), (copy.name, copy.files, theirs_listed.values()))
     return OpenedSource(copy.name, copy, has_log=True, is_same=theirs is not None and theirs == table_id, cut=cut)
 
 

@@ -49,7 +49,7 @@ class Source(Protocol):
     def is_readable(self) -> bool:
         """Return False where files can be read only once they are back in their places."""
 
-    def keeps_time(self, path: str, to: Storage) -> bool:
+    def keeps_time(self, path: str, to: ReadStorage) -> bool:
         """Return True if a file has the time in its place that it has here."""
 
     def bring(self, path: str, size_bytes: int, to: Storage, *, replace: bool = False) -> Creation:
@@ -67,7 +67,7 @@ class CopySource(NamedTuple):
     digests: NotedChecksums | None = None
     """What was noted of the files when they were copied there."""
 
-    def keeps_time(self, path: str, to: Storage) -> bool:  # noqa: ARG002
+    def keeps_time(self, path: str, to: ReadStorage) -> bool:  # noqa: ARG002
         return to.capabilities.has_directories
 
     def bring(self, path: str, size_bytes: int, to: Storage, *, replace: bool = False) -> Creation:

@@ -63,7 +63,7 @@ def plan_undelete(table: TableHandle, request: UndeleteRequest, *, is_tip_judged
     present = list_whole_log(table.storage, progress=table.progress)
     if present is None:
         refuse_paimon(table.storage)
-    table_id = find_table_id(table.writable(), table.engine) if present else None
+    table_id = find_table_id(table.storage, table.engine) if present else None
     opened = open_sources(table, request.sources, present or {}, table_id)
     offered, overwritten = log_sources(table, opened)
     cut = {log_location(name): file for one in opened for name, file in one.cut.items()}
@@ -371,7 +371,7 @@ def _moved(table: TableHandle, plan: UndeletePlan) -> tuple[int, ...]:
         sorted(
             item.file.path.version
             for item in commits
-            if not plan.log_sources[item.source].keeps_time(item.path, table.writable())
+            if not plan.log_sources[item.source].keeps_time(item.path, table.storage)
         )
     )
 

@@ -33,7 +33,7 @@ from deltacli.errors import (
 )
 from deltacli.hints import command
 from deltacli.operations.log.log_copy import StoredFile, list_whole_log, log_location, versioned
-from deltacli.operations.recover.copies import copy_file
+from deltacli.operations.recover.copies import copy_file, require_stored
 from deltacli.operations.recover.log_files import fault_of_log_file
 from deltacli.operations.recover.object_versions import FileMap, MappedFile
 from deltacli.operations.table.file_history import live_keys
@@ -132,6 +132,7 @@ class Backup:
 
     def _copy(self, path: str) -> Kept | None:
         origin = self.table.storage
+        require_stored(origin, path)
         if (seen := digest_at(origin, path)) is None:
             return None
         stat = origin.stat(path)

@@ -277,7 +277,7 @@ def _faults(table: TableHandle, adds: pyarrow.Table) -> list[str | None]:
     needed = needed_files(uris, whole(adds["path"]), whole(adds["size"]), unknown)
     names = needed.files["path"].to_pylist()
     there, sizes = look_for(table.storage, needed, table.engine, table.progress)
-    found = verify(there, sizes, table.over(table.writable()).stores, table.engine, table.progress)
+    found = verify(there, sizes, table.over(table.storage).stores, table.engine, table.progress)
     faults = {
         name: None if problem is None else "it is missing" if problem == Problem.MISSING.value else reason or problem
         for name, problem, reason in zip(names, found.problems.to_pylist(), found.reasons.to_pylist(), strict=True)

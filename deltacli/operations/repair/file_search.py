@@ -145,7 +145,7 @@ def look_at(
     needed = needed_of(table, named.adds)
     keys = whole(needed.files["path"]).to_pylist()
     there, sizes = look_for(table.storage, needed, table.engine, table.progress)
-    stores = table.over(table.writable()).stores
+    stores = table.over(table.storage).stores
     verified = verify(there, sizes, stores, table.engine, table.progress)
     problems = dict(zip(keys, verified.problems.to_pylist(), strict=True))
     reasons = {key: why for key, why in zip(keys, verified.reasons.to_pylist(), strict=True) if why is not None}
@@ -240,7 +240,7 @@ def _intact(
     column = needed.files.schema.get_field_index("sizeBytes")
     as_found = needed._replace(files=needed.files.set_column(column, "sizeBytes", pa.chunked_array([sizes])))
     chosen = as_found.where(other)
-    stores = table.over(table.writable()).stores
+    stores = table.over(table.storage).stores
     found = verify(chosen, pc.filter(sizes, other), stores, table.engine, table.progress)
     chosen_keys = pc.filter(pa.array(keys, pa.binary()), other).to_pylist()
     yield from (key for key, sound in zip(chosen_keys, found.is_sound.to_pylist(), strict=True) if sound)
@@ -368,7 +368,7 @@ def find_renamed(table: TableHandle, missing: NeededFiles, orphans: Sequence[str
         footers,
         [vector for _, vector in vectors],
         known,
-        table.over(table.writable()).stores,
+        table.over(table.storage).stores,
         table.engine,
         table.progress,
     )

@@ -108,7 +108,6 @@ def _planned(
     if sources and not log.work and (by_family[Family.CHECKPOINT] or by_family[Family.CHECKSUM]):
         sound = _without_damaged(files, by_family[Family.LOG])
         open_sources(table, sources, sound, None if now is None else now.metadata.id)
-    is_partial = bool(log.work) or now is None
     data = FilesPlan(Planned())
     if log.work:
         parts = [log]
@@ -128,20 +127,19 @@ def _planned(
         ]
     found = joined(parts)
     basis = Basis(table, -1, table.clock()) if now is None else replace(basis_of(now), snapshot=None)
-    without_steps = (left(one, row_of(one.rule.id).reason) for one in others if choice.names(one.rule.id))
-    unrepaired = [*found.unrepaired, *without_steps]
-    unrepaired += _waiting(by_family, found, unrepaired, is_readable=now is not None)
+    without_steps = [left(one, row_of(one.rule.id).reason) for one in others if choice.names(one.rule.id)]
+    unrepaired = _unrepaired(found, without_steps, by_family, is_readable=now is not None)
     plan = RepairPlan(
         basis,
         request,
         None if validation is None else validation.version,
-        now.metadata.id if now is not None else find_table_id(table.writable(), table.engine) if files else None,
+        now.metadata.id if now is not None else find_table_id(table.storage, table.engine) if files else None,
         tuple(found.steps),
         tuple(found.work),
-        tuple(one for one in unrepaired if one.severity is not Severity.INFO),
+        unrepaired,
         refusals=tuple(found.refusals),
         notes=tuple(found.notes),
-        is_partial=is_partial and bool(found.work),
+        is_partial=bool(found.work) and (bool(log.work) or now is None),
     )
     return guarded(_without(plan, diverged), data, table)
 
@@ -235,6 +233,15 @@ def _obstacle(now: Snapshot | None, findings: Sequence[Finding]) -> str | None:
     except Refused as fault:
         return fault.message
     return None
+
+
+def _unrepaired(
+    found: Planned, without_steps: Sequence[Unrepaired], findings: Findings, *, is_readable: bool
+) -> tuple[Unrepaired, ...]:
+    """Return the findings that are not acted on."""
+    left_out = [*found.unrepaired, *without_steps]
+    left_out += _waiting(findings, found, left_out, is_readable=is_readable)
+    return tuple(one for one in left_out if one.severity is not Severity.INFO)
 
 
 def _waiting(

@@ -100,10 +100,10 @@ def _parts(table: TableHandle, adds: Iterable[tuple[RecordBatch, ArrowArray]]) -
         columns |= {"rows": num_records_column(batch.column("stats")), "comesBack": comes_back}
         held.append(pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns)))
         if at_once is not None and sum(one.num_rows for one in held) >= at_once:
-            yield pa.Table.from_batches(held).combine_chunks().to_batches()[0]
+            yield from pa.Table.from_batches(held).combine_chunks().to_batches()  # none where there are no rows
             held = []
     if held:
-        yield pa.Table.from_batches(held).combine_chunks().to_batches()[0]
+        yield from pa.Table.from_batches(held).combine_chunks().to_batches()
 
 
 def _check(

@@ -3,35 +3,40 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import suppress
 from typing import NamedTuple
 
 from deltacli.delta.log.log_path import LOG_DIRECTORY
-from deltacli.errors import FileMissing, Refused
+from deltacli.delta.log.state import read_metadata, read_protocol
+from deltacli.delta.rules.log.configuration_differences import metadata_differences, protocol_differences
+from deltacli.errors import CommitCorrupt, FileMissing, Refused
 from deltacli.hints import command
 from deltacli.operations.table.version import Snapshot
+from deltacli.typing import JsonObject
 
 MAX_BYTES = 256 << 20
 
 
 class Contradiction(NamedTuple):
-    """A checksum file whose counts differ from the log; `rule` is that of `validate`."""
+    """A checksum file that differs from the log; `rule` is that of `validate`. `more_files` are those that the file
+    counts above the log.
+    """
 
     rule: str
-    field: str
     path: str
-    of_log: int
-    of_checksum: int
+    message: str
+    more_files: int = 0
 
     @property
-    def message(self) -> str:
-        version = int(self.path.rpartition("/")[2].split(".")[0])
-        return (
-            f"the log of version {version} has {self.field} {self.of_log}, but its checksum file has {self.of_checksum}"
-        )
+    def hint(self) -> str:
+        """Return the command that helps."""
+        return command("repair" if self.rule.endswith("-differs") else "validate")
 
 
 def contradiction(snapshot: Snapshot, files: int, size_bytes: int) -> Contradiction | None:
-    """Compare the live files and bytes of a state with `N.crc`; return None where they match or cannot be compared.
+    """Compare the live files and bytes of a state, its protocol and its metadata with `N.crc`; return None where they
+    match or cannot be compared.
 
     A missing or unreadable checksum file is not a contradiction.
     """
@@ -45,16 +50,38 @@ def contradiction(snapshot: Snapshot, files: int, size_bytes: int) -> Contradict
     for name, rule, ours in (("numFiles", "crc.num-files", files), ("tableSizeBytes", "crc.table-size", size_bytes)):
         theirs = found.get(name)
         if type(theirs) is int and theirs != ours:
-            return Contradiction(rule, name, path, ours, theirs)
+            differs = f"has {name} {ours}, but its checksum file has {theirs}"
+            more = theirs - ours if name == "numFiles" else 0
+            return Contradiction(rule, path, f"the log of version {snapshot.version} {differs}", more)
+    for kind, differing in _differing(snapshot, found, path):
+        differs = f"has another {differing} than its checksum file"
+        return Contradiction(f"crc.{kind}-differs", path, f"the log of version {snapshot.version} {differs}")
     return None
 
 
+def _differing(snapshot: Snapshot, checksum: JsonObject, path: str) -> Iterator[tuple[str, str]]:
+    """Yield the fields of the metadata and of the protocol that a checksum file has otherwise, after `metadata` or
+    `protocol`.
+    """
+    metadata, protocol = checksum.get("metadata"), checksum.get("protocol")
+    with suppress(CommitCorrupt):
+        if isinstance(metadata, dict):
+            yield from (
+                ("metadata", one) for one in metadata_differences(snapshot.metadata, read_metadata(metadata, path))
+            )
+    with suppress(CommitCorrupt):
+        if isinstance(protocol, dict):
+            yield from (
+                ("protocol", one) for one in protocol_differences(snapshot.protocol, read_protocol(protocol, path))
+            )
+
+
 def require_as_in_checksum(snapshot: Snapshot, files: int, size_bytes: int) -> None:
-    """Raise Refused where `N.crc` counts other files or bytes, because a checkpoint would hide that one of them is
-    wrong.
+    """Raise Refused where `N.crc` counts other files or bytes, or has another protocol or metadata: a checkpoint would
+    hide that one of them is wrong.
 
     A missing or unreadable one is ignored.
     """
     found = contradiction(snapshot, files, size_bytes)
     if found is not None:
-        raise Refused(found.message, code=found.rule, facts={"file": found.path}, hint=command("validate"))
+        raise Refused(found.message, code=found.rule, facts={"file": found.path}, hint=found.hint)

@@ -89,24 +89,28 @@ class LogTail:
                     older, newer = stated_records(add.get("stats")), self._records[path]
                     if older is not None and newer is not None and older != newer:
                         self.contradicted.add(path)
-        if any(kind == "commitInfo" and info.get("operation") == "FSCK" for kind, info in actions):
-            return
-        for add in survived.adds:
-            if add.get("deletionVector") is not None or add.get("dataChange") is False:
+        compared = [
+            add for add in survived.adds if add.get("dataChange") is False or add.get("deletionVector") is not None
+        ]
+        if compared and not any(kind == "commitInfo" and info.get("operation") == "FSCK" for kind, info in actions):
+            for add in compared:
                 self._records.setdefault(canonical(str(add["path"])), stated_records(add.get("stats")))
 
     def decided_otherwise(self, actions: Sequence[tuple[str, Action]]) -> list[Action]:
         """Return the adds of a commit whose path newer commits have decided, with another vector than these have or
         without one, and remember the paths with vectors. It is called before the keys of the commit are known.
         """
-        found = []
-        for kind, add in actions:
-            if kind == "add" and (self.with_vectors or add.get("deletionVector") is not None):
+        found = list[Action]()
+        vectored = [pair for pair in actions if pair[1].get("deletionVector") is not None]
+        if not (vectored or self.with_vectors):
+            return found
+        for kind, add in actions if self.with_vectors else vectored:
+            if kind == "add":
                 path = canonical(str(add.get("path")))
                 if path in self.with_vectors or (add.get("deletionVector") is not None and path in self.seen):
                     found.append(add)
-        for kind, action in actions:
-            if kind in ("add", "remove") and action.get("deletionVector") is not None:
+        for kind, action in vectored:
+            if kind in ("add", "remove"):
                 self.with_vectors.add(canonical(str(action.get("path"))))
         return found
 

@@ -120,8 +120,8 @@ def execute_vacuum(
     copied first.
 
     Raises Refused where the plan has refusals, or is of another table or past (`adopted`, of a saved plan), or where a
-    newer version forbids it; what `commit` raises; and
-    StorageFailed. On any error END is committed with the status FAILED where that is still possible.
+    newer version forbids it; what `commit` raises; and StorageFailed. On any error END is committed with the status
+    FAILED where that is still possible.
     """
     chosen = request or VacuumRequest()
     found = outcome if outcome is not None else record.counts if record is not None else VacuumOutcome()
@@ -139,11 +139,8 @@ def execute_vacuum(
     if plan.quarantine is not None:
         quarantine = _fill(table, plan, plan.quarantine, found, record)
         table = bound(table, plan)
-    if (
-        quarantine is not None
-        or plan.looked_at is None
-        or (table.storage.capabilities.cheap_listing and not is_fresh(plan))
-    ):
+    was_looked_at = quarantine is None and plan.looked_at is not None
+    if not was_looked_at or (table.storage.capabilities.cheap_listing and not is_fresh(plan)):
         _require_no_new_tables(table, plan)
     keys = PathKeys((table.uri, *table.storage.aliases), folds_case=folds_names(table.storage))
     newer = NewerCommits(table, keys, plan)

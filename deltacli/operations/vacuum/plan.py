@@ -117,7 +117,7 @@ class ProtectedTable(NamedTuple):
 
 
 @short_repr("version=snapshot_version", "files", "size_bytes", "refusals", "notes")
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, repr=False)
 class VacuumPlan:
     """The files to delete. Nothing has been done.
 

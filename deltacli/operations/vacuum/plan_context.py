@@ -419,12 +419,11 @@ def checksum_refusals(setting: PlanContext) -> Iterator[Refusal]:
     difference = contradiction(snapshot, files, size_bytes)
     if difference is None:
         return
-    more = difference.of_checksum - difference.of_log
-    if difference.field == "numFiles" and more > 0:
+    if difference.more_files > 0:
         lost = references.history.unremoved_count(live_keys(setting.snapshot, setting.keys))
-        if more == lost:
+        if difference.more_files == lost:
             return
-    yield Refusal(difference.rule, difference.message, hint=command("validate"))
+    yield Refusal(difference.rule, difference.message, hint=difference.hint)
 
 
 def _checked_state(setting: PlanContext) -> Snapshot | None:

@@ -9,13 +9,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from time import monotonic
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from deltacli.changing.acts import Act
-from deltacli.changing.basis import Basis, basis_of
+from deltacli.changing.basis import LOOK_SECONDS, Basis, basis_of
 from deltacli.changing.commit import Committed
-from deltacli.changing.new_files import NewFiles
 from deltacli.changing.preflight import require_trusted
 from deltacli.clock import Clock, system_clock
 from deltacli.delta.log.body_lines import body_lines
@@ -160,6 +158,8 @@ class PullPlan:
     difference: Difference
     shared: _Shared | None = None
     """None where one request has shown that there is nothing to do."""
+    compared_at: float = 0.0
+    """When files were looked for, by the monotonic clock of this process."""
 
     @property
     def has_version(self) -> bool:
@@ -248,9 +248,10 @@ class Pull:
         require_same_table(target, source)
         require_not_backwards(target, version)
         local = NO_FILES if there is None else read_local_files(there, target.directory)
+        compared_at = table.machine.monotonic()
         difference = compare(shared.snapshot, local, target.directory, decodes=decodes)
         basis = Basis(table, -1, table.clock()) if there is None else basis_of(there.snapshot)
-        plan = PullPlan(basis, self.request, source, version, target, local, difference, shared)
+        plan = PullPlan(basis, self.request, source, version, target, local, difference, shared, compared_at)
         if (request := _request(plan)) is not None:
             require_trusted(self.act, None if there is None else there.snapshot, request)
         return plan
@@ -276,7 +277,7 @@ class Pull:
             gate.again(self.plan(gate.table))
 
     def _pull(self, gate: Gate[PullPlan, PullResult]) -> None:
-        plan, since = gate.plan, monotonic()
+        plan = gate.plan
         directory = plan.target.directory
         gate.look(needs_clock=True)
         _require_space(directory, plan.difference.wanted_bytes)
@@ -290,7 +291,7 @@ class Pull:
             with _Received() as received:
                 self._download(gate, workspace.place, received)
                 received.may_have_committed = True
-                self._commit(gate, since)
+                self._commit(gate)
         gate.outcome = replace(gate.outcome, received_bytes=received.size_bytes)
 
     def _download(self, gate: Gate[PullPlan, PullResult], workspace: str, received: _Received) -> None:
@@ -311,13 +312,11 @@ class Pull:
                 received.files += 1
                 received.size_bytes += size
 
-    def _commit(self, gate: Gate[PullPlan, PullResult], since: float) -> None:
+    def _commit(self, gate: Gate[PullPlan, PullResult]) -> None:
         """Commit the difference; after another writer, compare again with what it has left."""
-        new = NewFiles(gate.table)
-        sizes = {one.name: one.size_bytes for one in gate.plan.difference.wanted if one.size_bytes is not None}
         try:
             done = gate.commit(
-                _request, plan_again=self._again, look=lambda: new.require_there(sizes, since), needs_clock=True
+                _request, plan_again=self._again, look=lambda: _require_there(gate.plan), needs_clock=True
             )
         except (ConflictLost, OutcomeUnknown, Refused) as fault:
             name_table(fault, gate.plan.target.directory)
@@ -333,9 +332,21 @@ class Pull:
         directory = plan.target.directory
         target = replace(plan.target, table=pulled_table(snapshot, directory))
         found = self._compared(snapshot.table, target, plan.shared)
-        if found.difference.wanted:
-            raise PullRefused("files disappeared while they were pulled", facts={"in": directory})
+        _require_none(found.difference, directory)
         return replace(found, difference=replace(found.difference, wanted=plan.difference.wanted))
+
+
+def _require_there(plan: PullPlan) -> bool:
+    """Return True. Raises PullRefused where files of the version are gone, which is looked at after a minute."""
+    if plan.shared is not None and plan.basis.table.machine.monotonic() - plan.compared_at > LOOK_SECONDS:
+        directory = plan.target.directory
+        _require_none(compare(plan.shared.snapshot, plan.local, directory), directory)
+    return True
+
+
+def _require_none(found: Difference, directory: str) -> None:
+    if found.wanted:
+        raise PullRefused("files disappeared while they were pulled", facts={"in": directory})
 
 
 class _Received:

@@ -117,7 +117,10 @@ class DeltaTable:
         return facts.detail(self._spark, self._table.uri, storage_options=self._store)
 
     def vacuum(self, **request: Any) -> Shown[VacuumResult]:  # Any: the fields of the request, here and below
-        """Delete the files that no retained version needs. The parameters are those of `Table.vacuum`."""
+        """Delete, at once, the files that no retained version needs; `dry_run=True` returns the plan.
+
+        The parameters are those of `Table.vacuum`.
+        """
         return self._shown(self._table.vacuum(**request))
 
     def checkpoint(self, **request: Any) -> Shown[CheckpointResult]:
@@ -133,15 +136,24 @@ class DeltaTable:
         return self._shown(self._table.widen_type(*changes, **request))
 
     def optimize(self, **request: Any) -> Shown[OptimizeOutcome]:
-        """Compact small files and purge deleted rows. The parameters are those of `Table.optimize`."""
+        """Compact small files and purge deleted rows at once; `dry_run=True` returns the plan.
+
+        The parameters are those of `Table.optimize`.
+        """
         return self._shown(self._table.optimize(**request))
 
     def restore(self, **request: Any) -> Shown[RestoreOutcome]:
-        """Bring the table back to an earlier version. The parameters are those of `Table.restore`."""
+        """Bring the table back to an earlier version at once; `dry_run=True` returns the plan.
+
+        The parameters are those of `Table.restore`.
+        """
         return self._shown(self._table.restore(**request))
 
     def repair(self, **request: Any) -> Shown[RepairOutcome]:
-        """Repair what `validate` finds. The parameters are those of `Table.repair`."""
+        """Repair at once what `validate` finds; `dry_run=True` returns the plan.
+
+        The parameters are those of `Table.repair`.
+        """
         return self._shown(self._table.repair(**request))
 
     def alter(self, changes: Sequence[Any], **request: Any) -> Shown[AlterationOutcome]:

@@ -34,6 +34,7 @@ SPEC = "rewrite"
 NOT_EXACT = "optimize.value-not-exact"
 TOO_LARGE = "optimize.row-group-too-large"
 UNREAD = "optimize.type-unsupported"
+BEYOND_MARK = "rowtracking.materialised-beyond-mark"
 
 _ROWS_AT_ONCE = 1 << 16
 
@@ -65,6 +66,8 @@ class Exactness:
             self._alike, self._marks = schema, marks
         for suspect in self._suspects:
             _check(suspect, opened)
+        if self._spec.row_columns and self._spec.row_id_mark is not None:
+            _require_ids(self._spec.row_columns[0], self._spec.row_id_mark, opened)
         return is_alike
 
 
@@ -74,6 +77,26 @@ def _require_small_groups(metadata: pyarrow.parquet.FileMetaData, most_bytes: in
         if size > most_bytes:
             raise DataUnreadable(
                 f"row group {group} has {format_size(size)}, more than {format_size(most_bytes)}", code=TOO_LARGE
+            )
+
+
+def _require_ids(column: str, mark: int, opened: OpenDataFile) -> None:
+    """Raise DataUnreadable for a file that stores a row id above the high-water mark: another row may get it, too."""
+    metadata = opened.parquet.metadata
+    leaf = next((at for at in range(metadata.num_columns) if metadata.schema.column(at).path == column), None)
+    if leaf is None:
+        return
+    for group in range(metadata.num_row_groups):
+        statistics = metadata.row_group(group).column(leaf).statistics
+        if statistics is not None and statistics.has_min_max:
+            found = [statistics.max]
+        else:
+            batches = opened.parquet.read_leaves(_ROWS_AT_ONCE, group, [leaf])
+            found = [pc.max(batch.column(0)).as_py() for batch in batches]
+        highest = max((one for one in found if one is not None), default=mark)
+        if highest > mark:
+            raise DataUnreadable(
+                f"it has row ids up to {highest}, but the high-water mark of row ids is {mark}", code=BEYOND_MARK
             )
 
 

@@ -163,6 +163,8 @@ class RewriteSpec:
     """The physical paths of the clustering columns, of which each file has statistics."""
     written_by: TableConfiguration | None = None
     """The configuration of the sources, if it is another one."""
+    row_id_mark: int | None = None
+    """The highest row id that was assigned; a file with a higher one is refused. None: nobody asks."""
 
     @classmethod
     def make(

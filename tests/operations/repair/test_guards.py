@@ -41,6 +41,18 @@ def codes(root: Path, **asked: Any) -> list[str]:  # Any: fields of the request
     return [one.code for one in plan_repair(open_damaged(root), request(level="storage", **asked)).refusals]
 
 
+@pytest.mark.parametrize("name", [HINT, CHECKPOINT])
+def test_a_file_of_which_hardly_anything_is_stored_is_not_copied(root: Path, name: str) -> None:
+    os.truncate(root / "_delta_log" / Path(name).name, 100 << 30)
+
+    with pytest.raises(Refused) as refused:
+        open_table(root).repair(level="log", allow_in_use=True)
+
+    assert "repair.sparse-file" == refused.value.code
+    assert "of its 100.0 GiB" in refused.value.message
+    assert not (root / "_deltacli_backup").exists()
+
+
 def test_a_missing_mount_is_not_taken_for_loss(root: Path) -> None:
     for path in root.glob("p=a/*"):
         path.unlink()

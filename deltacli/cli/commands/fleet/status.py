@@ -105,7 +105,7 @@ def status(
     if files.serve_metrics is not None:
         _serve(run, file, choice, files.serve_metrics, is_remote=files.allow_remote)
         return
-    run_command = fleet_command("run", file, choice.state, choice.only)
+    run_command = without_secrets(fleet_command("run", file, choice.state, choice.only))
     gc.disable()  # the journal of many tables is many objects and no cycles: two thirds of the time
     try:
         known = read_status(

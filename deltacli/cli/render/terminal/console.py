@@ -25,6 +25,7 @@ from deltacli.cli.terminal.term import (
     shorten,
     unglued,
 )
+from deltacli.units import without_middle
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -68,8 +69,8 @@ class Canvas:
         return Text(measured(shown), str(style), overflow="fold" if folds else "ellipsis", no_wrap=not folds)
 
     def plain(self, value: str) -> str:
-        """Return the characters that `text` shows: what is plain stays as it is."""
-        safe = for_screen(value)
+        """Return the characters that `text` shows: what is plain, and no text of megabytes, stays as it is."""
+        safe = for_screen(without_middle(value))
         if safe.isascii():
             return safe
         if self.is_ascii:

@@ -23,7 +23,7 @@ from deltacli.delta.rules.framework.risks import (
 )
 from deltacli.operations.validate.findings import COULD_NOT_BE_READ, SelectedRules
 from deltacli.typing import Json
-from deltacli.units import format_count, plural, some_of
+from deltacli.units import format_count, plural, some_of, without_middle
 
 STYLES = {Severity.ERROR: Style.PROBLEM, Severity.WARNING: Style.CHANGED, Severity.INFO: Style.QUIET}
 
@@ -108,6 +108,7 @@ def fix_sentence(fix: Fix, table: str = "TABLE") -> str:
 
 
 def _clean(text: str, terminal: Terminal) -> str:
+    text = without_middle(text)
     return for_screen(text) if terminal.is_terminal else visible(text)
 
 

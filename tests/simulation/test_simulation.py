@@ -1,0 +1,92 @@
+"""Histories from seeds: each is the same whenever it is played, and nothing is wrong about it.
+
+`python3 dev.py simulate` plays more of them, and tells one.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.simulation.commands import COMMANDS
+from tests.simulation.events import EVENTS
+from tests.simulation.found import FOUND, Found
+from tests.simulation.guards import GUARDS, without
+from tests.simulation.history import play
+from tests.simulation.scenario import CHAINS, SLOTS, make_scenario
+from tests.simulation.shrink import shrunk
+from tests.simulation.story import told
+
+SEEDS = 300
+PARTS = 6
+"""The seeds are played in so many tests, which different processes may run."""
+_TWICE = 24
+_OFTEN = 200
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_nothing_is_wrong_about_any_history(part: int) -> None:
+    for seed in range(1 + part, SEEDS + 1, PARTS):
+        outcome = play(make_scenario(seed))
+        assert [] == outcome.violations, "\n".join(told(shrunk(outcome)))
+
+
+@pytest.mark.parametrize("found", FOUND, ids=lambda found: found.what)
+def test_what_was_found_goes_right(found: Found) -> None:
+    outcome = play(found.scenario)
+
+    assert [] == outcome.violations, "\n".join(told(outcome))
+
+
+@pytest.mark.parametrize("count", [_TWICE, pytest.param(_OFTEN, marks=pytest.mark.long)])
+def test_a_seed_has_the_same_history_in_every_process(count: int) -> None:
+    """Byte for byte, whatever Python's hashes are."""
+    found = [_digests(count, hash_seed) for hash_seed in (1, 4_242)]
+
+    assert count == len(found[0])
+    assert found[0] == found[1]
+
+
+def _digests(count: int, hash_seed: int) -> list[str]:
+    code = (
+        "from tests.simulation.history import play\n"
+        "from tests.simulation.scenario import make_scenario\n"
+        f"for seed in range({count}):\n"
+        "    print(seed, play(make_scenario(seed)).digest)\n"
+    )
+    environment = {**os.environ, "PYTHONHASHSEED": str(hash_seed)}
+    root = Path(__file__).parents[2]
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=root, env=environment, capture_output=True, text=True, check=True
+    )
+    return done.stdout.splitlines()
+
+
+@pytest.mark.parametrize(("name", "seed"), FINDS.items())
+def test_without_a_guard_a_history_goes_wrong(name: str, seed: int) -> None:
+    guard = GUARDS[name]
+    scenario = make_scenario(seed, commands=guard.commands, events=guard.events, chain=guard.chain)
+    with without(name):
+        assert play(scenario).violations, guard.what
+
+    assert [] == play(scenario).violations
+
+
+def test_chains_are_made_of_what_there_is() -> None:
+    names = {name for chain in (*CHAINS, *SLOTS.values()) for name in chain} - SLOTS.keys()
+
+    assert {"append", "delete"} == names - COMMANDS.keys() - EVENTS.keys()
+
+
+def test_a_story_tells_who_did_what() -> None:
+    outcome = play(make_scenario(1))
+
+    text = "\n".join(told(outcome, is_whole=True))
+
+    assert all(str(item) in text for item in outcome.scenario.items)
+    assert f"digest {outcome.digest}" in text
+    assert text == "\n".join(told(play(make_scenario(1)), is_whole=True))
