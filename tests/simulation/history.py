@@ -129,6 +129,7 @@ class History:
         if item.what in COMMANDS:
             self._command(item)
         elif item.what in EVENTS:
+            self.schedule.let_land()
             self.schedule.let_look(lambda: not self.writing)
             EVENTS[item.what](Scene(self.world, self.uri, chance, self.lost))
             if not self.scenario.is_disk:  # where a look counts for some seconds, one at files for a minute
@@ -172,6 +173,8 @@ class History:
             answer: Answer = getattr(writer, item.what)()
         finally:
             self.writing.discard(item.actor)
+        if answer is Answer.UNKNOWN:
+            self.schedule.let_land()
         self.answers[f"writer {item.what}: {answer.name.lower()}"] += 1
         self.schedule.note(answer.name)
 
