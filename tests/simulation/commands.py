@@ -44,6 +44,7 @@ from deltacli.operations.restore.request import RestoreRequest
 from deltacli.operations.vacuum.execute import SavedVacuum
 from deltacli.operations.vacuum.full_plan import VacuumChange
 from deltacli.operations.vacuum.quarantine.purge import QuarantinePurge
+from deltacli.operations.vacuum.rechecking import with_past
 from deltacli.operations.vacuum.request import VacuumRequest
 from deltacli.operations.vacuum.saved import plan_file as saved_vacuum
 from tests.simulation.oracle import Oracle
@@ -65,6 +66,8 @@ class Turn:
     actor: str
     chance: random.Random
     oracle: Oracle
+    others: frozenset[str] = frozenset()
+    """What happens in this history."""
 
     def table(self) -> Table:
         """The table, opened anew, by a process of its own."""
@@ -137,7 +140,9 @@ def _restores(_: Turn, change: Any, plan: Plan) -> Intent:
 
 
 def _vacuum(turn: Turn, **others: Any) -> AnyChange:
-    shared: dict[str, Any] = {"max_delete": "100%", "log_entries": turn.chance.random() < 0.7}
+    # Who brings files back is told by the log; without entries, a look at files counts for a minute (`LOOK_SECONDS`).
+    tells = turn.chance.random() < 0.7 or any(name.startswith("restore") for name in turn.others)
+    shared: dict[str, Any] = {"max_delete": "100%", "log_entries": tells}
     if turn.chance.random() < 0.2:
         shared["rate"] = 1.0
     return VacuumChange(VacuumRequest(**(shared | others)))
@@ -151,7 +156,8 @@ def _vacuum_saved(turn: Turn) -> AnyChange:
     """Plan, save, and open another handle later."""
     request = VacuumRequest(max_delete="100%")
     path = turn.a_place()
-    saved_vacuum.save_plan(plan_change(VacuumChange(request), turn.table()), path)
+    table = turn.table()
+    saved_vacuum.save_plan(with_past(table, plan_change(VacuumChange(request), table)), path)
     turn.world.schedule.sleep(turn.chance.choice((1.0, 600.0, 90_000.0)))
     return SavedVacuum(path, request)
 

@@ -71,6 +71,7 @@ class History:
 
     def __post_init__(self) -> None:
         scenario = self.scenario
+        self.happens = frozenset(item.what for item in scenario.items)
         self.schedule = Schedule(f"{scenario.seed} {scenario.order}", scenario.faults)
         self.world = World(self.schedule, is_disk=scenario.is_disk)
         root = "disk://lake" if scenario.is_disk else "objects://lake"
@@ -126,7 +127,9 @@ class History:
 
     def _do(self, item: Item) -> None:
         chance = random.Random(item.chance)
-        if item.what in COMMANDS:
+        if item.actor.startswith("writer"):
+            self._write(item, chance)
+        elif item.what in COMMANDS:
             self._command(item)
         elif item.what in EVENTS:
             self.schedule.let_land()
@@ -194,10 +197,10 @@ class History:
 
     @property
     def _is_shaken(self) -> bool:
-        return any(item.what in EVENTS for item in self.scenario.items)
+        return bool(self.happens & EVENTS.keys())
 
     def _turn(self, actor: str, chance: int) -> Turn:
-        return Turn(self.world, self.uri, actor, random.Random(chance), self._known())
+        return Turn(self.world, self.uri, actor, random.Random(chance), self._known(), self.happens)
 
     def _oracle(self) -> Oracle | None:
         tree = self.world.places.get(self.uri)

@@ -72,6 +72,8 @@ class Scenario:
         return replace(self, items=tuple(item for item in self.items if item not in items))
 
 
+COMPANIONS = {"undo": "repair", "purge": "vacuum-quarantine"}
+"""Commands that have something to do only after others."""
 SLOTS: Mapping[str, Sequence[str]] = {
     "damage": ("lose-file", "lose-commit", "lose-newest", "cut-file", "cut-checkpoint", "roll-back", "lose-hint"),
     "mend": ("undelete", "repair", "repair-saved", "log-restore", "restore-from"),
@@ -134,6 +136,7 @@ def make_scenario(
 
 def _swarm(chance: random.Random, commands: Sequence[str], events: Sequence[str], *, is_disk: bool) -> list[Item]:
     chosen = chance.sample(commands, min(len(commands), chance.randint(1, 5)))
+    chosen += [COMPANIONS[name] for name in chosen if name in COMPANIONS]
     possible = events or [name for name in EVENTS if is_disk or name not in OF_DISKS]
     happenings = chance.sample(possible, min(len(possible), chance.choice((1, 1, 2, 3))))
     items: list[Item] = []

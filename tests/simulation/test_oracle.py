@@ -6,7 +6,7 @@ import json
 import random
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -101,17 +101,21 @@ class Scene:
         gone = [self.removed(number, data_change=True) for number, key in enumerate(now.live) if key not in target.live]
         return [*gone, *({"add": one} for key, one in target.live.items() if key not in now.live)]
 
-    def rewritten(self, *, keeps_ids: bool) -> list[Line]:
-        """The actions that put a copy in place of a file, with the ids of its rows or without."""
-        version = self.oracle.truth[self.newest]
-        one = self.live[0]
-        rows = sorted(version.rows, key=lambda row: row.row_id)
-        stored = [stored_row(row) if keeps_ids else Stored(dict(row.row)) for row in rows[: self._count(one)]]
-        data = data_file(columns_of(version.state), stored, version.state)
+    def rewritten(
+        self, *, keeps_ids: bool = True, number: int = 1, version: int | None = None, **values: object
+    ) -> list[Line]:
+        """The actions that put a copy in place of a file, with the ids of its rows or without, and with other values or
+        another version in its rows.
+        """
+        now, count = self.oracle.truth[self.newest], self._count(self.live[0])
+        rows = sorted(now.rows, key=lambda row: row.row_id)[:count]
+        stored = [stored_row(row) if keeps_ids else Stored(dict(row.row)) for row in rows]
+        stored = [replace(row, values=row.values | values, version=version or row.version) for row in stored]
+        data = data_file(columns_of(now.state), stored, now.state)
         self.tree.put("moved.parquet", data)
-        before = json.loads(version.state.domains["delta.rowTracking"]["configuration"])["rowIdHighWaterMark"]
-        new = {"baseRowId": before + 1, "defaultRowCommitVersion": self.newest + 1, "size": len(data)}
-        return [self.removed(), self.added("moved.parquet", **new), mark(before + self._count(one))]
+        before = json.loads(now.state.domains["delta.rowTracking"]["configuration"])["rowIdHighWaterMark"]
+        new = {"baseRowId": before + 1, "defaultRowCommitVersion": self.newest + number, "size": len(data)}
+        return [self.removed(), self.added("moved.parquet", **new), mark(before + count)]
 
     @staticmethod
     def _count(one: Action) -> int:
@@ -421,6 +425,94 @@ CASES = (
          answers(Answer.NOTHING, is_again=True)),
     Case("a vacuum leaves what nobody needs", Invariant.LEFTOVER, vacuums(days=8, finds=False), vacuums(days=8)),
 )  # fmt: skip
+
+
+def tracked(change: Callable[[list[Line]], object] = lambda _: None, **how: Any) -> Callable[[Scene], None]:  # Any: how
+    """A history: a file with row ids is rewritten, and something is wrong about it."""
+
+    def play(scene: Scene) -> None:
+        lines: list[Line] = []
+
+        def rewrites() -> None:
+            lines.extend(scene.rewritten(**how))
+            change(lines)
+            scene.commit(*lines)
+
+        scene.admin(rewrites)
+
+    return play
+
+
+def without_ids(lines: list[Line]) -> None:
+    del lines[1]["add"]["baseRowId"]
+
+
+def unseen(change: Callable[[Scene], object]) -> Callable[[Scene], None]:
+    """A history: something happens to the files that nobody was told of."""
+
+    def play(scene: Scene) -> None:
+        scene.admin(scene.checkpoint)
+        change(scene)
+
+    return play
+
+
+def other_metadata(**fields: object) -> Callable[[Scene], Line]:
+    return lambda scene: {"metaData": {**scene.metadata()["metaData"], **fields}}
+
+
+def beyond(scene: Scene) -> None:
+    """A vector deletes a row that its file does not have."""
+    lines = marked(scene, cardinality=1)
+    lines[1]["add"]["deletionVector"] = inline([99])
+    scene.admin(lambda: scene.commit(*lines, operation="DELETE"))
+
+
+def unreadable(scene: Scene) -> Line:
+    scene.tree.put("new.parquet", b"PAR1")
+    return scene.added(size=4)
+
+
+def cut(scene: Scene, path: str) -> None:
+    scene.tree.files[path] = StoredFile(scene.tree.files[path].data[:-9])
+
+
+def stale_checkpoint(scene: Scene) -> None:
+    """A checkpoint of the version before, under the name of the newest."""
+    actions = scene.oracle.truth[1].state.actions()
+    for name, data in write_checkpoint(2, actions, CheckpointKind.CLASSIC, Shape()).all.items():
+        scene.tree.files[f"{LOG}/{name}"] = StoredFile(data)
+
+
+DETAILS: tuple[tuple[str, Callable[[Scene], object], tuple[str, ...]], ...] = (
+    ("has no row ids", tracked(without_ids), TRACKED),
+    ("has ids above the mark", tracked(lambda lines: lines.pop()), TRACKED),
+    ("is of version 4", tracked(number=2), TRACKED),
+    ("row ids are there twice", tracked(lambda lines: lines.pop(0)), TRACKED),
+    ("and was of 0", tracked(version=1), TRACKED),
+    ("is another one, of version 0", tracked(n=7_777), TRACKED),
+    ("the table's id", commits(other_metadata(id="another")), ()),
+    ("the partition columns", commits(other_metadata(partitionColumns=["p"]), operation="X", alters=True), ()),
+    ("gave up, but committed", answers(Answer.GAVE_UP, a_commit), ()),
+    ("commits [1] are missing", unseen(lambda s: s.tree.files.pop(commit_path(1))), ()),
+    ("by checkpoint 2 has another files", unseen(stale_checkpoint), ()),
+    ("of version 2 is gone", unseen(lambda s: s.tree.files.pop(first_of_past(s))), ()),
+    ("is another file now", unseen(lambda s: cut(s, first_of_past(s))), ()),
+    ("new.parquet: ", commits(removed, unreadable), ()),
+    ("rows that it does not have", beyond, VECTORS),
+    ("were deleted before", commits(removes=Counter([(("id", 1),)])), ()),
+    ("of a version that is not there", does(lambda s: s.tree.put(f"{LOG}/{9:020d}.crc", b"{}")), ()),
+)
+
+
+@pytest.mark.parametrize("says, broken, features", DETAILS, ids=[says for says, _, _ in DETAILS])
+def test_the_oracle_says_what_is_wrong(says: str, broken: Callable[[Scene], object], features: tuple[str, ...]) -> None:
+    scene = Scene(features)
+
+    broken(scene)
+    scene.oracle.finish()
+
+    assert any(says in one.message for one in scene.oracle.violations), scene.oracle.violations
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

@@ -15,7 +15,7 @@ import pytest
 from tests.simulation.commands import COMMANDS
 from tests.simulation.events import EVENTS
 from tests.simulation.found import FOUND, Found
-from tests.simulation.guards import GUARDS, without
+from tests.simulation.guards import FINDS, GUARDS, without
 from tests.simulation.history import play
 from tests.simulation.scenario import CHAINS, SLOTS, make_scenario
 from tests.simulation.shrink import shrunk

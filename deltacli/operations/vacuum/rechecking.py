@@ -330,11 +330,16 @@ def digest_commit(table: TableHandle, listing: LogListing, version: int) -> str 
 
 
 def with_past(table: TableHandle, plan: VacuumPlan) -> VacuumPlan:
-    """Return the plan with the digest of the commit that it was made from, for saving."""
+    """Return the plan with the digest of the commit that it was made from, for saving. Raises Refused where the log is
+    another one by now.
+    """
     if plan.made_from is not None and plan.made_from.sha256 is not None:
         return replace(plan, snapshot_sha256=plan.made_from.sha256)
     version = plan.snapshot_version
     listing = list_log(table.storage, start_version=version, progress=table.progress)
+    if plan.made_from is not None:
+        with with_codes_of_vacuum():
+            require_same(plan.made_from, listing)
     return replace(plan, snapshot_sha256=digest_commit(table, listing, version))
 
 

@@ -251,6 +251,22 @@ def forged(world: World, *names: str) -> Path:
     return path
 
 
+def test_a_plan_is_not_saved_as_one_of_a_log_that_was_written_anew_since() -> None:
+    """
+    A disk tells the digest of the commit when planning begins, an object store when the plan is saved.
+    """
+    inner = table_of(*NAMES).in_memory()
+    storage: Any = RecordingStorage(inner, capabilities=FAR)
+    table = open_at(storage)
+    plan = table.plan_vacuum(max_delete="100%")
+    inner.write(commit_path(0), inner.read(commit_path(0)) + b"\n", modified_ms=OLD_MS)
+
+    with pytest.raises(Refused) as refused:
+        with_past(table, plan)
+
+    assert "vacuum.plan-other-past" == refused.value.code
+
+
 def test_a_saved_plan_that_names_live_files_is_refused(world: World) -> None:
     plan = read_plan(str(forged(world, "kept.parquet")))
 
