@@ -132,13 +132,14 @@ class Trial:
     def _first(self, applied: str, seeds: range) -> Found | None:
         task = json.dumps([applied, self.mutant.name, seeds.start, seeds.stop])
         command = [sys.executable, "-m", "tools.safety_mutants", "--task", task]
-        found = json.loads(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout)
+        found = json.loads(subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout)
         return None if found is None else Found(*found)
 
 
 def first_violation(applied: Mutant | None, theme: Mutant, seeds: range) -> Found | None:
-    """Play seeds with the commands, events and chain of a mutant, itself applied or not. To be called before deltacli is
-    imported.
+    """Play seeds with the commands, events and chain of a mutant, itself applied or not.
+
+    To be called before deltacli is imported.
     """
     if applied is not None:
         sys.meta_path.insert(0, Changed(applied.texts()))
