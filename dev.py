@@ -353,11 +353,15 @@ def fuzz(arguments: list[str]) -> int:
 
 
 def simulate(arguments: list[str]) -> int:
-    """Play histories of tables from their seeds, in the memory of this machine, and print those that go wrong."""
+    """Play histories of tables from their seeds, in the memory of this machine, and print those that go wrong; with
+    `--mutants`, those of the safety code turned off, one check at a time.
+    """
     set_up(DEV, "dev")
     files = tempfile.mkdtemp(prefix=files_prefix(), dir=memory_disk())
     try:
-        return run(DEV, "python", "-m", "tests.simulation", *arguments, TMPDIR=files)
+        module = "tools.safety_mutants" if "--mutants" in arguments else "tests.simulation"
+        others = [argument for argument in arguments if argument != "--mutants"]
+        return run(DEV, "python", "-m", module, *others, TMPDIR=files)
     finally:
         shutil.rmtree(files, ignore_errors=True)
 

@@ -170,6 +170,24 @@ def _deletes(what: str) -> Callable[[Turn, AnyChange, Plan], Intent]:
     return lambda *_: Intent(what, deletes=True)
 
 
+def _puts_aside(turn: Turn, _: AnyChange, plan: Plan) -> Intent:
+    tree = turn.oracle.tree
+    before = {path: tree.files.get(path) for path in (raw.decode() for raw in plan.candidates["path"].to_pylist())}
+
+    def wrong() -> str | None:
+        aside = turn.world.places.get(turn.beside("aside"))
+        kept = set() if aside is None else {file.data for file in aside.files.values()}
+        deleted = turn.oracle.deleted_by(turn.actor)
+        lost = [path for path, file in before.items() if file is not None and path in deleted and file.data not in kept]
+        return f"{len(lost)} files are not in the quarantine, such as {lost[0]}" if lost else None
+
+    return Intent("vacuum into quarantine", deletes=True, done=wrong)
+
+
+def _derives(_: Turn, change: Any, __: Plan) -> Intent:
+    return Intent("checkpoint", replaces=change.request.force)
+
+
 def _undelete(turn: Turn) -> AnyChange:
     return Undelete(UndeleteRequest(sources=[turn.source()]))
 
@@ -208,7 +226,7 @@ def _puts_back(what: str) -> Callable[[Turn, AnyChange, Plan], Intent]:
     def intends(_: Turn, change: Any, __: Plan) -> Intent:
         accepts = getattr(getattr(change, "request", None), "accept_loss", False)
         alters, undoes = what == "repair", what == "undo"
-        return Intent(what, puts_back=True, alters=alters, accepts_loss=accepts, undoes=undoes)
+        return Intent(what, puts_back=True, replaces=True, alters=alters, accepts_loss=accepts, undoes=undoes)
 
     return intends
 
@@ -256,7 +274,13 @@ def _widen(_: Turn) -> AnyChange:
 
 
 def _properties(turn: Turn) -> AnyChange:
-    put = {"delta.checkpointInterval": str(turn.chance.randint(5, 50))}
+    days = turn.chance.choice((7, 20, 40))
+    put = turn.chance.choice(
+        (
+            {"delta.checkpointInterval": str(turn.chance.randint(5, 50))},
+            {"delta.deletedFileRetentionDuration": f"interval {days} days"},
+        )
+    )
     return PropertiesChange(PropertyEdits(put=put))
 
 
@@ -285,7 +309,7 @@ def _restore_log(turn: Turn) -> AnyChange:
 COMMANDS: Mapping[str, Command] = {
     "vacuum": Command(_vacuum, _deletes("vacuum"), True),
     "vacuum-lite": Command(lambda turn: _vacuum(turn, mode="lite"), _deletes("vacuum lite")),
-    "vacuum-quarantine": Command(_quarantine, _deletes("vacuum into quarantine")),
+    "vacuum-quarantine": Command(_quarantine, _puts_aside),
     "vacuum-saved": Command(_vacuum_saved, _deletes("saved vacuum")),
     "purge": Command(_purge, _keeps("purge")),
     "optimize": Command(_optimize, _keeps("optimize"), True),
@@ -303,7 +327,7 @@ COMMANDS: Mapping[str, Command] = {
     "checksum": Command(lambda _: Checksum(), _keeps("log crc"), True),
     "backup": Command(_backup_log, _keeps("log backup")),
     "log-restore": Command(_restore_log, _puts_back("log restore")),
-    "checkpoint": Command(_checkpoint, _keeps("checkpoint")),
+    "checkpoint": Command(_checkpoint, _derives),
     "alter": Command(_alter, _alters("alter")),
     "widen": Command(_widen, _alters("widen-type")),
     "properties": Command(_properties, _sets, True),

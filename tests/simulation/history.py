@@ -17,7 +17,7 @@ from tests.simulation.events import EVENTS, Scene
 from tests.simulation.oracle import Oracle
 from tests.simulation.past import Past, make_past
 from tests.simulation.promises import Answer, Intent
-from tests.simulation.scenario import CLOCK, CLOCKS_MS, READ, Item, Scenario
+from tests.simulation.scenario import AHEAD, CLOCK, CLOCKS_MS, READ, Item, Scenario
 from tests.simulation.schedule import START_MS, Crash, Schedule, Step
 from tests.simulation.store import Tree, World
 from tests.simulation.writers import Writer
@@ -132,6 +132,7 @@ class History:
         elif item.what in COMMANDS:
             self._command(item)
         elif item.what in EVENTS:
+            self.schedule.let_land()
             self.schedule.let_look(lambda: not self.writing)
             EVENTS[item.what](Scene(self.world, self.uri, chance, self.lost))
             if not self.scenario.is_disk:  # where a look counts for some seconds, one at files for a minute
@@ -140,6 +141,11 @@ class History:
             others = [actor for actor in self.scenario.actors if actor.startswith("admin")]
             if others:
                 self.schedule.move_clock(chance.choice(others), chance.choice(CLOCKS_MS))
+            self._note_clocks()
+        elif item.what == AHEAD:
+            for actor in self.scenario.actors:
+                self.schedule.move_clock(actor, 864_000_000 if actor.startswith("admin") else 0)
+            self._note_clocks()
         elif item.what == READ:
             self._read(item)
         else:
@@ -153,6 +159,8 @@ class History:
             is_standing=item.is_standing,
             oracle_of=self._oracle_of,
         )
+        if done.answer is Answer.UNKNOWN:
+            self.schedule.let_land()
         self.answers[f"{item.what}: {done.answer.name.lower()}"] += 1
         if done.code is not None:
             self.codes[done.code] += 1
@@ -168,6 +176,8 @@ class History:
             answer: Answer = getattr(writer, item.what)()
         finally:
             self.writing.discard(item.actor)
+        if answer is Answer.UNKNOWN:
+            self.schedule.let_land()
         self.answers[f"writer {item.what}: {answer.name.lower()}"] += 1
         self.schedule.note(answer.name)
 
@@ -180,6 +190,10 @@ class History:
             return
         if not self._is_shaken and rows != self._known().rows(version):
             self.problems.append(f"{item.actor}: version {version} was read with other rows")
+
+    def _note_clocks(self) -> None:
+        for oracle in self.oracles.values():
+            oracle.clocks_moved()
 
     @property
     def _is_shaken(self) -> bool:

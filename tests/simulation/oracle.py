@@ -50,6 +50,8 @@ from tests.support.model import State, identity, num_records
 from tests.world.oracle import Damaged
 
 _NOBODY = Intent("nothing")
+_CLOCK_SKEW_MS = 15 * 60_000
+"""Five minutes, and as long as a slow store takes."""
 
 
 @dataclass
@@ -73,6 +75,7 @@ class Oracle(Truth):
         self.violations: list[Violation] = []
         self._doing: dict[str, Doing] = {}
         self._by_txn: dict[str, Intent] = {}
+        self._clocks_moved = 0
         self._gone: set[str] = set()
         """Files that nobody needed when they were deleted."""
 
@@ -85,6 +88,16 @@ class Oracle(Truth):
             self._doing[actor].to_vacuum = frozenset(self.to_vacuum(intent.retention_ms))
         if intent.txn_id:
             self._by_txn[intent.txn_id] = intent
+
+    def clocks_moved(self) -> None:
+        """The clock of somebody went wrong: who is acting has looked at another one."""
+        self._ticks += 1
+        self._clocks_moved = self._ticks
+
+    def deleted_by(self, actor: str) -> set[str]:
+        """The files that an actor has deleted since it began."""
+        doing = self._doing.get(actor)
+        return set() if doing is None else {path for path, (_, after) in doing.changes.items() if after is None}
 
     def judge_answer(self, actor: str, answer: Answer, *, is_elsewhere: bool = False) -> None:
         """An actor ended: is it what it did since it began? With `is_elsewhere` another directory is at the table's
@@ -144,6 +157,8 @@ class Oracle(Truth):
             case Kind.DATA:
                 self._data_written(path, before, after, actor)
             case Kind.CHECKPOINT | Kind.COMPACTION | Kind.CHECKSUM if after is not None and not doing.intent.undoes:
+                if before is not None and not (doing.intent.replaces or path in self._changed):
+                    self._report(Invariant.IMMUTABLE, actor, f"{path} was replaced")
                 for invariant, wrong in self._contradictions(path):
                     self._report(invariant, actor, wrong)
             case _:
@@ -246,9 +261,18 @@ class Oracle(Truth):
             *(() if is_putting_back else row_ids(lines, base, made, intent, self._target_of(intent, info))),
             *(() if base is None or is_putting_back else metadata_changes(lines, base.state, made.state, intent)),
             *data_changes(lines),
+            *(() if is_putting_back or self._clocks_moved > doing.begun else self._ages(lines, version)),
         ):
             self._report(invariant, actor, f"{intent.what}, version {version}: {wrong}")
         return made
+
+    def _ages(self, lines: tuple[Line, ...], version: int) -> Iterator[tuple[Invariant, str]]:
+        before = self.tree.files.get(commit_path(version - 1))
+        for line in lines:
+            if before is not None and (remove := line.get("remove")) is not None:
+                early_ms = before.modified_ms - remove.get("deletionTimestamp", 0)
+                if early_ms > _CLOCK_SKEW_MS:
+                    yield Invariant.TIME, f"{remove['path']} is removed {early_ms} ms before the version before it"
 
     def _files_of(
         self, lines: tuple[Line, ...], base: Version | None, made: Version, doing: Doing
@@ -392,7 +416,7 @@ class Oracle(Truth):
         if head is None:
             return
         intent = doing.intent
-        now, kept = self._now_ms(), self._retention_ms(head.state)
+        now, kept = self._now_ms(), self._retention_of_late_ms()
         cutoff = now - (kept if intent.retention_ms is None else intent.retention_ms)
         if path in named_by(head.state.live.values()):
             self._report(Invariant.NEEDED, actor, f"{path} was deleted and is live in version {newest}")

@@ -94,6 +94,8 @@ class Intent:
     """Rows may go with files that are lost."""
     puts_back: bool = False
     """Commits that it makes at or below the newest version are those that the table had."""
+    replaces: bool = False
+    """It may write derived files of the log anew."""
     deletes: bool = False
     expires: bool = False
     """It may delete data files, or versions from the log, that are older than the retention."""

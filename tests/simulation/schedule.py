@@ -46,15 +46,18 @@ class FaultKind(StrEnum):
     """The file is created some steps later."""
     DUPLICATED = "request sent twice"
     """The file is created, and its creator is told that it existed."""
+    SILENT = "no answers for a while"
+    """This request and those that follow are delayed."""
 
 
-OF_CREATIONS = (FaultKind.LOST, FaultKind.UNSENT, FaultKind.DELAYED, FaultKind.DUPLICATED)
+OF_CREATIONS = (FaultKind.LOST, FaultKind.UNSENT, FaultKind.DELAYED, FaultKind.DUPLICATED, FaultKind.SILENT)
+_SILENT_FOR = 8
 OF_CALLS = (FaultKind.CRASH_BEFORE, FaultKind.FAIL_BEFORE, FaultKind.SLOW_BEFORE, FaultKind.SLOW_AFTER)
 OF_WRITES = (*OF_CALLS, FaultKind.CRASH_AFTER, FaultKind.FAIL_AFTER)
 
 
 class Fault(NamedTuple):
-    """What goes wrong for an actor at a call, counted from 1, of all or of those that write."""
+    """What goes wrong for an actor at a call, counted from 1, of all, of those that write, or that create."""
 
     actor: str
     call: int
@@ -62,7 +65,19 @@ class Fault(NamedTuple):
     is_of_writes: bool = True
 
     def __str__(self) -> str:
-        return f"{self.actor}: {self.kind} at {'write' if self.is_of_writes else 'call'} {self.call}"
+        return f"{self.actor}: {self.kind} at {self.of} {self.call}"
+
+    @property
+    def of(self) -> str:
+        """What is counted."""
+        return "creation" if self.kind in OF_CREATIONS else "write" if self.is_of_writes else "call"
+
+    def kinds(self) -> dict[tuple[str, str, int], FaultKind]:
+        """Actor, what is counted, and its number -> what goes wrong then."""
+        if self.kind is not FaultKind.SILENT:
+            return {(self.actor, self.of, self.call): self.kind}
+        numbers = range(self.call, self.call + _SILENT_FOR)
+        return {(self.actor, self.of, number): FaultKind.DELAYED for number in numbers}
 
 
 @dataclass(eq=False)
@@ -77,6 +92,7 @@ class Actor:
     priority: int = 0
     calls: int = 0
     writes: int = 0
+    creations: int = 0
     since_look: int = 99
     """The number of calls since it looked at the log; it may act on that, as long as it is small."""
     is_dead: bool = False
@@ -103,7 +119,7 @@ class Schedule:
         self.steps = 0
         self._hash = hashlib.sha256()
         self._seconds = start_ms / 1_000
-        self._faults = {(one.actor, one.is_of_writes, one.call): one.kind for one in faults}
+        self._faults = {place: kind for one in faults for place, kind in one.kinds().items()}
         self._actors: list[Actor] = []
         self._current: Actor | None = None
         self._late: list[tuple[int, Callable[[], None]]] = []
@@ -220,7 +236,7 @@ class Schedule:
 
     # Steps
 
-    def step(self, call: str, *, is_write: bool = False) -> FaultKind | None:
+    def step(self, call: str, *, is_write: bool = False, is_creation: bool = False) -> FaultKind | None:
         """Let others act before a call, and return what goes wrong at it. Raises Crash."""
         actor = self._current
         if actor is None:
@@ -229,11 +245,14 @@ class Schedule:
             raise Crash
         actor.calls += 1
         actor.writes += is_write
+        actor.creations += is_creation
         actor.since_look = 99 if is_write else 0 if _LOOK.search(call) else actor.since_look + 1
         self._hand_on(actor)
-        kind = self._faults.get((actor.name, False, actor.calls))
+        kind = self._faults.get((actor.name, "call", actor.calls))
         if is_write:
-            kind = self._faults.get((actor.name, True, actor.writes), kind)
+            kind = self._faults.get((actor.name, "write", actor.writes), kind)
+        if is_creation:
+            kind = self._faults.get((actor.name, "creation", actor.creations), kind)
         self.note(f"{call} ({kind})" if kind else call)
         if kind is FaultKind.CRASH_BEFORE:
             self.crash()
@@ -245,6 +264,11 @@ class Schedule:
         self._current.is_dead = True
         self.note("is killed")
         raise Crash
+
+    def let_land(self) -> None:
+        """Let others act until what is on its way has landed."""
+        while self._late:
+            self.step("waits for what is on its way")
 
     def later(self, effect: Callable[[], None]) -> None:
         """Let something happen some steps later."""

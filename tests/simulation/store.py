@@ -29,7 +29,7 @@ from deltacli.storage.base import (
     other_place,
 )
 from deltacli.storage.outcomes import Created, Creation, Deleted, Deletion, Existed, Failed, Missing, Unknown
-from tests.simulation.schedule import OF_CREATIONS, FaultKind, Schedule
+from tests.simulation.schedule import FaultKind, Schedule
 from tests.support.builder import Files, StoredFile
 
 T = TypeVar("T")
@@ -289,8 +289,8 @@ class Store:
     def _step(self, call: str, *, is_write: bool = False) -> FaultKind | None:
         schedule = self._world.schedule
         assert schedule.current in ("", self.actor), f"{self.actor} calls while {schedule.current} acts: {call}"
-        kind = schedule.step(f"{self._place.rpartition('/')[2]}: {call}", is_write=is_write)
-        return None if kind in OF_CREATIONS and not call.startswith("create ") else kind
+        is_creation = call.startswith("create ")
+        return schedule.step(f"{self._place.rpartition('/')[2]}: {call}", is_write=is_write, is_creation=is_creation)
 
     def _read(self, call: str, path: str) -> Tree:
         """The tree at the path, once it is asked."""

@@ -35,6 +35,7 @@ from tests.support.builder import Files, StoredFile, commit_path
 from tests.support.model import FileKey, State
 from tests.world.oracle import DEFAULT_RETENTION_MS, Damaged, duration_ms
 
+_LATE_MS = 3 * 60_000
 _LOG_RETENTION_MS = 30 * 24 * 3_600_000
 
 
@@ -50,12 +51,15 @@ class Truth:
         """The files of versions as they were first committed."""
         self._lost: dict[str, int] = {}
         """What the environment took away or damaged, and the number of changes that there had been."""
+        self._changed: set[str] = set()
+        """What the environment has changed."""
         self._ticks = self._last_environment = self._last_commit = 0
         self._shaken: set[int] = set()
         """Versions whose commits the environment took away or rewrote, perhaps while a file was made from them."""
         self._rows: dict[tuple[object, ...], tuple[Tracked, ...]] = {}
         self._rebuilt: set[int] = set()
         self.environment(dict(tree.files))
+        self._changed.clear()
 
     @property
     def newest(self) -> int:
@@ -96,6 +100,7 @@ class Truth:
         """The world changed, and the model follows: what `changes` names is in the directory already."""
         self._ticks += 1
         self._last_environment = self._ticks
+        self._changed.update(changes)
         self._last_commit = self._ticks
         for path, after in changes.items():
             kind = name_of(path).kind
@@ -234,6 +239,15 @@ class Truth:
 
     def _retention_ms(self, state: State) -> int:
         return duration_ms(configuration_of(state).get("delta.deletedFileRetentionDuration"), DEFAULT_RETENTION_MS)
+
+    def _retention_of_late_ms(self) -> int:
+        """The shortest retention of the newest version and of those that were it while a look at the log counts."""
+        kept = [self._retention_ms(self.truth[self.newest].state)]
+        for version in range(self.newest, 0, -1):
+            if version - 1 not in self.truth or self.truth[version].time_ms < self._now_ms() - _LATE_MS:
+                break
+            kept.append(self._retention_ms(self.truth[version - 1].state))
+        return min(kept)
 
     def _visible(self, head: Version) -> Mapping[FileKey, Action]:
         """The tombstones that a reader sees: a checkpoint leaves the expired ones out."""
