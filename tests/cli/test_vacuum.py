@@ -22,8 +22,10 @@ from deltacli.changing.plan import Amount, Failures
 from deltacli.cli.app import run
 from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.errors import Refused
+from deltacli.operations.table.find_log import list_log
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.vacuum.plan import Kept, VacuumOutcome, VacuumPlan
+from deltacli.operations.vacuum.rechecking import digest_commit
 from deltacli.operations.vacuum.request import Mode, VacuumRequest
 from deltacli.operations.vacuum.saved.plan_file import read_plan, save_plan
 from tests.cli.pty_session import Session
@@ -50,7 +52,9 @@ class Core:
 
     def plan_vacuum(self, table: TableHandle, request: VacuumRequest, **_: object) -> VacuumPlan:
         self.requests.append(request)
-        return replace(self.plan, made_from=Basis(table, 0, table.clock()))
+        version = self.plan.snapshot_version
+        sha256 = digest_commit(table, list_log(table.storage), version) or "of a version that is not there"
+        return replace(self.plan, made_from=Basis(table, version, table.clock(), sha256=sha256))
 
     def execute_vacuum(
         self, _table: object, _plan: VacuumPlan, options: object, *, outcome: VacuumOutcome, record: object
