@@ -15,6 +15,7 @@ from deltacli.api.table import Table
 from deltacli.changing import basis
 from deltacli.changing import commit as committing
 from deltacli.clock import fixed_clock
+from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.errors import DeltacliError, FileMissing, PartlyDone, Refused
 from deltacli.fleet.policy_file.model import OptimizePolicy, Policy
 from deltacli.fleet.running.steps import StepWork, attempt
@@ -104,7 +105,7 @@ def test_a_newest_commit_that_is_rolled_back_and_rewritten_ends_it(
     )
 
     with pytest.raises(DeltacliError) as ended:
-        open_at(storage).optimize()
+        open_at(storage, engine=EmbeddedEngine(threads=1)).optimize()
 
     is_first = at != "second commit"
     assert (Refused if is_first else PartlyDone, "plan.other-past") == (type(ended.value), ended.value.code)

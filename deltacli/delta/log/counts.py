@@ -93,7 +93,7 @@ def count_removes(removes: pyarrow.RecordBatch, expired_before_ms: int, *, are_y
 
 def unexpired(timestamps: pyarrow.Array, cutoff_ms: int, *, are_young: bool = False) -> pyarrow.Array:
     """Return which tombstones with these deletion timestamps must be kept. Where they `are_young`, being those of
-    commits after the cutoff, one that is no time in milliseconds, at least for such a cutoff, does not speak against it.
+    commits after the cutoff, one that is no time in milliseconds, where the cutoff is one, does not speak against it.
     """
     known = pc.fill_null(timestamps, 0)
     kept = pc.greater(known, cutoff_ms)
